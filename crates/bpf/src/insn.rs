@@ -1,0 +1,296 @@
+//! Instructions: the kernel's `struct sock_filter` and its decoded form.
+//!
+//! The kernel compares the whole 16-bit code with a list of legal ones
+//! (`chk_code_allowed` in `net/core/filter.c`) and seccomp narrows that list further
+//! (`seccomp_check_filter`); [`Insn::op`] knows exactly the codes that survive both. Fields that an
+//! instruction doesn't use (`jt` of a load, `k` of `tax`) are ignored by the kernel and by `op`.
+
+/// One instruction as the kernel takes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Insn {
+    /// Class, size, mode, operation and operand source.
+    pub code: u16,
+    /// Instructions to skip if the test holds.
+    pub jt: u8,
+    /// Instructions to skip if it doesn't.
+    pub jf: u8,
+    /// The constant, offset, slot or jump distance.
+    pub k: u32,
+}
+
+/// The right-hand side of an arithmetic instruction or a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// The constant in the instruction.
+    K(u32),
+    /// The index register.
+    X,
+}
+
+/// Arithmetic on A. All operations wrap modulo 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AluOp {
+    /// A + operand.
+    Add,
+    /// A - operand.
+    Sub,
+    /// A * operand.
+    Mul,
+    /// A / operand, unsigned; by X = 0 it ends the program with 0, which is `KILL_THREAD`.
+    Div,
+    /// A & operand.
+    And,
+    /// A | operand.
+    Or,
+    /// A ^ operand.
+    Xor,
+    /// A << (operand & 31).
+    Lsh,
+    /// A >> (operand & 31), logical.
+    Rsh,
+}
+
+/// A test of A against an operand; comparisons are unsigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Test {
+    /// A == operand.
+    Eq,
+    /// A > operand.
+    Gt,
+    /// A >= operand.
+    Ge,
+    /// A & operand != 0.
+    Set,
+}
+
+impl Test {
+    /// Whether the test holds.
+    pub const fn holds(self, a: u32, operand: u32) -> bool {
+        match self {
+            Test::Eq => a == operand,
+            Test::Gt => a > operand,
+            Test::Ge => a >= operand,
+            Test::Set => a & operand != 0,
+        }
+    }
+}
+
+/// A legal instruction, decoded. Offsets, slots and constants are as written: whether they are in
+/// range is the validator's business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// A = the word at this byte offset of `seccomp_data`: `ld [offset]`.
+    LoadData(u32),
+    /// A = k.
+    LoadImm(u32),
+    /// A = M\[slot\].
+    LoadMem(u32),
+    /// A = 64, the size of `seccomp_data`.
+    LoadLen,
+    /// X = k.
+    LoadXImm(u32),
+    /// X = M\[slot\].
+    LoadXMem(u32),
+    /// X = 64.
+    LoadXLen,
+    /// M\[slot\] = A.
+    Store(u32),
+    /// M\[slot\] = X.
+    StoreX(u32),
+    /// A = A op operand.
+    Alu(AluOp, Operand),
+    /// A = -A.
+    Neg,
+    /// Skip this many instructions.
+    Jump(u32),
+    /// Skip `jt` instructions if the test of A holds, else `jf`.
+    Branch {
+        /// The comparison.
+        test: Test,
+        /// Its right-hand side.
+        operand: Operand,
+        /// The distance if it holds.
+        jt: u8,
+        /// The distance if it doesn't.
+        jf: u8,
+    },
+    /// End with this value.
+    RetImm(u32),
+    /// End with the value of A.
+    RetA,
+    /// X = A.
+    Tax,
+    /// A = X.
+    Txa,
+}
+
+/// Codes of `include/uapi/linux/bpf_common.h` and `filter.h`, combined as the checker lists them.
+mod code {
+    pub(super) const LD_W_ABS: u16 = 0x20;
+    pub(super) const LD_IMM: u16 = 0x00;
+    pub(super) const LD_MEM: u16 = 0x60;
+    pub(super) const LD_LEN: u16 = 0x80;
+    pub(super) const LDX_IMM: u16 = 0x01;
+    pub(super) const LDX_MEM: u16 = 0x61;
+    pub(super) const LDX_LEN: u16 = 0x81;
+    pub(super) const ST: u16 = 0x02;
+    pub(super) const STX: u16 = 0x03;
+    pub(super) const ALU: u16 = 0x04;
+    pub(super) const NEG: u16 = 0x84;
+    pub(super) const JMP: u16 = 0x05;
+    pub(super) const RET_K: u16 = 0x06;
+    pub(super) const RET_A: u16 = 0x16;
+    pub(super) const TAX: u16 = 0x07;
+    pub(super) const TXA: u16 = 0x87;
+    /// Operand source X, for `ALU` and `JMP`.
+    pub(super) const SOURCE_X: u16 = 0x08;
+}
+
+const ALU_OPS: [(u16, AluOp); 9] = [
+    (0x00, AluOp::Add),
+    (0x10, AluOp::Sub),
+    (0x20, AluOp::Mul),
+    (0x30, AluOp::Div),
+    (0x40, AluOp::Or),
+    (0x50, AluOp::And),
+    (0x60, AluOp::Lsh),
+    (0x70, AluOp::Rsh),
+    (0xa0, AluOp::Xor),
+];
+
+const TESTS: [(u16, Test); 4] = [
+    (0x10, Test::Eq),
+    (0x20, Test::Gt),
+    (0x30, Test::Ge),
+    (0x40, Test::Set),
+];
+
+impl Insn {
+    /// The size of an instruction in a raw program.
+    pub const SIZE_BYTES: usize = 8;
+
+    /// The decoded instruction; `None` if seccomp refuses the code.
+    pub fn op(self) -> Option<Op> {
+        let k = self.k;
+        Some(match self.code {
+            code::LD_W_ABS => Op::LoadData(k),
+            code::LD_IMM => Op::LoadImm(k),
+            code::LD_MEM => Op::LoadMem(k),
+            code::LD_LEN => Op::LoadLen,
+            code::LDX_IMM => Op::LoadXImm(k),
+            code::LDX_MEM => Op::LoadXMem(k),
+            code::LDX_LEN => Op::LoadXLen,
+            code::ST => Op::Store(k),
+            code::STX => Op::StoreX(k),
+            code::NEG => Op::Neg,
+            code::JMP => Op::Jump(k),
+            code::RET_K => Op::RetImm(k),
+            code::RET_A => Op::RetA,
+            code::TAX => Op::Tax,
+            code::TXA => Op::Txa,
+            other => return self.op_with_operand(other),
+        })
+    }
+
+    /// Decodes the codes made of an operation, a class and an operand source.
+    fn op_with_operand(self, full: u16) -> Option<Op> {
+        let operand = if full & code::SOURCE_X == 0 {
+            Operand::K(self.k)
+        } else {
+            Operand::X
+        };
+        let (operation, class) = (full & !0x0f, full & 0x07);
+        if class == code::ALU {
+            let (_, alu) = ALU_OPS.into_iter().find(|(bits, _)| *bits == operation)?;
+            Some(Op::Alu(alu, operand))
+        } else if class == code::JMP {
+            let (_, test) = TESTS.into_iter().find(|(bits, _)| *bits == operation)?;
+            Some(Op::Branch {
+                test,
+                operand,
+                jt: self.jt,
+                jf: self.jf,
+            })
+        } else {
+            None
+        }
+    }
+}
+
+impl From<Op> for Insn {
+    /// The instruction with all unused fields zero.
+    fn from(op: Op) -> Insn {
+        let plain = |code: u16, k: u32| Insn {
+            code,
+            jt: 0,
+            jf: 0,
+            k,
+        };
+        let with_operand = |base: u16, operand: Operand| match operand {
+            Operand::K(k) => plain(base, k),
+            Operand::X => plain(base | code::SOURCE_X, 0),
+        };
+        match op {
+            Op::LoadData(offset) => plain(code::LD_W_ABS, offset),
+            Op::LoadImm(k) => plain(code::LD_IMM, k),
+            Op::LoadMem(slot) => plain(code::LD_MEM, slot),
+            Op::LoadLen => plain(code::LD_LEN, 0),
+            Op::LoadXImm(k) => plain(code::LDX_IMM, k),
+            Op::LoadXMem(slot) => plain(code::LDX_MEM, slot),
+            Op::LoadXLen => plain(code::LDX_LEN, 0),
+            Op::Store(slot) => plain(code::ST, slot),
+            Op::StoreX(slot) => plain(code::STX, slot),
+            Op::Alu(alu, operand) => with_operand(code::ALU | bits_of(&ALU_OPS, alu), operand),
+            Op::Neg => plain(code::NEG, 0),
+            Op::Jump(skip) => plain(code::JMP, skip),
+            Op::Branch {
+                test,
+                operand,
+                jt,
+                jf,
+            } => Insn {
+                jt,
+                jf,
+                ..with_operand(code::JMP | bits_of(&TESTS, test), operand)
+            },
+            Op::RetImm(k) => plain(code::RET_K, k),
+            Op::RetA => plain(code::RET_A, 0),
+            Op::Tax => plain(code::TAX, 0),
+            Op::Txa => plain(code::TXA, 0),
+        }
+    }
+}
+
+/// The code bits of an operation; every operation is in its table.
+fn bits_of<T: Copy + PartialEq, const N: usize>(table: &[(u16, T); N], operation: T) -> u16 {
+    table
+        .iter()
+        .find(|(_, known)| *known == operation)
+        .map_or(0, |(bits, _)| *bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_legal_code_survives_decoding_and_encoding() {
+        let mut legal = 0;
+        for code in 0..=u16::MAX {
+            let insn = Insn {
+                code,
+                jt: 3,
+                jf: 4,
+                k: 5,
+            };
+            if let Some(op) = insn.op() {
+                legal += 1;
+                assert_eq!(Insn::from(op).code, code);
+                assert_eq!(Insn::from(op).op(), Some(op));
+            }
+        }
+        // 7 loads, 2 stores, 9 ALU with 2 sources, neg, ja, 4 tests with 2 sources, 2 ret, tax, txa.
+        assert_eq!(legal, 7 + 2 + 18 + 1 + 1 + 8 + 2 + 2);
+    }
+}

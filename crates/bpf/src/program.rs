@@ -1,0 +1,99 @@
+//! Programs: instruction lists that the kernel's checker accepts.
+
+use tamis_abi::Endian;
+
+use crate::insn::{Insn, Op};
+use crate::validate::{self, InvalidProgram};
+
+/// The index of an instruction in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pc(pub usize);
+
+/// A non-empty list of instructions that passes every check of the kernel, except that it may be
+/// longer than a filter may be: see [`is_installable`](Program::is_installable).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Program {
+    insns: Vec<Insn>,
+}
+
+impl Program {
+    /// The most instructions that the kernel takes in one filter, `BPF_MAXINSNS`.
+    pub const MAX_INSNS: usize = 4096;
+
+    /// Checks a list and makes it a program.
+    ///
+    /// Lists longer than [`MAX_INSNS`](Self::MAX_INSNS) are accepted if nothing else is wrong with
+    /// them: they are input for the optimiser and can be evaluated, though not installed.
+    ///
+    /// # Errors
+    /// The first reason for which the kernel would refuse it.
+    pub fn new(insns: Vec<Insn>) -> Result<Program, InvalidProgram> {
+        validate::check(&insns)?;
+        Ok(Program { insns })
+    }
+
+    /// The instructions.
+    pub fn insns(&self) -> &[Insn] {
+        &self.insns
+    }
+
+    /// How many instructions it has; at least 1.
+    #[expect(clippy::len_without_is_empty, reason = "a program is never empty")]
+    pub fn len(&self) -> usize {
+        self.insns.len()
+    }
+
+    /// The decoded instruction at `pc`.
+    ///
+    /// # Panics
+    /// If `pc` is outside the program.
+    pub fn op(&self, pc: Pc) -> Op {
+        let op = self.insns[pc.0].op();
+        op.expect("a program holds legal instructions only")
+    }
+
+    /// Whether the kernel takes it: at most [`MAX_INSNS`](Self::MAX_INSNS) instructions.
+    pub fn is_installable(&self) -> bool {
+        self.len() <= Program::MAX_INSNS
+    }
+
+    /// The raw form that the kernel, bubblewrap, minijail and crun take: `struct sock_filter[]` in
+    /// the byte order of the machine that will run it, without a header.
+    pub fn to_bytes(&self, endian: Endian) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.len() * Insn::SIZE_BYTES);
+        for insn in &self.insns {
+            let (code, k) = match endian {
+                Endian::Little => (insn.code.to_le_bytes(), insn.k.to_le_bytes()),
+                Endian::Big => (insn.code.to_be_bytes(), insn.k.to_be_bytes()),
+            };
+            bytes.extend(code);
+            bytes.extend([insn.jt, insn.jf]);
+            bytes.extend(k);
+        }
+        bytes
+    }
+}
+
+/// Splits raw bytes into instructions without checking them; `None` if the length is not a multiple
+/// of eight.
+pub fn insns_from_bytes(bytes: &[u8], endian: Endian) -> Option<Vec<Insn>> {
+    let chunks = bytes.chunks_exact(Insn::SIZE_BYTES);
+    if !chunks.remainder().is_empty() {
+        return None;
+    }
+    let decode = |raw: &[u8]| {
+        let code = [raw[0], raw[1]];
+        let k = [raw[4], raw[5], raw[6], raw[7]];
+        let (code, k) = match endian {
+            Endian::Little => (u16::from_le_bytes(code), u32::from_le_bytes(k)),
+            Endian::Big => (u16::from_be_bytes(code), u32::from_be_bytes(k)),
+        };
+        Insn {
+            code,
+            jt: raw[2],
+            jf: raw[3],
+            k,
+        }
+    };
+    Some(chunks.map(decode).collect())
+}

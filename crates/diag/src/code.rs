@@ -1,0 +1,77 @@
+//! The catalogue of diagnostic codes.
+//!
+//! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
+//! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form. A number is never
+//! given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
+
+/// A stable name for one kind of mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code {
+    /// `TM0201`.
+    pub id: &'static str,
+    /// The mistake in a few words.
+    pub title: &'static str,
+    /// Why it is one, and what to do: a paragraph or more of plain text.
+    pub explanation: &'static str,
+}
+
+/// Declares the codes of one group and the group's list.
+macro_rules! codes {
+    ($list:ident; $($(#[$doc:meta])* $name:ident = $id:literal, $title:literal, $explanation:literal;)*) => {
+        $(
+            $(#[$doc])*
+            #[doc = concat!("`", $id, "`: ", $title, ".")]
+            pub const $name: $crate::code::Code = $crate::code::Code {
+                id: $id,
+                title: $title,
+                explanation: $explanation,
+            };
+        )*
+        /// All codes of this group, ascending.
+        pub(super) const $list: &[$crate::code::Code] = &[$($name),*];
+    };
+}
+
+mod compile;
+mod input;
+mod oci;
+mod program;
+mod ruleset;
+mod tamis;
+
+pub use self::{compile::*, input::*, oci::*, program::*, ruleset::*, tamis::*};
+
+/// All codes, ascending.
+pub fn all() -> impl Iterator<Item = Code> {
+    [
+        input::INPUT,
+        program::PROGRAM,
+        tamis::TAMIS,
+        oci::OCI,
+        compile::COMPILE,
+        ruleset::RULESET,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+}
+
+impl Code {
+    /// The code with this id.
+    pub fn from_id(id: &str) -> Option<Code> {
+        all().find(|code| code.id.eq_ignore_ascii_case(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn ids_are_unique_ascending_and_well_formed() {
+        let ids: Vec<&str> = super::all().map(|code| code.id).collect();
+        assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
+        for id in ids {
+            assert!(id.len() == 6 && id.starts_with("TM"), "{id}");
+            assert!(id[2..].bytes().all(|byte| byte.is_ascii_digit()), "{id}");
+        }
+    }
+}

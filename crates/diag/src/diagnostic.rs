@@ -1,0 +1,116 @@
+//! The diagnostic data type.
+
+use crate::code::Code;
+use crate::source::Span;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Nothing is wrong; the user may want to know.
+    Note,
+    /// The result exists but may not be what the user meant.
+    Warning,
+    /// There is no result.
+    Error,
+}
+
+impl Severity {
+    /// `note`, `warning` or `error`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// A place in a source with a few words about it; the words may be empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// What is there.
+    pub text: String,
+}
+
+/// One thing to tell the user.
+///
+/// ```
+/// use tamis_diag::{code, Diagnostic, Sources, Span};
+/// let mut sources = Sources::new();
+/// let source = sources.add("a.tamis", "allow raed\n");
+/// let span = Span { source, start: 6, end: 10 };
+/// let diagnostic = Diagnostic::error(code::UNKNOWN_SYSCALL, "unknown system call `raed`")
+///     .label(span, "not a system call of any architecture")
+///     .help("did you mean `read`?");
+/// assert!(diagnostic.is_error());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The stable code.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong: a lower-case fragment without a full stop.
+    pub message: String,
+    /// Where; the first label is the place, the others are related places.
+    pub labels: Vec<Label>,
+    /// Why.
+    pub notes: Vec<String>,
+    /// What to type instead.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// A diagnostic without labels, notes or help.
+    pub fn new(severity: Severity, code: Code, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            code,
+            severity,
+            message: message.into(),
+            labels: Vec::new(),
+            notes: Vec::new(),
+            help: None,
+        }
+    }
+
+    /// An error.
+    pub fn error(code: Code, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Severity::Error, code, message)
+    }
+
+    /// A warning.
+    pub fn warning(code: Code, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Severity::Warning, code, message)
+    }
+
+    /// Adds a place.
+    #[must_use]
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label {
+            span,
+            text: text.into(),
+        });
+        self
+    }
+
+    /// Adds a reason.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Sets the way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Whether there is no result because of this.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}

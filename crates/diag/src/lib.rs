@@ -1,0 +1,17 @@
+//! Diagnostics: what tamis tells a user about a mistake in their text.
+//!
+//! A [`Diagnostic`] is data: a stable [`Code`], a severity, a message, labelled [`Span`]s in the
+//! [`Sources`] that were read, notes and a way out. Parsers collect as many as they can and return
+//! them beside a partial result; [`render`] turns them into text for people, and the command line
+//! into JSON for programs. Bugs of tamis itself are not diagnostics, they are panics.
+#![forbid(unsafe_code)]
+
+pub mod code;
+pub mod diagnostic;
+pub mod render;
+pub mod source;
+pub mod suggest;
+
+pub use code::Code;
+pub use diagnostic::{Diagnostic, Label, Severity};
+pub use source::{SourceId, Sources, Span};

@@ -1,0 +1,144 @@
+//! The texts that diagnostics point into.
+//!
+//! Every text that was read gets a [`SourceId`]; a [`Span`] is a byte range of one of them. The text
+//! is UTF-8 by then: reading and decoding are the caller's business.
+
+use std::sync::Arc;
+
+/// Which of the [`Sources`] a span lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceId(u32);
+
+/// A byte range of one source; `start <= end`, both on character boundaries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// The source.
+    pub source: SourceId,
+    /// The first byte.
+    pub start: u32,
+    /// The byte after the last.
+    pub end: u32,
+}
+
+impl Span {
+    /// The smallest span that covers both; `other` must lie in the same source.
+    #[must_use]
+    pub fn to(self, other: Span) -> Span {
+        debug_assert_eq!(self.source, other.source, "a span lies in one source");
+        Span {
+            source: self.source,
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+        }
+    }
+}
+
+/// A line and a column, both counted from 1; the column counts characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in characters, from 1.
+    pub column: u32,
+}
+
+/// One text with the name that diagnostics show for it.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What the user calls it: a path, or `<stdin>`.
+    pub name: Arc<str>,
+    /// The text.
+    pub text: Arc<str>,
+    /// The byte offset of each line's first character.
+    line_starts: Vec<u32>,
+}
+
+/// All texts of one run, in the order in which they were read.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    files: Vec<Source>,
+}
+
+impl Sources {
+    /// No texts yet.
+    pub fn new() -> Sources {
+        Sources::default()
+    }
+
+    /// Registers a text. Texts of 4 GiB or more are the caller's to refuse: offsets have 32 bits.
+    pub fn add(&mut self, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> SourceId {
+        let text: Arc<str> = text.into();
+        let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let line_starts = std::iter::once(0)
+            .chain(newlines.map(|(at, _)| at as u32 + 1))
+            .collect();
+        self.files.push(Source {
+            name: name.into(),
+            text,
+            line_starts,
+        });
+        SourceId(self.files.len() as u32 - 1)
+    }
+
+    /// The source with this id, which must come from this collection.
+    ///
+    /// # Panics
+    /// If the id was made by another collection.
+    pub fn get(&self, id: SourceId) -> &Source {
+        &self.files[id.0 as usize]
+    }
+
+    /// The source's name.
+    pub fn name(&self, id: SourceId) -> &Arc<str> {
+        &self.get(id).name
+    }
+
+    /// The text of a span.
+    pub fn snippet(&self, span: Span) -> &str {
+        &self.get(span.source).text[span.start as usize..span.end as usize]
+    }
+
+    /// Where a span begins, for people. Logarithmic in the number of lines.
+    pub fn position(&self, span: Span) -> Position {
+        let source = self.get(span.source);
+        let line = source
+            .line_starts
+            .partition_point(|start| *start <= span.start);
+        let line_start = source.line_starts[line - 1] as usize;
+        let before = &source.text[line_start..span.start as usize];
+        Position {
+            line: line as u32,
+            column: before.chars().count() as u32 + 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn position_counts_characters_not_bytes() {
+        let mut sources = Sources::new();
+        let source = sources.add("a", "x\näöü!\n");
+        let span = Span {
+            source,
+            start: 8,
+            end: 9,
+        };
+        assert_eq!(sources.snippet(span), "!");
+        assert_eq!(sources.position(span), Position { line: 2, column: 4 });
+    }
+
+    #[test]
+    fn position_at_the_end_of_the_text_is_on_its_last_line() {
+        let mut sources = Sources::new();
+        let source = sources.add("a", "x\ny");
+        let span = Span {
+            source,
+            start: 3,
+            end: 3,
+        };
+        assert_eq!(sources.position(span), Position { line: 2, column: 2 });
+    }
+}

@@ -1,0 +1,50 @@
+//! The evaluator: what a ruleset answers for one call. This *is* the meaning of a ruleset.
+
+use tamis_abi::{Action, Arch, SeccompData};
+
+use crate::ruleset::{Rule, Ruleset, Section};
+
+/// The answer for one call, with the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision<'a> {
+    /// The answer.
+    pub action: Action,
+    /// Why.
+    pub cause: Cause<'a>,
+}
+
+/// Why a ruleset gave an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause<'a> {
+    /// This rule of this section was the first to match.
+    Rule(&'a Section, &'a Rule),
+    /// No rule of this section matched.
+    Default(&'a Section),
+    /// There is no section for the call's architecture.
+    BadArch,
+}
+
+impl Ruleset {
+    /// What happens to a call: the first matching rule of its architecture's section, else the
+    /// section's default, else the answer for bad architectures.
+    pub fn decide(&self, data: &SeccompData) -> Decision<'_> {
+        let arch = Arch::of_call(data.arch, data.nr);
+        let Some(section) = arch.and_then(|arch| self.section(arch)) else {
+            return Decision {
+                action: self.bad_arch,
+                cause: Cause::BadArch,
+            };
+        };
+        let matches = |rule: &&Rule| rule.syscalls.contains(data.nr) && rule.when.holds(data);
+        match section.rules.iter().find(matches) {
+            Some(rule) => Decision {
+                action: rule.action,
+                cause: Cause::Rule(section, rule),
+            },
+            None => Decision {
+                action: section.default,
+                cause: Cause::Default(section),
+            },
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Predicates: conditions on a call's arguments and instruction pointer.
+//!
+//! A predicate is a boolean tree over [`Test`]s. A test looks at one [`Operand`] - a 64-bit argument,
+//! its low or high half, or the instruction pointer - unsigned, always. Widths are explicit here: a
+//! language that compares an `int` argument on 32 bits says so by naming the low half.
+
+use tamis_abi::{ArgIndex, SeccompData, Word};
+
+use crate::set::IntervalSet;
+
+/// A condition on one system call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Predicate {
+    /// Holds for every call.
+    True,
+    /// Holds for none.
+    False,
+    /// Holds if the inner one doesn't.
+    Not(Box<Predicate>),
+    /// Holds if all hold; the empty conjunction holds.
+    All(Vec<Predicate>),
+    /// Holds if one holds; the empty disjunction doesn't.
+    Any(Vec<Predicate>),
+    /// Holds if the test does.
+    Test(Test),
+}
+
+/// Where the value of an operand comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// An argument.
+    Arg(ArgIndex),
+    /// The instruction pointer.
+    Ip,
+}
+
+/// Which bits of a subject an operand looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// All 64.
+    Full,
+    /// The lower 32.
+    Low,
+    /// The upper 32, shifted down.
+    High,
+}
+
+/// An unsigned value read from the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Operand {
+    /// Where from.
+    pub subject: Subject,
+    /// Which bits.
+    pub part: Part,
+}
+
+/// An unsigned comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CmpOp {
+    /// `==`
+    Eq,
+    /// `!=`
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+}
+
+/// A test of the call. Constants above 32 bits never equal a half; they are legal and compare as
+/// the numbers they are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Test {
+    /// `operand op value`.
+    Compare {
+        /// The left-hand side.
+        operand: Operand,
+        /// The comparison.
+        op: CmpOp,
+        /// The right-hand side.
+        value: u64,
+    },
+    /// `operand & mask == value`; never holds if `value` has bits outside `mask`.
+    Masked {
+        /// The value tested.
+        operand: Operand,
+        /// The bits looked at.
+        mask: u64,
+        /// What they must be.
+        value: u64,
+    },
+    /// `operand` is an element of the set.
+    In {
+        /// The value tested.
+        operand: Operand,
+        /// The set.
+        set: IntervalSet<u64>,
+    },
+    /// `left op right`, both read from the call.
+    Between {
+        /// The left-hand side.
+        left: Operand,
+        /// The comparison.
+        op: CmpOp,
+        /// The right-hand side.
+        right: Operand,
+    },
+}
+
+impl Operand {
+    /// All 64 bits of an argument.
+    pub const fn arg(arg: ArgIndex) -> Operand {
+        Operand {
+            subject: Subject::Arg(arg),
+            part: Part::Full,
+        }
+    }
+
+    /// The lower half of an argument.
+    pub const fn arg_low(arg: ArgIndex) -> Operand {
+        Operand {
+            subject: Subject::Arg(arg),
+            part: Part::Low,
+        }
+    }
+
+    /// The words that hold the subject: low, high.
+    pub const fn words(self) -> (Word, Word) {
+        match self.subject {
+            Subject::Arg(arg) => (Word::arg_low(arg), Word::arg_high(arg)),
+            Subject::Ip => (Word::IP_LOW, Word::IP_HIGH),
+        }
+    }
+
+    /// The value in a call.
+    pub const fn read(self, data: &SeccompData) -> u64 {
+        let (low, high) = self.words();
+        let (low, high) = (data.word(low) as u64, data.word(high) as u64);
+        match self.part {
+            Part::Full => high << 32 | low,
+            Part::Low => low,
+            Part::High => high,
+        }
+    }
+
+    /// The largest value it can have.
+    pub const fn max(self) -> u64 {
+        match self.part {
+            Part::Full => u64::MAX,
+            Part::Low | Part::High => u32::MAX as u64,
+        }
+    }
+}
+
+impl CmpOp {
+    /// Whether `left op right`.
+    pub const fn holds(self, left: u64, right: u64) -> bool {
+        match self {
+            CmpOp::Eq => left == right,
+            CmpOp::Ne => left != right,
+            CmpOp::Lt => left < right,
+            CmpOp::Le => left <= right,
+            CmpOp::Gt => left > right,
+            CmpOp::Ge => left >= right,
+        }
+    }
+
+    /// The operator as written.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            CmpOp::Eq => "==",
+            CmpOp::Ne => "!=",
+            CmpOp::Lt => "<",
+            CmpOp::Le => "<=",
+            CmpOp::Gt => ">",
+            CmpOp::Ge => ">=",
+        }
+    }
+}
+
+impl Test {
+    /// Whether the test holds for a call.
+    pub fn holds(&self, data: &SeccompData) -> bool {
+        match self {
+            Test::Compare { operand, op, value } => op.holds(operand.read(data), *value),
+            Test::Masked {
+                operand,
+                mask,
+                value,
+            } => operand.read(data) & mask == *value,
+            Test::In { operand, set } => set.contains(operand.read(data)),
+            Test::Between { left, op, right } => op.holds(left.read(data), right.read(data)),
+        }
+    }
+}
+
+impl Predicate {
+    /// A comparison of an operand with a constant.
+    pub const fn compare(operand: Operand, op: CmpOp, value: u64) -> Predicate {
+        Predicate::Test(Test::Compare { operand, op, value })
+    }
+
+    /// Whether the predicate holds for a call.
+    pub fn holds(&self, data: &SeccompData) -> bool {
+        match self {
+            Predicate::True => true,
+            Predicate::False => false,
+            Predicate::Not(inner) => !inner.holds(data),
+            Predicate::All(parts) => parts.iter().all(|part| part.holds(data)),
+            Predicate::Any(parts) => parts.iter().any(|part| part.holds(data)),
+            Predicate::Test(test) => test.holds(data),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Rulesets: what a policy means, independent of the language it was written in.
+
+use std::sync::Arc;
+
+use tamis_abi::{Action, Arch};
+
+use crate::predicate::Predicate;
+use crate::set::IntervalSet;
+
+/// The complete meaning of a policy: a total function from calls to actions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruleset {
+    /// One section per architecture; no architecture twice.
+    sections: Vec<Section>,
+    /// The answer for an architecture without a section.
+    pub bad_arch: Action,
+}
+
+/// What happens to the calls of one architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The architecture.
+    pub arch: Arch,
+    /// The rules in order: the first that matches decides.
+    pub rules: Vec<Rule>,
+    /// The answer where no rule matches.
+    pub default: Action,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The numbers it is about.
+    pub syscalls: IntervalSet<u32>,
+    /// The condition on the call.
+    pub when: Predicate,
+    /// The answer.
+    pub action: Action,
+    /// Where the user wrote it.
+    pub origin: Option<Origin>,
+}
+
+/// Where a rule comes from, for explanations.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The file as the user named it.
+    pub file: Arc<str>,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in characters, from 1.
+    pub column: u32,
+}
+
+/// Two sections for one architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DuplicateArch(pub Arch);
+
+impl Ruleset {
+    /// A ruleset of these sections.
+    ///
+    /// # Errors
+    /// If two sections are about the same architecture.
+    pub fn new(sections: Vec<Section>, bad_arch: Action) -> Result<Ruleset, DuplicateArch> {
+        for (index, section) in sections.iter().enumerate() {
+            if sections[..index]
+                .iter()
+                .any(|earlier| earlier.arch == section.arch)
+            {
+                return Err(DuplicateArch(section.arch));
+            }
+        }
+        Ok(Ruleset { sections, bad_arch })
+    }
+
+    /// The sections, in the order given.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// The section of an architecture. Without one for x32 its numbers are of a bad architecture.
+    pub fn section(&self, arch: Arch) -> Option<&Section> {
+        self.sections.iter().find(|section| section.arch == arch)
+    }
+}
+
+impl Section {
+    /// The numbers that belong to an architecture: all but for x86_64 and x32, which share them.
+    pub fn domain(arch: Arch) -> IntervalSet<u32> {
+        let x32 = IntervalSet::from_iter([Arch::X32_BIT..=u32::MAX - 1]);
+        match arch {
+            Arch::X32 => x32,
+            Arch::X86_64 => x32.complement(),
+            _ => IntervalSet::full(),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Sets of integers as sorted, disjoint intervals.
+//!
+//! Used for system call numbers (`u32`) and for argument values (`u64`). Adjacent intervals are
+//! merged, so equal sets have equal representations.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// An unsigned integer that can be an element of an [`IntervalSet`].
+pub trait Element: Copy + Ord + fmt::Debug {
+    /// The smallest value.
+    const MIN: Self;
+    /// The largest value.
+    const MAX: Self;
+    /// The next larger value, if there is one.
+    fn successor(self) -> Option<Self>;
+    /// The next smaller value, if there is one.
+    fn predecessor(self) -> Option<Self>;
+}
+
+macro_rules! element {
+    ($($integer:ty),*) => {$(
+        impl Element for $integer {
+            const MIN: Self = <$integer>::MIN;
+            const MAX: Self = <$integer>::MAX;
+            fn successor(self) -> Option<Self> {
+                self.checked_add(1)
+            }
+            fn predecessor(self) -> Option<Self> {
+                self.checked_sub(1)
+            }
+        }
+    )*};
+}
+element!(u32, u64);
+
+/// A set of integers.
+///
+/// ```
+/// use tamis_rules::IntervalSet;
+/// let set: IntervalSet<u32> = [1..=2, 4..=4, 3..=3].into_iter().collect();
+/// assert_eq!(set.intervals(), [(1, 4)]);
+/// assert!(set.contains(2) && !set.contains(5));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IntervalSet<T> {
+    /// Sorted by first element; no two overlap or touch.
+    intervals: Vec<(T, T)>,
+}
+
+impl<T: Element> IntervalSet<T> {
+    /// The empty set.
+    pub const fn empty() -> IntervalSet<T> {
+        IntervalSet {
+            intervals: Vec::new(),
+        }
+    }
+
+    /// The set of all values of the type.
+    pub fn full() -> IntervalSet<T> {
+        IntervalSet {
+            intervals: vec![(T::MIN, T::MAX)],
+        }
+    }
+
+    /// The set of one value.
+    pub fn single(value: T) -> IntervalSet<T> {
+        IntervalSet {
+            intervals: vec![(value, value)],
+        }
+    }
+
+    /// First and last element of each maximal interval, ascending.
+    pub fn intervals(&self) -> &[(T, T)] {
+        &self.intervals
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.intervals.is_empty()
+    }
+
+    /// Whether every value is an element.
+    pub fn is_full(&self) -> bool {
+        self.intervals == [(T::MIN, T::MAX)]
+    }
+
+    /// Whether a value is an element. Logarithmic.
+    pub fn contains(&self, value: T) -> bool {
+        let after = self.intervals.partition_point(|(first, _)| *first <= value);
+        after > 0 && value <= self.intervals[after - 1].1
+    }
+
+    /// The values that are not in the set.
+    #[must_use]
+    pub fn complement(&self) -> IntervalSet<T> {
+        let mut gaps = Vec::with_capacity(self.intervals.len() + 1);
+        let mut next = Some(T::MIN);
+        for (first, last) in &self.intervals {
+            if let (Some(start), Some(end)) = (next, first.predecessor())
+                && start <= end
+            {
+                gaps.push((start, end));
+            }
+            next = last.successor();
+        }
+        if let Some(start) = next {
+            gaps.push((start, T::MAX));
+        }
+        IntervalSet { intervals: gaps }
+    }
+
+    /// The values in either set.
+    #[must_use]
+    pub fn union(&self, other: &IntervalSet<T>) -> IntervalSet<T> {
+        IntervalSet::from_unsorted(
+            self.intervals
+                .iter()
+                .chain(&other.intervals)
+                .copied()
+                .collect(),
+        )
+    }
+
+    /// The values in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &IntervalSet<T>) -> IntervalSet<T> {
+        self.complement().union(&other.complement()).complement()
+    }
+
+    /// The values of this set that are not in the other.
+    #[must_use]
+    pub fn difference(&self, other: &IntervalSet<T>) -> IntervalSet<T> {
+        self.intersection(&other.complement())
+    }
+
+    /// Sorts, drops empty intervals and merges what touches.
+    fn from_unsorted(mut raw: Vec<(T, T)>) -> IntervalSet<T> {
+        raw.retain(|(first, last)| first <= last);
+        raw.sort_unstable();
+        let mut intervals: Vec<(T, T)> = Vec::with_capacity(raw.len());
+        for (first, last) in raw {
+            match intervals.last_mut() {
+                Some(previous) if previous.1.successor().is_none_or(|next| first <= next) => {
+                    previous.1 = previous.1.max(last);
+                }
+                _ => intervals.push((first, last)),
+            }
+        }
+        IntervalSet { intervals }
+    }
+}
+
+impl<T: Element> FromIterator<RangeInclusive<T>> for IntervalSet<T> {
+    fn from_iter<I: IntoIterator<Item = RangeInclusive<T>>>(ranges: I) -> IntervalSet<T> {
+        IntervalSet::from_unsorted(ranges.into_iter().map(RangeInclusive::into_inner).collect())
+    }
+}
+
+impl<T: Element> FromIterator<T> for IntervalSet<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> IntervalSet<T> {
+        values.into_iter().map(|value| value..=value).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All sets over a small universe at both ends of `u32`.
+    fn samples() -> Vec<IntervalSet<u32>> {
+        let universe = [0, 1, 2, 5, u32::MAX - 1, u32::MAX];
+        (0..64u32)
+            .map(|bits| {
+                (0..6)
+                    .filter(|bit| bits >> bit & 1 == 1)
+                    .map(|bit| universe[bit])
+                    .collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn set_operations_agree_with_membership() {
+        let probes = [
+            0,
+            1,
+            2,
+            3,
+            4,
+            5,
+            6,
+            1000,
+            u32::MAX - 2,
+            u32::MAX - 1,
+            u32::MAX,
+        ];
+        for a in samples() {
+            for b in samples() {
+                for x in probes {
+                    let (in_a, in_b) = (a.contains(x), b.contains(x));
+                    assert_eq!(a.union(&b).contains(x), in_a || in_b);
+                    assert_eq!(a.intersection(&b).contains(x), in_a && in_b);
+                    assert_eq!(a.difference(&b).contains(x), in_a && !in_b);
+                    assert_eq!(a.complement().contains(x), !in_a);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equal_sets_have_equal_representations() {
+        for set in samples() {
+            assert_eq!(set.complement().complement(), set);
+            assert_eq!(set.union(&set), set);
+        }
+        assert!(IntervalSet::<u64>::empty().complement().is_full());
+    }
+}

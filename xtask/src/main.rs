@@ -1,0 +1,2 @@
+//! Content follows.
+fn main() {}
