@@ -11,6 +11,7 @@ pub mod eval;
 pub mod predicate;
 pub mod ruleset;
 pub mod set;
+pub mod text;
 
 pub use eval::{Cause, Decision};
 pub use predicate::{CmpOp, Operand, Part, Predicate, Subject, Test};
