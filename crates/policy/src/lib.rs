@@ -1,1 +1,35 @@
-//! Content follows.
+//! Policy languages: from text to a [`Ruleset`], with diagnostics.
+//!
+//! Each front end is a module with one function `parse` that returns [`Parsed`]. Front ends do no I/O:
+//! the root text is in [`tamis_diag::Sources`] already and further files come through a loader that
+//! the caller gives. Whatever the input, a front end returns; [`limits`] bounds what it takes.
+#![forbid(unsafe_code)]
+
+pub mod limits;
+
+use tamis_diag::Diagnostic;
+use tamis_rules::Ruleset;
+
+/// What a front end made of a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// The meaning; `None` exactly if one of the diagnostics is an error.
+    pub ruleset: Option<Ruleset>,
+    /// Errors, warnings and notes, in the order of discovery.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Parsed {
+    /// A result that keeps the promise of [`Parsed::ruleset`]: an error discards the ruleset.
+    ///
+    /// # Panics
+    /// If there is neither a ruleset nor an error: a front end must say why it has no result.
+    pub fn new(ruleset: Option<Ruleset>, diagnostics: Vec<Diagnostic>) -> Parsed {
+        let failed = diagnostics.iter().any(Diagnostic::is_error);
+        assert!(failed || ruleset.is_some(), "no ruleset and no error");
+        Parsed {
+            ruleset: ruleset.filter(|_| !failed),
+            diagnostics,
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What a front end takes before it gives up with an error: bounds on hostile or mistaken input.
+//!
+//! Real policies stay two orders of magnitude below each of these.
+
+/// The most source text of one policy, in bytes, all files together.
+pub const MAX_SOURCE_BYTES: usize = 16 << 20;
+
+/// The deepest nesting of brackets, of operators in a condition and of JSON values.
+pub const MAX_NESTING: usize = 256;
+
+/// The deepest chain of files that include each other; the root counts as the first.
+pub const MAX_INCLUDE_DEPTH: usize = 16;
+
+/// The most rules of a ruleset, all architectures together.
+pub const MAX_RULES: usize = 1 << 17;
+
+/// How many diagnostics of one policy are reported; more would not be read.
+pub const MAX_DIAGNOSTICS: usize = 100;
