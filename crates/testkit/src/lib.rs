@@ -1,1 +1,10 @@
-//! Content follows.
+//! What tests share: a seeded random source, generators, readers of the corpus, the golden harness.
+//!
+//! Nothing here is part of the product. Everything that could differ between two runs - files that
+//! may be missing, features of the kernel - goes through [`corpus`] and [`skip`], so that a test
+//! says aloud when it did not test.
+
+pub mod corpus;
+pub mod generate;
+pub mod rng;
+pub mod skip;

@@ -1,0 +1,108 @@
+//! Finding and reading the corpus: real policies, real programs and input vectors of other projects.
+//!
+//! The corpus is data beside the repository, in `../shared/corpus`, never inside it: most machines do
+//! not have it. Tests that use it ask [`path`] and return if the answer is `None`; the reason has been
+//! printed by then.
+
+use std::path::{Path, PathBuf};
+
+use tamis_abi::Endian;
+use tamis_bpf::Insn;
+use tamis_bpf::program::insns_from_bytes;
+
+use crate::skip::{self, Need};
+
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A file or folder of the corpus, such as `docker/docker-default-x86_64.json`.
+///
+/// `None` if it isn't there: then it has been printed that the test skips.
+///
+/// # Panics
+/// If it isn't there and `TAMIS_REQUIRE` lists `corpus`.
+#[track_caller]
+pub fn path(name: &str) -> Option<PathBuf> {
+    let path = repository().join("../shared/corpus").join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    skip::because(Need::Corpus, format_args!("no corpus file {name}"));
+    None
+}
+
+/// The text of a corpus file; `None` as for [`path`].
+///
+/// # Panics
+/// As for [`path`], and if the file cannot be read or is not UTF-8.
+#[track_caller]
+pub fn text(name: &str) -> Option<String> {
+    let path = path(name)?;
+    let text = std::fs::read_to_string(&path);
+    Some(text.unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display())))
+}
+
+/// The instructions of a corpus file `*.bpf`, unchecked; `None` as for [`path`].
+///
+/// # Panics
+/// As for [`path`], and if the file cannot be read or is not a whole number of instructions.
+#[track_caller]
+pub fn insns(name: &str) -> Option<Vec<Insn>> {
+    let path = path(name)?;
+    let bytes = std::fs::read(&path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    let insns = insns_from_bytes(&bytes, Endian::Little);
+    Some(insns.unwrap_or_else(|| panic!("{name}: {} bytes is no program", bytes.len())))
+}
+
+/// The names of all files below a folder of the corpus whose names end in `suffix`, sorted, each as
+/// the other functions take it; `None` as for [`path`].
+///
+/// # Panics
+/// As for [`path`], and if a folder cannot be read.
+#[track_caller]
+pub fn files(folder: &str, suffix: &str) -> Option<Vec<String>> {
+    let root = path("")?;
+    let mut found = Vec::new();
+    let mut folders = vec![path(folder)?];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder)
+            .unwrap_or_else(|error| panic!("cannot read {}: {error}", folder.display()));
+        for entry in entries {
+            let path = entry.expect("a folder entry can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(suffix) {
+                let name = path.strip_prefix(&root).expect("it lies in the corpus");
+                found.push(name.to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_is_the_folder_of_the_workspace() {
+        let manifest = std::fs::read_to_string(repository().join("Cargo.toml")).unwrap();
+        assert!(manifest.contains("[workspace]"));
+    }
+
+    #[test]
+    fn every_raw_program_of_the_corpus_is_a_whole_number_of_instructions() {
+        let Some(names) = files("", ".bpf") else {
+            return;
+        };
+        assert!(names.contains(&"docker/docker-libseccomp-opt1.bpf".to_owned()));
+        for name in names {
+            let insns = insns(&name).expect("the listed file is there");
+            assert!(!insns.is_empty(), "{name}");
+        }
+    }
+}

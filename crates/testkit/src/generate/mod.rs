@@ -1,0 +1,4 @@
+//! Generators of random values for property tests and fuzzers, one file per kind of value.
+//!
+//! A generator is a function of an [`Rng`](crate::rng::Rng) and perhaps a size; the same seed gives
+//! the same value on every machine, so a failing test names its seed and nothing else.

@@ -1,0 +1,76 @@
+//! Skipping aloud: a test that cannot test says so, and may be told that it must not skip.
+//!
+//! The standard test runner has no "skipped" result, so a test prints `skipped: …` and returns. The
+//! environment variable `TAMIS_REQUIRE`, a comma-separated list of [`Need`]s, turns a skip for that
+//! reason into a failure: a machine that has the thing finds out when a test stops seeing it.
+
+use std::env;
+use std::fmt;
+
+/// What a test needs and may not find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The corpus of real policies and programs, see [`corpus`](crate::corpus).
+    Corpus,
+    /// A kernel and the rights to install filters in it.
+    Live,
+    /// A program or library of the system, such as libseccomp or bubblewrap.
+    Peers,
+}
+
+impl Need {
+    /// The name in `TAMIS_REQUIRE`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Need::Corpus => "corpus",
+            Need::Live => "live",
+            Need::Peers => "peers",
+        }
+    }
+
+    /// Whether the environment says that it must be there.
+    pub fn is_required(self) -> bool {
+        let required = env::var("TAMIS_REQUIRE").unwrap_or_default();
+        names(&required).any(|name| name == self.name())
+    }
+}
+
+/// The names of a `TAMIS_REQUIRE` list.
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim)
+}
+
+/// Says that the calling test does not test because `need` is missing; the caller then returns.
+///
+/// ```
+/// use tamis_testkit::skip::{self, Need};
+/// if !std::path::Path::new("/sys/module/no_such_module").exists() {
+///     skip::because(Need::Live, "module no_such_module is not loaded");
+///     return;
+/// }
+/// unreachable!("the test itself");
+/// ```
+///
+/// # Panics
+/// If `TAMIS_REQUIRE` lists the need.
+#[track_caller]
+pub fn because(need: Need, reason: impl fmt::Display) {
+    assert!(
+        !need.is_required(),
+        "TAMIS_REQUIRE lists `{}`, but the test would skip: {reason}",
+        need.name()
+    );
+    println!("skipped: {reason}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_may_have_spaces_and_be_empty() {
+        let listed: Vec<&str> = names("corpus, live").collect();
+        assert_eq!(listed, ["corpus", "live"]);
+        assert!(names("").all(str::is_empty));
+    }
+}
