@@ -1,2 +1,35 @@
-//! Content follows.
-fn main() {}
+//! The `tamis` command.
+//!
+//! One file per subcommand in [`command`], what they share in [`cli`]. A subcommand returns its exit
+//! code or a [`cli::Failure`]; results go to standard output, everything else to standard error.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod cli;
+mod command;
+
+/// Compile, explain and run Linux seccomp-bpf filters.
+#[derive(Parser)]
+#[command(name = "tamis", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = cli::exit::HELP)]
+struct Cli {
+    #[command(flatten)]
+    global: cli::Global,
+    #[command(subcommand)]
+    command: command::Command,
+}
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(cli::report_bug));
+    let Cli { global, command } = Cli::parse();
+    // A panic is a bug: the hook has told the user, the exit code tells programs.
+    let outcome = std::panic::catch_unwind(|| command.run(&global));
+    let code = match outcome {
+        Ok(Ok(code)) => code,
+        Ok(Err(failure)) => failure.report(&global),
+        Err(_) => cli::exit::BUG,
+    };
+    ExitCode::from(code)
+}

@@ -7,4 +7,8 @@ codes! { INPUT;
     NOT_UTF8 = "TM0002", "text is not UTF-8",
         "Policy languages are UTF-8 text. The label shows the first byte that is not. A raw program is \
          recognised by its form; use --from to force a kind.";
+    NOT_A_CALL = "TM0003", "not a system call",
+        "A call is written `[ARCH] NAME(ARGUMENTS)`: `x86_64 socket(AF_INET, SOCK_STREAM|SOCK_CLOEXEC)`, \
+         `openat(flags=O_RDONLY)`, `x86 102(1)`. Missing arguments are 0, `@0x401000` adds an instruction \
+         pointer. Names are those of the architecture; `tamis tables` lists them.";
 }

@@ -1,0 +1,41 @@
+//! System calls on the command line.
+
+use tamis_abi::call::{self, Unknown};
+use tamis_abi::{Arch, SeccompData, consts, syscall};
+use tamis_diag::{Diagnostic, Sources, Span, code, suggest};
+
+use super::Failure;
+
+/// Parses one call as the user typed it; mistakes point into it.
+pub(crate) fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, Failure> {
+    call::parse(text, default_arch).map_err(|error| {
+        let mut sources = Sources::new();
+        let source = sources.add("<call>", text);
+        let (span, near) = match &error.unknown {
+            None => (whole(source, text), None),
+            Some(Unknown::Syscall(arch, name)) => {
+                let known = syscall::all(*arch).map(|(_, name)| name);
+                (place(source, text, name), suggest::nearest(name, known))
+            }
+            Some(Unknown::Constant(arch, name)) => {
+                (place(source, text, name), suggest::nearest(name, consts::names(*arch)))
+            }
+        };
+        let mut diagnostic =
+            Diagnostic::error(code::NOT_A_CALL, &error.message).label(span, "");
+        diagnostic.help = near.map(|name| format!("did you mean `{name}`?"));
+        Failure::Diagnostics(vec![diagnostic], sources)
+    })
+}
+
+fn whole(source: tamis_diag::SourceId, text: &str) -> Span {
+    let end = text.len() as u32;
+    Span { source, start: 0, end }
+}
+
+/// Where a name stands in the text.
+fn place(source: tamis_diag::SourceId, text: &str, name: &str) -> Span {
+    let start = text.find(name).unwrap_or(0) as u32;
+    let end = start + name.len() as u32;
+    Span { source, start, end }
+}

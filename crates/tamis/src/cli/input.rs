@@ -1,0 +1,171 @@
+//! Reading input: files, standard input and embedded policies, and telling what kind they are.
+//!
+//! Every subcommand takes the same inputs. The kind of a text or program is detected from its
+//! content and, where content doesn't tell, from the file's extension; `--from` overrides both.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use clap::ValueEnum;
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_policy::limits::MAX_SOURCE_BYTES;
+
+use super::failure::Failure;
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// A policy in the tamis language
+    Tamis,
+    /// An OCI or Docker seccomp profile, or a runtime configuration that holds one
+    Oci,
+    /// The text form of a ruleset
+    Rules,
+    /// Assembler text
+    Asm,
+    /// A raw program: struct sock_filter[] without a header
+    Bpf,
+}
+
+/// An input as read, before it is understood.
+pub(crate) struct Input {
+    /// What to call it in messages: the path, `<stdin>`, or the name of the embedded policy.
+    pub(crate) name: String,
+    /// The content.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Input {
+    /// Reads a path; `-` is standard input; a name that is no file may be an embedded policy.
+    pub(crate) fn read(path: &str) -> Result<Input, Failure> {
+        if path == "-" {
+            return read_bounded(io::stdin().lock(), "<stdin>");
+        }
+        match File::open(path) {
+            Ok(file) => read_bounded(file, path),
+            Err(error) => match tamis_policy::embedded(path) {
+                Some(text) => Ok(Input {
+                    name: path.to_owned(),
+                    bytes: text.as_bytes().to_vec(),
+                }),
+                None => Err(Failure::input(format!("cannot read {path}: {error}"))),
+            },
+        }
+    }
+
+    /// What the input is: by content first, then by extension. Text that looks like nothing else is
+    /// taken for the tamis language, whose parser then says what it expected.
+    pub(crate) fn kind(&self) -> Kind {
+        let Ok(text) = std::str::from_utf8(&self.bytes) else {
+            return Kind::Bpf;
+        };
+        if self.bytes.contains(&0) {
+            return Kind::Bpf;
+        }
+        match Path::new(&self.name).extension().and_then(|extension| extension.to_str()) {
+            Some("tamis") => return Kind::Tamis,
+            Some("json") => return Kind::Oci,
+            Some("rules") => return Kind::Rules,
+            Some("asm" | "s") => return Kind::Asm,
+            Some("bpf") => return Kind::Bpf,
+            _ => {}
+        }
+        kind_of_text(text)
+    }
+
+    /// Adds the input to the sources as text.
+    pub(crate) fn add_to(self, sources: &mut Sources) -> Result<SourceId, Failure> {
+        match String::from_utf8(self.bytes) {
+            Ok(text) => Ok(sources.add(self.name, text)),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                Err(not_utf8(self.name, &text, at))
+            }
+        }
+    }
+}
+
+/// The kind of a text whose name says nothing, by its first token.
+fn kind_of_text(text: &str) -> Kind {
+    let first_line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with(['#', ';']))
+        .unwrap_or("");
+    let word: &str = first_line.split_whitespace().next().unwrap_or("");
+    let is_assembler = word.ends_with(':')
+        || matches!(word, "ld" | "ldx" | "ret" | "st" | "stx" | "ja" | "jmp" | ".insn")
+        || first_line.starts_with("/*");
+    if first_line.starts_with(['{', '[']) {
+        Kind::Oci
+    } else if word == "ruleset" {
+        Kind::Rules
+    } else if is_assembler {
+        Kind::Asm
+    } else {
+        Kind::Tamis
+    }
+}
+
+fn read_bounded(reader: impl Read, name: &str) -> Result<Input, Failure> {
+    let mut bytes = Vec::new();
+    let limit = MAX_SOURCE_BYTES as u64;
+    reader
+        .take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
+    if bytes.len() > MAX_SOURCE_BYTES {
+        let message = format!("{name} has more than {MAX_SOURCE_BYTES} bytes");
+        let help = "check that this is the file you meant: policies are small";
+        let diagnostic = Diagnostic::error(code::FILE_TOO_LARGE, message).help(help);
+        return Err(Failure::Diagnostics(vec![diagnostic], Sources::new()));
+    }
+    Ok(Input {
+        name: name.to_owned(),
+        bytes,
+    })
+}
+
+/// The diagnostic points into the text with every broken byte replaced; what stands before the first
+/// one is unchanged, so its offset is right.
+fn not_utf8(name: String, lossy: &str, at: usize) -> Failure {
+    let mut sources = Sources::new();
+    let source = sources.add(name, lossy);
+    let end = at + lossy[at..].chars().next().map_or(0, char::len_utf8);
+    let span = Span {
+        source,
+        start: at as u32,
+        end: end as u32,
+    };
+    let diagnostic = Diagnostic::error(code::NOT_UTF8, "the text is not UTF-8")
+        .label(span, format!("byte {at} is not part of a character"))
+        .help("a raw program is read with `--from bpf`");
+    Failure::Diagnostics(vec![diagnostic], sources)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(name: &str, text: &str) -> Kind {
+        let (name, bytes) = (name.to_owned(), text.as_bytes().to_vec());
+        Input { name, bytes }.kind()
+    }
+
+    #[test]
+    fn kinds_are_told_by_content_where_the_name_is_silent() {
+        assert_eq!(kind("x", "# comment\n\nallow read\n"), Kind::Tamis);
+        assert_eq!(kind("x", "  {\n"), Kind::Oci);
+        assert_eq!(kind("x", "ruleset bad-arch allow\n"), Kind::Rules);
+        assert_eq!(kind("x", "; comment\n ld [4]\n"), Kind::Asm);
+        assert_eq!(kind("x", "start: ret #0\n"), Kind::Asm);
+        assert_eq!(kind("x", "\u{6}\0\0\0\0\0\0\0"), Kind::Bpf);
+    }
+
+    #[test]
+    fn raw_programs_are_told_by_content_even_under_a_wrong_name() {
+        assert_eq!(kind("x.json", "\u{6}\0\0\0\0\0\0\0"), Kind::Bpf);
+    }
+}

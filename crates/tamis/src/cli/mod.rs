@@ -1,0 +1,79 @@
+//! What the subcommands share: options, input, output, exit codes, failures.
+
+use std::io::{self, IsTerminal, Write};
+use std::panic::PanicHookInfo;
+
+use clap::ValueEnum;
+
+pub(crate) mod call;
+pub(crate) mod exit;
+pub(crate) mod failure;
+pub(crate) mod input;
+pub(crate) mod load;
+pub(crate) mod output;
+
+pub(crate) use failure::Failure;
+
+/// Options of every subcommand.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Global {
+    /// Print a JSON document instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// When to colour messages; `auto` heeds NO_COLOR
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: ColorChoice,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    Always,
+    Never,
+}
+
+impl Global {
+    /// Whether messages on standard error are coloured.
+    pub(crate) fn colours_messages(&self) -> bool {
+        match self.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => {
+                let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                !unwanted && io::stderr().is_terminal()
+            }
+        }
+    }
+
+    /// Tells the user something that is neither result nor error, unless they want quiet.
+    pub(crate) fn notice(&self, text: &str) {
+        if !self.quiet {
+            message(text);
+        }
+    }
+}
+
+/// Writes a line to standard error; there is nobody to tell if that fails.
+pub(crate) fn message(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// The panic hook: a panic is a bug of tamis, so say how to report it.
+pub(crate) fn report_bug(info: &PanicHookInfo<'_>) {
+    let command: Vec<String> = std::env::args().collect();
+    message(&format!(
+        "tamis {}: this is a bug of tamis, not of your input\n{info}\ncommand: {}\n\
+         please report it with the input; RUST_BACKTRACE=1 adds the call stack",
+        env!("CARGO_PKG_VERSION"),
+        command.join(" "),
+    ));
+    let backtrace = std::backtrace::Backtrace::capture();
+    if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+        message(&backtrace.to_string());
+    }
+}

@@ -1,0 +1,48 @@
+//! The subcommands, one file each.
+//!
+//! Every file has an `Args` whose doc comments are the help, and a `run` that returns the exit code.
+
+use clap::Subcommand;
+
+use crate::cli::{Failure, Global};
+
+mod asm;
+mod compile;
+mod completions;
+mod disasm;
+mod eval;
+mod explain;
+mod passes;
+mod run;
+mod tables;
+
+/// What to do.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Compile(compile::Args),
+    Explain(explain::Args),
+    Eval(eval::Args),
+    Run(run::Args),
+    Asm(asm::Args),
+    Disasm(disasm::Args),
+    Tables(tables::Args),
+    Passes(passes::Args),
+    Completions(completions::Args),
+}
+
+impl Command {
+    /// Does it and gives the exit code.
+    pub(crate) fn run(&self, global: &Global) -> Result<u8, Failure> {
+        match self {
+            Command::Compile(args) => compile::run(args, global),
+            Command::Explain(args) => explain::run(args, global),
+            Command::Eval(args) => eval::run(args, global),
+            Command::Run(args) => run::run(args, global),
+            Command::Asm(args) => asm::run(args, global),
+            Command::Disasm(args) => disasm::run(args, global),
+            Command::Tables(args) => tables::run(args, global),
+            Command::Passes(args) => passes::run(args, global),
+            Command::Completions(args) => completions::run(args),
+        }
+    }
+}
