@@ -11,9 +11,12 @@
 pub mod action;
 pub mod arch;
 pub mod data;
+mod generated;
+mod kernel_version;
 pub mod syscall;
 
 pub use action::{Action, ActionKind};
 pub use arch::{Arch, Endian};
 pub use data::{ArgIndex, SeccompData, Word};
+pub use kernel_version::{KernelVersion, ParseKernelVersionError};
 pub use syscall::Nr;

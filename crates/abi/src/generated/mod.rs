@@ -1,0 +1,4 @@
+//! Tables written by `cargo xtask codegen`; `crates/abi/data/README.md` names their sources.
+
+#[rustfmt::skip]
+pub(crate) mod syscalls;
