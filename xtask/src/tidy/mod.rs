@@ -13,9 +13,8 @@ mod tree;
 mod words;
 
 use std::fmt;
-use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use tree::Tree;
 
@@ -49,18 +48,18 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Prints all problems; fails if there are any.
-pub(crate) fn main() -> Result<ExitCode> {
+/// Prints all problems.
+///
+/// # Errors
+/// If there are any, or the repository cannot be read.
+pub(crate) fn run() -> Result<()> {
     let problems = problems()?;
     for problem in &problems {
-        eprintln!("{problem}");
+        println!("{problem}");
     }
-    if problems.is_empty() {
-        println!("tidy");
-        return Ok(ExitCode::SUCCESS);
-    }
-    eprintln!("{} problems", problems.len());
-    Ok(ExitCode::FAILURE)
+    ensure!(problems.is_empty(), "{} problems", problems.len());
+    println!("tidy");
+    Ok(())
 }
 
 fn problems() -> Result<Vec<Problem>> {
