@@ -6,5 +6,6 @@
 
 pub mod corpus;
 pub mod generate;
+pub mod golden;
 pub mod rng;
 pub mod skip;

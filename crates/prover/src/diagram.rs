@@ -1,0 +1,356 @@
+//! The node table: canonical, hash-consed decision diagrams with 32-bit values at the leaves.
+//!
+//! A node tests one variable and has a branch for each outcome; variables ascend along every path, no
+//! node has equal branches, and no two nodes are alike. Therefore two functions are equal exactly if
+//! their roots are the same node. Booleans are functions with the values 0 and 1, so one table and
+//! one operation, [`Diagram::ite`], serve conditions and filters alike.
+
+use std::error::Error;
+use std::fmt;
+
+/// A node of the table. Equal functions have equal nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Node(u32);
+
+/// The number of a variable; smaller ones are tested first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Variable(pub(crate) u32);
+
+impl Variable {
+    /// Stands in leaves and sorts after every variable.
+    const LEAF: Variable = Variable(u32::MAX);
+}
+
+/// The constant false, and the filter that always returns 0.
+pub(crate) const FALSE: Node = Node(0);
+/// The constant true.
+pub(crate) const TRUE: Node = Node(1);
+
+/// The diagrams would need more nodes than allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitReached {
+    /// The limit.
+    pub max_nodes: usize,
+}
+
+impl fmt::Display for LimitReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the decision diagrams need more than {} nodes",
+            self.max_nodes
+        )
+    }
+}
+
+impl Error for LimitReached {}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Row {
+    variable: Variable,
+    /// The branch for 0; in a leaf the value.
+    low: u32,
+    /// The branch for 1; in a leaf 0.
+    high: u32,
+}
+
+/// A remembered result of [`Diagram::ite`].
+#[derive(Clone, Copy)]
+struct Remembered {
+    condition: Node,
+    yes: Node,
+    no: Node,
+    result: Node,
+}
+
+/// What a node says: a value, or which way to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    Leaf(u32),
+    Branch {
+        variable: Variable,
+        low: Node,
+        high: Node,
+    },
+}
+
+pub(crate) struct Diagram {
+    rows: Vec<Row>,
+    /// Open-addressing hash table of row numbers; [`EMPTY`] where there is none.
+    unique: Vec<u32>,
+    /// Direct-mapped and lossy: a collision forgets the older result.
+    memory: Vec<Remembered>,
+    max_nodes: usize,
+}
+
+const EMPTY: u32 = u32::MAX;
+const INITIAL_SLOTS: usize = 1 << 13;
+/// Beyond this size the memory of results stops growing; it would leave the processor's cache.
+const MAX_MEMORY_SLOTS: usize = 1 << 18;
+
+impl Diagram {
+    pub(crate) fn new(max_nodes: usize) -> Diagram {
+        let nothing = Remembered {
+            condition: FALSE,
+            yes: FALSE,
+            no: FALSE,
+            result: FALSE,
+        };
+        let mut diagram = Diagram {
+            rows: Vec::with_capacity(INITIAL_SLOTS / 2),
+            unique: vec![EMPTY; INITIAL_SLOTS],
+            memory: vec![nothing; INITIAL_SLOTS],
+            max_nodes: max_nodes.clamp(2, EMPTY as usize - 1),
+        };
+        for value in [0, 1] {
+            let row = Row {
+                variable: Variable::LEAF,
+                low: value,
+                high: 0,
+            };
+            diagram.insert(row, hash3(Variable::LEAF.0, value, 0));
+        }
+        diagram
+    }
+
+    /// How many nodes exist.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The function that is this value everywhere.
+    pub(crate) fn leaf(&mut self, value: u32) -> Result<Node, LimitReached> {
+        self.intern(Row {
+            variable: Variable::LEAF,
+            low: value,
+            high: 0,
+        })
+    }
+
+    /// The condition that a variable is 1.
+    pub(crate) fn variable(&mut self, variable: Variable) -> Result<Node, LimitReached> {
+        self.branch(variable, FALSE, TRUE)
+    }
+
+    /// The function that is `low` where the variable is 0 and `high` where it is 1; both must depend
+    /// on later variables only.
+    pub(crate) fn branch(
+        &mut self,
+        variable: Variable,
+        low: Node,
+        high: Node,
+    ) -> Result<Node, LimitReached> {
+        if low == high {
+            return Ok(low);
+        }
+        debug_assert!(variable < self.row(low).variable.min(self.row(high).variable));
+        self.intern(Row {
+            variable,
+            low: low.0,
+            high: high.0,
+        })
+    }
+
+    pub(crate) fn view(&self, node: Node) -> View {
+        let Row {
+            variable,
+            low,
+            high,
+        } = self.row(node);
+        match variable {
+            Variable::LEAF => View::Leaf(low),
+            _ => View::Branch {
+                variable,
+                low: Node(low),
+                high: Node(high),
+            },
+        }
+    }
+
+    /// The function that is `yes` where the condition holds and `no` elsewhere.
+    ///
+    /// Proportional to the number of distinct triples of sub-diagrams that meet; a condition on one
+    /// word that stands above both branches costs one step per node of the condition.
+    pub(crate) fn ite(
+        &mut self,
+        condition: Node,
+        yes: Node,
+        no: Node,
+    ) -> Result<Node, LimitReached> {
+        if condition == TRUE || yes == no {
+            return Ok(yes);
+        }
+        if condition == FALSE {
+            return Ok(no);
+        }
+        if yes == TRUE && no == FALSE {
+            return Ok(condition);
+        }
+        let slot = hash3(condition.0, yes.0, no.0) as usize & (self.memory.len() - 1);
+        let known = self.memory[slot];
+        if (known.condition, known.yes, known.no) == (condition, yes, no) {
+            return Ok(known.result);
+        }
+        let top = [condition, yes, no].map(|node| self.row(node).variable);
+        let variable = top[0].min(top[1]).min(top[2]);
+        let [(c0, c1), (y0, y1), (n0, n1)] =
+            [condition, yes, no].map(|node| self.cofactors(node, variable));
+        let low = self.ite(c0, y0, n0)?;
+        let high = self.ite(c1, y1, n1)?;
+        let result = self.branch(variable, low, high)?;
+        // The table may have grown meanwhile.
+        let slot = hash3(condition.0, yes.0, no.0) as usize & (self.memory.len() - 1);
+        self.memory[slot] = Remembered {
+            condition,
+            yes,
+            no,
+            result,
+        };
+        Ok(result)
+    }
+
+    /// The condition that another one doesn't hold.
+    pub(crate) fn not(&mut self, condition: Node) -> Result<Node, LimitReached> {
+        self.ite(condition, FALSE, TRUE)
+    }
+
+    /// The two halves of a function: where the variable is 0, where it is 1.
+    pub(crate) fn cofactors(&self, node: Node, variable: Variable) -> (Node, Node) {
+        let row = self.row(node);
+        if row.variable == variable {
+            (Node(row.low), Node(row.high))
+        } else {
+            (node, node)
+        }
+    }
+
+    fn row(&self, node: Node) -> Row {
+        self.rows[node.0 as usize]
+    }
+
+    fn intern(&mut self, row: Row) -> Result<Node, LimitReached> {
+        let hash = hash3(row.variable.0, row.low, row.high);
+        let mut slot = hash as usize & (self.unique.len() - 1);
+        while self.unique[slot] != EMPTY {
+            let number = self.unique[slot];
+            if self.rows[number as usize] == row {
+                return Ok(Node(number));
+            }
+            slot = (slot + 1) & (self.unique.len() - 1);
+        }
+        if self.rows.len() >= self.max_nodes {
+            return Err(LimitReached {
+                max_nodes: self.max_nodes,
+            });
+        }
+        Ok(self.insert(row, hash))
+    }
+
+    /// Adds a row that isn't in the table yet.
+    fn insert(&mut self, row: Row, hash: u32) -> Node {
+        if self.rows.len() * 2 >= self.unique.len() {
+            self.grow();
+        }
+        let number = self.rows.len() as u32;
+        self.rows.push(row);
+        self.place(number, hash);
+        Node(number)
+    }
+
+    fn place(&mut self, number: u32, hash: u32) {
+        let mask = self.unique.len() - 1;
+        let mut slot = hash as usize & mask;
+        while self.unique[slot] != EMPTY {
+            slot = (slot + 1) & mask;
+        }
+        self.unique[slot] = number;
+    }
+
+    fn grow(&mut self) {
+        self.unique = vec![EMPTY; self.unique.len() * 4];
+        for number in 0..self.rows.len() {
+            let row = self.rows[number];
+            self.place(number as u32, hash3(row.variable.0, row.low, row.high));
+        }
+        let nothing = Remembered {
+            condition: FALSE,
+            yes: FALSE,
+            no: FALSE,
+            result: FALSE,
+        };
+        let slots = self.unique.len().min(MAX_MEMORY_SLOTS);
+        if slots > self.memory.len() {
+            self.memory = vec![nothing; slots];
+        }
+    }
+}
+
+/// Mixes three words; the low bits depend on all of them.
+fn hash3(a: u32, b: u32, c: u32) -> u32 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(ODD) ^ u64::from(c);
+    let mixed = (mixed ^ mixed >> 29).wrapping_mul(ODD);
+    (mixed >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The truth table of a function of the first four variables.
+    fn values(diagram: &Diagram, node: Node) -> [u32; 16] {
+        std::array::from_fn(|input| {
+            let mut node = node;
+            loop {
+                match diagram.view(node) {
+                    View::Leaf(value) => return value,
+                    View::Branch {
+                        variable,
+                        low,
+                        high,
+                    } => {
+                        node = if input >> variable.0 & 1 == 1 {
+                            high
+                        } else {
+                            low
+                        };
+                    }
+                }
+            }
+        })
+    }
+
+    #[test]
+    fn ite_is_pointwise_and_equal_functions_are_equal_nodes() {
+        let mut diagram = Diagram::new(1 << 16);
+        let v: Vec<Node> = (0..4)
+            .map(|v| diagram.variable(Variable(v)).unwrap())
+            .collect();
+        let five = diagram.leaf(5).unwrap();
+        let and = diagram.ite(v[0], v[2], FALSE).unwrap();
+        let or = diagram.ite(v[1], TRUE, and).unwrap();
+        let function = diagram.ite(or, five, v[3]).unwrap();
+        for (input, value) in values(&diagram, function).into_iter().enumerate() {
+            let bit = |n: usize| input >> n & 1 == 1;
+            let expected = if bit(1) || bit(0) && bit(2) {
+                5
+            } else {
+                u32::from(bit(3))
+            };
+            assert_eq!(value, expected);
+        }
+        // The same function, composed in another order.
+        let inner = diagram.ite(v[2], five, v[3]).unwrap();
+        let outer = diagram.ite(v[0], inner, v[3]).unwrap();
+        assert_eq!(diagram.ite(v[1], five, outer).unwrap(), function);
+    }
+
+    #[test]
+    fn the_limit_is_an_error() {
+        let mut diagram = Diagram::new(10);
+        let made: Vec<_> = (0..20).map(|v| diagram.variable(Variable(v))).collect();
+        assert_eq!(made[19], Err(LimitReached { max_nodes: 10 }));
+        assert_eq!(diagram.len(), 10);
+    }
+}

@@ -1,0 +1,28 @@
+//! Decides whether two seccomp filters mean the same, for every input, or shows one where they don't.
+//!
+//! A filter is a function of 512 input bits to a 32-bit value. A [`Space`] represents such functions
+//! as canonical decision diagrams, so that equal functions are equal [`Function`]s: rulesets are
+//! translated from their definition ([`Space::ruleset`]), programs by running them on symbols
+//! ([`Space::program`]), stacks by combining their programs ([`Space::stack`]). Two functions that
+//! differ are told apart by walking both diagrams to an input where they do ([`Space::witness`]).
+//!
+//! The crate shares no code with the compiler: it depends on the types of programs and rulesets only,
+//! and a mistake in a pass or in layout can't hide here. It answers *unknown* where a construct would
+//! make the diagrams too large ([`Limits`]), never a wrong *equal*.
+//!
+//! Prior art: R. E. Bryant, "Graph-Based Algorithms for Boolean Function Manipulation" (1986);
+//! M. Fujita et al., "Multi-Terminal Binary Decision Diagrams" (1997).
+#![forbid(unsafe_code)]
+
+mod bits;
+mod diagram;
+mod order;
+mod program;
+mod relation;
+mod ruleset;
+mod space;
+mod stack;
+mod witness;
+
+pub use diagram::LimitReached;
+pub use space::{Equality, Function, Limits, Space};

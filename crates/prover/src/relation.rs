@@ -1,0 +1,117 @@
+//! Comparisons of two input words with each other.
+//!
+//! As functions of the bits they would need exponentially many nodes, because the bits of one word
+//! all come before those of the other. They become variables of their own instead: one that says
+//! that the words are equal and one that says that the first is greater. Equal diagrams still mean
+//! equal functions; different diagrams may differ only where the variables contradict the words, so a
+//! witness is checked against the words before it is believed (see [`witness`](crate::witness)).
+
+use tamis_abi::{SeccompData, Word};
+
+use crate::diagram::{Diagram, FALSE, LimitReached, Node, TRUE, Variable};
+use crate::order::INPUT_BITS;
+
+/// A comparison of two words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// The pairs of words that are compared, in the order of first use; the smaller word first.
+#[derive(Default)]
+pub(crate) struct Relations {
+    pairs: Vec<(Word, Word)>,
+}
+
+/// What a relation variable says about its pair of words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    /// They are equal.
+    Equal(Word, Word),
+    /// The first is greater; asked only where they aren't equal.
+    Greater(Word, Word),
+}
+
+impl Relation {
+    /// Whether the relation holds for an input.
+    pub(crate) fn holds(self, data: &SeccompData) -> bool {
+        match self {
+            Relation::Equal(a, b) => data.word(a) == data.word(b),
+            Relation::Greater(a, b) => data.word(a) > data.word(b),
+        }
+    }
+}
+
+impl Relations {
+    /// The condition that a comparison of two words holds.
+    pub(crate) fn compare(
+        &mut self,
+        diagram: &mut Diagram,
+        comparison: Comparison,
+        a: Word,
+        b: Word,
+    ) -> Result<Node, LimitReached> {
+        match comparison {
+            Comparison::Equal => self.equal(diagram, a, b),
+            Comparison::Greater => self.greater(diagram, a, b),
+            Comparison::GreaterOrEqual => {
+                let less = self.greater(diagram, b, a)?;
+                diagram.not(less)
+            }
+        }
+    }
+
+    fn equal(&mut self, diagram: &mut Diagram, a: Word, b: Word) -> Result<Node, LimitReached> {
+        if a == b {
+            return Ok(TRUE);
+        }
+        let pair = self.pair(a, b);
+        diagram.variable(equal_variable(pair))
+    }
+
+    fn greater(&mut self, diagram: &mut Diagram, a: Word, b: Word) -> Result<Node, LimitReached> {
+        if a == b {
+            return Ok(FALSE);
+        }
+        let pair = self.pair(a, b);
+        let equal = diagram.variable(equal_variable(pair))?;
+        let first_greater = diagram.variable(Variable(equal_variable(pair).0 + 1))?;
+        let greater = if a < b {
+            first_greater
+        } else {
+            diagram.not(first_greater)?
+        };
+        diagram.ite(equal, FALSE, greater)
+    }
+
+    /// What a variable beyond the input bits says.
+    ///
+    /// # Panics
+    /// If the variable wasn't made here.
+    pub(crate) fn of_variable(&self, variable: Variable) -> Relation {
+        let number = (variable.0 - INPUT_BITS) as usize;
+        let (a, b) = self.pairs[number / 2];
+        if number.is_multiple_of(2) {
+            Relation::Equal(a, b)
+        } else {
+            Relation::Greater(a, b)
+        }
+    }
+
+    fn pair(&mut self, a: Word, b: Word) -> usize {
+        let pair = (a.min(b), a.max(b));
+        self.pairs
+            .iter()
+            .position(|known| *known == pair)
+            .unwrap_or_else(|| {
+                self.pairs.push(pair);
+                self.pairs.len() - 1
+            })
+    }
+}
+
+fn equal_variable(pair: usize) -> Variable {
+    Variable(INPUT_BITS + 2 * pair as u32)
+}

@@ -1,0 +1,109 @@
+//! The space in which functions are made and compared.
+
+use tamis_abi::SeccompData;
+
+use crate::diagram::{Diagram, LimitReached, Node, View};
+use crate::order;
+use crate::relation::Relations;
+
+/// How much work the prover may do before it answers *unknown*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most diagram nodes, 12 bytes each and as much again for the hash table; about a second's
+    /// worth by default. Real filters need some thousands.
+    pub max_nodes: usize,
+    /// The most symbolic states of a program, all instructions together.
+    pub max_states: usize,
+    /// The most differing paths that are tried until one gives a witness.
+    pub max_paths: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_nodes: 2_000_000,
+            max_states: 200_000,
+            max_paths: 10_000,
+        }
+    }
+}
+
+/// The meaning of a filter: a function of the input to a 32-bit return value. Functions of one
+/// [`Space`] are equal exactly if they compare equal, except for what [`Equality::Unknown`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Function(pub(crate) Node);
+
+/// The answer to whether two functions are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Equality {
+    /// For every input.
+    Equal,
+    /// Not for this one.
+    Different(SeccompData),
+    /// They may differ only where two words compare with each other in a way that no input was found
+    /// for within [`Limits::max_paths`].
+    Unknown,
+}
+
+/// A space of functions that can be compared with each other.
+pub struct Space {
+    pub(crate) diagram: Diagram,
+    pub(crate) relations: Relations,
+    pub(crate) limits: Limits,
+}
+
+impl Space {
+    /// An empty space.
+    pub fn new(limits: Limits) -> Space {
+        Space {
+            diagram: Diagram::new(limits.max_nodes),
+            relations: Relations::default(),
+            limits,
+        }
+    }
+
+    /// Whether two functions of this space are equal, with an input for which they aren't.
+    pub fn compare(&self, left: Function, right: Function) -> Equality {
+        if left == right {
+            return Equality::Equal;
+        }
+        match self.witness(left, right) {
+            Some(data) => Equality::Different(data),
+            None => Equality::Unknown,
+        }
+    }
+
+    /// The return value for one input.
+    pub fn value(&self, function: Function, data: &SeccompData) -> u32 {
+        let mut node = function.0;
+        loop {
+            match self.diagram.view(node) {
+                View::Leaf(value) => return value,
+                View::Branch {
+                    variable,
+                    low,
+                    high,
+                } => {
+                    let holds = match order::input_bit(variable) {
+                        Some((word, bit)) => data.word(word) >> bit & 1 == 1,
+                        None => self.relations.of_variable(variable).holds(data),
+                    };
+                    node = if holds { high } else { low };
+                }
+            }
+        }
+    }
+
+    /// The function that always returns this value.
+    ///
+    /// # Errors
+    /// If the space is full.
+    pub fn constant(&mut self, ret: u32) -> Result<Function, LimitReached> {
+        self.diagram.leaf(ret).map(Function)
+    }
+
+    /// How many nodes the space holds.
+    pub fn len_nodes(&self) -> usize {
+        self.diagram.len()
+    }
+}

@@ -1,0 +1,150 @@
+//! Witnesses: an input for which two functions differ.
+//!
+//! Two different nodes have a pair of branches that differ, down to two different leaves; the branches
+//! taken fix some bits of the input and the others are free. Where the path says how two words compare
+//! with each other, free bits are chosen to make it so and the result is checked; if no choice works the
+//! path is one that no input takes, and the next is tried.
+
+use tamis_abi::{SeccompData, Word};
+
+use crate::diagram::{Node, Variable, View};
+use crate::order;
+use crate::relation::Relation;
+use crate::space::{Function, Space};
+
+/// The branches taken so far.
+#[derive(Default)]
+struct Path {
+    taken: Vec<(Variable, bool)>,
+}
+
+impl Space {
+    /// An input for which the functions differ, checked against both; bits that don't matter are 0
+    /// where nothing else is needed. `None` if they are equal or none was found within the limits.
+    pub fn witness(&self, left: Function, right: Function) -> Option<SeccompData> {
+        let mut paths_left = self.limits.max_paths;
+        self.search(
+            left,
+            right,
+            left.0,
+            right.0,
+            &mut Path::default(),
+            &mut paths_left,
+        )
+    }
+
+    /// Depth-first search of the paths on which `left` and `right` go to different leaves.
+    fn search(
+        &self,
+        functions_left: Function,
+        functions_right: Function,
+        left: Node,
+        right: Node,
+        path: &mut Path,
+        paths_left: &mut usize,
+    ) -> Option<SeccompData> {
+        if left == right || *paths_left == 0 {
+            return None;
+        }
+        let variable = match (self.diagram.view(left), self.diagram.view(right)) {
+            (View::Leaf(_), View::Leaf(_)) => {
+                *paths_left -= 1;
+                let data = self.input_on(path)?;
+                let differs =
+                    self.value(functions_left, &data) != self.value(functions_right, &data);
+                return differs.then_some(data);
+            }
+            (View::Branch { variable, .. }, View::Leaf(_))
+            | (View::Leaf(_), View::Branch { variable, .. }) => variable,
+            (View::Branch { variable: a, .. }, View::Branch { variable: b, .. }) => a.min(b),
+        };
+        let (left_low, left_high) = self.diagram.cofactors(left, variable);
+        let (right_low, right_high) = self.diagram.cofactors(right, variable);
+        for (value, left, right) in [(false, left_low, right_low), (true, left_high, right_high)] {
+            path.taken.push((variable, value));
+            let found = self.search(
+                functions_left,
+                functions_right,
+                left,
+                right,
+                path,
+                paths_left,
+            );
+            path.taken.pop();
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// An input that takes the path, if one is found.
+    fn input_on(&self, path: &Path) -> Option<SeccompData> {
+        let mut fixed = SeccompData::default();
+        let mut data = SeccompData::default();
+        for (variable, value) in &path.taken {
+            if let Some((word, bit)) = order::input_bit(*variable) {
+                fixed = fixed.with_word(word, fixed.word(word) | 1 << bit);
+                data = data.with_word(word, data.word(word) | u32::from(*value) << bit);
+            }
+        }
+        for wanted in self.wanted_on(path) {
+            (data, fixed) = satisfy(wanted, data, fixed);
+        }
+        let takes = |(variable, holds): &(Variable, bool)| match order::input_bit(*variable) {
+            Some((word, bit)) => (data.word(word) >> bit & 1 == 1) == *holds,
+            None => self.relations.of_variable(*variable).holds(&data) == *holds,
+        };
+        path.taken.iter().all(takes).then_some(data)
+    }
+
+    /// How the words that the path compares with each other must stand. A pair that only has to
+    /// differ gets a greater first word.
+    fn wanted_on(&self, path: &Path) -> Vec<Wanted> {
+        let mut wanted = Vec::new();
+        for (variable, holds) in &path.taken {
+            if order::input_bit(*variable).is_some() {
+                continue;
+            }
+            let asks_greater_next = || {
+                let next = Variable(variable.0 + 1);
+                path.taken.iter().any(|(variable, _)| *variable == next)
+            };
+            match (self.relations.of_variable(*variable), holds) {
+                (Relation::Equal(a, b), true) => wanted.push(Wanted::Equal(a, b)),
+                (Relation::Equal(..), false) if asks_greater_next() => {}
+                (Relation::Equal(a, b), false) | (Relation::Greater(a, b), true) => {
+                    wanted.push(Wanted::Greater(a, b));
+                }
+                (Relation::Greater(a, b), false) => wanted.push(Wanted::Greater(b, a)),
+            }
+        }
+        wanted
+    }
+}
+
+/// How two words must compare.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Equal(Word, Word),
+    /// The first must be greater.
+    Greater(Word, Word),
+}
+
+/// Chooses the free bits of the two words so that they compare as wanted, if that is possible. Returns
+/// the input and, in the shape of an input, the bits that are fixed by now.
+fn satisfy(wanted: Wanted, data: SeccompData, fixed: SeccompData) -> (SeccompData, SeccompData) {
+    let (a, b, value_a, value_b) = match wanted {
+        Wanted::Equal(a, b) => {
+            // Each word takes the other's bits where only it is free.
+            let (value_a, value_b) = (data.word(a), data.word(b));
+            let (free_a, free_b) = (!fixed.word(a), !fixed.word(b));
+            (a, b, value_a | value_b & free_a, value_b | value_a & free_b)
+        }
+        // Free bits are 0, so the smaller word is as small as it can be.
+        Wanted::Greater(a, b) => (a, b, data.word(a) | !fixed.word(a), data.word(b)),
+    };
+    let data = data.with_word(a, value_a).with_word(b, value_b);
+    let fixed = fixed.with_word(a, u32::MAX).with_word(b, u32::MAX);
+    (data, fixed)
+}

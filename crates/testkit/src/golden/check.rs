@@ -1,0 +1,344 @@
+//! Checking a golden: runs its commands and compares what came out with its sections.
+//!
+//! A step is a `run` section and what follows it up to the next. Its standard input is the step's
+//! own unnamed `input`, else the nearest one before it; named inputs are files in the working folder
+//! from the start. What a command writes and no section expects is a failure, except that standard
+//! output needs no `output` section where `stats` or `eval` judges it.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+
+use super::command::{self, Outcome};
+use super::diff;
+use super::eval::{self, Row};
+use super::file::{Golden, Kind, Section, normal};
+use super::subject::Subject;
+
+/// What came of a check.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    /// What differs, ready to be printed.
+    pub(super) failures: Vec<String>,
+    /// The golden with its texts as they really came out.
+    pub(super) blessed: Golden,
+}
+
+/// Runs a golden in the folder `work`, which is made anew. When blessing, texts that differ are not
+/// failures.
+///
+/// # Errors
+/// If the golden makes no sense or its commands cannot be run, as a sentence.
+pub(super) fn check(
+    golden: &Golden,
+    binary: &Path,
+    work: &Path,
+    is_blessing: bool,
+) -> Result<Verdict, String> {
+    write_files(golden, work).map_err(|error| format!("in {}: {error}", work.display()))?;
+    let rows: Vec<Vec<Row>> = golden
+        .sections_of(Kind::Eval)
+        .map(|section| eval::parse(&section.body, section.line + 1))
+        .collect::<Result<_, _>>()?;
+    let mut checker = Checker {
+        golden,
+        binary,
+        work,
+        is_blessing,
+        rows: rows.concat(),
+        judged_count: 0,
+        failures: Vec::new(),
+        rewritten: Vec::new(),
+        added: Vec::new(),
+    };
+    for step in steps(golden)? {
+        checker.check_step(&step)?;
+    }
+    if checker.judged_count == 0 && !checker.rows.is_empty() {
+        return Err("no command wrote a program or a ruleset that `-- eval` could judge".into());
+    }
+    Ok(checker.into_verdict())
+}
+
+/// One command and the sections that belong to it.
+struct Step {
+    line: usize,
+    command: String,
+    /// The indices of the `run` section and the ones that follow it.
+    sections: Range<usize>,
+}
+
+struct Checker<'a> {
+    golden: &'a Golden,
+    binary: &'a Path,
+    work: &'a Path,
+    is_blessing: bool,
+    rows: Vec<Row>,
+    /// How many outputs the rows have been put to.
+    judged_count: usize,
+    failures: Vec<String>,
+    /// New bodies of sections, by index.
+    rewritten: Vec<(usize, String)>,
+    /// New sections and the index of the section that they come before, ascending.
+    added: Vec<(usize, Section)>,
+}
+
+impl Checker<'_> {
+    fn check_step(&mut self, step: &Step) -> Result<(), String> {
+        let at_line = |problem: String| format!("line {}: {problem}", step.line);
+        let stdin = self
+            .write_stdin(step)
+            .map_err(|error| at_line(error.to_string()))?;
+        let commands = command::split(&step.command).map_err(at_line)?;
+        let outcome =
+            command::run(self.binary, &commands, self.work, stdin.as_deref()).map_err(at_line)?;
+        let mut failures = self.check_exit(step, &outcome);
+        let subject = Subject::from_output(&outcome.stdout);
+        if let Some(subject) = &subject {
+            self.judged_count += 1;
+            failures.extend(eval::check(&self.rows, subject));
+        }
+        let texts = self.texts(step, &outcome, subject.as_ref());
+        failures.extend(self.check_texts(step, texts.map_err(at_line)?));
+
+        let redirection = stdin.map_or(String::new(), |path| format!(" < {}", path.display()));
+        let folder = self.work.display();
+        let command = &step.command;
+        self.failures.extend(failures.into_iter().map(|failure| {
+            at_line(format!(
+                "{failure}\nby hand: cd {folder} && {command}{redirection}"
+            ))
+        }));
+        Ok(())
+    }
+
+    /// Writes the standard input of a step: its own, else the nearest one before it.
+    fn write_stdin(&self, step: &Step) -> io::Result<Option<PathBuf>> {
+        let is_stdin =
+            |section: &&Section| section.kind == Kind::Input && section.argument.is_empty();
+        let sections = &self.golden.sections;
+        let own = sections[step.sections.clone()].iter().find(is_stdin);
+        let earlier = sections[..step.sections.start].iter().rfind(is_stdin);
+        let Some(input) = own.or(earlier) else {
+            return Ok(None);
+        };
+        let path = self.work.join(format!("stdin.{}", input.line));
+        fs::write(&path, &input.body)?;
+        Ok(Some(path))
+    }
+
+    fn find(&self, step: &Step, kind: Kind) -> Option<usize> {
+        let mut indices = step.sections.clone();
+        indices.find(|index| self.golden.sections[*index].kind == kind)
+    }
+
+    fn check_exit(&self, step: &Step, outcome: &Outcome) -> Vec<String> {
+        let actual = outcome.status.code();
+        let (is_right, expected) = match self.find(step, Kind::Exit) {
+            Some(index) => {
+                let code = &self.golden.sections[index].argument;
+                (actual == code.parse().ok(), format!("exit code {code}"))
+            }
+            None if self.find(step, Kind::Error).is_some() => (
+                actual.is_some_and(|code| code != 0),
+                "an exit code other than 0 (if this is a warning, write `-- exit 0`)".to_owned(),
+            ),
+            None => (actual == Some(0), "exit code 0".to_owned()),
+        };
+        if is_right {
+            return Vec::new();
+        }
+        let Outcome { status, stderr, .. } = outcome;
+        vec![format!(
+            "expected {expected}, got {status}\nstandard error:\n{stderr}"
+        )]
+    }
+
+    /// The texts of an outcome that sections speak about or ought to.
+    fn texts(
+        &self,
+        step: &Step,
+        outcome: &Outcome,
+        subject: Option<&Subject>,
+    ) -> Result<Vec<(Kind, String)>, String> {
+        let mut texts = Vec::new();
+        let has_stats = self.find(step, Kind::Stats).is_some();
+        let is_judged = has_stats || subject.is_some() && !self.rows.is_empty();
+        if !is_judged || self.find(step, Kind::Output).is_some() {
+            let text = str::from_utf8(&outcome.stdout).map_err(
+                |_| "standard output is not text: add `| tamis disasm`, `-- stats` or `-- eval`",
+            )?;
+            texts.push((Kind::Output, text.to_owned()));
+        }
+        if has_stats {
+            let stats = subject.and_then(Subject::stats);
+            let stats = stats.ok_or("`-- stats` needs a program on standard output")?;
+            texts.push((Kind::Stats, stats));
+        }
+        texts.push((Kind::Error, outcome.stderr.clone()));
+        Ok(texts)
+    }
+
+    /// Compares texts with their sections; when blessing, remembers what to write instead.
+    fn check_texts(&mut self, step: &Step, texts: Vec<(Kind, String)>) -> Vec<String> {
+        let mut failures = Vec::new();
+        for (kind, text) in texts {
+            let actual = normal(&text);
+            let index = self.find(step, kind);
+            let expected = index.map_or("", |index| self.golden.sections[index].body.as_str());
+            let difference = diff::unified(expected, &actual);
+            match index {
+                _ if difference.is_empty() => {}
+                _ if !self.is_blessing => {
+                    let name = kind.name();
+                    failures.push(format!("`-- {name}` differs:\n{difference}"));
+                }
+                Some(index) => self.rewritten.push((index, actual)),
+                None => self
+                    .added
+                    .push((step.sections.end, Section::new(kind, actual))),
+            }
+        }
+        failures
+    }
+
+    fn into_verdict(self) -> Verdict {
+        let mut blessed = self.golden.clone();
+        for (index, body) in self.rewritten {
+            blessed.sections[index].body = body;
+        }
+        for (index, section) in self.added.into_iter().rev() {
+            blessed.sections.insert(index, section);
+        }
+        Verdict {
+            failures: self.failures,
+            blessed,
+        }
+    }
+}
+
+fn steps(golden: &Golden) -> Result<Vec<Step>, String> {
+    let is_run = |index: &usize| golden.sections[*index].kind == Kind::Run;
+    let mut starts: Vec<usize> = (0..golden.sections.len()).filter(is_run).collect();
+    starts.push(golden.sections.len());
+    let step = |bounds: &[usize]| {
+        let run = &golden.sections[bounds[0]];
+        let mut lines = run.body.lines();
+        let (Some(command), None) = (lines.next(), lines.next()) else {
+            return Err(format!("line {}: `-- run` holds one line", run.line));
+        };
+        Ok(Step {
+            line: run.line,
+            command: command.to_owned(),
+            sections: bounds[0]..bounds[1],
+        })
+    };
+    starts.windows(2).map(step).collect()
+}
+
+/// Makes the working folder and the named inputs in it.
+fn write_files(golden: &Golden, work: &Path) -> io::Result<()> {
+    if work.exists() {
+        fs::remove_dir_all(work)?;
+    }
+    fs::create_dir_all(work)?;
+    for input in golden.sections_of(Kind::Input) {
+        let name = Path::new(&input.argument);
+        let is_inside = name
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if !is_inside {
+            let message = format!("input `{}` is not inside the folder", name.display());
+            return Err(io::Error::other(message));
+        }
+        if !input.argument.is_empty() {
+            let path = work.join(name);
+            fs::create_dir_all(path.parent().unwrap_or(work))?;
+            fs::write(path, &input.body)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+
+    use super::*;
+
+    /// Checks a golden with `cat` in the place of `tamis`.
+    fn check_with_cat(name: &str, text: &str, is_blessing: bool) -> Result<Verdict, String> {
+        let work = env::temp_dir().join(format!("tamis-golden-{name}-{}", std::process::id()));
+        let golden = Golden::parse(text)?;
+        let verdict = check(&golden, Path::new("/bin/cat"), &work, is_blessing);
+        fs::remove_dir_all(work).map_err(|error| error.to_string())?;
+        verdict
+    }
+
+    #[test]
+    fn a_step_reads_its_own_input_else_the_nearest_before_it() {
+        let text = "-- input\na\n-- run\ntamis\n-- output\na\n\
+                    -- run\ntamis - f\n-- input\nb\n-- output\nb\nc\n-- input f\nc\n\
+                    -- run\ntamis | tamis\n-- output\nb\n";
+        let verdict = check_with_cat("input", text, false).unwrap();
+        assert!(verdict.failures.is_empty(), "{:?}", verdict.failures);
+    }
+
+    #[test]
+    fn unexpected_output_exit_code_and_error_text_are_failures() {
+        let output = check_with_cat("output", "-- run\ntamis\n-- input\na\n", false).unwrap();
+        assert_eq!(output.failures.len(), 1);
+        assert!(output.failures[0].contains("`-- output` differs:\n@@ -1 +1 @@\n+a\n"));
+        let exit = check_with_cat("exit", "-- run\ntamis missing\n", false).unwrap();
+        assert_eq!(exit.failures.len(), 2, "exit code and standard error");
+        let wrong_code = "-- run\ntamis\n-- exit 1\n";
+        let exit = check_with_cat("code", wrong_code, false).unwrap();
+        assert!(exit.failures[0].contains("expected exit code 1"));
+    }
+
+    #[test]
+    fn blessing_writes_texts_but_not_meaning() {
+        let text = "-- run\ntamis\n\n-- input\na\n\n-- output\nb\n\n-- exit 1\n\n-- run\ntamis\n";
+        let verdict = check_with_cat("bless", text, true).unwrap();
+        let expected = "-- run\ntamis\n\n-- input\na\n\n-- output\na\n\n-- exit 1\n\n\
+                        -- run\ntamis\n\n-- output\na\n";
+        assert_eq!(verdict.blessed.to_string(), expected);
+        assert_eq!(verdict.failures.len(), 1, "the exit code still differs");
+    }
+
+    #[test]
+    fn rows_judge_a_ruleset_and_replace_its_output() {
+        let ruleset = "ruleset bad-arch kill_thread\nsection x86_64 default errno(1)\n  0: allow\n";
+        let text = format!(
+            "-- run\ntamis\n-- input\n{ruleset}-- eval\nx86_64 read(3) -> allow\n\
+             x86_64 1 -> allow\n0x28 0 -> kill_thread\n"
+        );
+        let verdict = check_with_cat("eval", &text, false).unwrap();
+        assert_eq!(verdict.failures.len(), 1);
+        let expected = "line 1: the ruleset answers errno(1) to line 9: x86_64 1 -> allow";
+        assert!(
+            verdict.failures[0].starts_with(expected),
+            "{:?}",
+            verdict.failures
+        );
+    }
+
+    #[test]
+    fn rows_without_anything_to_judge_are_a_mistake() {
+        let text = "-- run\ntamis\n-- input\nx\n-- output\nx\n-- eval\nx86_64 0 -> allow\n";
+        let error = check_with_cat("nothing", text, false).unwrap_err();
+        assert!(
+            error.contains("no command wrote a program or a ruleset"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn inputs_stay_inside_the_folder() {
+        for name in ["../x", "/tmp/x"] {
+            let text = format!("-- run\ntamis\n-- input {name}\nx\n");
+            assert!(check_with_cat("escape", &text, false).is_err());
+        }
+    }
+}

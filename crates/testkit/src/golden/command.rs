@@ -1,0 +1,171 @@
+//! Running the command line of a golden.
+//!
+//! A command line is words, quoted with `'` or `"` where they hold spaces, and `|` between commands
+//! that are chained. There is no shell: nothing is expanded, and every command must be `tamis`.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// What a command line did.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// Standard output of the last command.
+    pub(super) stdout: Vec<u8>,
+    /// Standard error of the last command.
+    pub(super) stderr: String,
+    /// How the last command ended.
+    pub(super) status: ExitStatus,
+}
+
+/// The arguments of each `tamis` of a command line.
+///
+/// # Errors
+/// If a quote is open or a command is not `tamis`, as a sentence.
+pub(super) fn split(line: &str) -> Result<Vec<Vec<String>>, String> {
+    words(line)?
+        .split(|word| *word == Word::Pipe)
+        .map(|command| {
+            let mut texts = command.iter().map(|word| match word {
+                Word::Text(text) => text.clone(),
+                Word::Pipe => unreachable!("split at pipes"),
+            });
+            if texts.next().as_deref() != Some("tamis") {
+                return Err(format!("not a `tamis` command line: {line}"));
+            }
+            Ok(texts.collect())
+        })
+        .collect()
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Word {
+    Text(String),
+    Pipe,
+}
+
+fn words(line: &str) -> Result<Vec<Word>, String> {
+    let mut words = Vec::new();
+    let mut rest = line.trim_start();
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('|') {
+            words.push(Word::Pipe);
+            rest = after.trim_start();
+            continue;
+        }
+        let (word, after) = text_word(rest).ok_or_else(|| format!("open quote: {line}"))?;
+        words.push(Word::Text(word));
+        rest = after.trim_start();
+    }
+    Ok(words)
+}
+
+/// The word at the start of a text and what follows; `None` if a quote is open.
+fn text_word(text: &str) -> Option<(String, &str)> {
+    let mut word = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        match first {
+            ' ' | '\t' | '|' => break,
+            '\'' | '"' => {
+                let (quoted, after) = rest[1..].split_once(first)?;
+                word.push_str(quoted);
+                rest = after;
+            }
+            other => {
+                word.push(other);
+                rest = &rest[other.len_utf8()..];
+            }
+        }
+    }
+    Some((word, rest))
+}
+
+/// Runs the commands one after the other in the folder `work`; the first reads the file `stdin`, or
+/// nothing, each other one what the one before it wrote.
+///
+/// The environment is empty, so neither the language nor the colours of the caller matter.
+///
+/// # Errors
+/// If a command cannot be started or one before the last fails, as a sentence.
+pub(super) fn run(
+    binary: &Path,
+    commands: &[Vec<String>],
+    work: &Path,
+    stdin: Option<&Path>,
+) -> Result<Outcome, String> {
+    let mut stdin = stdin.map(Path::to_path_buf);
+    let mut outcome = None;
+    for (index, arguments) in commands.iter().enumerate() {
+        let current = run_one(binary, arguments, work, stdin.as_deref())
+            .map_err(|error| format!("cannot run {}: {error}", binary.display()))?;
+        let is_last = index + 1 == commands.len();
+        if !is_last && !current.status.success() {
+            let Outcome { stderr, status, .. } = current;
+            return Err(format!(
+                "command {} of the pipe: {status}\n{stderr}",
+                index + 1
+            ));
+        }
+        if !is_last {
+            let pipe = work.join(format!("pipe.{index}"));
+            fs::write(&pipe, &current.stdout)
+                .map_err(|error| format!("cannot write {}: {error}", pipe.display()))?;
+            stdin = Some(pipe);
+        }
+        outcome = Some(current);
+    }
+    outcome.ok_or_else(|| "there is no command".to_owned())
+}
+
+fn run_one(
+    binary: &Path,
+    arguments: &[String],
+    work: &Path,
+    stdin: Option<&Path>,
+) -> std::io::Result<Outcome> {
+    let stdin = match stdin {
+        Some(path) => Stdio::from(File::open(path)?),
+        None => Stdio::null(),
+    };
+    let output = Command::new(binary)
+        .args(arguments)
+        .current_dir(work)
+        .env_clear()
+        .stdin(stdin)
+        .output()?;
+    Ok(Outcome {
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        status: output.status,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_may_be_quoted_and_commands_chained() {
+        let commands = split("tamis eval --call 'x86_64 read(0)' -|tamis disasm \"a b\"c").unwrap();
+        assert_eq!(
+            commands,
+            [
+                vec!["eval", "--call", "x86_64 read(0)", "-"],
+                vec!["disasm", "a bc"]
+            ]
+        );
+    }
+
+    #[test]
+    fn an_empty_quoted_word_is_a_word() {
+        assert_eq!(split("tamis ''").unwrap(), [[""]]);
+    }
+
+    #[test]
+    fn other_programs_and_open_quotes_are_refused() {
+        assert!(split("rm -rf x").is_err());
+        assert!(split("tamis asm | cat").is_err());
+        assert!(split("tamis 'x").unwrap_err().contains("open quote"));
+    }
+}

@@ -1,0 +1,207 @@
+//! The text of a golden: a free preamble, then sections.
+//!
+//! A section begins with a line `-- name`, perhaps with an argument, and ends before the next. Blank
+//! lines at the end of a section separate it from the next and are not part of it, so a section
+//! cannot tell whether a text ends in one newline or several.
+
+use std::fmt;
+
+/// What a section says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A `tamis` command line; begins a step.
+    Run,
+    /// Standard input, or with an argument a file of that name.
+    Input,
+    /// What the command must write to standard output.
+    Output,
+    /// What the command must write to standard error.
+    Error,
+    /// The exit code that the command must end with, as argument.
+    Exit,
+    /// Measures of the program that the command must write.
+    Stats,
+    /// Calls and the actions that all programs and rulesets of the file must answer with.
+    Eval,
+}
+
+impl Kind {
+    const ALL: [Kind; 7] = [
+        Kind::Run,
+        Kind::Input,
+        Kind::Output,
+        Kind::Error,
+        Kind::Exit,
+        Kind::Stats,
+        Kind::Eval,
+    ];
+
+    /// The word after the dashes.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Kind::Run => "run",
+            Kind::Input => "input",
+            Kind::Output => "output",
+            Kind::Error => "error",
+            Kind::Exit => "exit",
+            Kind::Stats => "stats",
+            Kind::Eval => "eval",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether the section takes an argument: `Some(true)` if it must, `None` if it may.
+    const fn argument(self) -> Option<bool> {
+        match self {
+            Kind::Exit => Some(true),
+            Kind::Input => None,
+            Kind::Run | Kind::Output | Kind::Error | Kind::Stats | Kind::Eval => Some(false),
+        }
+    }
+}
+
+/// One section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Section {
+    /// What it says.
+    pub(super) kind: Kind,
+    /// The rest of the header line.
+    pub(super) argument: String,
+    /// The line of the header, from 1; 0 if the section was added.
+    pub(super) line: usize,
+    /// The lines below the header without trailing blank lines, each ended by a newline.
+    pub(super) body: String,
+}
+
+/// A golden file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Golden {
+    preamble: String,
+    /// The sections in order.
+    pub(super) sections: Vec<Section>,
+}
+
+/// A text without trailing blank lines, ended by one newline unless it is empty.
+pub(super) fn normal(text: &str) -> String {
+    let mut text = text.trim_end_matches('\n').to_owned();
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+impl Golden {
+    /// Parses a golden.
+    ///
+    /// # Errors
+    /// The first unknown section, wrong argument or missing `run`, as a sentence with the line.
+    pub(super) fn parse(text: &str) -> Result<Golden, String> {
+        let mut preamble = String::new();
+        let mut sections: Vec<Section> = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            if let Some(header) = line.strip_prefix("-- ") {
+                sections.push(Section::from_header(header, index + 1)?);
+                continue;
+            }
+            let body = match sections.last_mut() {
+                Some(section) => &mut section.body,
+                None => &mut preamble,
+            };
+            body.push_str(line);
+            body.push('\n');
+        }
+        preamble = normal(&preamble);
+        for section in &mut sections {
+            section.body = normal(&section.body);
+        }
+        if !sections.iter().any(|section| section.kind == Kind::Run) {
+            return Err("the golden has no section `-- run`, so it tests nothing".to_owned());
+        }
+        Ok(Golden { preamble, sections })
+    }
+
+    /// The sections of one kind, in order.
+    pub(super) fn sections_of(&self, kind: Kind) -> impl Iterator<Item = &Section> {
+        let sections = self.sections.iter();
+        sections.filter(move |section| section.kind == kind)
+    }
+}
+
+impl Section {
+    /// A section with a body as [`normal`] gives it.
+    pub(super) fn new(kind: Kind, body: String) -> Section {
+        Section {
+            kind,
+            argument: String::new(),
+            line: 0,
+            body,
+        }
+    }
+
+    fn from_header(header: &str, line: usize) -> Result<Section, String> {
+        let (name, argument) = header.split_once(' ').unwrap_or((header, ""));
+        let argument = argument.trim();
+        let kind = Kind::from_name(name).ok_or_else(|| {
+            let known = Kind::ALL.map(Kind::name).join(", ");
+            format!("line {line}: no section is called `{name}`; there are {known}")
+        })?;
+        match kind.argument() {
+            Some(true) if argument.is_empty() => {
+                return Err(format!("line {line}: `-- {name}` needs an argument"));
+            }
+            Some(false) if !argument.is_empty() => {
+                return Err(format!("line {line}: `-- {name}` takes no argument"));
+            }
+            Some(_) | None => {}
+        }
+        Ok(Section {
+            argument: argument.to_owned(),
+            line,
+            ..Section::new(kind, String::new())
+        })
+    }
+}
+
+impl fmt::Display for Golden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.preamble)?;
+        for (index, section) in self.sections.iter().enumerate() {
+            if index > 0 || !self.preamble.is_empty() {
+                f.write_str("\n")?;
+            }
+            let header = format!("-- {} {}", section.kind.name(), section.argument);
+            writeln!(f, "{}", header.trim_end())?;
+            f.write_str(&section.body)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_golden_prints_as_it_was_written() {
+        let text = "Why.\n\n-- run\ntamis asm\n\n-- input a.txt\nx\n\ny\n\n-- exit 2\n";
+        assert_eq!(Golden::parse(text).unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn blank_lines_inside_a_section_stay_and_those_at_its_end_go() {
+        let golden = Golden::parse("-- run\na\n\nb\n\n\n").unwrap();
+        assert_eq!(golden.sections[0].body, "a\n\nb\n");
+    }
+
+    #[test]
+    fn mistakes_name_the_line() {
+        let unknown = Golden::parse("-- run\nx\n-- ouptut\n").unwrap_err();
+        assert!(unknown.starts_with("line 3: no section is called `ouptut`"));
+        let argument = Golden::parse("-- run x\n").unwrap_err();
+        assert_eq!(argument, "line 1: `-- run` takes no argument");
+        assert!(Golden::parse("nothing\n").is_err());
+    }
+}

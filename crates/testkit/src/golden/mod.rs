@@ -1,0 +1,105 @@
+//! Golden tests: text files that hold a command, its input and what must come out.
+//!
+//! A golden is a file below `tests/golden`; its format is explained, and tested, by
+//! `tests/golden/readme.golden`. Every file is one test, so that names filter. Expectations about
+//! text (`output`, `error`, `stats`) are rewritten from what really came out when `TAMIS_BLESS` is set
+//! to `1`; expectations about meaning (`eval`, `exit`) are only ever written by people.
+//!
+//! The binary runs in a folder of its own with an empty environment, so a golden depends on nothing
+//! but its text. The folder stays, and a failure says how to run the command again by hand.
+
+mod check;
+mod command;
+mod diff;
+mod eval;
+mod file;
+mod subject;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use crate::corpus::repository;
+use file::Golden;
+
+/// What a golden test target needs to know.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The `tamis` binary.
+    pub binary: PathBuf,
+    /// A folder that may be filled with the inputs of the goldens.
+    pub work: PathBuf,
+}
+
+/// Runs all goldens as the `main` of a test target without the standard harness.
+///
+/// # Panics
+/// If `tests/golden` cannot be read.
+pub fn main(setup: &Setup) -> ExitCode {
+    let arguments = Arguments::from_args();
+    let root = repository().join("tests/golden");
+    let trials = files(&root)
+        .into_iter()
+        .map(|path| {
+            let name = name_of(&path, &root);
+            let (setup, test) = (setup.clone(), name.clone());
+            Trial::test(name, move || run(&setup, &test, &path))
+        })
+        .collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The test name of a golden: its path below the root without the extension.
+fn name_of(path: &Path, root: &Path) -> String {
+    let relative = path.strip_prefix(root).unwrap_or(path);
+    relative.with_extension("").to_string_lossy().into_owned()
+}
+
+/// All files below a folder, sorted.
+fn files(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder)
+            .unwrap_or_else(|error| panic!("cannot read {}: {error}", folder.display()));
+        for entry in entries {
+            let path = entry.expect("a folder entry can be read").path();
+            let list = if path.is_dir() {
+                &mut folders
+            } else {
+                &mut found
+            };
+            list.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// One test: checks the golden at `path`, or rewrites it.
+fn run(setup: &Setup, name: &str, path: &Path) -> Result<(), Failed> {
+    let text = fs::read_to_string(path)?;
+    let is_blessing = env::var("TAMIS_BLESS").is_ok_and(|value| value == "1");
+    let work = setup.work.join("golden").join(name);
+    let golden = Golden::parse(&text)?;
+    let verdict = check::check(&golden, &setup.binary, &work, is_blessing)?;
+    if is_blessing && verdict.blessed != golden {
+        let blessed = verdict.blessed.to_string();
+        if Golden::parse(&blessed)?.sections.len() != verdict.blessed.sections.len() {
+            return Err("a text has lines that begin with `-- `: no golden can hold it".into());
+        }
+        fs::write(path, blessed)?;
+    }
+    if verdict.failures.is_empty() {
+        return Ok(());
+    }
+    let failures = verdict.failures.join("\n");
+    Err(format!(
+        "{failures}\n\
+         this test alone:  cargo test -p tamis --test golden -- --exact {name}\n\
+         accept the texts: TAMIS_BLESS=1 cargo test -p tamis --test golden -- --exact {name}\n"
+    )
+    .into())
+}

@@ -1,0 +1,55 @@
+//! Every diagnostic code is used, and explained at some length.
+
+use super::Problem;
+use super::rust::words;
+use super::tree::Tree;
+
+/// The folder where the codes are declared.
+const DECLARATIONS: &str = "crates/diag/src/code/";
+/// The shortest text that can say why something is a mistake and what to do.
+const MIN_EXPLANATION_CHARS: usize = 60;
+
+/// Codes that nothing reports, and codes that are hardly explained.
+pub(super) fn check(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let is_declaration = |path: &str| path.starts_with(DECLARATIONS);
+    for (path, text) in tree.files().filter(|(path, _)| is_declaration(path)) {
+        for (index, line) in text.lines().enumerate() {
+            let Some((name, _)) = line.split_once("= \"TM") else {
+                continue;
+            };
+            let name = name.trim();
+            let mut users = tree.rust().filter(|(path, _)| !is_declaration(path));
+            if !users.any(|(_, file)| words(&file.product_code(), name).next().is_some()) {
+                let message = format!("nothing reports `{name}`: remove the code");
+                problems.push(Problem::new(path, index + 1, message));
+            }
+        }
+    }
+    for code in tamis_diag::code::all() {
+        if code.explanation.chars().count() < MIN_EXPLANATION_CHARS {
+            let message = format!("{}: explain why it is a mistake and what to do", code.id);
+            problems.push(Problem::new(DECLARATIONS, 0, message));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_that_only_a_test_or_a_comment_names_is_unused() {
+        let declaration = "codes! { X;\n A = \"TM0001\", \"a\",\n B = \"TM0002\", \"b\",\n}\n";
+        let user = "f(code::A);\n// B\n#[cfg(test)]\nmod tests {\n f(code::B);\n}\n";
+        let files = [
+            ("crates/diag/src/code/x.rs", declaration),
+            ("crates/bpf/src/x.rs", user),
+        ];
+        let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
+        let problems = check(&Tree::new(files.into()));
+        let lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [3]);
+    }
+}

@@ -1,0 +1,181 @@
+//! Which crate may depend on which, and what licences come in.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::Problem;
+use super::tree::{Tree, root};
+
+/// The crates of the workspace, lowest first, and what each may use. Development dependencies may
+/// use `testkit` besides. `None` means all crates.
+const ALLOWED: [(&str, Option<&[&str]>); 11] = [
+    ("abi", Some(&[])),
+    ("diag", Some(&[])),
+    ("bpf", Some(&["abi", "diag"])),
+    ("rules", Some(&["abi", "diag"])),
+    ("policy", Some(&["abi", "diag", "rules"])),
+    ("compiler", Some(&["abi", "bpf", "diag", "rules"])),
+    ("kernel", Some(&["abi", "bpf"])),
+    (
+        "tamis",
+        Some(&[
+            "abi", "bpf", "compiler", "diag", "kernel", "policy", "rules",
+        ]),
+    ),
+    ("testkit", None),
+    ("bench", None),
+    ("xtask", None),
+];
+
+/// The licence of the project.
+const LICENCE: &str = "MIT OR Apache-2.0";
+/// Licences that impose nothing on users of the binary but attribution; each dependency must offer
+/// one of them.
+const PERMISSIVE: [&str; 7] = [
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Unicode-3.0",
+];
+
+/// Dependencies that other systems alone need are neither built nor looked at.
+const PLATFORM: &str = "--filter-platform=x86_64-unknown-linux-gnu";
+
+/// Edges that the table does not allow, packages without the project's licence, dependencies with a
+/// licence that is not permissive.
+pub(super) fn check(tree: &Tree) -> Result<Vec<Problem>> {
+    let mut problems = Vec::new();
+    let metadata = metadata()?;
+    let packages = metadata["packages"].as_array().context("no packages")?;
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let licence = package["license"].as_str().unwrap_or_default();
+        if package["source"].is_null() {
+            let path = format!("package {name}");
+            if licence != LICENCE {
+                let message = format!("write `license.workspace = true`: it is {LICENCE}");
+                problems.push(Problem::new(&path, 0, message));
+            }
+            let dependencies = package["dependencies"].as_array();
+            let dependencies = dependencies.into_iter().flatten();
+            problems.extend(
+                dependencies
+                    .filter(|dependency| dependency["path"].is_string())
+                    .filter_map(|dependency| forbidden_edge(name, dependency)),
+            );
+        } else if !is_permissive(licence) {
+            let message = format!("the licence `{licence}` is not on the list of permissive ones");
+            problems.push(Problem::new(&format!("dependency {name}"), 0, message));
+        }
+    }
+    for path in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        if !root().join(path).exists() {
+            problems.push(Problem::new(path, 0, "the text of the licence is missing"));
+        }
+    }
+    for (path, text) in tree
+        .files()
+        .filter(|(path, _)| path.ends_with("Cargo.toml"))
+    {
+        if text.contains("[package]") && !text.contains("[lints]\nworkspace = true") {
+            problems.push(Problem::new(
+                path,
+                0,
+                "add `[lints]` with `workspace = true`",
+            ));
+        }
+    }
+    Ok(problems)
+}
+
+fn metadata() -> Result<Value> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version=1", "--locked", PLATFORM])
+        .current_dir(root())
+        .output()
+        .context("cannot run cargo metadata")?;
+    let problem = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "cargo metadata: {problem}");
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// The name of a package in the table: without the common prefix.
+fn short(name: &str) -> &str {
+    name.strip_prefix("tamis-").unwrap_or(name)
+}
+
+fn forbidden_edge(from: &str, dependency: &Value) -> Option<Problem> {
+    let to = short(dependency["name"].as_str()?);
+    let path = format!("package {from}");
+    let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == short(from)) else {
+        return Some(Problem::new(
+            &path,
+            0,
+            "give the crate its row in the table of edges",
+        ));
+    };
+    let allowed = (*allowed)?;
+    let is_development = dependency["kind"] == "dev";
+    if allowed.contains(&to) || is_development && to == "testkit" {
+        return None;
+    }
+    let message = format!("`{from}` may not depend on `{to}`, only on {allowed:?}");
+    Some(Problem::new(&path, 0, message))
+}
+
+/// Whether one of the alternatives of a licence expression is made of permissive licences only.
+fn is_permissive(expression: &str) -> bool {
+    let expression = expression.replace('/', " OR ").replace(['(', ')'], "");
+    // `A AND B OR C` is read as (A AND B) OR C, as SPDX does without parentheses; with them removed,
+    // `(A OR B) AND C` is read as A or (B AND C): at worst the choice of A alone is accepted.
+    expression.split(" OR ").any(|choice| {
+        choice
+            .split(" AND ")
+            .all(|part| PERMISSIVE.contains(&part.trim()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn edges_run_downwards_only() {
+        let to = |name: &str, kind: Value| json!({"name": name, "kind": kind});
+        let is_forbidden = |from: &str, to: Value| forbidden_edge(from, &to).is_some();
+        assert!(!is_forbidden("tamis-bpf", to("tamis-abi", Value::Null)));
+        assert!(is_forbidden("tamis-abi", to("tamis-bpf", Value::Null)));
+        assert!(is_forbidden("tamis-rules", to("tamis-bpf", Value::Null)));
+        assert!(is_forbidden("tamis", to("tamis-testkit", Value::Null)));
+        assert!(!is_forbidden("tamis", to("tamis-testkit", json!("dev"))));
+        assert!(is_forbidden("tamis-new", to("tamis-abi", Value::Null)));
+    }
+
+    #[test]
+    fn the_table_has_no_cycle() {
+        for (index, (name, allowed)) in ALLOWED.iter().enumerate() {
+            let below: Vec<&str> = ALLOWED[..index].iter().map(|(name, _)| *name).collect();
+            for used in allowed.unwrap_or(&[]) {
+                assert!(below.contains(used), "{name} uses {used}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_permissive_choice_is_enough() {
+        assert!(is_permissive("MIT OR GPL-3.0"));
+        assert!(is_permissive("MIT/Apache-2.0"));
+        assert!(is_permissive("(MIT OR Apache-2.0) AND Unicode-3.0"));
+        assert!(!is_permissive("GPL-3.0"));
+        assert!(!is_permissive("MIT AND GPL-3.0"));
+        assert!(!is_permissive(""));
+    }
+}

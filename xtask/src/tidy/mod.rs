@@ -1,0 +1,89 @@
+//! `cargo xtask tidy`: the rules of the house that neither the compiler nor clippy knows.
+//!
+//! Each check is one file and reads the [`Tree`] of text files; all of them run as a test too. A check
+//! reports [`Problem`]s with a place and says what to do instead.
+
+mod codes;
+mod documents;
+mod edges;
+mod purity;
+mod rust;
+mod size;
+mod tree;
+mod words;
+
+use std::fmt;
+
+use anyhow::{Result, ensure};
+
+use tree::Tree;
+
+/// A breach of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Problem {
+    /// The file, relative to the root of the repository.
+    path: String,
+    /// The line, from 1; 0 if it is about the whole file.
+    line: usize,
+    /// What is wrong and what to do.
+    message: String,
+}
+
+impl Problem {
+    fn new(path: &str, line: usize, message: impl Into<String>) -> Problem {
+        Problem {
+            path: path.to_owned(),
+            line,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.message),
+            line => write!(f, "{}:{line}: {}", self.path, self.message),
+        }
+    }
+}
+
+/// Prints all problems.
+///
+/// # Errors
+/// If there are any, or the repository cannot be read.
+pub(crate) fn run() -> Result<()> {
+    let problems = problems()?;
+    for problem in &problems {
+        println!("{problem}");
+    }
+    ensure!(problems.is_empty(), "{} problems", problems.len());
+    println!("tidy");
+    Ok(())
+}
+
+fn problems() -> Result<Vec<Problem>> {
+    let tree = Tree::read()?;
+    let mut problems = edges::check(&tree)?;
+    for check in [
+        size::check,
+        purity::check,
+        words::check,
+        documents::check,
+        codes::check,
+    ] {
+        problems.extend(check(&tree));
+    }
+    problems.sort();
+    Ok(problems)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_repository_is_tidy() {
+        let problems = super::problems().unwrap();
+        let list: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert!(list.is_empty(), "{}", list.join("\n"));
+    }
+}
