@@ -1,0 +1,231 @@
+//! From an input to a policy's meaning or a program.
+
+use std::path::{Path, PathBuf};
+
+use tamis_abi::{Arch, Endian, KernelVersion};
+use tamis_bpf::{Program, asm, program};
+use tamis_compiler::Compiled;
+use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
+use tamis_policy::{Parsed, limits, oci, tamis};
+use tamis_rules::{Ruleset, text};
+
+use super::input::{Input, Kind};
+use super::{Failure, Global, message};
+
+/// The policy that is used where none is given.
+pub(crate) const DEFAULT_POLICY: &str = "container-default";
+
+/// How to understand an input.
+#[derive(clap::Args, Debug, Default)]
+pub(crate) struct LoadArgs {
+    /// What the input is; detected if not given
+    #[arg(long, value_name = "KIND")]
+    pub(crate) from: Option<Kind>,
+    /// The architecture to make the filter for, and of calls that name none; may be repeated
+    #[arg(long = "arch", value_name = "ARCH", value_parser = parse_arch)]
+    pub(crate) arches: Vec<Arch>,
+    /// Make errors of warnings that change what the filter does: calls that don't exist, unknown keys
+    #[arg(long)]
+    strict: bool,
+    /// OCI profiles: a capability of the container, instead of Docker's fourteen; may be repeated
+    #[arg(long = "cap", value_name = "CAP")]
+    capabilities: Vec<String>,
+    /// OCI profiles: the kernel's version for `minKernel` [default: newer than any asks for]
+    #[arg(long, value_name = "VERSION")]
+    kernel: Option<KernelVersion>,
+    /// OCI profiles: which unknown numbers answer ENOSYS
+    #[arg(long, value_name = "WHICH", default_value = "none")]
+    enosys_tail: EnosysTail,
+}
+
+/// Which unknown numbers of an OCI profile answer ENOSYS instead of the default action.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum EnosysTail {
+    /// None, as libseccomp
+    #[default]
+    None,
+    /// Those above the largest number that the profile names, as runc
+    Runc,
+    /// Those above the largest known number of the architecture
+    Table,
+}
+
+/// An input, understood.
+pub(crate) enum Loaded {
+    Policy(Policy),
+    Program(RawProgram),
+}
+
+/// A policy with its meaning.
+pub(crate) struct Policy {
+    /// What to call it.
+    pub(crate) name: String,
+    /// The meaning.
+    pub(crate) ruleset: Ruleset,
+    /// The texts that its rules came from.
+    pub(crate) sources: Sources,
+}
+
+/// A program that wasn't made from a policy.
+pub(crate) struct RawProgram {
+    /// What to call it.
+    pub(crate) name: String,
+    /// The program.
+    pub(crate) program: Program,
+    /// The byte order of the machine that it is for.
+    pub(crate) endian: Endian,
+}
+
+/// The architecture with this name, or an error that names a near one.
+pub(crate) fn parse_arch(name: &str) -> Result<Arch, String> {
+    Arch::from_name(name).ok_or_else(|| {
+        let known = Arch::all().flat_map(|arch| arch.aliases().iter().copied().chain([arch.name()]));
+        match suggest::nearest(name, known) {
+            Some(near) => format!("no such architecture; did you mean `{near}`?"),
+            None => "no such architecture; `tamis tables arches` lists them".to_owned(),
+        }
+    })
+}
+
+/// The architecture that this program was built for.
+pub(crate) fn native_arch() -> Arch {
+    let big_endian = cfg!(target_endian = "big");
+    match std::env::consts::ARCH {
+        "powerpc64" if !big_endian => Arch::Ppc64le,
+        "mips" if !big_endian => Arch::Mipsel,
+        "mips64" if !big_endian => Arch::Mipsel64,
+        name => Arch::from_name(name).unwrap_or(Arch::X86_64),
+    }
+}
+
+impl LoadArgs {
+    /// Reads and understands an input; warnings go to standard error.
+    pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
+        let input = Input::read(path)?;
+        let kind = self.from.unwrap_or_else(|| input.kind());
+        let name = input.name.clone();
+        if kind == Kind::Bpf {
+            return self.raw(input).map(Loaded::Program);
+        }
+        let mut sources = Sources::new();
+        let source = input.add_to(&mut sources)?;
+        match kind {
+            Kind::Tamis => {
+                let options = tamis::Options {
+                    arches: self.arches_or_native(),
+                    strict: self.strict,
+                };
+                let mut loader = FileLoader::default();
+                let parsed = tamis::parse(&mut sources, source, &mut loader, &options);
+                policy(name, parsed, sources, global)
+            }
+            Kind::Oci => {
+                let parsed = oci::parse(&sources, source, &self.oci_options()).parsed;
+                policy(name, parsed, sources, global)
+            }
+            Kind::Rules => match text::parse(&sources, source) {
+                Ok(ruleset) => Ok(Loaded::Policy(Policy { name, ruleset, sources })),
+                Err(diagnostics) => Err(Failure::Diagnostics(diagnostics, sources)),
+            },
+            Kind::Asm | Kind::Bpf => self.assembled(name, source, sources).map(Loaded::Program),
+        }
+    }
+
+    /// The policy of an input that must be one.
+    pub(crate) fn load_policy(&self, path: &str, global: &Global) -> Result<Policy, Failure> {
+        match self.load(path, global)? {
+            Loaded::Policy(policy) => Ok(policy),
+            Loaded::Program(raw) => Err(Failure::usage(
+                format!("{} is a program, not a policy", raw.name),
+                "`tamis disasm` shows a program, `--from` overrides what was detected",
+            )),
+        }
+    }
+
+    /// The architecture of calls that name none: the first that was asked for, else the native one.
+    pub(crate) fn call_arch(&self) -> Arch {
+        self.arches.first().copied().unwrap_or_else(native_arch)
+    }
+
+    fn arches_or_native(&self) -> Vec<Arch> {
+        if self.arches.is_empty() { vec![native_arch()] } else { self.arches.clone() }
+    }
+
+    fn oci_options(&self) -> oci::Options {
+        let mut options = oci::Options::docker(self.call_arch());
+        if let [_, others @ ..] = self.arches.as_slice() {
+            options.arches = Some(others.to_vec());
+        }
+        if !self.capabilities.is_empty() {
+            options.capabilities = self.capabilities.clone();
+        }
+        options.kernel = self.kernel;
+        options.strict = self.strict;
+        options.enosys_tail = match self.enosys_tail {
+            EnosysTail::None => oci::EnosysTail::None,
+            EnosysTail::Runc => oci::EnosysTail::Runc,
+            EnosysTail::Table => oci::EnosysTail::Table,
+        };
+        options
+    }
+
+    fn raw(&self, input: Input) -> Result<RawProgram, Failure> {
+        let endian = self.call_arch().endian();
+        let Some(insns) = program::insns_from_bytes(&input.bytes, endian) else {
+            let length = input.bytes.len();
+            return Err(invalid(format!(
+                "{}: {length} bytes are not a whole number of 8-byte instructions",
+                input.name
+            )));
+        };
+        let name = input.name;
+        match Program::new(insns) {
+            Ok(program) => Ok(RawProgram { name, program, endian }),
+            Err(error) => Err(invalid(format!("{name}: {error}"))),
+        }
+    }
+
+    fn assembled(
+        &self,
+        name: String,
+        source: SourceId,
+        sources: Sources,
+    ) -> Result<RawProgram, Failure> {
+        let endian = self.call_arch().endian();
+        match asm::assemble(&sources.get(source).text, source) {
+            Ok(program) => Ok(RawProgram { name, program, endian }),
+            Err(diagnostics) => Err(Failure::Diagnostics(diagnostics, sources)),
+        }
+    }
+}
+
+fn invalid(message: String) -> Failure {
+    let diagnostic = Diagnostic::error(code::INVALID_PROGRAM, message);
+    Failure::Diagnostics(vec![diagnostic], Sources::new())
+}
+
+/// Shows the warnings and keeps the ruleset, or fails with everything.
+fn policy(
+    name: String,
+    parsed: Parsed,
+    sources: Sources,
+    global: &Global,
+) -> Result<Loaded, Failure> {
+    let Parsed { ruleset, diagnostics } = parsed;
+    let Some(ruleset) = ruleset else {
+        return Err(Failure::Diagnostics(diagnostics, sources));
+    };
+    if !diagnostics.is_empty() && !global.quiet {
+        message(&tamis_diag::render::render(&diagnostics, &sources, global.colours_messages()));
+    }
+    Ok(Loaded::Policy(Policy { name, ruleset, sources }))
+}
+
+impl Policy {
+    /// Compiles the policy.
+    pub(crate) fn compile(&self, options: &tamis_compiler::Options) -> Result<Compiled, Failure> {
+        tamis_compiler::compile(&self.ruleset, options).map_err(|error| {
+            Failure::Diagnostics(vec![error.to_diagnostic()], self.sources.clone())
+        })
+    }
+}
