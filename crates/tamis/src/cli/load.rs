@@ -66,7 +66,7 @@ pub(crate) struct Policy {
     pub(crate) sources: Sources,
 }
 
-/// A program that wasn't made from a policy.
+/// A program with what is known of it.
 pub(crate) struct RawProgram {
     /// What to call it.
     pub(crate) name: String,
@@ -227,5 +227,22 @@ impl Policy {
         tamis_compiler::compile(&self.ruleset, options).map_err(|error| {
             Failure::Diagnostics(vec![error.to_diagnostic()], self.sources.clone())
         })
+    }
+}
+
+impl Loaded {
+    /// The program: as read, or what the policy compiles to.
+    pub(crate) fn into_program(self) -> Result<RawProgram, Failure> {
+        match self {
+            Loaded::Program(raw) => Ok(raw),
+            Loaded::Policy(policy) => {
+                let compiled = policy.compile(&tamis_compiler::Options::default())?;
+                Ok(RawProgram {
+                    name: policy.name,
+                    program: compiled.program().clone(),
+                    endian: compiled.endian(),
+                })
+            }
+        }
     }
 }

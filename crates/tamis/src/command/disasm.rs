@@ -1,0 +1,68 @@
+//! `tamis disasm`: a program as assembler text.
+
+use serde::Serialize;
+use tamis_bpf::{Program, disasm};
+
+use crate::cli::load::{LoadArgs, RawProgram};
+use crate::cli::output::OutputArgs;
+use crate::cli::{Failure, Global, exit, output};
+
+/// Show a program, or what a policy compiles to, as assembler text
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis disasm filter.bpf
+  tamis compile policy.tamis | tamis disasm --plain | tamis asm -o same.bpf")]
+pub(crate) struct Args {
+    /// The input: a path, or `-` for standard input
+    #[arg(default_value = "-")]
+    input: String,
+    /// Leave out the comments that name fields, actions and calls
+    #[arg(long)]
+    plain: bool,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// The document for programs.
+#[derive(Serialize)]
+pub(crate) struct Document {
+    schema: &'static str,
+    insns: Vec<InsnEntry>,
+}
+
+/// One instruction as the kernel takes it.
+#[derive(Serialize)]
+pub(crate) struct InsnEntry {
+    code: u16,
+    jt: u8,
+    jf: u8,
+    k: u32,
+}
+
+/// The instructions of a program for a document.
+pub(crate) fn insn_entries(program: &Program) -> Vec<InsnEntry> {
+    let entry = |insn: &tamis_bpf::Insn| InsnEntry {
+        code: insn.code,
+        jt: insn.jt,
+        jf: insn.jf,
+        k: insn.k,
+    };
+    program.insns().iter().map(entry).collect()
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let RawProgram { program, endian, .. } =
+        args.load.load(&args.input, global)?.into_program()?;
+    if global.json {
+        let insns = insn_entries(&program);
+        let document = Document { schema: "tamis.disasm/1", insns };
+        args.output.text(&output::json(&document)?)?;
+    } else {
+        let style = if args.plain { disasm::Style::Plain } else { disasm::Style::Commented };
+        args.output.text(&disasm::disassemble(&program, endian, style))?;
+    }
+    Ok(exit::OK)
+}
