@@ -13,6 +13,7 @@ pub mod arch;
 pub mod data;
 mod generated;
 mod kernel_version;
+pub mod signature;
 pub mod syscall;
 
 pub use action::{Action, ActionKind};

@@ -66,6 +66,19 @@ impl Code {
 #[cfg(test)]
 mod tests {
     #[test]
+    fn explanations_are_longer_than_titles_and_say_why() {
+        for code in super::all() {
+            let explanation = code.explanation;
+            assert!(
+                explanation.chars().count() >= 60,
+                "{}: {explanation}",
+                code.id
+            );
+            assert!(explanation.ends_with('.'), "{}: {explanation}", code.id);
+        }
+    }
+
+    #[test]
     fn ids_are_unique_ascending_and_well_formed() {
         let ids: Vec<&str> = super::all().map(|code| code.id).collect();
         assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");

@@ -7,7 +7,7 @@
 use tamis_abi::Word;
 use tamis_bpf::{AluOp, Test};
 
-use crate::diagram::{Diagram, FALSE, LimitReached, Node, TRUE, View};
+use crate::diagram::{Diagram, FALSE, LimitReached, Node, TRUE};
 use crate::order;
 
 /// One condition per bit, the least significant first.
@@ -36,24 +36,6 @@ pub(crate) fn as_constant(bits: &Bits) -> Option<u32> {
         FALSE => Some(value << 1),
         _ => None,
     })
-}
-
-/// The word that the value is, unchanged.
-pub(crate) fn as_word(diagram: &Diagram, bits: &Bits) -> Option<Word> {
-    let View::Branch { variable, .. } = diagram.view(bits[0]) else {
-        return None;
-    };
-    let (word, _) = order::input_bit(variable)?;
-    let is_bit = |(bit, node): (usize, &Node)| {
-        let expected = order::variable(word, bit as u32);
-        diagram.view(*node)
-            == View::Branch {
-                variable: expected,
-                low: FALSE,
-                high: TRUE,
-            }
-    };
-    bits.iter().enumerate().all(is_bit).then_some(word)
 }
 
 /// The condition that a test of two values holds.
@@ -213,7 +195,9 @@ mod tests {
 
     const SAMPLES: [u32; 10] = [0, 1, 2, 3, 7, 31, 33, 0x8000_0000, 0xdead_beef, u32::MAX];
 
-    const OPS: [(AluOp, fn(u32, u32) -> u32); 9] = [
+    type Arithmetic = fn(u32, u32) -> u32;
+
+    const OPS: [(AluOp, Arithmetic); 9] = [
         (AluOp::Add, u32::wrapping_add),
         (AluOp::Sub, u32::wrapping_sub),
         (AluOp::Mul, u32::wrapping_mul),
@@ -252,17 +236,6 @@ mod tests {
                     assert_eq!(node == TRUE, kind.holds(a, b), "{kind:?} {a:#x} {b:#x}");
                 }
             }
-        }
-    }
-
-    #[test]
-    fn a_word_is_recognised_and_a_changed_word_is_not() {
-        let mut diagram = Diagram::new(1 << 10);
-        for expected in Word::all() {
-            let bits = word(&mut diagram, expected).unwrap();
-            assert_eq!(as_word(&diagram, &bits), Some(expected));
-            let masked = alu(&mut diagram, AluOp::And, &bits, &constant(0x7fff_ffff)).unwrap();
-            assert_eq!(as_word(&diagram, &masked), None);
         }
     }
 

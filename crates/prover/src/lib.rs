@@ -16,6 +16,7 @@
 
 mod bits;
 mod diagram;
+mod liveness;
 mod order;
 mod program;
 mod relation;

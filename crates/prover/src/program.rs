@@ -12,6 +12,7 @@ use tamis_bpf::{AluOp, Op, Operand, Pc, Program, Test};
 
 use crate::bits::{self, Bits};
 use crate::diagram::{Diagram, FALSE, LimitReached, Node, TRUE, Variable, View};
+use crate::liveness::{Live, live_before};
 use crate::relation::Comparison;
 use crate::space::{Function, Space};
 
@@ -21,12 +22,25 @@ type Outcome<T> = Result<T, LimitReached>;
 const DATA_SIZE_BYTES: u32 = 64;
 const SLOTS: usize = 16;
 
-/// What the machine holds before an instruction, in terms of the input.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// A value that was met, by its number in [`Values`]: states are small and quick to compare.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Value(u32);
+
+/// The value 0, which also stands for everything that isn't needed any more.
+const ZERO: Value = Value(0);
+
+/// The distinct values that were met, as functions of the input.
+struct Values {
+    bits: Vec<Bits>,
+    numbers: BTreeMap<Bits, Value>,
+}
+
+/// What the machine holds before an instruction.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct State {
-    a: Bits,
-    x: Bits,
-    memory: [Bits; SLOTS],
+    a: Value,
+    x: Value,
+    memory: [Value; SLOTS],
 }
 
 /// Where a state continues: in a state of a later instruction, or nowhere because the program ends.
@@ -44,14 +58,6 @@ struct Step {
     no: Next,
 }
 
-/// What may still be read from some instruction on.
-#[derive(Clone, Copy, Default)]
-struct Live {
-    a: bool,
-    x: bool,
-    slots: u16,
-}
-
 impl Space {
     /// The meaning of a program on a machine of this byte order.
     ///
@@ -63,57 +69,55 @@ impl Space {
     }
 }
 
-/// The states and steps of each instruction; the two lists of an instruction have equal lengths.
+/// The sweep down: the states in which each instruction is reached, and what it does in them.
 struct Exploration {
+    values: Values,
+    /// The values of the input words that were loaded.
+    words: [Option<Value>; Word::COUNT],
+    endian: Endian,
+    live: Vec<Live>,
+    /// Per instruction: the states that were found so far.
+    states: Vec<Vec<State>>,
+    /// Per instruction: what it does in each of its states.
     steps: Vec<Vec<Step>>,
 }
 
 impl Exploration {
-    /// The sweep down.
     fn run(space: &mut Space, program: &Program, endian: Endian) -> Outcome<Exploration> {
-        let live = live_before(program);
-        let mut states: Vec<Vec<State>> = vec![Vec::new(); program.len()];
-        let zero = bits::constant(0);
-        states[0].push(State {
-            a: zero,
-            x: zero,
-            memory: [zero; SLOTS],
+        let mut exploration = Exploration {
+            values: Values::new(),
+            words: [None; Word::COUNT],
+            endian,
+            live: live_before(program),
+            states: vec![Vec::new(); program.len()],
+            steps: Vec::with_capacity(program.len()),
+        };
+        let memory = [ZERO; SLOTS];
+        exploration.states[0].push(State {
+            a: ZERO,
+            x: ZERO,
+            memory,
         });
-        let mut steps = Vec::with_capacity(program.len());
         let mut states_left = space.limits.max_states;
-        for pc in 0..program.len() {
-            let mut steps_here = Vec::new();
-            for state in std::mem::take(&mut states[pc]) {
-                states_left = states_left.checked_sub(1).ok_or(LimitReached {
-                    max_nodes: space.limits.max_states,
-                })?;
-                let mut enter = |target: Pc, mut state: State| {
-                    state.forget(live[target.0]);
-                    let known = &mut states[target.0];
-                    let index = known.iter().position(|other| *other == state);
-                    let index = index.unwrap_or_else(|| {
-                        known.push(state);
-                        known.len() - 1
-                    });
-                    Next::State(target, index)
-                };
-                steps_here.push(step(
-                    space,
-                    program.op(Pc(pc)),
-                    Pc(pc),
-                    state,
-                    endian,
-                    &mut enter,
-                )?);
-            }
-            steps.push(steps_here);
+        for pc in (0..program.len()).map(Pc) {
+            let states = std::mem::take(&mut exploration.states[pc.0]);
+            let max_nodes = space.limits.max_states;
+            states_left = states_left
+                .checked_sub(states.len())
+                .ok_or(LimitReached { max_nodes })?;
+            let op = program.op(pc);
+            let steps: Outcome<Vec<Step>> = states
+                .into_iter()
+                .map(|state| exploration.step(space, op, pc, state))
+                .collect();
+            exploration.steps.push(steps?);
         }
-        Ok(Exploration { steps })
+        Ok(exploration)
     }
 
-    /// The sweep up: what each state returns.
+    /// The sweep up: what the program returns.
     fn compose(&self, space: &mut Space) -> Outcome<Node> {
-        let mut results: Vec<Vec<Node>> = self.steps.iter().map(|_| Vec::new()).collect();
+        let mut results: Vec<Vec<Node>> = vec![Vec::new(); self.steps.len()];
         for pc in (0..self.steps.len()).rev() {
             for step in &self.steps[pc] {
                 let result = |next: Next| match next {
@@ -127,124 +131,158 @@ impl Exploration {
         }
         Ok(results[0][0])
     }
-}
 
-/// Runs one instruction in one state; `enter` tells where a state of a later instruction is kept.
-fn step(
-    space: &mut Space,
-    op: Op,
-    pc: Pc,
-    mut state: State,
-    endian: Endian,
-    enter: &mut impl FnMut(Pc, State) -> Next,
-) -> Outcome<Step> {
-    let after = |skip: u32| Pc(pc.0 + 1 + skip as usize);
-    match op {
-        Op::RetImm(value) => {
-            let leaf = space.diagram.leaf(value)?;
-            return Ok(Step::always(Next::End(leaf)));
-        }
-        Op::RetA => {
-            let value = value_of(&mut space.diagram, &state.a, &mut BTreeMap::new())?;
-            return Ok(Step::always(Next::End(value)));
-        }
-        Op::Jump(skip) => return Ok(Step::always(enter(after(skip), state))),
-        Op::Branch {
-            test,
-            operand,
-            jt,
-            jf,
-        } => {
-            let condition = condition(space, test, &state, operand)?;
-            let yes = after(u32::from(jt));
-            let no = after(u32::from(jf));
-            return Ok(match condition {
-                TRUE => Step::always(enter(yes, state)),
-                FALSE => Step::always(enter(no, state)),
-                condition => {
-                    let yes = enter(yes, state.clone());
-                    Step {
-                        condition,
-                        yes,
-                        no: enter(no, state),
-                    }
-                }
-            });
-        }
-        Op::Alu(AluOp::Div, Operand::X) => {
-            // Division by zero ends the program with 0, which kills the thread.
-            let zero = bits::constant(0);
-            let by_zero = bits::test(&mut space.diagram, Test::Eq, &state.x, &zero)?;
-            state.a = bits::alu(&mut space.diagram, AluOp::Div, &state.a, &state.x)?;
-            return Ok(match by_zero {
-                TRUE => Step::always(Next::End(FALSE)),
-                FALSE => Step::always(enter(after(0), state)),
-                condition => Step {
-                    condition,
-                    yes: Next::End(FALSE),
-                    no: enter(after(0), state),
-                },
-            });
-        }
-        _ => transfer(&mut space.diagram, op, &mut state, endian)?,
-    }
-    Ok(Step::always(enter(after(0), state)))
-}
-
-/// The effect of an instruction that neither jumps nor ends the program.
-fn transfer(diagram: &mut Diagram, op: Op, state: &mut State, endian: Endian) -> Outcome<()> {
-    match op {
-        Op::LoadData(offset) => {
-            state.a = match Word::from_offset(offset, endian) {
-                Some(word) => bits::word(diagram, word)?,
-                None => unreachable!("a program loads at word offsets only"),
+    /// Runs one instruction in one state.
+    fn step(&mut self, space: &mut Space, op: Op, pc: Pc, mut state: State) -> Outcome<Step> {
+        let after = |skip: u32| Pc(pc.0 + 1 + skip as usize);
+        match op {
+            Op::RetImm(value) => {
+                let leaf = space.diagram.leaf(value)?;
+                Ok(Step::always(Next::End(leaf)))
+            }
+            Op::RetA => {
+                let a = self.values.get(state.a);
+                let value = value_of(&mut space.diagram, a, &mut BTreeMap::new())?;
+                Ok(Step::always(Next::End(value)))
+            }
+            Op::Jump(skip) => Ok(Step::always(self.enter(after(skip), state))),
+            Op::Branch {
+                test,
+                operand,
+                jt,
+                jf,
+            } => {
+                let right = self.operand(operand);
+                let right = right.unwrap_or(state.x);
+                let condition = self.condition(space, test, state.a, right)?;
+                let yes = |this: &mut Self| this.enter(after(u32::from(jt)), state);
+                let no = |this: &mut Self| this.enter(after(u32::from(jf)), state);
+                Ok(self.fork(condition, yes, no))
+            }
+            Op::Alu(AluOp::Div, Operand::X) => {
+                // Division by zero ends the program with 0, which kills the thread.
+                let by_zero = self.condition(space, Test::Eq, state.x, ZERO)?;
+                self.transfer(&mut space.diagram, op, &mut state)?;
+                let end = |_: &mut Self| Next::End(FALSE);
+                let go_on = |this: &mut Self| this.enter(after(0), state);
+                Ok(self.fork(by_zero, end, go_on))
+            }
+            _ => {
+                self.transfer(&mut space.diagram, op, &mut state)?;
+                Ok(Step::always(self.enter(after(0), state)))
             }
         }
-        Op::LoadImm(k) => state.a = bits::constant(k),
-        Op::LoadMem(slot) => state.a = state.memory[slot as usize],
-        Op::LoadLen => state.a = bits::constant(DATA_SIZE_BYTES),
-        Op::LoadXImm(k) => state.x = bits::constant(k),
-        Op::LoadXMem(slot) => state.x = state.memory[slot as usize],
-        Op::LoadXLen => state.x = bits::constant(DATA_SIZE_BYTES),
-        Op::Store(slot) => state.memory[slot as usize] = state.a,
-        Op::StoreX(slot) => state.memory[slot as usize] = state.x,
-        Op::Alu(alu, operand) => {
-            let operand = operand_bits(state, operand);
-            state.a = bits::alu(diagram, alu, &state.a, &operand)?;
-        }
-        Op::Neg => state.a = bits::negate(diagram, &state.a)?,
-        Op::Tax => state.x = state.a,
-        Op::Txa => state.a = state.x,
-        Op::Jump(_) | Op::Branch { .. } | Op::RetImm(_) | Op::RetA => {
-            unreachable!("jumps and ends are handled by the caller")
+    }
+
+    /// A step that depends on a condition; only what is possible is entered.
+    fn fork(
+        &mut self,
+        condition: Node,
+        yes: impl FnOnce(&mut Self) -> Next,
+        no: impl FnOnce(&mut Self) -> Next,
+    ) -> Step {
+        match condition {
+            TRUE => Step::always(yes(self)),
+            FALSE => Step::always(no(self)),
+            condition => Step {
+                condition,
+                yes: yes(self),
+                no: no(self),
+            },
         }
     }
-    Ok(())
-}
 
-/// The condition that a branch is taken; two input words are compared by relation.
-fn condition(space: &mut Space, test: Test, state: &State, operand: Operand) -> Outcome<Node> {
-    let right = operand_bits(state, operand);
-    let comparison = match test {
-        Test::Eq => Some(Comparison::Equal),
-        Test::Gt => Some(Comparison::Greater),
-        Test::Ge => Some(Comparison::GreaterOrEqual),
-        Test::Set => None,
-    };
-    let diagram = &mut space.diagram;
-    if let Some(comparison) = comparison
-        && let Some(left) = bits::as_word(diagram, &state.a)
-        && let Some(right) = bits::as_word(diagram, &right)
-    {
-        return space.relations.compare(diagram, comparison, left, right);
+    /// Notes that an instruction is reached in a state, less what it can't need.
+    fn enter(&mut self, target: Pc, mut state: State) -> Next {
+        state.forget(self.live[target.0]);
+        let known = &mut self.states[target.0];
+        let index = known.iter().position(|other| *other == state);
+        Next::State(
+            target,
+            index.unwrap_or_else(|| {
+                known.push(state);
+                known.len() - 1
+            }),
+        )
     }
-    bits::test(&mut space.diagram, test, &state.a, &right)
-}
 
-fn operand_bits(state: &State, operand: Operand) -> Bits {
-    match operand {
-        Operand::K(k) => bits::constant(k),
-        Operand::X => state.x,
+    /// The effect of an instruction that neither jumps nor ends the program.
+    fn transfer(&mut self, diagram: &mut Diagram, op: Op, state: &mut State) -> Outcome<()> {
+        match op {
+            Op::LoadData(offset) => state.a = self.word(diagram, offset)?,
+            Op::LoadImm(k) => state.a = self.constant(k),
+            Op::LoadMem(slot) => state.a = state.memory[slot as usize],
+            Op::LoadLen => state.a = self.constant(DATA_SIZE_BYTES),
+            Op::LoadXImm(k) => state.x = self.constant(k),
+            Op::LoadXMem(slot) => state.x = state.memory[slot as usize],
+            Op::LoadXLen => state.x = self.constant(DATA_SIZE_BYTES),
+            Op::Store(slot) => state.memory[slot as usize] = state.a,
+            Op::StoreX(slot) => state.memory[slot as usize] = state.x,
+            Op::Alu(alu, operand) => {
+                let right = self.operand(operand).unwrap_or(state.x);
+                let (left, right) = (self.values.get(state.a), self.values.get(right));
+                let bits = bits::alu(diagram, alu, left, right)?;
+                state.a = self.values.number(bits);
+            }
+            Op::Neg => {
+                let bits = bits::negate(diagram, self.values.get(state.a))?;
+                state.a = self.values.number(bits);
+            }
+            Op::Tax => state.x = state.a,
+            Op::Txa => state.a = state.x,
+            Op::Jump(_) | Op::Branch { .. } | Op::RetImm(_) | Op::RetA => {
+                unreachable!("jumps and ends are handled by the caller")
+            }
+        }
+        Ok(())
+    }
+
+    fn word(&mut self, diagram: &mut Diagram, offset: u32) -> Outcome<Value> {
+        let word = Word::from_offset(offset, self.endian);
+        let word = word.expect("a program loads at word offsets only");
+        if let Some(value) = self.words[word.index()] {
+            return Ok(value);
+        }
+        let value = self.values.number(bits::word(diagram, word)?);
+        self.words[word.index()] = Some(value);
+        Ok(value)
+    }
+
+    fn constant(&mut self, value: u32) -> Value {
+        self.values.number(bits::constant(value))
+    }
+
+    /// A constant operand; `None` for X, which is in the state.
+    fn operand(&mut self, operand: Operand) -> Option<Value> {
+        match operand {
+            Operand::K(k) => Some(self.constant(k)),
+            Operand::X => None,
+        }
+    }
+
+    /// The condition that a branch is taken; two input words are compared by relation.
+    fn condition(&self, space: &mut Space, test: Test, left: Value, right: Value) -> Outcome<Node> {
+        let comparison = match test {
+            Test::Eq => Some(Comparison::Equal),
+            Test::Gt => Some(Comparison::Greater),
+            Test::Ge => Some(Comparison::GreaterOrEqual),
+            Test::Set => None,
+        };
+        if let Some(comparison) = comparison
+            && let Some(left) = self.as_word(left)
+            && let Some(right) = self.as_word(right)
+        {
+            return space
+                .relations
+                .compare(&mut space.diagram, comparison, left, right);
+        }
+        let (left, right) = (self.values.get(left), self.values.get(right));
+        bits::test(&mut space.diagram, test, left, right)
+    }
+
+    /// The input word that a value is, unchanged.
+    fn as_word(&self, value: Value) -> Option<Word> {
+        Word::all().find(|word| self.words[word.index()] == Some(value))
     }
 }
 
@@ -278,6 +316,29 @@ fn value_of(
     Ok(node)
 }
 
+impl Values {
+    fn new() -> Values {
+        let mut values = Values {
+            bits: Vec::new(),
+            numbers: BTreeMap::new(),
+        };
+        // Makes it number 0, which is `ZERO`.
+        values.number(bits::constant(0));
+        values
+    }
+
+    fn number(&mut self, bits: Bits) -> Value {
+        *self.numbers.entry(bits).or_insert_with(|| {
+            self.bits.push(bits);
+            Value(self.bits.len() as u32 - 1)
+        })
+    }
+
+    fn get(&self, value: Value) -> &Bits {
+        &self.bits[value.0 as usize]
+    }
+}
+
 impl Step {
     fn always(next: Next) -> Step {
         Step {
@@ -291,112 +352,16 @@ impl Step {
 impl State {
     /// Gives everything that isn't live one value.
     fn forget(&mut self, live: Live) {
-        let zero = bits::constant(0);
         if !live.a {
-            self.a = zero;
+            self.a = ZERO;
         }
         if !live.x {
-            self.x = zero;
+            self.x = ZERO;
         }
         for (slot, value) in self.memory.iter_mut().enumerate() {
             if live.slots >> slot & 1 == 0 {
-                *value = zero;
+                *value = ZERO;
             }
         }
     }
-}
-
-/// What may be read from each instruction on, in one sweep up.
-fn live_before(program: &Program) -> Vec<Live> {
-    let mut live = vec![Live::default(); program.len()];
-    for pc in (0..program.len()).rev() {
-        let after = |skip: u32| live[pc + 1 + skip as usize];
-        live[pc] = match program.op(Pc(pc)) {
-            Op::RetImm(_) => Live::default(),
-            Op::RetA => Live {
-                a: true,
-                ..Live::default()
-            },
-            Op::Jump(skip) => after(skip),
-            Op::Branch {
-                operand, jt, jf, ..
-            } => {
-                let (yes, no) = (after(u32::from(jt)), after(u32::from(jf)));
-                Live {
-                    a: true,
-                    x: operand == Operand::X || yes.x || no.x,
-                    slots: yes.slots | no.slots,
-                }
-            }
-            Op::LoadData(_) | Op::LoadImm(_) | Op::LoadLen => Live {
-                a: false,
-                ..after(0)
-            },
-            Op::LoadMem(slot) => {
-                let live = after(0);
-                Live {
-                    a: false,
-                    slots: live.slots | 1 << slot,
-                    ..live
-                }
-            }
-            Op::LoadXImm(_) | Op::LoadXLen => Live {
-                x: false,
-                ..after(0)
-            },
-            Op::LoadXMem(slot) => {
-                let live = after(0);
-                Live {
-                    x: false,
-                    slots: live.slots | 1 << slot,
-                    ..live
-                }
-            }
-            Op::Store(slot) => {
-                let live = after(0);
-                Live {
-                    a: true,
-                    slots: live.slots & !(1 << slot),
-                    ..live
-                }
-            }
-            Op::StoreX(slot) => {
-                let live = after(0);
-                Live {
-                    x: true,
-                    slots: live.slots & !(1 << slot),
-                    ..live
-                }
-            }
-            Op::Alu(_, operand) => {
-                let live = after(0);
-                Live {
-                    a: true,
-                    x: live.x || operand == Operand::X,
-                    ..live
-                }
-            }
-            Op::Neg => Live {
-                a: true,
-                ..after(0)
-            },
-            Op::Tax => {
-                let live = after(0);
-                Live {
-                    a: true,
-                    x: false,
-                    ..live
-                }
-            }
-            Op::Txa => {
-                let live = after(0);
-                Live {
-                    a: false,
-                    x: true,
-                    ..live
-                }
-            }
-        };
-    }
-    live
 }

@@ -4,7 +4,10 @@
 //! may be missing, features of the kernel - goes through [`corpus`] and [`skip`], so that a test
 //! says aloud when it did not test.
 
+mod command;
+pub mod console;
 pub mod corpus;
+mod diff;
 pub mod generate;
 pub mod golden;
 pub mod rng;

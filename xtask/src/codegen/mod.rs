@@ -6,6 +6,7 @@
 //! `crates/abi/data/README.md`), which needs a network and Debian packages; `--check` compares
 //! without writing.
 
+mod signatures;
 mod since;
 mod sources;
 mod syscalls;
@@ -27,6 +28,7 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
         },
         ["--refresh"] => {
             syscalls::refresh()?;
+            signatures::refresh()?;
             write()
         }
         _ => bail!("usage: cargo xtask codegen [--check | --refresh]"),
@@ -40,7 +42,13 @@ struct Output {
 }
 
 fn outputs() -> Result<Vec<Output>> {
-    Ok(vec![syscalls::generate(&read_data(syscalls::DATA)?)?])
+    Ok(vec![
+        syscalls::generate(&read_data(syscalls::DATA)?)?,
+        signatures::generate(
+            &read_data(signatures::DATA)?,
+            &read_data(signatures::HAND_ROWS)?,
+        )?,
+    ])
 }
 
 fn write() -> Result<()> {

@@ -1,4 +1,4 @@
-//! Every diagnostic code is used, and explained at some length.
+//! Every diagnostic code is used.
 
 use super::Problem;
 use super::rust::words;
@@ -6,10 +6,8 @@ use super::tree::Tree;
 
 /// The folder where the codes are declared.
 const DECLARATIONS: &str = "crates/diag/src/code/";
-/// The shortest text that can say why something is a mistake and what to do.
-const MIN_EXPLANATION_CHARS: usize = 60;
 
-/// Codes that nothing reports, and codes that are hardly explained.
+/// Codes that nothing reports.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     let is_declaration = |path: &str| path.starts_with(DECLARATIONS);
@@ -24,12 +22,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
                 let message = format!("nothing reports `{name}`: remove the code");
                 problems.push(Problem::new(path, index + 1, message));
             }
-        }
-    }
-    for code in tamis_diag::code::all() {
-        if code.explanation.chars().count() < MIN_EXPLANATION_CHARS {
-            let message = format!("{}: explain why it is a mistake and what to do", code.id);
-            problems.push(Problem::new(DECLARATIONS, 0, message));
         }
     }
     problems

@@ -10,11 +10,11 @@ use std::io;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
-use super::command::{self, Outcome};
-use super::diff;
 use super::eval::{self, Row};
 use super::file::{Golden, Kind, Section, normal};
 use super::subject::Subject;
+use crate::command::{self, Outcome};
+use crate::diff;
 
 /// What came of a check.
 #[derive(Debug)]

@@ -9,8 +9,6 @@
 //! but its text. The folder stays, and a failure says how to run the command again by hand.
 
 mod check;
-mod command;
-mod diff;
 mod eval;
 mod file;
 mod subject;

@@ -1,6 +1,9 @@
 //! What a command wrote, if it is something that answers calls.
 
-use tamis_abi::{Action, SeccompData};
+use tamis_abi::{Action, Arch, Endian, SeccompData};
+use tamis_bpf::cache::Bitmap;
+use tamis_bpf::program::insns_from_bytes;
+use tamis_bpf::{Op, Pc, Program, convert, interp};
 use tamis_diag::Sources;
 use tamis_rules::Ruleset;
 
@@ -8,27 +11,33 @@ use tamis_rules::Ruleset;
 pub(super) enum Subject {
     /// A ruleset, written in its text form.
     Ruleset(Ruleset),
+    /// A program, written as raw little-endian instructions.
+    Program(Program),
 }
 
 impl Subject {
-    /// Recognises a ruleset.
+    /// Recognises what a command wrote; `None` if it is neither ruleset nor program.
     pub(super) fn from_output(stdout: &[u8]) -> Option<Subject> {
-        let text = str::from_utf8(stdout).ok()?;
-        let mut sources = Sources::new();
-        let source = sources.add("<stdout>", text);
-        let ruleset = tamis_rules::text::parse(&sources, source).ok()?;
-        Some(Subject::Ruleset(ruleset))
-    }
-
-    /// The measures of a program, one a line.
-    pub(super) fn stats(&self) -> Option<String> {
-        None
+        let text = str::from_utf8(stdout).ok();
+        match text.filter(|text| !text.contains('\0')) {
+            Some(text) => {
+                let mut sources = Sources::new();
+                let source = sources.add("<stdout>", text);
+                let ruleset = tamis_rules::text::parse(&sources, source).ok()?;
+                Some(Subject::Ruleset(ruleset))
+            }
+            None => {
+                let insns = insns_from_bytes(stdout, Endian::Little)?;
+                Program::new(insns).ok().map(Subject::Program)
+            }
+        }
     }
 
     /// The kind of thing in a word.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Subject::Ruleset(_) => "ruleset",
+            Subject::Program(_) => "program",
         }
     }
 
@@ -36,6 +45,88 @@ impl Subject {
     pub(super) fn decide(&self, data: &SeccompData) -> Action {
         match self {
             Subject::Ruleset(ruleset) => ruleset.decide(data).action,
+            Subject::Program(program) => {
+                let arch = Arch::of_call(data.arch, data.nr);
+                let endian = arch.map_or(Endian::Little, Arch::endian);
+                Action::from_ret(interp::run(program, &data.image(endian)).ret)
+            }
         }
+    }
+
+    /// The measures of a program, one a line; `None` for a ruleset.
+    pub(super) fn stats(&self) -> Option<String> {
+        let Subject::Program(program) = self else {
+            return None;
+        };
+        let cached: usize = Bitmap::X86_64_LINUX_6_18
+            .into_iter()
+            .map(|bitmap| bitmap.cached(std::slice::from_ref(program)).count())
+            .sum();
+        Some(format!(
+            "length_insns {}\nkernel_length_insns {}\nmax_steps {}\ncached_numbers {cached}\n",
+            program.len(),
+            convert::kernel_len_insns(program),
+            max_steps(program),
+        ))
+    }
+}
+
+/// The longest path through a program, whether or not an input takes it.
+fn max_steps(program: &Program) -> usize {
+    let mut longest_from = vec![0; program.len() + 1];
+    for pc in (0..program.len()).rev() {
+        let after = |skip: u32| longest_from[pc + 1 + skip as usize];
+        longest_from[pc] = 1 + match program.op(Pc(pc)) {
+            Op::RetImm(_) | Op::RetA => 0,
+            Op::Jump(skip) => after(skip),
+            Op::Branch { jt, jf, .. } => after(jt.into()).max(after(jf.into())),
+            _ => after(0),
+        };
+    }
+    longest_from[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_bpf::{Insn, Operand, Test};
+
+    use super::*;
+
+    fn program() -> Program {
+        let branch = Op::Branch {
+            test: Test::Eq,
+            operand: Operand::K(0),
+            jt: 0,
+            jf: 1,
+        };
+        let allow = Action::ALLOW.ret();
+        let ops = [
+            Op::LoadData(0),
+            branch,
+            Op::RetImm(allow),
+            Op::LoadData(4),
+            Op::RetA,
+        ];
+        Program::new(ops.map(Insn::from).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_raw_program_is_recognised_and_answers() {
+        let bytes = program().to_bytes(Endian::Little);
+        let subject = Subject::from_output(&bytes).unwrap();
+        assert_eq!(subject.name(), "program");
+        assert_eq!(subject.decide(&SeccompData::default()), Action::ALLOW);
+    }
+
+    #[test]
+    fn the_longest_path_decides() {
+        assert_eq!(max_steps(&program()), 4);
+    }
+
+    #[test]
+    fn other_output_is_no_subject() {
+        assert!(Subject::from_output(b"").is_none());
+        assert!(Subject::from_output(b"hello\n").is_none());
+        assert!(Subject::from_output(b"1234567\0").is_none());
     }
 }

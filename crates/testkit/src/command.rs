@@ -1,4 +1,4 @@
-//! Running the command line of a golden.
+//! Running the command lines of goldens and documents.
 //!
 //! A command line is words, quoted with `'` or `"` where they hold spaces, and `|` between commands
 //! that are chained. There is no shell: nothing is expanded, and every command must be `tamis`.
@@ -9,20 +9,20 @@ use std::process::{Command, ExitStatus, Stdio};
 
 /// What a command line did.
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     /// Standard output of the last command.
-    pub(super) stdout: Vec<u8>,
+    pub(crate) stdout: Vec<u8>,
     /// Standard error of the last command.
-    pub(super) stderr: String,
+    pub(crate) stderr: String,
     /// How the last command ended.
-    pub(super) status: ExitStatus,
+    pub(crate) status: ExitStatus,
 }
 
 /// The arguments of each `tamis` of a command line.
 ///
 /// # Errors
 /// If a quote is open or a command is not `tamis`, as a sentence.
-pub(super) fn split(line: &str) -> Result<Vec<Vec<String>>, String> {
+pub(crate) fn split(line: &str) -> Result<Vec<Vec<String>>, String> {
     words(line)?
         .split(|word| *word == Word::Pipe)
         .map(|command| {
@@ -88,7 +88,7 @@ fn text_word(text: &str) -> Option<(String, &str)> {
 ///
 /// # Errors
 /// If a command cannot be started or one before the last fails, as a sentence.
-pub(super) fn run(
+pub(crate) fn run(
     binary: &Path,
     commands: &[Vec<String>],
     work: &Path,

@@ -1,0 +1,259 @@
+//! Names, types and widths of system call arguments.
+//!
+//! A filter sees every argument as 64 bits, but the kernel looks at the lower 32 only where the
+//! argument's C type is that narrow. A filter that compares all 64 bits of such an argument can be
+//! sidestepped: the caller puts anything into the upper half, the comparison fails, the kernel acts
+//! all the same. [`Arg::width`] tells how many bits count.
+//!
+//! The table describes the call as a 64-bit kernel implements it. Architectures change the order of
+//! arguments in places; [`index`] knows where each one stands, or that it has no fixed place.
+
+use crate::arch::Arch;
+use crate::data::ArgIndex;
+use crate::generated::signatures::SIGNATURES;
+use crate::syscall;
+
+/// An argument of a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arg {
+    /// The name in the kernel's source, such as `flags`.
+    pub name: &'static str,
+    /// The C type in the kernel's source, such as `unsigned int` or `const char *`.
+    pub c_type: &'static str,
+}
+
+/// Makes an argument in one short word, for the generated table.
+pub(crate) const fn arg(name: &'static str, c_type: &'static str) -> Arg {
+    Arg { name, c_type }
+}
+
+/// How many bits of an argument the kernel looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// The lower 32; the upper half is what the caller left in the register.
+    Bits32,
+    /// All 64.
+    Bits64,
+}
+
+/// Types that have 32 bits or fewer on every architecture, without `const`. Every other type counts
+/// as wide: comparing too many bits denies more, never less, in a list of what is allowed.
+const NARROW_TYPES: [&str; 21] = [
+    "__s32",
+    "__u32",
+    "clockid_t",
+    "enum landlock_rule_type",
+    "gid_t",
+    "int",
+    "key_serial_t",
+    "key_t",
+    "mode_t",
+    "mqd_t",
+    "pid_t",
+    "qid_t",
+    "rwf_t",
+    "s32",
+    "timer_t",
+    "u32",
+    "uid_t",
+    "umode_t",
+    "unsigned",
+    "unsigned int",
+    "unsigned short",
+];
+
+/// Types that have 64 bits even on 32-bit architectures, where they take two places.
+const TYPES_OF_64_BITS: [&str; 3] = ["__u64", "loff_t", "u64"];
+
+impl Arg {
+    /// How many bits the kernel looks at on an architecture.
+    ///
+    /// Everything is narrow where registers have 32 bits. x32 and MIPS n32 have the registers and
+    /// the widths of 64-bit architectures.
+    ///
+    /// ```
+    /// use tamis_abi::{Arch, signature::{self, Width}};
+    /// let ioctl = signature::args("ioctl").unwrap();
+    /// assert_eq!(ioctl[1].width(Arch::X86_64), Width::Bits32);
+    /// assert_eq!(ioctl[2].width(Arch::X86_64), Width::Bits64);
+    /// assert_eq!(ioctl[2].width(Arch::X86), Width::Bits32);
+    /// ```
+    pub fn width(&self, arch: Arch) -> Width {
+        if has_64_bit_registers(arch) && !NARROW_TYPES.contains(&without_const(self.c_type)) {
+            Width::Bits64
+        } else {
+            Width::Bits32
+        }
+    }
+
+    /// Whether the argument takes two places on an architecture.
+    fn is_split(&self, arch: Arch) -> bool {
+        !has_64_bit_registers(arch) && TYPES_OF_64_BITS.contains(&without_const(self.c_type))
+    }
+}
+
+fn without_const(c_type: &str) -> &str {
+    c_type.strip_prefix("const ").unwrap_or(c_type)
+}
+
+const fn has_64_bit_registers(arch: Arch) -> bool {
+    arch.is_64_bit() || matches!(arch, Arch::X32 | Arch::Mips64n32 | Arch::Mipsel64n32)
+}
+
+/// The arguments of a call, in the order of x86_64 (or of the architectures that have it); `None`
+/// if they are unknown. Use [`index`] for their places on an architecture.
+pub fn args(name: &str) -> Option<&'static [Arg]> {
+    let index = SIGNATURES
+        .binary_search_by_key(&name, |(known, _)| known)
+        .ok()?;
+    Some(SIGNATURES[index].1)
+}
+
+/// The place of a named argument of a call on an architecture.
+///
+/// `None` if the architecture lacks the call, if the call lacks the argument, or if it has no place
+/// that is the same everywhere: on 32-bit architectures an argument of 64 bits takes two registers
+/// (some align them), so neither it nor those after it have one; and old calls such as i386's
+/// `mmap` take a pointer to their arguments instead.
+///
+/// ```
+/// use tamis_abi::{Arch, ArgIndex, signature};
+/// let flags = |arch| signature::index(arch, "clone", "clone_flags");
+/// assert_eq!(flags(Arch::X86_64), ArgIndex::new(0));
+/// assert_eq!(flags(Arch::S390x), ArgIndex::new(1));
+/// ```
+pub fn index(arch: Arch, call: &str, argument: &str) -> Option<ArgIndex> {
+    syscall::number(arch, call)?;
+    if takes_pointer_to_arguments(arch, call) {
+        return None;
+    }
+    let args = args(call)?;
+    let index = args.iter().position(|arg| arg.name == argument)?;
+    if args[..=index].iter().any(|arg| arg.is_split(arch)) {
+        return None;
+    }
+    let index = if call == "clone" {
+        clone_index(arch, index)
+    } else {
+        index
+    };
+    ArgIndex::new(u8::try_from(index).ok()?)
+}
+
+/// `old_mmap` and `old_select` of the kernel's tables.
+fn takes_pointer_to_arguments(arch: Arch, call: &str) -> bool {
+    match call {
+        "mmap" => matches!(arch, Arch::X86 | Arch::S390 | Arch::S390x | Arch::M68k),
+        "select" => matches!(arch, Arch::X86 | Arch::M68k),
+        _ => false,
+    }
+}
+
+/// clone(2): most architectures swap the last two arguments of x86_64's order (flags, stack, parent
+/// tid, child tid, tls), s390 the first two.
+const fn clone_index(arch: Arch, index: usize) -> usize {
+    match (arch, index) {
+        (Arch::S390 | Arch::S390x, 0 | 1) => 1 - index,
+        (
+            Arch::X86
+            | Arch::Aarch64
+            | Arch::Arm
+            | Arch::Riscv64
+            | Arch::Riscv32
+            | Arch::Ppc64le
+            | Arch::Ppc64
+            | Arch::Ppc
+            | Arch::Mips
+            | Arch::Mipsel
+            | Arch::Mips64
+            | Arch::Mipsel64
+            | Arch::Mips64n32
+            | Arch::Mipsel64n32
+            | Arch::Parisc
+            | Arch::Parisc64,
+            3 | 4,
+        ) => 7 - index,
+        _ => index,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scalar types of 64 bits on 64-bit architectures: with the narrow types and pointers, every
+    /// type of the table.
+    const WIDE_TYPES: [&str; 10] = [
+        "__u64",
+        "aio_context_t",
+        "cap_user_data_t",
+        "cap_user_header_t",
+        "loff_t",
+        "long",
+        "off_t",
+        "size_t",
+        "u64",
+        "unsigned long",
+    ];
+
+    #[test]
+    fn every_type_in_the_table_is_classified() {
+        for (call, args) in &SIGNATURES {
+            for arg in *args {
+                let base = without_const(arg.c_type);
+                let is_pointer = base.contains('*');
+                let is_known =
+                    is_pointer || NARROW_TYPES.contains(&base) || WIDE_TYPES.contains(&base);
+                assert!(is_known, "{call}: {} {}", arg.c_type, arg.name);
+                let expected = if is_pointer || WIDE_TYPES.contains(&base) {
+                    Width::Bits64
+                } else {
+                    Width::Bits32
+                };
+                assert_eq!(arg.width(Arch::Riscv64), expected, "{call} {}", arg.name);
+                assert_eq!(arg.width(Arch::Arm), Width::Bits32);
+            }
+        }
+    }
+
+    #[test]
+    fn table_is_sorted_and_names_calls() {
+        assert!(SIGNATURES.is_sorted_by(|(a, _), (b, _)| a < b));
+        for (call, args) in &SIGNATURES {
+            assert!(syscall::is_known(call), "{call}");
+            assert!(args.len() <= 6, "{call}");
+        }
+    }
+
+    #[test]
+    fn every_argument_of_a_64_bit_architecture_has_a_place_of_its_own() {
+        for arch in Arch::all().filter(|&arch| has_64_bit_registers(arch)) {
+            for (call, args) in &SIGNATURES {
+                if syscall::number(arch, call).is_none() || takes_pointer_to_arguments(arch, call) {
+                    continue;
+                }
+                let mut places: Vec<usize> = args
+                    .iter()
+                    .map(|arg| index(arch, call, arg.name).unwrap().index())
+                    .collect();
+                places.sort_unstable();
+                assert_eq!(places, (0..args.len()).collect::<Vec<_>>(), "{arch} {call}");
+            }
+        }
+    }
+
+    #[test]
+    fn split_arguments_and_those_after_them_have_no_place() {
+        let place = |arch, argument| index(arch, "pwrite64", argument).map(ArgIndex::index);
+        assert_eq!(place(Arch::X86_64, "pos"), Some(3));
+        assert_eq!(place(Arch::X32, "pos"), Some(3));
+        assert_eq!(place(Arch::X86, "count"), Some(2));
+        assert_eq!(place(Arch::X86, "pos"), None);
+        assert_eq!(index(Arch::X86, "fadvise64", "advice"), None);
+        assert_eq!(index(Arch::X86, "mmap", "prot"), None);
+        assert_eq!(
+            index(Arch::X86, "mmap2", "prot").map(ArgIndex::index),
+            Some(2)
+        );
+    }
+}

@@ -1,0 +1,32 @@
+//! The examples of the documents: every command that they show does what they show.
+
+use std::fs;
+use std::path::Path;
+
+use tamis_testkit::console;
+use tamis_testkit::corpus::repository;
+
+#[test]
+fn documented_commands_do_what_is_shown() {
+    let book = repository().join("docs/book");
+    let mut documents = vec![repository().join("README.md")];
+    for entry in fs::read_dir(&book).unwrap() {
+        documents.push(entry.unwrap().path());
+    }
+    let mut failures = Vec::new();
+    for document in documents {
+        let text = fs::read_to_string(&document).unwrap();
+        let name = document.file_name().unwrap();
+        let work = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("examples")
+            .join(name);
+        let found = console::check(&text, Path::new(env!("CARGO_BIN_EXE_tamis")), &work).unwrap();
+        let place = document.display();
+        failures.extend(
+            found
+                .into_iter()
+                .map(|failure| format!("{place}: {failure}")),
+        );
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

@@ -1,0 +1,137 @@
+//! The examples of documents, run as tests.
+//!
+//! A fenced block marked `console` shows a terminal: lines that begin with `$ ` are commands, the lines
+//! after each what it writes. [`check`] runs those that call `tamis` and compares:
+//!
+//! - `$ tamis …` and `$ cargo run --release -- …` run the binary; `|` chains, as in goldens;
+//! - `$ cat FILE` shows a file: the shown text is written to it for the commands that follow;
+//! - other commands are not run.
+//!
+//! What is shown is compared with standard error and then standard output; a line `...` stands for
+//! any lines. Where nothing is shown the command has to succeed, and its output is not compared.
+
+use std::fs;
+use std::path::Path;
+
+use crate::command;
+use crate::diff;
+
+/// A line that stands for any lines.
+const ELLIPSIS: &str = "...";
+
+/// A command that a document shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Example {
+    line: usize,
+    command: String,
+    shown: String,
+}
+
+/// Runs the examples of a Markdown text in the folder `work`, which is made anew, and returns what
+/// differs from what is shown.
+///
+/// # Errors
+/// If the folder cannot be made.
+pub fn check(markdown: &str, binary: &Path, work: &Path) -> std::io::Result<Vec<String>> {
+    if work.exists() {
+        fs::remove_dir_all(work)?;
+    }
+    fs::create_dir_all(work)?;
+    let mut failures = Vec::new();
+    for example in examples(markdown) {
+        if let Some(file) = example.command.strip_prefix("cat ") {
+            fs::write(work.join(file.trim()), &example.shown)?;
+        } else if let Err(problem) = check_one(&example, binary, work) {
+            let Example { line, command, .. } = example;
+            failures.push(format!("line {line}: $ {command}\n{problem}"));
+        }
+    }
+    Ok(failures)
+}
+
+fn check_one(example: &Example, binary: &Path, work: &Path) -> Result<(), String> {
+    let command = example.command.replace("cargo run --release --", "tamis");
+    if !command.starts_with("tamis ") {
+        return Ok(());
+    }
+    let outcome = command::run(binary, &command::split(&command)?, work, None)?;
+    let written = outcome.stderr + &String::from_utf8_lossy(&outcome.stdout);
+    if example.shown.is_empty() {
+        let status = outcome.status;
+        return if status.success() {
+            Ok(())
+        } else {
+            Err(format!("{status}\n{written}"))
+        };
+    }
+    let shown: Vec<&str> = example.shown.lines().collect();
+    let lines: Vec<&str> = written.lines().map(str::trim_end).collect();
+    if matches(&shown, &lines) {
+        return Ok(());
+    }
+    Err(diff::unified(&example.shown, &lines.join("\n")))
+}
+
+/// Whether lines are as shown, where an ellipsis stands for any number of lines.
+fn matches(shown: &[&str], lines: &[&str]) -> bool {
+    match (shown, lines) {
+        ([], []) => true,
+        ([ELLIPSIS, rest @ ..], _) => (0..=lines.len()).any(|from| matches(rest, &lines[from..])),
+        ([first, shown @ ..], [line, lines @ ..]) => first == line && matches(shown, lines),
+        _ => false,
+    }
+}
+
+fn examples(markdown: &str) -> Vec<Example> {
+    let mut examples: Vec<Example> = Vec::new();
+    let mut is_console = false;
+    for (index, line) in markdown.lines().enumerate() {
+        if line.starts_with("```") {
+            is_console = line == "```console";
+        } else if let Some(command) = line.strip_prefix("$ ").filter(|_| is_console) {
+            examples.push(Example {
+                line: index + 1,
+                command: command.to_owned(),
+                shown: String::new(),
+            });
+        } else if let Some(example) = examples.last_mut().filter(|_| is_console) {
+            example.shown += line;
+            example.shown.push('\n');
+        }
+    }
+    examples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failures(name: &str, markdown: &str) -> Vec<String> {
+        let work =
+            std::env::temp_dir().join(format!("tamis-console-{name}-{}", std::process::id()));
+        let failures = check(markdown, Path::new("/bin/cat"), &work).unwrap();
+        fs::remove_dir_all(work).unwrap();
+        failures
+    }
+
+    #[test]
+    fn commands_see_the_files_that_were_shown() {
+        let text = "```console\n$ cat a\n1\n2\n3\n$ tamis a\n1\n...\n3\n$ cargo run --release -- a\n\
+                    $ tamis a | tamis\n...\n```\n";
+        assert_eq!(failures("good", text), [""; 0]);
+    }
+
+    #[test]
+    fn other_output_and_failing_commands_are_reported() {
+        let text = "text\n```console\n$ cat a\n1\n$ tamis a\n2\n$ tamis b\n$ rm -rf a\n```\n";
+        let failures = failures("bad", text);
+        assert_eq!(failures.len(), 2, "{failures:?}");
+        assert_eq!(failures[0], "line 5: $ tamis a\n@@ -1 +1 @@\n-2\n+1\n");
+        assert!(failures[1].starts_with("line 7: $ tamis b\nexit status: 1\n"));
+    }
+
+    #[test]
+    fn other_blocks_are_no_examples() {
+        assert!(examples("```text\n$ tamis a\n```\n$ tamis b\n").is_empty());
+    }
+}

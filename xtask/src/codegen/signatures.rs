@@ -1,0 +1,155 @@
+//! Names and types of arguments: the running kernel's tracefs → `signatures.csv`; together with the
+//! hand rows of `signatures-hand.csv` → `signatures.rs`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{Output, write_data};
+
+/// What tracefs tells.
+pub(super) const DATA: &str = "signatures.csv";
+
+/// What other sources tell of further calls.
+pub(super) const HAND_ROWS: &str = "signatures-hand.csv";
+
+const TRACEFS: &str = "/sys/kernel/tracing/events/syscalls";
+
+/// Where the event is named for the entry point, not for the call of x86_64 that reaches it.
+const CALL_OF_EVENT: [(&str, &str); 6] = [
+    ("newstat", "stat"),
+    ("newfstat", "fstat"),
+    ("newlstat", "lstat"),
+    ("newuname", "uname"),
+    ("sendfile64", "sendfile"),
+    ("umount", "umount2"),
+];
+
+/// Calls of other architectures that are named as the entry point is.
+const ALSO_CALLED: [&str; 1] = ["sendfile64"];
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Arg {
+    name: String,
+    c_type: String,
+}
+
+/// Reads tracefs into the data file.
+pub(super) fn refresh() -> Result<()> {
+    let mut signatures: BTreeMap<String, Vec<Arg>> = BTreeMap::new();
+    let entries = fs::read_dir(TRACEFS)
+        .with_context(|| format!("{TRACEFS}: mount -t tracefs none /sys/kernel/tracing"))?;
+    for entry in entries {
+        let entry = entry?;
+        let file_name = entry.file_name();
+        let Some(event) = file_name
+            .to_str()
+            .and_then(|name| name.strip_prefix("sys_enter_"))
+        else {
+            continue;
+        };
+        let args = event_args(&entry.path())?;
+        let call = CALL_OF_EVENT.iter().find(|(known, _)| *known == event);
+        let call = call.map_or(event, |(_, call)| call);
+        if ALSO_CALLED.contains(&event) {
+            signatures.insert(event.to_owned(), args.clone());
+        }
+        signatures.insert(call.to_owned(), args);
+    }
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let mut text = format!(
+        "# Arguments of system calls as tracefs of kernel {} on {} shows them.\nname,arguments as name:type\n",
+        kernel.trim(),
+        std::env::consts::ARCH
+    );
+    for (name, args) in signatures {
+        text.push_str(&name);
+        for arg in args {
+            write!(text, ",{}:{}", arg.name, arg.c_type)?;
+        }
+        text.push('\n');
+    }
+    write_data(DATA, &text)
+}
+
+/// The fields of an event's format after the common ones.
+fn event_args(event: &Path) -> Result<Vec<Arg>> {
+    let format = fs::read_to_string(event.join("format"))?;
+    let fields = format.lines().filter_map(|line| {
+        let declaration = line.trim().strip_prefix("field:")?.split_once(';')?.0;
+        let (c_type, name) = declaration.rsplit_once(' ')?;
+        let is_argument = !name.starts_with("common_") && name != "__syscall_nr";
+        is_argument.then(|| Arg {
+            name: name.to_owned(),
+            c_type: c_type.to_owned(),
+        })
+    });
+    Ok(fields.collect())
+}
+
+/// The Rust table of both data files.
+pub(super) fn generate(data: &str, hand_rows: &str) -> Result<Output> {
+    let mut signatures: BTreeMap<&str, Vec<Arg>> = BTreeMap::new();
+    for row in super::csv_rows(data) {
+        signatures.insert(row[0], parse_args(&row[1..])?);
+    }
+    let hand_rows: BTreeMap<&str, Vec<&str>> = super::csv_rows(hand_rows)
+        .map(|row| (row[0], row))
+        .collect();
+    for (name, row) in &hand_rows {
+        let args = match row.get(2).and_then(|field| field.strip_prefix('=')) {
+            Some(other) => match (signatures.get(other), hand_rows.get(other)) {
+                (Some(args), _) => args.clone(),
+                (None, Some(row)) => parse_args(&row[2..])?,
+                (None, None) => bail!("{name}: no call `{other}`"),
+            },
+            None => parse_args(&row[2..])?,
+        };
+        let known = signatures.insert(name, args);
+        ensure!(known.is_none(), "{name} stands in {DATA} and {HAND_ROWS}");
+    }
+    let mut text = super::header(
+        "Names and types of system call arguments.",
+        &[DATA, HAND_ROWS],
+        "tracefs of Linux 6.18 on x86_64, man-pages 6.03",
+    );
+    text.push_str("use crate::signature::{Arg, arg};\n\n");
+    text.push_str("/// Sorted by name.\n");
+    writeln!(
+        text,
+        "pub(crate) static SIGNATURES: [(&str, &[Arg]); {}] = [",
+        signatures.len()
+    )?;
+    for (name, args) in signatures {
+        let args: Vec<String> = args
+            .iter()
+            .map(|arg| format!("arg({:?}, {:?})", arg.name, arg.c_type))
+            .collect();
+        writeln!(text, "    ({name:?}, &[{}]),", args.join(", "))?;
+    }
+    text.push_str("];\n");
+    Ok(Output {
+        file: "signatures.rs",
+        text,
+    })
+}
+
+fn parse_args(fields: &[&str]) -> Result<Vec<Arg>> {
+    ensure!(fields.len() <= 6, "more than six arguments: {fields:?}");
+    fields
+        .iter()
+        .map(|field| {
+            let (name, c_type) = field
+                .split_once(':')
+                .with_context(|| format!("argument `{field}`"))?;
+            Ok(Arg {
+                name: name.to_owned(),
+                c_type: c_type.to_owned(),
+            })
+        })
+        .collect()
+}
