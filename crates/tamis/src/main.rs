@@ -9,6 +9,7 @@ use clap::Parser;
 
 mod cli;
 mod command;
+mod summary;
 
 /// Compile, explain and run Linux seccomp-bpf filters.
 #[derive(Parser)]

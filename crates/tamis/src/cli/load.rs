@@ -57,6 +57,7 @@ pub(crate) enum Loaded {
 }
 
 /// A policy with its meaning.
+#[derive(Clone)]
 pub(crate) struct Policy {
     /// What to call it.
     pub(crate) name: String,

@@ -131,6 +131,22 @@ fn explain(raw: &RawProgram, policy: Option<&Policy>, data: &SeccompData) -> Exp
     }
 }
 
+/// What of a policy decides about a call, in one line.
+pub(crate) fn reason(policy: &Policy, data: &SeccompData) -> String {
+    match policy.ruleset.decide(data).cause {
+        Cause::Rule(_, Rule { origin: Some(origin), .. }) => {
+            let line = source_line(origin, &policy.sources);
+            let line = line.map_or_else(String::new, |line| format!(": {line}"));
+            format!("by the rule at {origin}{line}")
+        }
+        Cause::Rule(..) => format!("by a rule of {}", policy.name),
+        Cause::Default(section) => {
+            format!("by the default of {} for {}: no rule matches", policy.name, section.arch)
+        }
+        Cause::BadArch => format!("{} has nothing for this architecture", policy.name),
+    }
+}
+
 fn rule_entry(rule: &Rule, sources: &Sources) -> RuleEntry {
     let origin = rule.origin.as_ref();
     RuleEntry {

@@ -1,0 +1,170 @@
+//! `tamis run`: run a command under filters.
+
+use std::ffi::OsString;
+
+use tamis_abi::{Action, SeccompData, call};
+use tamis_kernel::errno::Errno;
+use tamis_kernel::flags::{Flag, Flags};
+use tamis_kernel::run::{self, Command, Ended, Killed, Report, RunError, Trapped};
+
+use crate::cli::load::{self, LoadArgs, Loaded, Policy};
+use crate::cli::{Failure, Global, exit, message};
+use crate::command::explain;
+
+/// Run a command under one or more filters
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis run -- ls -l                       under the embedded policy container-default
+  tamis run -p profile.json -- python3 app.py
+  tamis run -p base.bpf -p extra.tamis -- sh
+Exit status: that of the command; if a signal ended it, tamis ends by the same signal. 126 if the \
+command could not be executed, 127 if it was not found, 4 if the filter could not be installed.")]
+pub(crate) struct Args {
+    /// A policy or program; may be repeated, the first is installed first [default: container-default]
+    #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT")]
+    policies: Vec<String>,
+    /// Don't trace the command to explain kills; lets debuggers attach to it
+    #[arg(long)]
+    no_explain: bool,
+    /// Don't set no_new_privs; needs CAP_SYS_ADMIN, keeps set-user-ID programs working
+    #[arg(long)]
+    keep_privs: bool,
+    /// Have the kernel write an audit record of every answer but allow
+    #[arg(long)]
+    log: bool,
+    /// Don't turn on the mitigation against speculative store bypass
+    #[arg(long)]
+    spec_allow: bool,
+    #[command(flatten)]
+    load: LoadArgs,
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let default = [load::DEFAULT_POLICY.to_owned()];
+    let inputs = if args.policies.is_empty() { &default[..] } else { &args.policies };
+    let mut policies = Vec::new();
+    let mut filters = Vec::new();
+    for input in inputs {
+        let loaded = args.load.load(input, global)?;
+        policies.push(match &loaded {
+            Loaded::Policy(policy) => Some(policy.clone()),
+            Loaded::Program(_) => None,
+        });
+        filters.push(loaded.into_program()?.program);
+    }
+    let [program, arguments @ ..] = args.command.as_slice() else {
+        unreachable!("clap requires a command");
+    };
+    let mut command = Command::new(program);
+    command.args = arguments.to_vec();
+    command.filters = filters;
+    command.flags = flags(args);
+    command.no_new_privs = !args.keep_privs;
+    command.explain = !args.no_explain;
+    command.forward_signals = true;
+    match run::run(&command) {
+        Ok(report) => {
+            tell(&report, &policies, global);
+            Ok(end_like(report.ended))
+        }
+        Err(error) => refuse(&error, &program.to_string_lossy(), &policies),
+    }
+}
+
+fn flags(args: &Args) -> Flags {
+    let wanted = [(Flag::Log, args.log), (Flag::SpecAllow, args.spec_allow)];
+    let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
+    wanted.fold(Flags::NONE, |flags, (flag, _)| flags | flag)
+}
+
+/// The exit code of a command that exited; a signal that ended it ends this process, too.
+fn end_like(ended: Ended) -> u8 {
+    match ended {
+        Ended::Exited(code) => code,
+        Ended::Signalled { signal, .. } => tamis_kernel::run::die_by(signal),
+    }
+}
+
+/// Tells what the command's exit status alone doesn't.
+fn tell(report: &Report, policies: &[Option<Policy>], global: &Global) {
+    for killed in &report.killed {
+        message(&killed_text(killed, policies));
+    }
+    let uncaught = report.trapped.iter().filter(|trapped| !trapped.is_caught);
+    for trapped in uncaught {
+        message(&trapped_text(trapped, policies));
+    }
+    for note in &report.notes {
+        global.notice(&format!("tamis: {note}"));
+    }
+}
+
+fn killed_text(killed: &Killed, policies: &[Option<Policy>]) -> String {
+    let who = match killed.scope {
+        run::Scope::Process => format!("process {}", killed.process),
+        run::Scope::Thread => {
+            format!("thread {} of process {}", killed.thread, killed.process)
+        }
+    };
+    let Some(call) = &killed.call else {
+        return format!("tamis: a filter killed {who}; the kernel didn't tell the call");
+    };
+    let action = killed.decided_by.map_or_else(String::new, |(_, action)| format!(" -> {action}"));
+    let reason = killed
+        .decided_by
+        .map_or_else(String::new, |(filter, _)| reason(filter, call, policies));
+    format!("tamis: a filter killed {who}: {}{action}{reason}", call::describe(call))
+}
+
+fn trapped_text(trapped: &Trapped, policies: &[Option<Policy>]) -> String {
+    let newest_first = (0..policies.len()).rev();
+    let trap = Action::new(tamis_abi::ActionKind::Trap, trapped.data);
+    let decided = newest_first.into_iter().find(|filter| {
+        let policy = policies[*filter].as_ref();
+        policy.is_some_and(|policy| policy.ruleset.decide(&trapped.call).action == trap)
+    });
+    let reason = decided.map_or_else(String::new, |filter| reason(filter, &trapped.call, policies));
+    format!(
+        "tamis: process {} had no handler for a trap and died: {} -> {trap}{reason}",
+        trapped.process,
+        call::describe(&trapped.call)
+    )
+}
+
+/// Which rule of the filter's policy decided, on a line of its own.
+fn reason(filter: usize, call: &SeccompData, policies: &[Option<Policy>]) -> String {
+    match &policies[filter] {
+        Some(policy) => format!("\n  {}", explain::reason(policy, call)),
+        None => String::new(),
+    }
+}
+
+fn refuse(
+    error: &RunError,
+    program: &str,
+    policies: &[Option<Policy>],
+) -> Result<u8, Failure> {
+    match error {
+        RunError::Install { error, .. } => Err(Failure::Message {
+            message: format!("the filter could not be installed: {error}"),
+            help: Some(error.way_out()),
+            code: exit::ENVIRONMENT,
+        }),
+        RunError::Exec { errno, denied_by } => {
+            message(&format!("tamis: {program}: {error}"));
+            if let Some((filter, _)) = denied_by
+                && let Some(policy) = &policies[*filter]
+                && let Ok(execve) = call::parse("execve", load::native_arch())
+            {
+                message(&format!("  {}", explain::reason(policy, &execve)));
+            }
+            let not_found = *errno == Errno::ENOENT && denied_by.is_none();
+            Ok(if not_found { exit::NOT_FOUND } else { exit::CANNOT_EXECUTE })
+        }
+        other => Err(Failure::environment(other.to_string())),
+    }
+}
