@@ -6,6 +6,7 @@
 //! a program is valid by type.
 #![forbid(unsafe_code)]
 
+pub mod asm;
 pub mod cache;
 pub mod convert;
 pub mod coverage;
