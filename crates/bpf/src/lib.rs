@@ -2,13 +2,15 @@
 //!
 //! [`Insn`] is one instruction as the kernel takes it, [`Op`] the same decoded, [`Program`] a list
 //! that the kernel's checker ([`validate`]) would accept. [`interp`] says what a program answers;
-//! [`cache`], [`convert`] and [`stack`] say what the kernel makes of it. See `docs/decisions` for why
-//! a program is valid by type.
+//! [`cache`], [`convert`] and [`stack`] say what the kernel makes of it; [`asm`] and [`disasm`] are its
+//! text forms. See `docs/decisions` for why a program is valid by type.
 #![forbid(unsafe_code)]
 
+pub mod asm;
 pub mod cache;
 pub mod convert;
 pub mod coverage;
+pub mod disasm;
 pub mod insn;
 pub mod interp;
 pub mod program;

@@ -1,0 +1,131 @@
+//! The assembler: programs as text.
+//!
+//! The mnemonics are those of the kernel's own `bpf_asm`, and what it accepts and seccomp allows is
+//! accepted here with the same meaning, one instruction a line. On top come names for what a filter
+//! deals with. Everything that can be encoded can be written: [`disasm`](crate::disasm) prints any
+//! program so that assembling it again gives the same instructions, bit for bit.
+//!
+//! ```text
+//! program  = { line } ;
+//! line     = { LABEL ":" } [ insn ] NEWLINE ;
+//! insn     = "ld" ( const | "[" data "]" | slot | len )
+//!          | "ldx" ( const | slot | len )
+//!          | ( "ldi" | "ldxi" ) ( const | NUMBER )
+//!          | ( "st" | "stx" ) slot
+//!          | ( "add" | "sub" | "mul" | "div" | "and" | "or" | "xor" | "lsh" | "rsh" ) operand
+//!          | "neg" | "tax" | "txa"
+//!          | ( "ja" | "jmp" ) LABEL
+//!          | ( "jeq" | "jgt" | "jge" | "jset" | "jne" | "jneq" | "jlt" | "jle" )
+//!                operand "," LABEL [ "," LABEL ]
+//!          | "ret" ( const | [ "%" ] "a" )
+//!          | ".insn" NUMBER "," NUMBER "," NUMBER "," NUMBER ;
+//! operand  = const | [ "%" ] "x" ;
+//! slot     = "M" "[" NUMBER "]" ;
+//! len      = [ "#" ] "len" ;
+//! data     = NUMBER | FIELD ;
+//! const    = "#" ( NUMBER | ACTION [ "(" NUMBER ")" ]
+//!                | "arch" "(" ARCH ")" | "nr" "(" ARCH "," SYSCALL ")" ) ;
+//! ```
+//!
+//! - The second label of a branch is where it goes if the test fails; without it, execution falls
+//!   through. `jne`, `jlt` and `jle` are `jeq`, `jge` and `jgt` with the sides exchanged.
+//! - Numbers are decimal, also negative down to -2^31, or hexadecimal, octal or binary behind `0x`,
+//!   `0` and `0b`.
+//! - Fields are `nr`, `arch`, `ip.low`, `ip.high`, `arg0.low` to `arg5.high`: where the halves of a
+//!   64-bit field stand depends on the byte order for which the program is assembled. Actions are
+//!   those of [`ActionKind`](tamis_abi::ActionKind), such as `errno(1)`. The number of a system call
+//!   depends on the architecture, so it is always named with it; a bare system call name is an error.
+//! - Comments run from `;` to the end of the line or between `/*` and `*/`; a line that begins with
+//!   `#` is one too. Mnemonics and registers may be in capitals; labels, as all other names, are
+//!   case-sensitive.
+//! - `.insn` gives the code, both jump displacements and the constant as they are. It serves
+//!   instructions that have no other spelling: fields that the kernel ignores but that are not zero.
+//!   Its displacements are numbers, never labels.
+
+mod lex;
+mod link;
+mod parse;
+mod symbols;
+
+use tamis_abi::Endian;
+use tamis_diag::{Diagnostic, SourceId, Span, code};
+
+use crate::insn::Insn;
+use crate::program::Program;
+use crate::validate::problems;
+
+/// What the assembler made of a text; the kernel may still refuse it, see
+/// [`into_program`](Self::into_program).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assembly {
+    /// The instructions.
+    pub insns: Vec<Insn>,
+    /// Where each instruction stands in the text; as many as there are instructions.
+    pub spans: Vec<Span>,
+    /// What the writer may want to know although nothing is wrong: labels that nothing jumps to.
+    pub warnings: Vec<Diagnostic>,
+    /// The whole text.
+    text_span: Span,
+}
+
+impl Assembly {
+    /// Checks the instructions as the kernel does.
+    ///
+    /// # Errors
+    /// A diagnostic for each instruction that the kernel would refuse, at its line.
+    pub fn into_program(self) -> Result<Program, Vec<Diagnostic>> {
+        let found = problems(&self.insns);
+        let diagnostics: Vec<Diagnostic> = found
+            .iter()
+            .map(|problem| {
+                let span = self.spans.get(problem.pc.0).copied();
+                Diagnostic::error(code::INVALID_PROGRAM, problem.reason.to_string())
+                    .label(span.unwrap_or(self.text_span), "")
+                    .note(problem.reason.rule())
+            })
+            .collect();
+        Program::new(self.insns).map_err(|_| diagnostics)
+    }
+}
+
+/// The result of a step that a mistake in the text may prevent.
+type Step<T> = Result<T, Box<Diagnostic>>;
+
+/// Assembles a text for machines of a byte order, which matters for the names of 64-bit fields only.
+///
+/// ```
+/// use tamis_abi::Endian;
+/// use tamis_bpf::asm::assemble;
+/// let mut sources = tamis_diag::Sources::new();
+/// let text = "ld [nr]\n jeq #39, denied\n ret #allow\n denied: ret #errno(1)\n";
+/// let source = sources.add("example.bpf", text);
+/// let program = assemble(text, source, Endian::Little).unwrap().into_program().unwrap();
+/// assert_eq!(program.len(), 4);
+/// ```
+///
+/// # Errors
+/// Every mistake in the text, in its order.
+pub fn assemble(text: &str, source: SourceId, endian: Endian) -> Result<Assembly, Vec<Diagnostic>> {
+    let text_span = Span {
+        source,
+        start: 0,
+        end: text.len() as u32,
+    };
+    let mut diagnostics = Vec::new();
+    let lines = lex::lines(text, source, &mut diagnostics);
+    let unit = parse::unit(&lines, endian, &mut diagnostics);
+    let insns = link::link(&unit, &mut diagnostics);
+    diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span));
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(diagnostics);
+    }
+    Ok(Assembly {
+        insns,
+        spans: unit.insns.iter().map(|line| line.span).collect(),
+        warnings: diagnostics,
+        text_span,
+    })
+}
+
+#[cfg(test)]
+mod tests;

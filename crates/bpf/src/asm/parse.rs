@@ -1,0 +1,458 @@
+//! Tokens to instructions whose jumps still name labels.
+
+use tamis_abi::Endian;
+use tamis_diag::{Diagnostic, Span, code, suggest};
+
+use super::lex::{Kind, Token};
+use super::{Step, symbols};
+use crate::insn::{AluOp, Insn, Op, Operand, Test};
+
+/// A parsed text.
+#[derive(Debug, Default)]
+pub(super) struct Unit<'a> {
+    /// One entry per instruction; a line with a mistake has one too, so that distances stay right.
+    pub(super) insns: Vec<Line<'a>>,
+    /// In the order of the text.
+    pub(super) labels: Vec<Label<'a>>,
+}
+
+/// A label and the instruction behind it.
+#[derive(Debug)]
+pub(super) struct Label<'a> {
+    pub(super) name: &'a str,
+    pub(super) pc: usize,
+    pub(super) span: Span,
+}
+
+/// An instruction and its place.
+#[derive(Debug)]
+pub(super) struct Line<'a> {
+    pub(super) template: Template<'a>,
+    pub(super) span: Span,
+}
+
+/// An instruction before its labels are resolved.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Template<'a> {
+    Insn(Insn),
+    Jump(Target<'a>),
+    /// `None` falls through.
+    Branch {
+        test: Test,
+        operand: Operand,
+        if_true: Option<Target<'a>>,
+        if_false: Option<Target<'a>>,
+    },
+}
+
+/// A label that is jumped to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target<'a> {
+    pub(super) label: &'a str,
+    pub(super) span: Span,
+}
+
+/// What a mnemonic asks for.
+#[derive(Clone, Copy, Debug)]
+enum Mnemonic {
+    Load,
+    LoadX,
+    LoadImm,
+    LoadXImm,
+    Store,
+    StoreX,
+    Alu(AluOp),
+    /// The test that is encoded, and whether its sides are exchanged.
+    Branch(Test, bool),
+    Jump,
+    Ret,
+    Plain(Op),
+    Raw,
+    /// Classic BPF that seccomp refuses.
+    Refused,
+}
+
+const MNEMONICS: [(&str, Mnemonic); 35] = [
+    ("ld", Mnemonic::Load),
+    ("ldx", Mnemonic::LoadX),
+    ("ldi", Mnemonic::LoadImm),
+    ("ldxi", Mnemonic::LoadXImm),
+    ("st", Mnemonic::Store),
+    ("stx", Mnemonic::StoreX),
+    ("add", Mnemonic::Alu(AluOp::Add)),
+    ("sub", Mnemonic::Alu(AluOp::Sub)),
+    ("mul", Mnemonic::Alu(AluOp::Mul)),
+    ("div", Mnemonic::Alu(AluOp::Div)),
+    ("and", Mnemonic::Alu(AluOp::And)),
+    ("or", Mnemonic::Alu(AluOp::Or)),
+    ("xor", Mnemonic::Alu(AluOp::Xor)),
+    ("lsh", Mnemonic::Alu(AluOp::Lsh)),
+    ("rsh", Mnemonic::Alu(AluOp::Rsh)),
+    ("neg", Mnemonic::Plain(Op::Neg)),
+    ("tax", Mnemonic::Plain(Op::Tax)),
+    ("txa", Mnemonic::Plain(Op::Txa)),
+    ("ja", Mnemonic::Jump),
+    ("jmp", Mnemonic::Jump),
+    ("jeq", Mnemonic::Branch(Test::Eq, false)),
+    ("jne", Mnemonic::Branch(Test::Eq, true)),
+    ("jneq", Mnemonic::Branch(Test::Eq, true)),
+    ("jgt", Mnemonic::Branch(Test::Gt, false)),
+    ("jle", Mnemonic::Branch(Test::Gt, true)),
+    ("jge", Mnemonic::Branch(Test::Ge, false)),
+    ("jlt", Mnemonic::Branch(Test::Ge, true)),
+    ("jset", Mnemonic::Branch(Test::Set, false)),
+    ("ret", Mnemonic::Ret),
+    (".insn", Mnemonic::Raw),
+    ("ldb", Mnemonic::Refused),
+    ("ldh", Mnemonic::Refused),
+    ("ldxb", Mnemonic::Refused),
+    ("mod", Mnemonic::Refused),
+    ("arsh", Mnemonic::Refused),
+];
+
+/// Parses all lines. Mistakes are added to `diagnostics`, at most one per line.
+pub(super) fn unit<'a>(
+    lines: &[Vec<Token<'a>>],
+    endian: Endian,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Unit<'a> {
+    let mut unit = Unit::default();
+    for tokens in lines {
+        let mut tokens = tokens.as_slice();
+        while let [name, colon, rest @ ..] = tokens
+            && let Kind::Word(word) = name.kind
+            && colon.kind == Kind::Mark(':')
+        {
+            let (name, span) = (word, name.span);
+            let pc = unit.insns.len();
+            unit.labels.push(Label { name, pc, span });
+            tokens = rest;
+        }
+        let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else {
+            continue;
+        };
+        let mut cursor = Cursor {
+            tokens,
+            last: *last,
+            endian,
+        };
+        let template = cursor.insn().unwrap_or_else(|diagnostic| {
+            diagnostics.push(*diagnostic);
+            Template::Insn(Insn::default())
+        });
+        unit.insns.push(Line {
+            template,
+            span: first.span.to(last.span),
+        });
+    }
+    unit
+}
+
+/// The unread tokens of a line.
+struct Cursor<'t, 'a> {
+    tokens: &'t [Token<'a>],
+    last: Token<'a>,
+    endian: Endian,
+}
+
+impl<'a> Cursor<'_, 'a> {
+    fn peek(&self) -> Option<Kind<'a>> {
+        self.tokens.first().map(|token| token.kind)
+    }
+
+    /// The place of the next token; behind the line if there is none.
+    fn span(&self) -> Span {
+        let behind = Span {
+            start: self.last.span.end,
+            ..self.last.span
+        };
+        self.tokens.first().map_or(behind, |token| token.span)
+    }
+
+    fn advance(&mut self) {
+        self.tokens = self.tokens.get(1..).unwrap_or_default();
+    }
+
+    fn eat(&mut self, mark: char) -> bool {
+        let found = self.peek() == Some(Kind::Mark(mark));
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Eats a name of the language itself, which may be in capitals.
+    fn eat_keyword(&mut self, keyword: &str) -> bool {
+        let found =
+            matches!(self.peek(), Some(Kind::Word(word)) if word.eq_ignore_ascii_case(keyword));
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn expected(&self, what: &str) -> Box<Diagnostic> {
+        let found = match self.peek() {
+            Some(kind) => kind.to_string(),
+            None => "the end of the line".to_owned(),
+        };
+        let message = format!("expected {what}, found {found}");
+        Box::new(Diagnostic::error(code::ASSEMBLER_SYNTAX, message).label(self.span(), ""))
+    }
+
+    fn expect(&mut self, mark: char) -> Step<()> {
+        if self.eat(mark) {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("`{mark}`")))
+        }
+    }
+
+    fn word(&mut self, what: &str) -> Step<(&'a str, Span)> {
+        match self.peek() {
+            Some(Kind::Word(word)) => {
+                let span = self.span();
+                self.advance();
+                Ok((word, span))
+            }
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    fn number(&mut self, what: &str) -> Step<u32> {
+        match self.peek() {
+            Some(Kind::Number(number)) => {
+                self.advance();
+                Ok(number)
+            }
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    fn insn(&mut self) -> Step<Template<'a>> {
+        let (written, span) = self.word("an instruction")?;
+        let mnemonic = MNEMONICS
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(written))
+            .map(|(_, mnemonic)| *mnemonic)
+            .ok_or_else(|| unknown_mnemonic(written, span))?;
+        let template = match mnemonic {
+            Mnemonic::Load => Template::Insn(self.load()?.into()),
+            Mnemonic::LoadX => Template::Insn(self.load_x()?.into()),
+            Mnemonic::LoadImm => Template::Insn(Op::LoadImm(self.immediate()?).into()),
+            Mnemonic::LoadXImm => Template::Insn(Op::LoadXImm(self.immediate()?).into()),
+            Mnemonic::Store => Template::Insn(Op::Store(self.slot()?).into()),
+            Mnemonic::StoreX => Template::Insn(Op::StoreX(self.slot()?).into()),
+            Mnemonic::Alu(alu) => Template::Insn(Op::Alu(alu, self.operand()?).into()),
+            Mnemonic::Branch(test, is_exchanged) => self.branch(test, is_exchanged)?,
+            Mnemonic::Jump => Template::Jump(self.target()?),
+            Mnemonic::Ret => Template::Insn(self.ret()?.into()),
+            Mnemonic::Plain(op) => Template::Insn(op.into()),
+            Mnemonic::Raw => Template::Insn(self.raw()?),
+            Mnemonic::Refused => return Err(refused_mnemonic(written, span)),
+        };
+        match self.peek() {
+            None => Ok(template),
+            Some(_) => Err(self.expected("the end of the line")),
+        }
+    }
+
+    fn load(&mut self) -> Step<Op> {
+        if self.eat('[') {
+            let offset = match self.peek() {
+                Some(Kind::Word(name)) => {
+                    let offset = symbols::field(name, self.span(), self.endian)?;
+                    self.advance();
+                    offset
+                }
+                _ => self.number("a byte offset or the name of a field")?,
+            };
+            self.expect(']')?;
+            Ok(Op::LoadData(offset))
+        } else if self.eat_len() {
+            Ok(Op::LoadLen)
+        } else if self.eat('#') {
+            Ok(Op::LoadImm(self.constant()?))
+        } else if self.at_slot() {
+            Ok(Op::LoadMem(self.slot()?))
+        } else {
+            Err(self.expected("`[`, `#`, `M[` or `len`"))
+        }
+    }
+
+    fn load_x(&mut self) -> Step<Op> {
+        if self.eat_len() {
+            Ok(Op::LoadXLen)
+        } else if self.eat('#') {
+            Ok(Op::LoadXImm(self.constant()?))
+        } else if self.at_slot() {
+            Ok(Op::LoadXMem(self.slot()?))
+        } else {
+            Err(self.expected("`#`, `M[` or `len`"))
+        }
+    }
+
+    /// Eats `len` or `#len`.
+    fn eat_len(&mut self) -> bool {
+        let before = self.tokens;
+        let _ = self.eat('#');
+        let found = self.eat_keyword("len");
+        if !found {
+            self.tokens = before;
+        }
+        found
+    }
+
+    fn immediate(&mut self) -> Step<u32> {
+        if self.eat('#') {
+            self.constant()
+        } else {
+            self.number("`#` or a number")
+        }
+    }
+
+    fn at_slot(&self) -> bool {
+        matches!(self.peek(), Some(Kind::Word("M" | "m")))
+    }
+
+    fn slot(&mut self) -> Step<u32> {
+        if !self.eat_keyword("M") {
+            return Err(self.expected("`M[`"));
+        }
+        self.expect('[')?;
+        let slot = self.number("the number of a scratch slot")?;
+        self.expect(']')?;
+        Ok(slot)
+    }
+
+    fn operand(&mut self) -> Step<Operand> {
+        if self.eat('#') {
+            return Ok(Operand::K(self.constant()?));
+        }
+        let _ = self.eat('%');
+        if self.eat_keyword("x") {
+            Ok(Operand::X)
+        } else {
+            Err(self.expected("`#` or `x`"))
+        }
+    }
+
+    /// A constant behind its `#`.
+    fn constant(&mut self) -> Step<u32> {
+        let Some(Kind::Word(name)) = self.peek() else {
+            return self.number("a number or a name");
+        };
+        let name_span = self.span();
+        self.advance();
+        if !self.eat('(') {
+            let kind = symbols::action(name, name_span)?;
+            return symbols::action_ret(kind, 0, name_span);
+        }
+        let value = match name {
+            "arch" => self.arch()?.audit(),
+            "nr" => {
+                let arch = self.arch()?;
+                self.expect(',')?;
+                let (call, span) = self.word("the name of a system call")?;
+                symbols::nr(arch, call, span)?.0
+            }
+            _ => {
+                let kind = symbols::action(name, name_span)?;
+                let span = self.span();
+                let data = self.number("the data of the action")?;
+                symbols::action_ret(kind, data, span)?
+            }
+        };
+        self.expect(')')?;
+        Ok(value)
+    }
+
+    fn arch(&mut self) -> Step<tamis_abi::Arch> {
+        let (name, span) = self.word("the name of an architecture")?;
+        symbols::arch(name, span)
+    }
+
+    fn target(&mut self) -> Step<Target<'a>> {
+        let (label, span) = self.word("a label")?;
+        Ok(Target { label, span })
+    }
+
+    fn branch(&mut self, test: Test, is_exchanged: bool) -> Step<Template<'a>> {
+        let operand = self.operand()?;
+        self.expect(',')?;
+        let first = Some(self.target()?);
+        let second = if self.eat(',') {
+            Some(self.target()?)
+        } else {
+            None
+        };
+        let (if_true, if_false) = if is_exchanged {
+            (second, first)
+        } else {
+            (first, second)
+        };
+        Ok(Template::Branch {
+            test,
+            operand,
+            if_true,
+            if_false,
+        })
+    }
+
+    fn ret(&mut self) -> Step<Op> {
+        if self.eat('#') {
+            return Ok(Op::RetImm(self.constant()?));
+        }
+        let _ = self.eat('%');
+        if self.eat_keyword("a") {
+            Ok(Op::RetA)
+        } else {
+            Err(self.expected("`#` or `a`"))
+        }
+    }
+
+    fn raw(&mut self) -> Step<Insn> {
+        let code = self.raw_field("code", u32::from(u16::MAX))? as u16;
+        self.expect(',')?;
+        let jt = self.raw_field("jt", u32::from(u8::MAX))? as u8;
+        self.expect(',')?;
+        let jf = self.raw_field("jf", u32::from(u8::MAX))? as u8;
+        self.expect(',')?;
+        let k = self.raw_field("k", u32::MAX)?;
+        Ok(Insn { code, jt, jf, k })
+    }
+
+    fn raw_field(&mut self, name: &str, max: u32) -> Step<u32> {
+        let span = self.span();
+        let value = self.number(&format!("a number for `{name}`"))?;
+        if value > max {
+            let message = format!("`{value}` does not fit `{name}`");
+            let diagnostic = Diagnostic::error(code::NUMBER_TOO_LARGE, message)
+                .label(span, "")
+                .note(format!("the largest value of `{name}` is {max}"));
+            return Err(Box::new(diagnostic));
+        }
+        Ok(value)
+    }
+}
+
+fn unknown_mnemonic(written: &str, span: Span) -> Box<Diagnostic> {
+    let message = format!("unknown instruction `{written}`");
+    let diagnostic = Diagnostic::error(code::UNKNOWN_MNEMONIC, message).label(span, "");
+    let allowed = MNEMONICS
+        .iter()
+        .filter(|(_, mnemonic)| !matches!(mnemonic, Mnemonic::Refused))
+        .map(|(name, _)| *name);
+    Box::new(match suggest::nearest(written, allowed) {
+        Some(nearest) => diagnostic.help(format!("did you mean `{nearest}`?")),
+        None => diagnostic,
+    })
+}
+
+fn refused_mnemonic(written: &str, span: Span) -> Box<Diagnostic> {
+    let message = format!("seccomp refuses `{written}`");
+    let diagnostic = Diagnostic::error(code::INVALID_PROGRAM, message)
+        .label(span, "not available to seccomp filters")
+        .note("seccomp allows loads of whole words only, and no remainder or signed shift");
+    Box::new(diagnostic)
+}

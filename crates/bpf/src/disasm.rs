@@ -1,0 +1,372 @@
+//! The disassembler: programs as text.
+//!
+//! The text is what [`asm`](crate::asm) reads, and assembling it gives the same instructions, bit for
+//! bit. An instruction is spelt with its mnemonic if that loses nothing, else as `.insn`: fields that
+//! the kernel ignores may hold anything. Labels are named after the instruction that they stand
+//! before and appear only where something jumps to.
+
+mod facts;
+
+use std::collections::BTreeSet;
+
+use tamis_abi::{Action, Arch, Endian, Nr, Word, syscall};
+
+use self::facts::Facts;
+use crate::insn::{AluOp, Insn, Op, Operand, Test};
+use crate::program::Program;
+
+/// How much a disassembly says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Instructions and labels; the kernel's `bpf_asm` reads it too, unless it has `.insn`.
+    Plain,
+    /// With comments that name fields, actions, architectures and system calls, for a program that
+    /// runs on machines of this byte order.
+    Commented(Endian),
+}
+
+/// The column at which comments begin.
+const COMMENT_COLUMN: usize = 40;
+
+/// Disassembles a program; one line per instruction, each with a newline.
+///
+/// ```
+/// use tamis_bpf::disasm::{Style, disassemble};
+/// use tamis_bpf::{Op, Program};
+/// let program = Program::new(vec![Op::LoadData(0).into(), Op::RetA.into()]).unwrap();
+/// assert_eq!(disassemble(&program, Style::Plain), "        ld [0]\n        ret a\n");
+/// ```
+pub fn disassemble(program: &Program, style: Style) -> String {
+    disassemble_insns(program.insns(), style)
+}
+
+/// Disassembles instructions that need not make a program: what seccomp would refuse, and jumps that
+/// leave the list, are spelt as `.insn`.
+pub fn disassemble_insns(insns: &[Insn], style: Style) -> String {
+    let listing = Listing::new(insns);
+    let facts = match style {
+        Style::Plain => Vec::new(),
+        Style::Commented(endian) => facts::facts(&listing.ops, endian),
+    };
+    let mut text = String::new();
+    for (pc, insn) in insns.iter().enumerate() {
+        let label = if listing.labels.contains(&pc) {
+            format!("l{pc}:")
+        } else {
+            String::new()
+        };
+        let spelling = listing.spelling(pc, *insn);
+        let line = format!("{label:<7} {spelling}");
+        let comment = match style {
+            Style::Plain => None,
+            Style::Commented(endian) => listing.comment(pc, *insn, facts[pc], endian),
+        };
+        match comment {
+            Some(comment) => text.push_str(&format!("{line:<COMMENT_COLUMN$}; {comment}\n")),
+            None => text.push_str(&format!("{line}\n")),
+        }
+    }
+    text
+}
+
+/// What is known of a list before its lines are written.
+struct Listing {
+    /// The instructions that have a mnemonic which loses nothing.
+    ops: Vec<Option<Op>>,
+    /// The instructions that such an instruction jumps to.
+    labels: BTreeSet<usize>,
+}
+
+impl Listing {
+    fn new(insns: &[Insn]) -> Listing {
+        let mut labels = BTreeSet::new();
+        let mut ops = Vec::with_capacity(insns.len());
+        for (pc, insn) in insns.iter().enumerate() {
+            let op = insn.op().filter(|op| {
+                let stays_inside = targets(*op, pc).all(|target| target < insns.len() as u64);
+                stays_inside && Insn::from(*op) == *insn
+            });
+            if let Some(op) = op {
+                labels.extend(named_targets(op, pc));
+            }
+            ops.push(op);
+        }
+        Listing { ops, labels }
+    }
+
+    fn spelling(&self, pc: usize, insn: Insn) -> String {
+        let Some(op) = self.ops[pc] else {
+            let Insn { code, jt, jf, k } = insn;
+            return format!(".insn {code:#06x}, {jt}, {jf}, {k:#x}");
+        };
+        match op {
+            Op::LoadData(offset) => format!("ld [{offset}]"),
+            Op::LoadImm(k) => format!("ld #{k:#x}"),
+            Op::LoadMem(slot) => format!("ld M[{slot}]"),
+            Op::LoadLen => "ld len".to_owned(),
+            Op::LoadXImm(k) => format!("ldx #{k:#x}"),
+            Op::LoadXMem(slot) => format!("ldx M[{slot}]"),
+            Op::LoadXLen => "ldx len".to_owned(),
+            Op::Store(slot) => format!("st M[{slot}]"),
+            Op::StoreX(slot) => format!("stx M[{slot}]"),
+            Op::Alu(alu, operand) => format!("{} {}", alu_name(alu), operand_text(operand)),
+            Op::Neg => "neg".to_owned(),
+            Op::Jump(_) | Op::Branch { .. } => jump_text(op, pc),
+            Op::RetImm(k) => format!("ret #{k:#x}"),
+            Op::RetA => "ret a".to_owned(),
+            Op::Tax => "tax".to_owned(),
+            Op::Txa => "txa".to_owned(),
+        }
+    }
+
+    fn comment(&self, pc: usize, insn: Insn, facts: Facts, endian: Endian) -> Option<String> {
+        let Some(op) = self.ops[pc] else {
+            let why = match insn.op() {
+                None => "not an instruction of seccomp",
+                Some(op) if Insn::from(op) == insn => "jumps outside",
+                Some(_) => "ignored fields are not zero",
+            };
+            return Some(why.to_owned());
+        };
+        match op {
+            Op::LoadData(offset) => {
+                Word::from_offset(offset, endian).map(|word| word.name().to_owned())
+            }
+            Op::RetImm(ret) => Some(action_text(ret)),
+            Op::Branch {
+                test,
+                operand: Operand::K(k),
+                ..
+            } => constant_text(test, k, facts),
+            _ => None,
+        }
+    }
+}
+
+/// Where an instruction jumps to, whether or not it stays in the list.
+fn targets(op: Op, pc: usize) -> impl Iterator<Item = u64> {
+    let next = pc as u64 + 1;
+    let [first, second] = match op {
+        Op::Jump(skip) => [Some(next + u64::from(skip)), None],
+        Op::Branch { jt, jf, .. } => [Some(next + u64::from(jt)), Some(next + u64::from(jf))],
+        _ => [None, None],
+    };
+    first.into_iter().chain(second)
+}
+
+/// The sides of a branch as they are spelt.
+enum Sides {
+    /// The second side falls through.
+    True(u8),
+    /// The first side falls through and the test has an opposite.
+    False(u8),
+    Both(u8, u8),
+}
+
+const fn sides(test: Test, jt: u8, jf: u8) -> Sides {
+    match (jt, jf) {
+        (_, 0) => Sides::True(jt),
+        (0, _) if !matches!(test, Test::Set) => Sides::False(jf),
+        _ => Sides::Both(jt, jf),
+    }
+}
+
+/// The targets whose labels appear in the spelling of an instruction that stays in the list.
+fn named_targets(op: Op, pc: usize) -> impl Iterator<Item = usize> {
+    let at = |skip: u8| Some(pc + 1 + usize::from(skip));
+    let [first, second] = match op {
+        Op::Jump(skip) => [Some(pc + 1 + skip as usize), None],
+        Op::Branch { test, jt, jf, .. } => match sides(test, jt, jf) {
+            Sides::True(skip) | Sides::False(skip) => [at(skip), None],
+            Sides::Both(jt, jf) => [at(jt), at(jf)],
+        },
+        _ => [None, None],
+    };
+    first.into_iter().chain(second)
+}
+
+fn jump_text(op: Op, pc: usize) -> String {
+    let labels: Vec<String> = named_targets(op, pc).map(|pc| format!("l{pc}")).collect();
+    let labels = labels.join(", ");
+    let Op::Branch {
+        test,
+        operand,
+        jt,
+        jf,
+    } = op
+    else {
+        return format!("ja {labels}");
+    };
+    let is_exchanged = matches!(sides(test, jt, jf), Sides::False(_));
+    let name = match (test, is_exchanged) {
+        (Test::Eq, false) => "jeq",
+        (Test::Eq, true) => "jne",
+        (Test::Gt, false) => "jgt",
+        (Test::Gt, true) => "jle",
+        (Test::Ge, false) => "jge",
+        (Test::Ge, true) => "jlt",
+        (Test::Set, _) => "jset",
+    };
+    format!("{name} {}, {labels}", operand_text(operand))
+}
+
+fn operand_text(operand: Operand) -> String {
+    match operand {
+        Operand::K(k) => format!("#{k:#x}"),
+        Operand::X => "x".to_owned(),
+    }
+}
+
+const fn alu_name(op: AluOp) -> &'static str {
+    match op {
+        AluOp::Add => "add",
+        AluOp::Sub => "sub",
+        AluOp::Mul => "mul",
+        AluOp::Div => "div",
+        AluOp::And => "and",
+        AluOp::Or => "or",
+        AluOp::Xor => "xor",
+        AluOp::Lsh => "lsh",
+        AluOp::Rsh => "rsh",
+    }
+}
+
+fn action_text(ret: u32) -> String {
+    let action = Action::from_ret(ret);
+    if action.ret() == ret {
+        action.to_string()
+    } else {
+        format!("unknown action, {}", action.kind.name())
+    }
+}
+
+/// What a constant means that A is compared with.
+fn constant_text(test: Test, k: u32, facts: Facts) -> Option<String> {
+    match facts.a? {
+        Word::ARCH if test == Test::Eq => {
+            let arch = Arch::all().find(|arch| arch.audit() == k)?;
+            Some(arch.name().to_owned())
+        }
+        Word::NR => {
+            let audit = facts.audit_arch?;
+            if k == Arch::X32_BIT && audit == Arch::X32.audit() {
+                return Some("x32".to_owned());
+            }
+            if test == Test::Set {
+                return None;
+            }
+            let arch = Arch::of_call(audit, k)?;
+            syscall::name(arch, Nr(k)).map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_diag::Sources;
+
+    use super::*;
+    use crate::asm::assemble;
+
+    fn assembled(text: &str) -> Program {
+        let source = Sources::new().add("test.bpf", text);
+        assemble(text, source, Endian::Little)
+            .unwrap()
+            .into_program()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_plain_listing_is_assembler_text() {
+        let text = "        ld [4]
+        jne #0xc000003e, l4
+        ld [0]
+        jset #0x1, l5, l6
+l4:     ret #0x80000000
+l5:     ret #0x50001
+l6:     ret #0x7fff0000
+";
+        assert_eq!(disassemble(&assembled(text), Style::Plain), text);
+    }
+
+    #[test]
+    fn comments_say_what_numbers_mean() {
+        let text = "ld [arch]
+            jeq #arch(x86), other
+            jne #arch(x86_64), killed
+            ld [nr]
+            jge #0x40000000, killed
+            jeq #nr(x86_64, openat), denied
+            ret #allow
+            denied: ret #errno(13)
+            killed: ret #0x12340000
+            other: ld [nr]
+            jgt #nr(x86, openat), killed2
+            ld [arg0.high]
+            jeq #nr(x86, read), killed2
+            ret a
+            killed2: ret #kill_process";
+        let text = disassemble(&assembled(text), Style::Commented(Endian::Little));
+        let comments: Vec<&str> = text
+            .lines()
+            .map(|line| line.split_once("; ").map_or("", |(_, comment)| comment))
+            .collect();
+        let expected = [
+            "arch",
+            "x86",
+            "x86_64",
+            "nr",
+            "x32",
+            "openat",
+            "allow",
+            "errno(13)",
+            "unknown action, kill_process",
+            "nr",
+            "openat",
+            "arg0.high",
+            "",
+            "",
+            "kill_process",
+        ];
+        assert_eq!(comments, expected);
+    }
+
+    #[test]
+    fn a_number_has_no_name_where_paths_of_two_architectures_meet() {
+        let text = "ld [arch]
+            jeq #arch(x86), both
+            jeq #arch(x86_64), both
+            ret #kill_process
+            both: ld [nr]
+            jeq #1, end
+            ret #allow
+            end: ret #errno(1)";
+        let text = disassemble(&assembled(text), Style::Commented(Endian::Little));
+        assert!(text.contains("jeq #0x1, l7\n"), "{text}");
+    }
+
+    #[test]
+    fn odd_instructions_are_raw_and_say_why() {
+        let insn = |code, jt, k| Insn { code, jt, jf: 0, k };
+        let insns = [
+            insn(0x16, 1, 0),
+            insn(0x94, 0, 2),
+            insn(0x05, 0, 9),
+            insn(0x16, 0, 0),
+        ];
+        let text = disassemble_insns(&insns, Style::Commented(Endian::Little));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains(".insn 0x0016, 1, 0, 0x0 "), "{text}");
+        assert!(
+            lines[0].ends_with("; ignored fields are not zero"),
+            "{text}"
+        );
+        assert!(
+            lines[1].ends_with("; not an instruction of seccomp"),
+            "{text}"
+        );
+        assert!(lines[2].ends_with("; jumps outside"), "{text}");
+        assert_eq!(lines[3].trim(), "ret a");
+    }
+}

@@ -1,0 +1,84 @@
+//! What is known before each instruction, for comments only.
+//!
+//! One pass over the list is enough, because jumps lead forwards. Nothing is concluded from a test
+//! that fails, and what comes from X or scratch memory is unknown.
+
+use tamis_abi::{Endian, Word};
+
+use crate::insn::{Op, Operand, Test};
+
+/// What holds on every path to an instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// The word of the input that A holds.
+    pub(super) a: Option<Word>,
+    /// The `AUDIT_ARCH_*` value that the call was found to have.
+    pub(super) audit_arch: Option<u32>,
+}
+
+impl Facts {
+    /// What holds on both paths.
+    fn meet(self, other: Facts) -> Facts {
+        Facts {
+            a: self.a.filter(|a| other.a == Some(*a)),
+            audit_arch: self
+                .audit_arch
+                .filter(|arch| other.audit_arch == Some(*arch)),
+        }
+    }
+}
+
+/// The facts before each instruction; nothing is known of unreachable code and behind an instruction
+/// that is `None`. Linear.
+pub(super) fn facts(ops: &[Option<Op>], endian: Endian) -> Vec<Facts> {
+    let mut before: Vec<Option<Facts>> = vec![None; ops.len()];
+    if let Some(first) = before.first_mut() {
+        *first = Some(Facts::default());
+    }
+    for (pc, op) in ops.iter().enumerate() {
+        let Some(known) = before[pc] else {
+            continue;
+        };
+        let mut flow = |skip: u32, facts: Facts| {
+            if let Some(target) = before.get_mut(pc + 1 + skip as usize) {
+                *target = Some(target.map_or(facts, |there| there.meet(facts)));
+            }
+        };
+        match *op {
+            Some(Op::RetImm(_) | Op::RetA) => {}
+            Some(Op::Jump(skip)) => flow(skip, known),
+            Some(Op::Branch {
+                test,
+                operand,
+                jt,
+                jf,
+            }) => {
+                flow(u32::from(jt), where_it_holds(known, test, operand));
+                flow(u32::from(jf), known);
+            }
+            Some(op) => flow(0, behind(known, op, endian)),
+            None => flow(0, Facts::default()),
+        }
+    }
+    before.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+fn where_it_holds(known: Facts, test: Test, operand: Operand) -> Facts {
+    match (known.a, test, operand) {
+        (Some(Word::ARCH), Test::Eq, Operand::K(audit)) => Facts {
+            audit_arch: Some(audit),
+            ..known
+        },
+        _ => known,
+    }
+}
+
+/// The facts behind an instruction that goes on with the next.
+fn behind(known: Facts, op: Op, endian: Endian) -> Facts {
+    let a = match op {
+        Op::LoadData(offset) => Word::from_offset(offset, endian),
+        Op::LoadImm(_) | Op::LoadMem(_) | Op::LoadLen | Op::Alu(..) | Op::Neg | Op::Txa => None,
+        _ => known.a,
+    };
+    Facts { a, ..known }
+}
