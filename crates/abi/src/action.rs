@@ -4,7 +4,9 @@
 //! half), see `include/uapi/linux/seccomp.h`. Of the answers of several filters the most restrictive
 //! action wins; [`ActionKind`] is ordered that way, the most restrictive first.
 
+use std::error::Error;
 use std::fmt;
+use std::str::FromStr;
 
 /// The action part of a filter's return value, ordered by precedence: the smallest wins in a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -138,6 +140,33 @@ impl fmt::Display for Action {
     }
 }
 
+/// A text that isn't an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAnAction;
+
+impl fmt::Display for NotAnAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected an action: a name such as `allow`, or with data as in `errno(1)`")
+    }
+}
+
+impl Error for NotAnAction {}
+
+impl FromStr for Action {
+    type Err = NotAnAction;
+
+    /// Reads what `Display` writes.
+    fn from_str(text: &str) -> Result<Action, NotAnAction> {
+        let (kind, data) = match text.split_once('(') {
+            Some((kind, rest)) => (kind, rest.strip_suffix(')').ok_or(NotAnAction)?),
+            None => (text, "0"),
+        };
+        let kind = ActionKind::from_name(kind).ok_or(NotAnAction)?;
+        let data = data.parse().map_err(|_| NotAnAction)?;
+        Ok(Action::new(kind, data))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +184,7 @@ mod tests {
             for data in [0, 1, 4095, 0xffff] {
                 let action = Action::new(kind, data);
                 assert_eq!(Action::from_ret(action.ret()), action);
+                assert_eq!(action.to_string().parse(), Ok(action));
             }
         }
     }

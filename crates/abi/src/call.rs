@@ -1,20 +1,21 @@
 //! The text form of one system call: how people name a filter's input.
 //!
 //! ```text
-//! call = [ ARCH [":"] ] ( NAME | INTEGER ) [ "(" [ arg { "," arg } ] ")" ] [ "@" INTEGER ]
+//! call = [ ( ARCH | INTEGER ) [":"] ] ( NAME | INTEGER ) [ "(" [ arg { "," arg } ] ")" ] [ "@" INTEGER ]
 //! arg  = [ ARGUMENT-NAME "=" ] item { "|" item }
 //! item = [ "-" | "~" ] ( INTEGER | CONSTANT )
 //! ```
 //!
 //! `x86_64 socket(AF_INET, SOCK_STREAM|SOCK_CLOEXEC)`, `openat(flags=O_RDONLY)`, `x86: 102(1)`,
-//! `getpid @0x401000` (the instruction pointer). Integers are decimal, `0x…`, `0o…` or `0b…`; missing
-//! arguments are 0. A number that no architecture or constant of the tables has is an error, never 0.
+//! `0xc00000b7 -1`, `getpid @0x401000` (the instruction pointer). Integers are decimal, `0x…`, `0o…` or
+//! `0b…`; missing arguments are 0. A name that the tables don't have is an error, never 0.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::arch::Arch;
-use crate::data::SeccompData;
+use crate::data::{ArgIndex, SeccompData};
+use crate::syscall::Nr;
 use crate::{consts, signature, syscall};
 
 /// A call that could not be understood.
@@ -74,84 +75,121 @@ pub fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, CallError> {
         }
         None => (text, None),
     };
-    let (arch, name) = split_arch(head, default_arch)?;
-    let nr = number(arch, name)?;
-    let args = arguments(arch, name, args.unwrap_or(""))?;
-    let arch = arch.audit();
-    Ok(SeccompData { nr, arch, ip, args })
+    let (machine, name) = split_machine(head, default_arch)?;
+    Ok(SeccompData {
+        nr: machine.number(name)?,
+        arch: machine.audit(),
+        ip,
+        args: machine.arguments(name, args.unwrap_or(""))?,
+    })
 }
 
-/// Splits `x86_64 read`, `x86_64: read` and `read`.
-fn split_arch(head: &str, default_arch: Arch) -> Result<(Arch, &str), CallError> {
+/// Whose call it is.
+#[derive(Clone, Copy)]
+enum Machine {
+    /// An architecture of the tables.
+    Known(Arch),
+    /// An audit value; calls and arguments have no names there.
+    Audit(u32),
+}
+
+/// Splits `x86_64 read`, `x86_64: read`, `0x40000003 5` and `read`.
+fn split_machine(head: &str, default_arch: Arch) -> Result<(Machine, &str), CallError> {
     let head = head.trim();
     let Some((arch, name)) = head.split_once([' ', ':']) else {
-        return Ok((default_arch, head));
+        return Ok((Machine::Known(default_arch), head));
     };
-    match Arch::from_name(arch) {
-        Some(arch) => Ok((arch, name.trim_start_matches([' ', ':']))),
-        None => Err(CallError::new(format!("`{arch}` is not an architecture"))),
+    let name = name.trim_start_matches([' ', ':']);
+    if let Some(arch) = Arch::from_name(arch) {
+        return Ok((Machine::Known(arch), name));
+    }
+    match integer(arch).map(u32::try_from) {
+        Some(Ok(audit)) => Ok((Machine::Audit(audit), name)),
+        _ => Err(CallError::new(format!("`{arch}` is not an architecture"))),
     }
 }
 
-fn number(arch: Arch, name: &str) -> Result<u32, CallError> {
-    if let Some(value) = integer(name) {
-        return u32::try_from(value)
-            .map_err(|_| CallError::new(format!("the number {name} has more than 32 bits")));
+impl Machine {
+    fn audit(self) -> u32 {
+        match self {
+            Machine::Known(arch) => arch.audit(),
+            Machine::Audit(audit) => audit,
+        }
     }
-    syscall::number(arch, name).map(|nr| nr.0).ok_or_else(|| CallError {
-        message: format!("{arch} has no system call `{name}`"),
-        unknown: Some(Unknown::Syscall(arch, name.to_owned())),
-    })
-}
 
-fn arguments(arch: Arch, call: &str, text: &str) -> Result<[u64; 6], CallError> {
-    let mut values = [0; 6];
-    if text.trim().is_empty() {
-        return Ok(values);
+    fn number(self, name: &str) -> Result<u32, CallError> {
+        if let Some(value) = signed_integer(name) {
+            let is_32_bit = value <= u64::from(u32::MAX) || value.cast_signed() >= i64::from(i32::MIN) && value.cast_signed() < 0;
+            return is_32_bit.then_some(value as u32).ok_or_else(|| {
+                CallError::new(format!("the number {name} has more than 32 bits"))
+            });
+        }
+        match self {
+            Machine::Audit(audit) => {
+                Err(CallError::new(format!("calls of architecture {audit:#x} have no names")))
+            }
+            Machine::Known(arch) => {
+                syscall::number(arch, name).map(|nr| nr.0).ok_or_else(|| CallError {
+                    message: format!("{arch} has no system call `{name}`"),
+                    unknown: Some(Unknown::Syscall(arch, name.to_owned())),
+                })
+            }
+        }
     }
-    for (position, arg) in text.split(',').enumerate() {
-        let (index, value) = match arg.split_once('=') {
-            Some((name, value)) => (argument_index(call, name.trim())?, value),
-            None => (position, arg),
+
+    fn arguments(self, call: &str, text: &str) -> Result<[u64; 6], CallError> {
+        let mut values = [0; 6];
+        if text.trim().is_empty() {
+            return Ok(values);
+        }
+        for (position, arg) in text.split(',').enumerate() {
+            let (index, value) = match arg.split_once('=') {
+                Some((name, value)) => (self.argument_index(call, name.trim())?, value),
+                None => (position, arg),
+            };
+            let slot = values
+                .get_mut(index)
+                .ok_or_else(|| CallError::new("a call has at most six arguments"))?;
+            for item in value.split('|') {
+                *slot |= self.argument_item(item.trim())?;
+            }
+            if matches!(self, Machine::Known(arch) if !arch.is_64_bit()) {
+                *slot &= 0xffff_ffff;
+            }
+        }
+        Ok(values)
+    }
+
+    fn argument_index(self, call: &str, name: &str) -> Result<usize, CallError> {
+        let Machine::Known(arch) = self else {
+            return Err(CallError::new("arguments have no names on this architecture"));
         };
-        let slot = values
-            .get_mut(index)
-            .ok_or_else(|| CallError::new("a call has at most six arguments"))?;
-        for item in value.split('|') {
-            *slot |= argument_item(arch, item.trim())?;
-        }
-        if !arch.is_64_bit() {
-            *slot &= 0xffff_ffff;
-        }
+        signature::index(arch, call, name).map(ArgIndex::index).ok_or_else(|| {
+            let known: Vec<&str> =
+                signature::args(call).unwrap_or_default().iter().map(|arg| arg.name).collect();
+            let known = known.join(", ");
+            CallError::new(format!("`{call}` has no argument `{name}` with a place of its own on {arch}; its arguments: {known}"))
+        })
     }
-    Ok(values)
-}
 
-fn argument_index(call: &str, name: &str) -> Result<usize, CallError> {
-    let args = signature::args(call).unwrap_or_default();
-    args.iter().position(|arg| arg.name == name).ok_or_else(|| {
-        let known: Vec<&str> = args.iter().map(|arg| arg.name).collect();
-        let known = known.join(", ");
-        CallError::new(format!(
-            "`{call}` has no argument `{name}`; it has: {known}"
-        ))
-    })
-}
-
-fn argument_item(arch: Arch, item: &str) -> Result<u64, CallError> {
-    if let Some(positive) = item.strip_prefix('-') {
-        return argument_item(arch, positive).map(u64::wrapping_neg);
+    fn argument_item(self, item: &str) -> Result<u64, CallError> {
+        if let Some(positive) = item.strip_prefix('-') {
+            return self.argument_item(positive).map(u64::wrapping_neg);
+        }
+        if let Some(inverted) = item.strip_prefix('~') {
+            return self.argument_item(inverted).map(|value| !value);
+        }
+        if item.starts_with(|c: char| c.is_ascii_digit()) {
+            return integer(item).ok_or_else(|| bad_integer(item));
+        }
+        match self {
+            Machine::Audit(_) => Err(bad_integer(item)),
+            Machine::Known(arch) => consts::value(arch, item).ok_or_else(|| CallError {
+                message: format!("{arch} has no constant `{item}`"),
+                unknown: Some(Unknown::Constant(arch, item.to_owned())),
+            }),
+        }
     }
-    if let Some(inverted) = item.strip_prefix('~') {
-        return argument_item(arch, inverted).map(|value| !value);
-    }
-    if item.starts_with(|c: char| c.is_ascii_digit()) {
-        return integer(item).ok_or_else(|| bad_integer(item));
-    }
-    consts::value(arch, item).ok_or_else(|| CallError {
-        message: format!("{arch} has no constant `{item}`"),
-        unknown: Some(Unknown::Constant(arch, item.to_owned())),
-    })
 }
 
 fn integer(text: &str) -> Option<u64> {
@@ -161,10 +199,17 @@ fn integer(text: &str) -> Option<u64> {
         Some("0b") => (&text[2..], 2),
         _ => (text, 10),
     };
-    let is_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    u64::from_str_radix(digits, radix)
-        .ok()
-        .filter(|_| is_digits)
+    // `from_str_radix` alone would accept a sign.
+    let is_digits = digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    u64::from_str_radix(digits, radix).ok().filter(|_| is_digits)
+}
+
+/// An integer that may be negative, in two's complement.
+fn signed_integer(text: &str) -> Option<u64> {
+    match text.strip_prefix('-') {
+        Some(digits) => integer(digits).map(u64::wrapping_neg),
+        None => integer(text),
+    }
 }
 
 fn bad_integer(text: &str) -> CallError {
@@ -174,20 +219,25 @@ fn bad_integer(text: &str) -> CallError {
 /// The call as [`parse`] reads it: `x86_64 socket(family=0x2, type=0x1, protocol=0x0)`.
 ///
 /// Arguments are shown as far as the call has them; where its signature is unknown, up to the last
-/// that isn't 0. A call of an unknown architecture is shown with the number of the architecture.
+/// that isn't 0. A call of an unknown architecture is shown with the architecture's audit value.
 pub fn describe(data: &SeccompData) -> String {
-    let Some(arch) = Arch::of_call(data.arch, data.nr) else {
-        return format!("arch {:#x} number {:#x}", data.arch, data.nr);
-    };
-    let name = syscall::name(arch, crate::Nr(data.nr));
+    let known = Arch::of_call(data.arch, data.nr);
+    let machine = known.map_or_else(|| format!("{:#x}", data.arch), |arch| arch.to_string());
+    let name = known.and_then(|arch| syscall::name(arch, Nr(data.nr)));
     let args = name.and_then(signature::args).unwrap_or_default();
+    let name_at = |index: usize| {
+        let (arch, call) = known.zip(name)?;
+        args.iter()
+            .map(|arg| arg.name)
+            .find(|arg| signature::index(arch, call, arg).map(ArgIndex::index) == Some(index))
+    };
     let last_used = data.args.iter().rposition(|value| *value != 0);
     let count = args.len().max(last_used.map_or(0, |index| index + 1));
-    let shown: Vec<String> = data.args[..count]
+    let shown: Vec<String> = data.args[..count.min(data.args.len())]
         .iter()
         .enumerate()
-        .map(|(index, value)| match args.get(index) {
-            Some(arg) => format!("{}={value:#x}", arg.name),
+        .map(|(index, value)| match name_at(index) {
+            Some(name) => format!("{name}={value:#x}"),
             None => format!("{value:#x}"),
         })
         .collect();
@@ -196,7 +246,7 @@ pub fn describe(data: &SeccompData) -> String {
         0 => String::new(),
         ip => format!(" @{ip:#x}"),
     };
-    format!("{arch} {name}({}){ip}", shown.join(", "))
+    format!("{machine} {name}({}){ip}", shown.join(", "))
 }
 
 #[cfg(test)]
@@ -214,9 +264,16 @@ mod tests {
 
     #[test]
     fn a_description_parses_back_to_the_call() {
-        for (arch, nr, last) in [(Arch::X86_64, 41, 7), (Arch::X86, 999_999, 0), (Arch::X32, 0x4000_0001, 9)] {
+        let calls = [
+            (Arch::X86_64.audit(), 41, 7),
+            (Arch::S390x.audit(), 120, 0),
+            (Arch::X86.audit(), 999_999, 0),
+            (Arch::X32.audit(), 0x4000_0001, 9),
+            (0xdead, u32::MAX, 1),
+        ];
+        for (arch, nr, last) in calls {
             let args = [1, 2, 3, 0, 0, last];
-            let data = SeccompData { nr, arch: arch.audit(), ip: 0xfff, args };
+            let data = SeccompData { nr, arch, ip: 0xfff, args };
             assert_eq!(parse(&describe(&data), Arch::X86_64), Ok(data), "{}", describe(&data));
         }
     }
@@ -229,7 +286,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_errors() {
-        for text in ["", "raed", "read(", "read(1", "read(AF_NOPE)", "read(x=1)", "mars read", "read @zz",
+        for text in ["", "raed", "0xdead read", "-0x80000001",  "read(", "read(1", "read(AF_NOPE)", "read(x=1)", "mars read", "read @zz",
             "read(1,2,3,4,5,6,7)", "0x1ffffffff", "read(0xg)", "read(+1)"] {
             assert!(parse(text, Arch::X86_64).is_err(), "{text}");
         }
