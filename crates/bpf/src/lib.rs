@@ -4,6 +4,7 @@
 //! that the kernel's checker would accept. See `docs/decisions` for why a program is valid by type.
 #![forbid(unsafe_code)]
 
+pub mod cfg;
 pub mod insn;
 pub mod program;
 pub mod validate;
