@@ -151,6 +151,9 @@ impl Cfg {
     }
 
     /// Makes the program begin with another block.
+    ///
+    /// # Panics
+    /// If it is not a block of this graph.
     pub fn set_entry(&mut self, entry: BlockId) {
         assert!(entry.index() < self.len(), "the entry is a block");
         self.entry = entry;
@@ -188,6 +191,34 @@ impl Cfg {
             }
         }
         seen
+    }
+
+    /// Removes the blocks that no path from the entry reaches; the others keep their order and get new
+    /// ids. Linear time.
+    pub fn drop_unreachable(&mut self) {
+        let reachable = self.reachable();
+        let mut kept = 0;
+        let new_id: Vec<BlockId> = reachable
+            .iter()
+            .map(|reachable| {
+                let id = BlockId(kept);
+                kept += u32::from(*reachable);
+                id
+            })
+            .collect();
+        let mut is_kept = reachable.into_iter();
+        self.blocks.retain(|_| is_kept.next() == Some(true));
+        for block in &mut self.blocks {
+            match &mut block.end {
+                End::Ret(_) | End::RetA => {}
+                End::Goto(next) => *next = new_id[next.index()],
+                End::Branch { yes, no, .. } => {
+                    *yes = new_id[yes.index()];
+                    *no = new_id[no.index()];
+                }
+            }
+        }
+        self.entry = new_id[self.entry.index()];
     }
 
     /// For each block, the reachable blocks that lead to it, ascending; a branch whose two sides are

@@ -1,14 +1,22 @@
 //! The machine that runs seccomp filters: classic BPF as Linux accepts it from seccomp.
 //!
 //! [`Insn`] is one instruction as the kernel takes it, [`Op`] the same decoded, [`Program`] a list
-//! that the kernel's checker would accept. See `docs/decisions` for why a program is valid by type.
+//! that the kernel's checker ([`validate`]) would accept. [`interp`] says what a program answers;
+//! [`cache`], [`convert`] and [`stack`] say what the kernel makes of it. See `docs/decisions` for why
+//! a program is valid by type.
 #![forbid(unsafe_code)]
 
+pub mod cache;
 pub mod cfg;
+pub mod convert;
+pub mod coverage;
 pub mod insn;
+pub mod interp;
 pub mod program;
+pub mod stack;
 pub mod validate;
 
 pub use insn::{AluOp, Insn, Op, Operand, Test};
 pub use program::{Pc, Program};
+pub use stack::Stack;
 pub use validate::{InvalidProgram, Reason};

@@ -3,7 +3,7 @@
 use tamis_abi::Endian;
 
 use crate::insn::{Insn, Op};
-use crate::validate::{self, InvalidProgram};
+use crate::validate::{InvalidProgram, problems};
 
 /// The index of an instruction in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,16 +20,25 @@ impl Program {
     /// The most instructions that the kernel takes in one filter, `BPF_MAXINSNS`.
     pub const MAX_INSNS: usize = 4096;
 
+    /// The most instructions that a program may have at all.
+    ///
+    /// Far above what any compiler of filters emits, and low enough that every analysis of a program
+    /// can count instructions in 32 bits.
+    pub const MAX_INPUT_INSNS: usize = 1 << 20;
+
     /// Checks a list and makes it a program.
     ///
     /// Lists longer than [`MAX_INSNS`](Self::MAX_INSNS) are accepted if nothing else is wrong with
-    /// them: they are input for the optimiser and can be evaluated, though not installed.
+    /// them: they are input for the optimiser and can be evaluated, though not installed. The bound
+    /// is [`MAX_INPUT_INSNS`](Self::MAX_INPUT_INSNS).
     ///
     /// # Errors
     /// The first reason for which the kernel would refuse it.
     pub fn new(insns: Vec<Insn>) -> Result<Program, InvalidProgram> {
-        validate::check(&insns)?;
-        Ok(Program { insns })
+        match problems(&insns).into_iter().next() {
+            Some(problem) => Err(problem),
+            None => Ok(Program { insns }),
+        }
     }
 
     /// The instructions.

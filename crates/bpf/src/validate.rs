@@ -1,31 +1,354 @@
-//! The kernel's checker.
+//! The kernel's checker: which instruction lists it takes as a seccomp filter.
+//!
+//! Three functions of the kernel decide: `bpf_check_classic` and `check_load_and_stores` in
+//! `net/core/filter.c`, and `seccomp_check_filter` in `kernel/seccomp.c`, which narrows the codes and
+//! the loads further. This module gives the same verdict and says which rule was broken. The order in
+//! which problems are reported is that of the program, not that of the kernel's passes.
+//!
+//! The kernel's limit of 4096 instructions is left to
+//! [`Program::is_installable`](crate::Program::is_installable): longer lists are useful as input.
 
-use crate::insn::Insn;
-use crate::program::Pc;
+use std::error::Error;
+use std::fmt;
+
+use tamis_abi::Word;
+
+use crate::insn::{AluOp, Insn, Op, Operand};
+use crate::program::{Pc, Program};
+
+/// The number of scratch memory slots, `BPF_MEMWORDS`.
+pub const SLOTS: u32 = 16;
+
+/// The size of `struct seccomp_data`, which is what `ld len` loads.
+pub const DATA_SIZE_BYTES: u32 = Word::COUNT as u32 * 4;
 
 /// Why the kernel refuses a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidProgram {
-    /// The offending instruction.
+    /// The offending instruction; 0 if the list as a whole is at fault.
     pub pc: Pc,
     /// What is wrong with it.
     pub reason: Reason,
 }
 
-/// What is wrong with an instruction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is wrong with an instruction or with the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
     /// There are no instructions.
     Empty,
+    /// There are more than [`Program::MAX_INPUT_INSNS`] instructions.
+    TooLong {
+        /// How many there are.
+        len_insns: usize,
+    },
+    /// The code is no instruction, or none that seccomp allows.
+    IllegalCode(u16),
+    /// A load of a word that does not start at 0, 4, … 60.
+    DataOffset(u32),
+    /// A load or store of a scratch slot from 16 on.
+    Slot(u32),
+    /// A division by the constant 0.
+    DivisionByZero,
+    /// A shift by a constant of 32 or more.
+    Shift(u32),
+    /// A jump behind the last instruction.
+    JumpOutside {
+        /// The instruction that it would reach; at least the length of the program.
+        target: u64,
+    },
+    /// The last instruction is not a return.
+    LastNotReturn,
+    /// A load of a scratch slot that may not have been written.
+    UnwrittenSlot(u32),
 }
 
-pub(crate) fn check(insns: &[Insn]) -> Result<(), InvalidProgram> {
-    if insns.is_empty() {
-        return Err(InvalidProgram {
-            pc: Pc(0),
-            reason: Reason::Empty,
+impl Reason {
+    /// The rule that was broken, as a sentence without a full stop.
+    pub const fn rule(self) -> &'static str {
+        match self {
+            Reason::Empty => "a filter has at least one instruction",
+            Reason::TooLong { .. } => "tamis reads programs of at most 2^20 instructions",
+            Reason::IllegalCode(code) => rule_for_code(code),
+            Reason::DataOffset(_) => {
+                "a filter sees 16 words, at the byte offsets 0, 4, and so on up to 60"
+            }
+            Reason::Slot(_) => "the scratch memory has the slots 0 to 15",
+            Reason::DivisionByZero => "the kernel refuses a division by the constant 0",
+            Reason::Shift(_) => "the kernel refuses a shift by a constant of 32 or more",
+            Reason::JumpOutside { .. } => "a jump, taken or not, ends inside the program",
+            Reason::LastNotReturn => "the last instruction is `ret #k` or `ret a`",
+            Reason::UnwrittenSlot(_) => {
+                "a scratch slot is written on every path before it is read; code behind a `ret` \
+                 counts as following it"
+            }
+        }
+    }
+}
+
+/// The rule for a refused code, with the nearest thing that the writer may have meant.
+const fn rule_for_code(code: u16) -> &'static str {
+    match code {
+        0x28 | 0x30 | 0x40 | 0x48 | 0x50 | 0xb1 => {
+            "seccomp loads whole words of its data only: `ld [k]`"
+        }
+        0x94 | 0x9c => "classic BPF has a remainder operation, but seccomp refuses it",
+        0x0e => "`ret x` does not exist in Linux; use `txa` and `ret a`",
+        _ => "the 16-bit code must be exactly that of an instruction which seccomp allows",
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Empty => f.write_str("the program is empty"),
+            Reason::TooLong { len_insns } => {
+                write!(f, "the program has {len_insns} instructions")
+            }
+            Reason::IllegalCode(code) => write!(f, "code {code:#06x} is not allowed in a filter"),
+            Reason::DataOffset(offset) => write!(f, "load from illegal offset {offset}"),
+            Reason::Slot(slot) => write!(f, "scratch slot {slot} does not exist"),
+            Reason::DivisionByZero => f.write_str("division by the constant 0"),
+            Reason::Shift(distance) => write!(f, "shift by {distance}"),
+            Reason::JumpOutside { target } => {
+                write!(f, "jump to instruction {target}, behind the last one")
+            }
+            Reason::LastNotReturn => f.write_str("the last instruction is not a return"),
+            Reason::UnwrittenSlot(slot) => {
+                write!(f, "scratch slot {slot} may be read before it is written")
+            }
+        }
+    }
+}
+
+impl fmt::Display for InvalidProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let InvalidProgram { pc, reason } = self;
+        write!(f, "instruction {}: {reason}; {}", pc.0, reason.rule())
+    }
+}
+
+impl Error for InvalidProgram {}
+
+/// Everything that is wrong with a list, in the order of the program; empty if the kernel would
+/// accept it (its limit of 4096 instructions aside). Linear.
+///
+/// Slots are followed only if everything else is right, as in the kernel: otherwise there is no
+/// control flow to follow them along.
+pub fn problems(insns: &[Insn]) -> Vec<InvalidProgram> {
+    let at_start = |reason| vec![InvalidProgram { pc: Pc(0), reason }];
+    let len_insns = insns.len();
+    let Some(last) = insns.last() else {
+        return at_start(Reason::Empty);
+    };
+    if len_insns > Program::MAX_INPUT_INSNS {
+        return at_start(Reason::TooLong { len_insns });
+    }
+    let mut ops = Vec::with_capacity(len_insns);
+    let mut found = Vec::new();
+    for (pc, insn) in insns.iter().enumerate() {
+        let behind = (len_insns - pc - 1) as u64;
+        let checked = insn
+            .op()
+            .ok_or(Reason::IllegalCode(insn.code))
+            .and_then(|op| check_op(op, pc as u64, behind).map(|()| op));
+        match checked {
+            Ok(op) => ops.push(op),
+            Err(reason) => found.push(InvalidProgram { pc: Pc(pc), reason }),
+        }
+    }
+    if let Some(op) = last.op()
+        && !matches!(op, Op::RetImm(_) | Op::RetA)
+    {
+        found.push(InvalidProgram {
+            pc: Pc(len_insns - 1),
+            reason: Reason::LastNotReturn,
         });
     }
-    Ok(())
+    if found.is_empty() {
+        found = unwritten_slots(&ops);
+    }
+    found
+}
+
+/// Checks one instruction with `behind` instructions behind it.
+fn check_op(op: Op, pc: u64, behind: u64) -> Result<(), Reason> {
+    let jump = |skip: u64| {
+        if skip < behind {
+            Ok(())
+        } else {
+            Err(Reason::JumpOutside {
+                target: pc + 1 + skip,
+            })
+        }
+    };
+    match op {
+        Op::LoadData(offset) if offset % 4 != 0 || offset >= DATA_SIZE_BYTES => {
+            Err(Reason::DataOffset(offset))
+        }
+        Op::LoadMem(slot) | Op::LoadXMem(slot) | Op::Store(slot) | Op::StoreX(slot)
+            if slot >= SLOTS =>
+        {
+            Err(Reason::Slot(slot))
+        }
+        Op::Alu(AluOp::Div, Operand::K(0)) => Err(Reason::DivisionByZero),
+        Op::Alu(AluOp::Lsh | AluOp::Rsh, Operand::K(distance)) if distance >= 32 => {
+            Err(Reason::Shift(distance))
+        }
+        Op::Jump(skip) => jump(u64::from(skip)),
+        Op::Branch { jt, jf, .. } => jump(u64::from(jt)).and_then(|()| jump(u64::from(jf))),
+        _ => Ok(()),
+    }
+}
+
+/// Reads of slots that some path has not written, found as the kernel does: one pass over the list
+/// that keeps, for each instruction, the slots written on every path to it.
+///
+/// Behind a jump only its targets count, so dead code there may read anything; behind a return the
+/// kernel goes on as if execution did, and so does this.
+fn unwritten_slots(ops: &[Op]) -> Vec<InvalidProgram> {
+    const ALL: u16 = u16::MAX;
+    let mut written_before = vec![ALL; ops.len()];
+    let mut written = 0;
+    let mut found = Vec::new();
+    for (pc, op) in ops.iter().enumerate() {
+        written &= written_before[pc];
+        match *op {
+            Op::Store(slot) | Op::StoreX(slot) => written |= 1 << slot,
+            Op::LoadMem(slot) | Op::LoadXMem(slot) if written & (1 << slot) == 0 => {
+                found.push(InvalidProgram {
+                    pc: Pc(pc),
+                    reason: Reason::UnwrittenSlot(slot),
+                });
+            }
+            Op::Jump(skip) => {
+                written_before[pc + 1 + skip as usize] &= written;
+                written = ALL;
+            }
+            Op::Branch { jt, jf, .. } => {
+                for skip in [jt, jf] {
+                    written_before[pc + 1 + usize::from(skip)] &= written;
+                }
+                written = ALL;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::insn::Test;
+
+    const RET: Op = Op::RetImm(0);
+
+    fn verdict(ops: &[Op]) -> Vec<(usize, Reason)> {
+        let insns: Vec<Insn> = ops.iter().copied().map(Insn::from).collect();
+        let problems = problems(&insns).into_iter();
+        problems.map(|found| (found.pc.0, found.reason)).collect()
+    }
+
+    fn branch(jt: u8, jf: u8) -> Op {
+        Op::Branch {
+            test: Test::Eq,
+            operand: Operand::X,
+            jt,
+            jf,
+        }
+    }
+
+    #[test]
+    fn the_shortest_programs_are_one_return() {
+        assert_eq!(verdict(&[RET]), []);
+        assert_eq!(verdict(&[Op::RetA]), []);
+        assert_eq!(verdict(&[]), [(0, Reason::Empty)]);
+        assert_eq!(verdict(&[Op::Tax]), [(0, Reason::LastNotReturn)]);
+    }
+
+    #[test]
+    fn data_words_start_at_multiples_of_four_below_64() {
+        for offset in 0..80 {
+            let legal = offset % 4 == 0 && offset <= 60;
+            assert_eq!(
+                verdict(&[Op::LoadData(offset), RET]).is_empty(),
+                legal,
+                "{offset}"
+            );
+        }
+    }
+
+    #[test]
+    fn constants_out_of_range_are_reported_each_at_its_place() {
+        let bad = [
+            Op::Alu(AluOp::Div, Operand::K(0)),
+            Op::Alu(AluOp::Lsh, Operand::K(32)),
+            Op::Store(16),
+            Op::LoadXMem(16),
+            RET,
+        ];
+        let expected = [
+            (0, Reason::DivisionByZero),
+            (1, Reason::Shift(32)),
+            (2, Reason::Slot(16)),
+            (3, Reason::Slot(16)),
+        ];
+        assert_eq!(verdict(&bad), expected);
+        let good = [
+            Op::Alu(AluOp::Div, Operand::K(1)),
+            Op::Alu(AluOp::Rsh, Operand::K(31)),
+            Op::Store(15),
+            Op::LoadXMem(15),
+            RET,
+        ];
+        assert_eq!(verdict(&good), []);
+    }
+
+    #[test]
+    fn jumps_end_inside() {
+        assert_eq!(verdict(&[Op::Jump(0), RET]), []);
+        let outside = |target| [(0, Reason::JumpOutside { target })];
+        assert_eq!(verdict(&[Op::Jump(1), RET]), outside(2));
+        assert_eq!(verdict(&[Op::Jump(u32::MAX), RET]), outside(1 << 32));
+        assert_eq!(verdict(&[branch(0, 0), RET]), []);
+        assert_eq!(verdict(&[branch(1, 0), RET]), outside(2));
+        assert_eq!(verdict(&[branch(0, 9), RET]), outside(10));
+    }
+
+    #[test]
+    fn a_slot_must_be_written_on_both_sides_of_a_branch() {
+        let one_side = [branch(0, 1), Op::Store(3), Op::LoadMem(3), RET];
+        assert_eq!(verdict(&one_side), [(2, Reason::UnwrittenSlot(3))]);
+        let both = [
+            branch(0, 2),
+            Op::Store(3),
+            Op::Jump(1),
+            Op::StoreX(3),
+            Op::LoadMem(3),
+            RET,
+        ];
+        assert_eq!(verdict(&both), []);
+    }
+
+    #[test]
+    fn dead_code_may_read_any_slot_behind_a_jump_but_not_behind_a_return() {
+        assert_eq!(verdict(&[Op::Jump(1), Op::LoadMem(0), RET]), []);
+        let behind_return = [RET, Op::LoadMem(0), RET];
+        assert_eq!(verdict(&behind_return), [(1, Reason::UnwrittenSlot(0))]);
+    }
+
+    #[test]
+    fn every_reason_reads_as_a_fragment_and_a_rule() {
+        let found = InvalidProgram {
+            pc: Pc(7),
+            reason: Reason::IllegalCode(0x94),
+        };
+        let text = found.to_string();
+        assert!(
+            text.starts_with("instruction 7: code 0x0094 is not allowed"),
+            "{text}"
+        );
+        assert!(text.ends_with("seccomp refuses it"), "{text}");
+    }
 }

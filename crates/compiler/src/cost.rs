@@ -1,12 +1,7 @@
 //! What things cost: the prices that layout and statistics share.
 //!
-//! A *step* is one executed classic BPF instruction; `length` counts instructions whether executed or
-//! not. *Kernel instructions* are what `bpf_convert_filter` (net/core/filter.c, Linux 6.12) makes of a
-//! program before it is run or compiled: an unconditional part of three, and per instruction what
-//! [`kernel_insns`] says. The limit on all filters of a task counts those.
-
-use tamis_abi::Word;
-use tamis_bpf::{AluOp, Op, Operand, Program, Test};
+//! A *step* is one executed classic BPF instruction; *length* counts instructions whether executed or
+//! not. What the kernel makes of each is [`tamis_bpf::convert`]'s business.
 
 use crate::dag::{Dag, Node, NodeId, Question};
 
@@ -78,50 +73,3 @@ pub fn measure(dag: &Dag, root: NodeId) -> Measure {
         mean_steps_x16: mean_steps_x16 + 16,
     }
 }
-
-/// Which numbers of an architecture are likely to be called: the dense part of its number space, by
-/// the first number. Everything outside is known only to the rules, if at all.
-pub const LIKELY_NUMBERS: u32 = 512;
-
-/// The kernel instructions that every filter has besides its own.
-pub const PROLOGUE_KERNEL_INSNS: usize = 3;
-
-/// How many instructions the kernel makes of one.
-pub fn kernel_insns(op: Op) -> usize {
-    match op {
-        Op::RetImm(_) => 2,
-        Op::Alu(AluOp::Div, Operand::X) => 5,
-        Op::Branch {
-            test,
-            operand,
-            jt,
-            jf,
-        } => {
-            let wide = matches!(operand, Operand::K(k) if k >= 0x8000_0000);
-            let one_sided = jf == 0 || (jt == 0 && test != Test::Set);
-            usize::from(wide) + if one_sided { 1 } else { 2 }
-        }
-        _ => 1,
-    }
-}
-
-/// The kernel instructions of a program: what counts against the limit of 32768 per task.
-pub fn program_kernel_insns(program: &Program) -> usize {
-    let own = program.insns().iter().filter_map(|insn| insn.op());
-    PROLOGUE_KERNEL_INSNS + own.map(kernel_insns).sum::<usize>()
-}
-
-/// The first likely number of an architecture; see [`LIKELY_NUMBERS`].
-pub const fn first_likely_number(arch: tamis_abi::Arch) -> u32 {
-    use tamis_abi::Arch;
-    match arch {
-        Arch::X32 => Arch::X32_BIT,
-        Arch::Mips | Arch::Mipsel => 4000,
-        Arch::Mips64 | Arch::Mipsel64 => 5000,
-        Arch::Mips64n32 | Arch::Mipsel64n32 => 6000,
-        _ => 0,
-    }
-}
-
-/// The words that the kernel knows when it decides at install time which calls are always allowed.
-pub const CACHE_WORDS: [Word; 2] = [Word::NR, Word::ARCH];

@@ -12,11 +12,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use tamis_abi::{Arch, Word};
+use tamis_abi::{Action, Arch, Word, syscall};
 use tamis_rules::{IntervalSet, Ruleset, Section};
 
-use crate::cost;
-use crate::dag::{Dag, NodeId, Question};
+use crate::dag::{Dag, Node, NodeId, Question};
 use crate::diagram::Case;
 use crate::formula::Formula;
 use crate::outcome;
@@ -65,6 +64,7 @@ pub fn lay_out(ruleset: &Ruleset) -> Layout {
     let mut dag = Dag::new();
     let mut outcomes = Vec::new();
     let bad_arch = dag.ret(ruleset.bad_arch.ret());
+    let calls = Calls::of(ruleset.sections().iter().map(|section| section.arch));
     let mut lines: Vec<(u32, Vec<Piece>)> = Vec::new();
     for section in ruleset.sections() {
         let pieces = pieces(&mut dag, section, &mut outcomes);
@@ -76,7 +76,7 @@ pub fn lay_out(ruleset: &Ruleset) -> Layout {
     }
     let lines: Vec<(u32, NodeId)> = lines
         .into_iter()
-        .map(|(audit, pieces)| (audit, number_line(&mut dag, pieces, bad_arch)))
+        .map(|(audit, pieces)| (audit, number_line(&mut dag, &calls, pieces, bad_arch)))
         .collect();
     let root = arch_dispatch(&mut dag, lines, bad_arch);
     Layout {
@@ -169,7 +169,7 @@ fn sweep(section: &Section, formulas: &[Formula], mut visit: impl FnMut(u32, u32
 }
 
 /// The decision by number; what no piece covers is a bad architecture.
-fn number_line(dag: &mut Dag, mut pieces: Vec<Piece>, bad_arch: NodeId) -> NodeId {
+fn number_line(dag: &mut Dag, calls: &Calls, mut pieces: Vec<Piece>, bad_arch: NodeId) -> NodeId {
     pieces.sort_by_key(|piece| piece.first);
     let mut line = Vec::with_capacity(pieces.len() + 2);
     let mut next = Some(0);
@@ -197,26 +197,42 @@ fn number_line(dag: &mut Dag, mut pieces: Vec<Piece>, bad_arch: NodeId) -> NodeI
         .iter()
         .map(|piece| Run {
             first: piece.first,
-            weight: weight(dag, piece),
+            weight: weight(dag, calls, piece),
             node: piece.node,
         })
         .collect();
     search(dag, Word::NR, &runs)
 }
 
-/// How much it counts that the piece is found quickly: by likely numbers, and whether the kernel asks
-/// at every call.
-fn weight(dag: &Dag, piece: &Piece) -> u64 {
+/// How much it counts that the piece is found quickly: by the calls that exist, and by whether the
+/// kernel asks at every call.
+fn weight(dag: &Dag, calls: &Calls, piece: &Piece) -> u64 {
     let Some(arch) = piece.arch else {
         return 0;
     };
-    let likely = cost::first_likely_number(arch);
-    let first = piece.first.max(likely);
-    let last = piece.last.min(likely + cost::LIKELY_NUMBERS - 1);
-    let numbers = u64::from((last + 1).saturating_sub(first));
-    let allow = tamis_abi::Action::ALLOW.ret();
-    let is_cached = dag.node(piece.node) == crate::dag::Node::Ret(allow);
+    let numbers = calls.count(arch, piece.first, piece.last);
+    let is_cached = dag.node(piece.node) == Node::Ret(Action::ALLOW.ret());
     numbers * if is_cached { 1 } else { UNCACHED_WEIGHT }
+}
+
+/// The numbers that have a call, per architecture.
+struct Calls(Vec<(Arch, Vec<u32>)>);
+
+impl Calls {
+    fn of(archs: impl Iterator<Item = Arch>) -> Calls {
+        let numbers = |arch| syscall::all(arch).map(|(nr, _)| nr.0).collect();
+        Calls(archs.map(|arch| (arch, numbers(arch))).collect())
+    }
+
+    /// How many calls an architecture has in a range of numbers. Logarithmic.
+    fn count(&self, arch: Arch, first: u32, last: u32) -> u64 {
+        let known = self.0.iter().find(|(known, _)| *known == arch);
+        known.map_or(0, |(_, numbers)| {
+            let before = |limit: u32| numbers.partition_point(|nr| *nr < limit);
+            let through_last = numbers.partition_point(|nr| *nr <= last);
+            (through_last - before(first)) as u64
+        })
+    }
 }
 
 /// The decision by audit value: in the order of the sections, or by a tree if there are many.

@@ -1,0 +1,78 @@
+//! The length of a program inside the kernel.
+//!
+//! The kernel does not run classic BPF: `bpf_convert_filter` in `net/core/filter.c` translates every
+//! instruction into one or more of extended BPF, without removing or folding anything. The limit on
+//! all filters of a task counts those. Constant blinding (`bpf_jit_harden`) comes later and is not
+//! counted.
+
+use crate::insn::{AluOp, Insn, Op, Operand, Test};
+use crate::program::Program;
+
+/// A = 0, X = 0 and saving the context.
+const PROLOGUE_INSNS: usize = 3;
+
+/// How many extended instructions the kernel makes of the program. Linear.
+pub fn kernel_len_insns(program: &Program) -> usize {
+    let ops = program.insns().iter().copied().filter_map(Insn::op);
+    PROLOGUE_INSNS + ops.map(op_len_insns).sum::<usize>()
+}
+
+/// How many extended instructions the kernel makes of one instruction: 1 to 5.
+pub const fn op_len_insns(op: Op) -> usize {
+    match op {
+        Op::RetImm(_) => 2,
+        // Zero-extend X, test it for zero, and a way out of two instructions before the division.
+        Op::Alu(AluOp::Div, Operand::X) => 5,
+        Op::Branch {
+            test,
+            operand,
+            jt,
+            jf,
+        } => {
+            // The immediate of an extended comparison is signed.
+            let extra_move = matches!(operand, Operand::K(k) if k >= 1 << 31) as usize;
+            let is_one_sided = jf == 0 || (jt == 0 && !matches!(test, Test::Set));
+            extra_move + if is_one_sided { 1 } else { 2 }
+        }
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn branch_len(test: Test, k: u32, jt: u8, jf: u8) -> usize {
+        let operand = Operand::K(k);
+        op_len_insns(Op::Branch {
+            test,
+            operand,
+            jt,
+            jf,
+        })
+    }
+
+    #[test]
+    fn the_shortest_filter_has_five_instructions() {
+        let program = Program::new(vec![Op::RetImm(0).into()]).unwrap();
+        assert_eq!(kernel_len_insns(&program), 5);
+    }
+
+    #[test]
+    fn a_branch_that_falls_through_on_one_side_is_one_instruction() {
+        for test in [Test::Eq, Test::Gt, Test::Ge] {
+            assert_eq!(branch_len(test, 1, 5, 0), 1);
+            assert_eq!(branch_len(test, 1, 0, 5), 1);
+            assert_eq!(branch_len(test, 1, 5, 5), 2);
+        }
+        assert_eq!(branch_len(Test::Set, 1, 5, 0), 1);
+        assert_eq!(branch_len(Test::Set, 1, 0, 5), 2);
+    }
+
+    #[test]
+    fn a_large_constant_costs_a_move() {
+        assert_eq!(branch_len(Test::Eq, 0x7fff_ffff, 0, 0), 1);
+        assert_eq!(branch_len(Test::Eq, 0x8000_0000, 0, 0), 2);
+        assert_eq!(branch_len(Test::Eq, 0xc000_003e, 1, 1), 3);
+    }
+}

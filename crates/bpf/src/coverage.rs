@@ -1,0 +1,101 @@
+//! Which instructions and which sides of branches a set of inputs reached.
+
+use std::collections::BTreeSet;
+
+use crate::insn::{Insn, Op};
+use crate::interp::{self, Run};
+use crate::program::{Pc, Program};
+
+/// What the inputs so far have reached in one program.
+#[derive(Clone, Debug)]
+pub struct Coverage<'a> {
+    program: &'a Program,
+    is_executed: Vec<bool>,
+    /// Pairs of instructions executed one after the other.
+    edges: BTreeSet<(Pc, Pc)>,
+}
+
+impl<'a> Coverage<'a> {
+    /// Nothing reached yet.
+    pub fn new(program: &'a Program) -> Coverage<'a> {
+        Coverage {
+            program,
+            is_executed: vec![false; program.len()],
+            edges: BTreeSet::new(),
+        }
+    }
+
+    /// Runs the program on an input and notes what it reaches.
+    pub fn add(&mut self, image: &[u32; 16]) -> Run {
+        let mut previous = None;
+        interp::run_traced(self.program, image, &mut |pc| {
+            self.is_executed[pc.0] = true;
+            if let Some(from) = previous.replace(pc) {
+                self.edges.insert((from, pc));
+            }
+        })
+    }
+
+    /// The instructions that no input has reached, ascending.
+    pub fn unexecuted(&self) -> impl Iterator<Item = Pc> {
+        let all = self.is_executed.iter().enumerate();
+        all.filter(|(_, executed)| !**executed)
+            .map(|(pc, _)| Pc(pc))
+    }
+
+    /// The branches and the outcomes that no input has shown, ascending; those of a branch that was
+    /// never reached are among them.
+    ///
+    /// A branch with the same target on both sides has one outcome, which counts for both.
+    pub fn unseen_outcomes(&self) -> impl Iterator<Item = (Pc, bool)> {
+        let insns = self.program.insns().iter().enumerate();
+        insns.flat_map(move |(pc, insn)| {
+            let unseen = outcomes(*insn).into_iter().flatten();
+            unseen
+                .filter(move |(_, skip)| {
+                    let edge = (Pc(pc), Pc(pc + 1 + usize::from(*skip)));
+                    !self.edges.contains(&edge)
+                })
+                .map(move |(outcome, _)| (Pc(pc), outcome))
+        })
+    }
+}
+
+/// The outcomes of a branch with their displacements.
+fn outcomes(insn: Insn) -> Option<[(bool, u8); 2]> {
+    match insn.op() {
+        Some(Op::Branch { jt, jf, .. }) => Some([(true, jt), (false, jf)]),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::insn::{Operand, Test};
+
+    #[test]
+    fn reached_instructions_and_outcomes_disappear_from_the_lists() {
+        let branch = Op::Branch {
+            test: Test::Eq,
+            operand: Operand::K(5),
+            jt: 1,
+            jf: 0,
+        };
+        let ops = [Op::LoadData(0), branch, Op::RetImm(0), Op::RetImm(1)];
+        let program = Program::new(ops.into_iter().map(Insn::from).collect()).unwrap();
+        let mut coverage = Coverage::new(&program);
+        assert_eq!(coverage.unseen_outcomes().count(), 2);
+
+        assert_eq!(coverage.add(&[5; 16]).ret, 1);
+        assert_eq!(coverage.unexecuted().collect::<Vec<_>>(), [Pc(2)]);
+        assert_eq!(
+            coverage.unseen_outcomes().collect::<Vec<_>>(),
+            [(Pc(1), false)]
+        );
+
+        assert_eq!(coverage.add(&[6; 16]).ret, 0);
+        assert_eq!(coverage.unexecuted().count(), 0);
+        assert_eq!(coverage.unseen_outcomes().count(), 0);
+    }
+}

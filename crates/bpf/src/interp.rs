@@ -1,0 +1,172 @@
+//! The reference interpreter: what a program answers for one input. This *is* the meaning of a
+//! program.
+//!
+//! It is written to be compared with the kernel's documentation line by line, not to be fast. Kernel,
+//! optimiser and every other evaluator are judged against it, and it is judged against the kernel.
+
+use crate::insn::{AluOp, Op, Operand};
+use crate::program::{Pc, Program};
+use crate::validate::{DATA_SIZE_BYTES, SLOTS};
+
+/// What one evaluation gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The return value; [`Action::from_ret`](tamis_abi::Action::from_ret) explains it.
+    pub ret: u32,
+    /// How many instructions were executed, the return included; at least 1.
+    pub steps: u32,
+}
+
+/// Evaluates a program on the sixteen words of an input, in memory order as
+/// [`SeccompData::image`](tamis_abi::SeccompData::image) gives them.
+///
+/// ```
+/// use tamis_bpf::{Op, Program, interp};
+/// let insns = [Op::LoadData(4), Op::RetA].map(Into::into);
+/// let program = Program::new(insns.to_vec()).unwrap();
+/// let run = interp::run(&program, &[0, 0xc000_003e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+/// assert_eq!((run.ret, run.steps), (0xc000_003e, 2));
+/// ```
+pub fn run(program: &Program, image: &[u32; 16]) -> Run {
+    run_traced(program, image, &mut |_| {})
+}
+
+/// Like [`run`], and calls `visit` with every instruction before it is executed.
+pub fn run_traced(program: &Program, image: &[u32; 16], visit: &mut impl FnMut(Pc)) -> Run {
+    let mut a: u32 = 0;
+    let mut x: u32 = 0;
+    let mut memory = [0; SLOTS as usize];
+    let mut pc = 0;
+    let mut steps = 0;
+    loop {
+        visit(Pc(pc));
+        steps += 1;
+        let op = program.op(Pc(pc));
+        pc += 1;
+        match op {
+            Op::LoadData(offset) => a = image[offset as usize / 4],
+            Op::LoadImm(k) => a = k,
+            Op::LoadMem(slot) => a = memory[slot as usize],
+            Op::LoadLen => a = DATA_SIZE_BYTES,
+            Op::LoadXImm(k) => x = k,
+            Op::LoadXMem(slot) => x = memory[slot as usize],
+            Op::LoadXLen => x = DATA_SIZE_BYTES,
+            Op::Store(slot) => memory[slot as usize] = a,
+            Op::StoreX(slot) => memory[slot as usize] = x,
+            Op::Alu(alu, operand) => match arithmetic(alu, a, value(operand, x)) {
+                Some(result) => a = result,
+                None => return Run { ret: 0, steps },
+            },
+            Op::Neg => a = a.wrapping_neg(),
+            Op::Jump(skip) => pc += skip as usize,
+            Op::Branch {
+                test,
+                operand,
+                jt,
+                jf,
+            } => {
+                let holds = test.holds(a, value(operand, x));
+                pc += usize::from(if holds { jt } else { jf });
+            }
+            Op::RetImm(k) => return Run { ret: k, steps },
+            Op::RetA => return Run { ret: a, steps },
+            Op::Tax => x = a,
+            Op::Txa => a = x,
+        }
+    }
+}
+
+const fn value(operand: Operand, x: u32) -> u32 {
+    match operand {
+        Operand::K(k) => k,
+        Operand::X => x,
+    }
+}
+
+/// The result of an operation; `None` for a division by zero, which ends the program with 0.
+///
+/// Wrapping shifts use the low five bits of the distance, as the kernel does for X.
+pub const fn arithmetic(op: AluOp, a: u32, operand: u32) -> Option<u32> {
+    Some(match op {
+        AluOp::Add => a.wrapping_add(operand),
+        AluOp::Sub => a.wrapping_sub(operand),
+        AluOp::Mul => a.wrapping_mul(operand),
+        AluOp::Div => return a.checked_div(operand),
+        AluOp::And => a & operand,
+        AluOp::Or => a | operand,
+        AluOp::Xor => a ^ operand,
+        AluOp::Lsh => a.wrapping_shl(operand),
+        AluOp::Rsh => a.wrapping_shr(operand),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::insn::{Insn, Test};
+
+    fn ret_of(ops: &[Op]) -> u32 {
+        let insns = ops.iter().copied().map(Insn::from).collect();
+        run(&Program::new(insns).unwrap(), &[7; 16]).ret
+    }
+
+    #[test]
+    fn registers_and_what_len_loads() {
+        assert_eq!(ret_of(&[Op::RetA]), 0);
+        assert_eq!(ret_of(&[Op::Txa, Op::RetA]), 0);
+        assert_eq!(ret_of(&[Op::LoadLen, Op::RetA]), 64);
+        assert_eq!(ret_of(&[Op::LoadXLen, Op::Txa, Op::RetA]), 64);
+    }
+
+    #[test]
+    fn shifts_by_x_use_its_low_five_bits() {
+        let shift = |op, x| {
+            let operand = Op::Alu(op, Operand::X);
+            ret_of(&[Op::LoadImm(0x8000_0001), Op::LoadXImm(x), operand, Op::RetA])
+        };
+        assert_eq!(shift(AluOp::Lsh, 33), 2);
+        assert_eq!(shift(AluOp::Rsh, 63), 1);
+        assert_eq!(shift(AluOp::Lsh, 32), 0x8000_0001);
+    }
+
+    #[test]
+    fn a_division_by_x_of_zero_ends_the_program_with_zero() {
+        let divide = Op::Alu(AluOp::Div, Operand::X);
+        assert_eq!(ret_of(&[Op::LoadImm(9), divide, Op::RetImm(5)]), 0);
+    }
+
+    #[test]
+    fn arithmetic_wraps_and_division_is_unsigned() {
+        assert_eq!(arithmetic(AluOp::Sub, 0, 1), Some(u32::MAX));
+        assert_eq!(arithmetic(AluOp::Add, u32::MAX, 2), Some(1));
+        assert_eq!(arithmetic(AluOp::Mul, 0x8000_0001, 2), Some(2));
+        assert_eq!(arithmetic(AluOp::Div, u32::MAX, 2), Some(0x7fff_ffff));
+        assert_eq!(ret_of(&[Op::LoadImm(1), Op::Neg, Op::RetA]), u32::MAX);
+    }
+
+    #[test]
+    fn the_trace_names_every_step() {
+        let branch = Op::Branch {
+            test: Test::Ge,
+            operand: Operand::K(0x8000_0000),
+            jt: 1,
+            jf: 0,
+        };
+        let ops = [
+            Op::LoadData(0),
+            branch,
+            Op::Jump(1),
+            Op::RetImm(1),
+            Op::RetImm(2),
+        ];
+        let program = Program::new(ops.into_iter().map(Insn::from).collect()).unwrap();
+        let trace = |nr| {
+            let mut trace = Vec::new();
+            let run = run_traced(&program, &[nr; 16], &mut |pc| trace.push(pc.0));
+            assert_eq!(run.steps as usize, trace.len());
+            (trace, run.ret)
+        };
+        assert_eq!(trace(0x8000_0000), (vec![0, 1, 3], 1));
+        assert_eq!(trace(0x7fff_ffff), (vec![0, 1, 2, 4], 2));
+    }
+}

@@ -1,0 +1,139 @@
+//! Several filters on one task.
+//!
+//! Filters are never replaced, only added, and every system call is put to all of them. The most
+//! restrictive action wins; of equal actions the one whose filter was installed last, because the
+//! kernel asks the newest first and replaces an answer only by a stricter one
+//! (`seccomp_run_filters` in `kernel/seccomp.c`).
+
+use tamis_abi::Action;
+
+use crate::cache;
+use crate::convert::kernel_len_insns;
+use crate::interp;
+use crate::program::Program;
+
+/// The action part of a return value, `SECCOMP_RET_ACTION_FULL`.
+const ACTION_MASK: u32 = 0xffff_0000;
+
+/// The filters of one task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stack {
+    programs: Vec<Program>,
+}
+
+/// What a stack answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackRun {
+    /// The winning return value; `ALLOW` without data if no filter answered anything stricter.
+    pub ret: u32,
+    /// The filter that it came from, counted from the oldest; `None` if nothing was stricter than
+    /// `ALLOW`.
+    pub decided_by: Option<usize>,
+    /// How many instructions all filters executed together.
+    pub steps: u32,
+}
+
+impl Stack {
+    /// The most instructions that the kernel takes on one task, `MAX_INSNS_PER_PATH`, counted as
+    /// [`charge_insns`](Self::charge_insns) does.
+    pub const MAX_KERNEL_INSNS: usize = 32768;
+
+    /// What each filter that is already there adds to its length.
+    const PENALTY_INSNS: usize = 4;
+
+    /// A stack of these programs, the oldest first.
+    pub const fn new(programs: Vec<Program>) -> Stack {
+        Stack { programs }
+    }
+
+    /// The programs, the oldest first.
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
+    /// Adds a filter, which becomes the newest.
+    pub fn push(&mut self, program: Program) {
+        self.programs.push(program);
+    }
+
+    /// Evaluates every filter on the sixteen words of an input, in memory order.
+    pub fn run(&self, image: &[u32; 16]) -> StackRun {
+        let strictness = |ret: u32| (ret & ACTION_MASK) as i32;
+        let mut result = StackRun {
+            ret: Action::ALLOW.ret(),
+            decided_by: None,
+            steps: 0,
+        };
+        for (index, program) in self.programs.iter().enumerate().rev() {
+            let run = interp::run(program, image);
+            result.steps += run.steps;
+            if strictness(run.ret) < strictness(result.ret) {
+                result.ret = run.ret;
+                result.decided_by = Some(index);
+            }
+        }
+        result
+    }
+
+    /// Whether the kernel runs no filter at all for this number of this architecture, if it has a
+    /// bitmap for it: see [`cache`].
+    pub fn is_cacheable(&self, audit_arch: u32, nr: u32) -> bool {
+        self.programs
+            .iter()
+            .all(|program| cache::is_cacheable(program, audit_arch, nr))
+    }
+
+    /// What the kernel counts when the newest filter is installed: the converted length of every
+    /// filter, and four for each that was there before. 0 if there are none.
+    pub fn charge_insns(&self) -> usize {
+        let lengths: usize = self.programs.iter().map(kernel_len_insns).sum();
+        lengths + Stack::PENALTY_INSNS * self.programs.len().saturating_sub(1)
+    }
+
+    /// Whether the kernel takes all of them, one after the other, on one task.
+    pub fn is_installable(&self) -> bool {
+        self.programs.iter().all(Program::is_installable)
+            && self.charge_insns() <= Stack::MAX_KERNEL_INSNS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::insn::Op;
+
+    fn ret(value: u32) -> Program {
+        Program::new(vec![Op::RetImm(value).into()]).unwrap()
+    }
+
+    fn answer(rets: &[u32]) -> (u32, Option<usize>) {
+        let run = Stack::new(rets.iter().copied().map(ret).collect()).run(&[0; 16]);
+        assert_eq!(run.steps as usize, rets.len());
+        (run.ret, run.decided_by)
+    }
+
+    #[test]
+    fn the_stricter_action_wins_wherever_it_stands() {
+        assert_eq!(answer(&[0x0005_0001, 0x7ff0_0000]), (0x0005_0001, Some(0)));
+        assert_eq!(answer(&[0x7ff0_0000, 0x0005_0001]), (0x0005_0001, Some(1)));
+        assert_eq!(answer(&[0, 0x8000_0000]), (0x8000_0000, Some(1)));
+    }
+
+    #[test]
+    fn of_equal_actions_the_newest_filters_data_wins() {
+        assert_eq!(answer(&[0x0005_0001, 0x0005_0002]), (0x0005_0002, Some(1)));
+    }
+
+    #[test]
+    fn allow_loses_its_data() {
+        assert_eq!(answer(&[0x7fff_0009]), (0x7fff_0000, None));
+        assert_eq!(answer(&[]), (0x7fff_0000, None));
+    }
+
+    #[test]
+    fn the_smallest_filter_fits_3641_times() {
+        let stack = |count| Stack::new(vec![ret(0); count]);
+        assert!(stack(3641).is_installable());
+        assert!(!stack(3642).is_installable());
+    }
+}
