@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::BitOr;
 
-use crate::version::KernelVersion;
+use tamis_abi::KernelVersion;
 
 /// One flag of `seccomp(SECCOMP_SET_MODE_FILTER)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,6 +87,12 @@ impl Flags {
     /// Whether the flag is in the set.
     pub const fn contains(self, flag: Flag) -> bool {
         self.0 & flag.bit() != 0
+    }
+
+    /// The set without the flags of another.
+    #[must_use]
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
     }
 
     /// The flags in the set, in the order of [`Flag::ALL`].

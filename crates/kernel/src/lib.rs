@@ -2,10 +2,10 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`probe`] | tells what this kernel and this process can, as plain data |
-//! | [`install`] | puts a program on the calling thread or on all threads, with precise errors |
-//! | [`run`] | runs a command under filters and explains which call got it killed |
-//! | [`notify`] | answers the calls that a filter hands to user space |
+//! | [`mod@probe`] | tells what this kernel and this process can, as plain data |
+//! | [`mod@install`] | puts a program on the calling thread or on all threads, with precise errors |
+//! | [`mod@run`] | runs a command under filters and explains which call got it killed |
+//! | [`mod@notify`] | answers the calls that a filter hands to user space |
 //!
 //! All `unsafe` is in the private module `sys`: thin wrappers over single system calls, and the code
 //! that a child runs between `fork` and `exec`. Everything above it is safe Rust.
@@ -14,16 +14,17 @@
 pub mod errno;
 pub mod flags;
 pub mod install;
+pub mod notify;
 pub mod probe;
+pub mod run;
 mod status;
 mod sys;
-pub mod version;
 
 pub use errno::Errno;
 pub use flags::{Flag, Flags};
 pub use install::{Install, InstallError, Installed, install};
 pub use probe::{Probe, probe};
-pub use version::KernelVersion;
+pub use run::{Command, Ended, Killed, Report, RunError, run, supervise};
 
 /// The architecture for which this program is compiled; `None` if filters can't tell it apart.
 pub fn native_arch() -> Option<tamis_abi::Arch> {

@@ -13,6 +13,13 @@ impl Status {
             .map(Status)
     }
 
+    /// That of any task; `None` when it is gone or `/proc` isn't there.
+    pub(crate) fn of(tid: i32) -> Option<Status> {
+        fs::read_to_string(format!("/proc/{tid}/status"))
+            .ok()
+            .map(Status)
+    }
+
     /// The value of a field, without its name and surrounding space.
     fn field(&self, name: &str) -> Option<&str> {
         self.0.lines().find_map(|line| {
@@ -31,6 +38,11 @@ impl Status {
         let mask = u64::from_str_radix(self.field(name)?, 16).ok()?;
         Some(mask >> bit & 1 == 1)
     }
+
+    /// Whether a signal is in a set such as `SigCgt`.
+    pub(crate) fn has_signal(&self, set: &str, signal: i32) -> Option<bool> {
+        self.bit(set, u32::try_from(signal - 1).ok()?)
+    }
 }
 
 #[cfg(test)]
@@ -45,7 +57,7 @@ mod tests {
         assert_eq!(status.number("Seccomp"), Some(2));
         assert_eq!(status.number("Seccomp_filters"), Some(7));
         assert_eq!(status.number("Secc"), None);
-        assert_eq!(status.bit("SigCgt", 1), Some(true));
-        assert_eq!(status.bit("SigCgt", 2), Some(false));
+        assert_eq!(status.has_signal("SigCgt", 2), Some(true));
+        assert_eq!(status.has_signal("SigCgt", 3), Some(false));
     }
 }
