@@ -5,6 +5,7 @@ use tamis_bpf::cache::Bitmap;
 use tamis_bpf::program::insns_from_bytes;
 use tamis_bpf::{Op, Pc, Program, convert, interp};
 use tamis_diag::Sources;
+use tamis_prover::{Equality, Function, Limits, Space};
 use tamis_rules::Ruleset;
 
 /// A function from calls to actions.
@@ -51,6 +52,33 @@ impl Subject {
                 Action::from_ret(interp::run(program, &data.image(endian)).ret)
             }
         }
+    }
+
+    /// A call to which two subjects answer differently, as a sentence; `None` if it is proven that
+    /// there is none. Programs are taken for ones of little-endian machines.
+    ///
+    /// # Errors
+    /// If the prover gives up.
+    pub(super) fn difference(&self, other: &Subject) -> Result<Option<String>, String> {
+        let mut space = Space::new(Limits::default());
+        let left = self.function(&mut space)?;
+        let right = other.function(&mut space)?;
+        match space.compare(left, right) {
+            Equality::Equal => Ok(None),
+            Equality::Different(data) => {
+                let (left, right) = (self.decide(&data), other.decide(&data));
+                Ok(Some(format!("{left} and {right} for {data:x?}")))
+            }
+            Equality::Unknown => Err("the prover could not decide".to_owned()),
+        }
+    }
+
+    fn function(&self, space: &mut Space) -> Result<Function, String> {
+        let function = match self {
+            Subject::Ruleset(ruleset) => space.ruleset(ruleset),
+            Subject::Program(program) => space.program(program, Endian::Little),
+        };
+        function.map_err(|limit| format!("the prover gave up: {limit:?}"))
     }
 
     /// The measures of a program, one a line; `None` for a ruleset.
