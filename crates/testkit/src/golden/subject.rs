@@ -3,7 +3,7 @@
 use tamis_abi::{Action, Arch, Endian, SeccompData};
 use tamis_bpf::cache::Bitmap;
 use tamis_bpf::program::insns_from_bytes;
-use tamis_bpf::{Op, Pc, Program, convert, interp};
+use tamis_bpf::{Op, Pc, Program, asm, convert, interp};
 use tamis_diag::Sources;
 use tamis_prover::{Equality, Function, Limits, Space};
 use tamis_rules::Ruleset;
@@ -12,7 +12,7 @@ use tamis_rules::Ruleset;
 pub(super) enum Subject {
     /// A ruleset, written in its text form.
     Ruleset(Ruleset),
-    /// A program, written as raw little-endian instructions.
+    /// A program, written in assembler or as raw little-endian instructions.
     Program(Program),
 }
 
@@ -24,8 +24,11 @@ impl Subject {
             Some(text) => {
                 let mut sources = Sources::new();
                 let source = sources.add("<stdout>", text);
-                let ruleset = tamis_rules::text::parse(&sources, source).ok()?;
-                Some(Subject::Ruleset(ruleset))
+                if let Ok(ruleset) = tamis_rules::text::parse(&sources, source) {
+                    return Some(Subject::Ruleset(ruleset));
+                }
+                let assembly = asm::assemble(text, source, Endian::Little).ok()?;
+                assembly.into_program().ok().map(Subject::Program)
             }
             None => {
                 let insns = insns_from_bytes(stdout, Endian::Little)?;
@@ -139,11 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_program_is_recognised_and_answers() {
-        let bytes = program().to_bytes(Endian::Little);
-        let subject = Subject::from_output(&bytes).unwrap();
-        assert_eq!(subject.name(), "program");
-        assert_eq!(subject.decide(&SeccompData::default()), Action::ALLOW);
+    fn programs_are_recognised_raw_and_in_assembler() {
+        let raw = program().to_bytes(Endian::Little);
+        let text = b"ld [0]\njeq #0, yes, no\nyes: ret #0x7fff0000\nno: ld [4]\nret a\n";
+        for output in [raw.as_slice(), text] {
+            let subject = Subject::from_output(output).unwrap();
+            assert_eq!(subject.name(), "program");
+            assert_eq!(subject.decide(&SeccompData::default()), Action::ALLOW);
+        }
     }
 
     #[test]
