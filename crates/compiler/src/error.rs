@@ -5,6 +5,7 @@ use std::fmt;
 use tamis_abi::{Arch, SeccompData};
 use tamis_bpf::InvalidProgram;
 use tamis_diag::{Diagnostic, code};
+use tamis_prover::LimitReached;
 use tamis_rules::Origin;
 
 /// Why there is no program.
@@ -42,6 +43,12 @@ pub enum CompileError {
         expected_ret: u32,
         /// What the program answers.
         actual_ret: u32,
+    },
+    /// The prover could neither confirm nor refute the program, so it is withheld.
+    Unproven {
+        /// The limit that was reached; `None` if the comparisons of arguments with each other left it
+        /// open.
+        limit: Option<LimitReached>,
     },
     /// Tamis made a program that the kernel would refuse. A bug of tamis.
     Invalid(InvalidProgram),
@@ -89,6 +96,9 @@ impl CompileError {
                     "split the policy into two filters, or shorten the conditions named above",
                 )
             }
+            CompileError::Unproven { .. } => Diagnostic::error(code::UNPROVEN, self.to_string())
+                .note("a program that isn't proved to mean what the policy says is never given out")
+                .help("simplify the conditions that combine several arguments"),
             CompileError::Miscompiled { .. } | CompileError::Invalid(_) => return None,
         };
         Some(diagnostic)
@@ -129,6 +139,13 @@ impl fmt::Display for CompileError {
                 f,
                 "bug in tamis: the program answers {actual_ret:#010x} instead of {expected_ret:#010x} \
                  for {witness:x?}"
+            ),
+            CompileError::Unproven { limit: Some(limit) } => {
+                write!(f, "the program could not be proved to mean what the policy says: {limit}")
+            }
+            CompileError::Unproven { limit: None } => f.write_str(
+                "the program could not be proved to mean what the policy says: it compares arguments \
+                 with each other in a way that was left open",
             ),
             CompileError::Invalid(invalid) => {
                 write!(

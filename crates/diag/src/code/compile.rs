@@ -14,4 +14,9 @@ codes! { COMPILE;
     CONDITION_TOO_DEEP = "TM0403", "a condition nests too deeply",
         "Conditions may nest 512 levels deep. Lists of alternatives may have any length, so a deep \
          condition is nearly always a list that was written as `a or (b or (c or ...))`.";
+    UNPROVEN = "TM0404", "the program could not be proved",
+        "Every compilation ends with a proof that the program answers every possible call as the policy \
+         says. The proof needs room that grows with the number of ways in which conditions on different \
+         arguments combine; past a limit tamis gives up and withholds the program rather than give one \
+         out unproved. Real policies stay a thousand times below the limit.";
 }
