@@ -8,6 +8,7 @@
 
 pub mod asm;
 pub mod cache;
+pub mod cfg;
 pub mod convert;
 pub mod coverage;
 pub mod disasm;

@@ -1,1 +1,40 @@
-//! Content follows.
+//! From what a policy means to the program that the kernel runs.
+//!
+//! [`compile`] takes a ruleset through these stages, each in a module of its own:
+//!
+//! 1. rule [`passes`] make the rules smaller;
+//! 2. [`layout`] decides every number and merges numbers into runs: a decision graph ([`dag`]), with
+//!    search trees ([`tree`]) over numbers and over values alike;
+//! 3. [`emit`] turns questions into blocks of instructions;
+//! 4. bytecode [`passes`] clean up - they also serve programs that come from elsewhere;
+//! 5. [`linearise`] puts blocks in a line and counts jumps;
+//! 6. `verify` compares the program with the ruleset as given, and makes it a [`Compiled`].
+//!
+//! The crate does no I/O, has no clock and no randomness: the same ruleset and options give the same
+//! program on every machine.
+#![forbid(unsafe_code)]
+
+pub mod cost;
+pub mod dag;
+pub mod emit;
+pub mod error;
+pub mod layout;
+pub mod linearise;
+pub mod options;
+pub mod passes;
+pub mod stats;
+pub mod tree;
+
+mod compile;
+mod diagram;
+mod direct;
+mod formula;
+mod outcome;
+mod verify;
+
+pub use compile::{MAX_DEPTH, compile};
+pub use error::{CompileError, Contributor};
+pub use options::Options;
+pub use passes::{PassCx, PassInfo, Remark, Stage};
+pub use stats::{ArchStats, Stats};
+pub use verify::Compiled;

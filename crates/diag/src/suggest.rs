@@ -3,6 +3,9 @@
 /// How different a name may be from what was typed, in edits per character typed.
 const MAX_EDITS_PER_CHAR: f64 = 0.34;
 
+/// Longer words are no misspelt names; comparing them with every name would take long.
+const MAX_TYPED_CHARS: usize = 64;
+
 /// The candidate nearest to `typed`, if one is near enough to be a misspelling of it.
 ///
 /// Of equally near candidates the first in alphabetical order is taken, so the answer does not
@@ -13,7 +16,11 @@ const MAX_EDITS_PER_CHAR: f64 = 0.34;
 /// assert_eq!(tamis_diag::suggest::nearest("xyzzy", ["write", "read"]), None);
 /// ```
 pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let max_edits = ((typed.chars().count() as f64 * MAX_EDITS_PER_CHAR) as usize).max(1);
+    let typed_chars = typed.chars().count();
+    if typed_chars > MAX_TYPED_CHARS {
+        return None;
+    }
+    let max_edits = ((typed_chars as f64 * MAX_EDITS_PER_CHAR) as usize).max(1);
     let typed = typed.to_ascii_lowercase();
     candidates
         .into_iter()

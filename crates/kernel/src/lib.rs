@@ -1,1 +1,49 @@
-//! Content follows.
+//! The running kernel: what it can, installing filters, running commands under them.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`mod@probe`] | tells what this kernel and this process can, as plain data |
+//! | [`mod@install`] | puts a program on the calling thread or on all threads, with precise errors |
+//! | [`mod@run`] | runs a command under filters and explains which call got it killed |
+//! | [`mod@notify`] | answers the calls that a filter hands to user space |
+//!
+//! All `unsafe` is in the private module `sys`: thin wrappers over single system calls, and the code
+//! that a child runs between `fork` and `exec`. Everything above it is safe Rust.
+#![deny(unsafe_code)]
+
+pub mod errno;
+pub mod flags;
+pub mod install;
+pub mod notify;
+pub mod probe;
+pub mod run;
+mod status;
+mod sys;
+
+pub use errno::Errno;
+pub use flags::{Flag, Flags};
+pub use install::{Install, InstallError, Installed, install};
+pub use probe::{Probe, probe};
+pub use run::{Command, Ended, Killed, Report, RunError, run, supervise};
+
+/// The architecture for which this program is compiled; `None` if filters can't tell it apart.
+pub fn native_arch() -> Option<tamis_abi::Arch> {
+    use tamis_abi::Arch;
+    let little = cfg!(target_endian = "little");
+    Some(match std::env::consts::ARCH {
+        "x86_64" if cfg!(target_pointer_width = "32") => Arch::X32,
+        "powerpc64" if little => Arch::Ppc64le,
+        "powerpc64" => Arch::Ppc64,
+        "powerpc" => Arch::Ppc,
+        "mips" if little => Arch::Mipsel,
+        "mips64" if little => Arch::Mipsel64,
+        name => return Arch::from_name(name),
+    })
+}
+
+/// The byte order of this machine, in which the kernel lays out what a filter sees.
+pub const NATIVE_ENDIAN: tamis_abi::Endian = if cfg!(target_endian = "little") {
+    tamis_abi::Endian::Little
+} else {
+    tamis_abi::Endian::Big
+};

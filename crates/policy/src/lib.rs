@@ -5,7 +5,12 @@
 //! the caller gives. Whatever the input, a front end returns; [`limits`] bounds what it takes.
 #![forbid(unsafe_code)]
 
+pub mod embedded;
 pub mod limits;
+pub mod loader;
+pub mod tamis;
+
+pub use embedded::embedded;
 
 use tamis_diag::Diagnostic;
 use tamis_rules::Ruleset;

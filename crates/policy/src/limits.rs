@@ -16,3 +16,12 @@ pub const MAX_RULES: usize = 1 << 17;
 
 /// How many diagnostics of one policy are reported; more would not be read.
 pub const MAX_DIAGNOSTICS: usize = 100;
+
+/// The most calls, sets and numbers that the rules of one policy may name.
+pub const MAX_TARGETS: usize = 1 << 15;
+
+/// The most names that `let` and `set` statements may define.
+pub const MAX_NAMES: usize = 1 << 15;
+
+/// The most elements of all sets that a policy defines, each counted with the sets it contains.
+pub const MAX_SET_ELEMENTS: usize = 1 << 20;

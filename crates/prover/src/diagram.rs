@@ -187,13 +187,23 @@ impl Diagram {
         if yes == TRUE && no == FALSE {
             return Ok(condition);
         }
+        let Row {
+            variable,
+            low,
+            high,
+        } = self.row(condition);
+        let top_of_branches = self.row(yes).variable.min(self.row(no).variable);
+        if low <= TRUE.0 && high <= TRUE.0 && variable < top_of_branches {
+            // A single variable above both branches: the result is one node.
+            let chosen = |value: u32| if value == TRUE.0 { yes } else { no };
+            return self.branch(variable, chosen(low), chosen(high));
+        }
         let slot = hash3(condition.0, yes.0, no.0) as usize & (self.memory.len() - 1);
         let known = self.memory[slot];
         if (known.condition, known.yes, known.no) == (condition, yes, no) {
             return Ok(known.result);
         }
-        let top = [condition, yes, no].map(|node| self.row(node).variable);
-        let variable = top[0].min(top[1]).min(top[2]);
+        let variable = variable.min(top_of_branches);
         let [(c0, c1), (y0, y1), (n0, n1)] =
             [condition, yes, no].map(|node| self.cofactors(node, variable));
         let low = self.ite(c0, y0, n0)?;

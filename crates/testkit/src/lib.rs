@@ -10,5 +10,6 @@ pub mod corpus;
 mod diff;
 pub mod generate;
 pub mod golden;
+pub mod judge;
 pub mod rng;
 pub mod skip;

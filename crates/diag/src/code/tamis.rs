@@ -3,5 +3,87 @@
 codes! { TAMIS;
     UNKNOWN_SYSCALL = "TM0201", "unknown system call",
         "No architecture of the tables has a call with this name. A misspelt name must not silently allow \
-         or deny nothing, so it is an error.";
+         or deny nothing, so it is an error. A call that is newer than the tables can be named by number, \
+         inside a block for one architecture: `on x86_64 { allow nr 470 }`.";
+    TAMIS_SYNTAX = "TM0202", "syntax error",
+        "The text does not follow the grammar of the tamis language at the place shown. The statement is \
+         left out and reading goes on at the next line that begins with a statement's word, so several \
+         mistakes are reported in one run. The grammar is in docs/book/language.md.";
+    BAD_NUMBER = "TM0203", "malformed number",
+        "Numbers are decimal (`42`), hexadecimal (`0x2a`), octal (`0o52`) or binary (`0b101010`), up to 64 \
+         bits; `_` may stand between digits. A leading 0 is refused because C reads it as octal and people \
+         read it as decimal.";
+    UNKNOWN_ARCH = "TM0204", "unknown architecture",
+        "Architectures are named as the kernel's tools name them: x86_64, x86, x32, aarch64, arm, riscv64 \
+         and so on; usual aliases such as amd64 and arm64 are understood.";
+    UNKNOWN_CONSTANT = "TM0205", "unknown constant",
+        "The name is neither defined by a `let` above its use nor a constant of the kernel's interface. \
+         Constants are looked up for each architecture that the rule is about, because values differ; a \
+         constant that one of them lacks can be used in an `on` block for the others. Any value can also \
+         be written as a number.";
+    UNKNOWN_ARGUMENT = "TM0206", "unknown argument",
+        "Arguments are named as the kernel names them in the definition of the call, or by position: \
+         `arg0` to `arg5`, `arg[0]` to `arg[5]`. Where the kernel itself uses a name such as `arg2` for \
+         another position (prctl's arg2 is its second argument), that name is refused and the position \
+         is written with brackets.";
+    UNKNOWN_SET = "TM0207", "unknown set of system calls",
+        "Sets are built in (`@basic-io`, `@network-io`, … listed in docs/book/language.md) or defined by a \
+         `set` statement above their first use.";
+    STATED_TWICE = "TM0208", "stated twice",
+        "A policy has one `arch`, one `bad-arch`, and for an architecture one `default` and one `unknown` at \
+         the top and one in `on` blocks; a name is defined once. If two statements could differ, a reader \
+         of one of them would be misled, so the second is an error even if it says the same. The built-in \
+         sets cannot be redefined either.";
+    VALUE_DOES_NOT_FIT = "TM0209", "value does not fit",
+        "A constant is compared at the width at which the kernel reads the argument: an `int` has 32 bits \
+         even where registers have 64. A constant with more bits could never be equal, so it is an error; \
+         negative values are taken modulo the width. To look at other bits than the kernel does, say so: \
+         `full(x)`, `low(x)`, `high(x)`. Errors go up to 4095, the data of `trap` and `trace` to 65535.";
+    CONSTANT_CONDITION = "TM0210", "comparison that cannot fail or cannot hold",
+        "All comparisons are unsigned, so `x < 0` never holds and `x >= 0` always does; order against a \
+         negative value compares with a huge positive one; a masked argument never equals a value with bits \
+         outside the mask; a range that ends before it begins is empty. Such a condition does not say what \
+         its author meant. Use `true` or `false` for a condition that is constant on purpose.";
+    WIDTHS_DIFFER = "TM0211", "comparison of different widths",
+        "Two arguments can be compared with each other if the kernel reads both at the same width. \
+         Otherwise say which bits are meant: `low(a) == low(b)`.";
+    INCLUDE_FAILED = "TM0212", "included file cannot be read",
+        "The path is taken relative to the file that includes it. The message says why reading it failed.";
+    INCLUDE_CYCLE = "TM0213", "files include each other",
+        "A file may be included from several places - it counts once, at the first - but not, directly or \
+         through others, from itself.";
+    TAMIS_LIMIT = "TM0214", "policy beyond a limit",
+        "Source size, nesting, depth of includes and the number of rules are bounded so that no input can \
+         exhaust memory or time. The bounds are far above real policies; a policy that meets one is usually \
+         generated and can use sets and ranges instead of repetition.";
+    NUMBER_NEEDS_ARCH = "TM0215", "number without an architecture",
+        "The same number is another call on another architecture. `nr` is allowed where exactly one \
+         architecture is meant: inside an `on` block, or if the policy has only one. On x32 numbers carry \
+         bit 30 (0x40000000), on x86_64 they don't.";
+    CALL_NOT_ON_ARCH = "TM0216", "rule for a call that does not exist here",
+        "The call exists on other architectures, but on none of those that this rule is about, so the rule \
+         does nothing. Calls that exist on some of them are fine.";
+    NEVER_MATCHES = "TM0217", "rule that never matches",
+        "Rules are tried in the order of the text and the first that matches decides. An earlier rule \
+         without a condition decides this call already. Put the exception before the general rule.";
+    MULTIPLEXED_CALL = "TM0218", "rule that can be walked around",
+        "On some architectures, 32-bit x86 among them, `socketcall` and `ipc` do the work of many calls, \
+         with arguments in memory where a filter cannot see them. A rule that restricts such a call is \
+         without effect while the multiplexer is allowed. Restrict it too: `allow socketcall(call != \
+         SYS_SOCKET)`.";
+    NOT_A_VALUE = "TM0219", "set where a value is meant, or the reverse",
+        "`==` and its like compare with one value, `in` with a set in braces or the name of one. Sets of \
+         system calls (`@name`) and sets of values (`let NAME = { … }`) are different things.";
+    NUMBER_NOT_OF_ARCH = "TM0220", "number of another architecture",
+        "x86_64 and x32 share an audit value and are told apart by bit 30 of the number: x32 has \
+         0x40000000 to 0xfffffffe, x86_64 the rest.";
+    ALLOWS_UNKNOWN = "TM0221", "calls of the future are allowed",
+        "`unknown` is about numbers that this version has no name for, which includes every call that \
+         later kernels add. Allowing them allows what nobody has looked at.";
+    ARCH_NOT_SELECTED = "TM0222", "block for an architecture that is not selected",
+        "The `arch` statement of the policy does not name this architecture, so calls of it are answered by \
+         `bad-arch` and the block is never consulted.";
+    SHADOWS_CONSTANT = "TM0223", "name hides a constant of the kernel",
+        "The `let` gives another meaning to a name that the kernel's interface defines. The policy's own \
+         meaning is taken; a reader may expect the other.";
 }

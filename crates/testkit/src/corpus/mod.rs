@@ -4,6 +4,9 @@
 //! not have it. Tests that use it ask [`path`] and return if the answer is `None`; the reason has been
 //! printed by then.
 
+pub mod gvisor;
+pub mod pol_json;
+
 use std::path::{Path, PathBuf};
 
 use tamis_abi::Endian;

@@ -47,7 +47,7 @@ pub(super) fn check(
         work,
         is_blessing,
         rows: rows.concat(),
-        judged_count: 0,
+        subjects: Vec::new(),
         failures: Vec::new(),
         rewritten: Vec::new(),
         added: Vec::new(),
@@ -55,8 +55,11 @@ pub(super) fn check(
     for step in steps(golden)? {
         checker.check_step(&step)?;
     }
-    if checker.judged_count == 0 && !checker.rows.is_empty() {
+    if checker.subjects.is_empty() && !checker.rows.is_empty() {
         return Err("no command wrote a program or a ruleset that `-- eval` could judge".into());
+    }
+    if golden.sections_of(Kind::Same).next().is_some() {
+        checker.check_same()?;
     }
     Ok(checker.into_verdict())
 }
@@ -75,8 +78,8 @@ struct Checker<'a> {
     work: &'a Path,
     is_blessing: bool,
     rows: Vec<Row>,
-    /// How many outputs the rows have been put to.
-    judged_count: usize,
+    /// What the commands wrote that answers calls, with the line of the command.
+    subjects: Vec<(usize, Subject)>,
     failures: Vec<String>,
     /// New bodies of sections, by index.
     rewritten: Vec<(usize, String)>,
@@ -96,12 +99,13 @@ impl Checker<'_> {
         let mut failures = self.check_exit(step, &outcome);
         let subject = Subject::from_output(&outcome.stdout);
         if let Some(subject) = &subject {
-            self.judged_count += 1;
             failures.extend(eval::check(&self.rows, subject));
         }
         let texts = self.texts(step, &outcome, subject.as_ref());
         failures.extend(self.check_texts(step, texts.map_err(at_line)?));
 
+        self.subjects
+            .extend(subject.map(|subject| (step.line, subject)));
         let redirection = stdin.map_or(String::new(), |path| format!(" < {}", path.display()));
         let folder = self.work.display();
         let command = &step.command;
@@ -201,6 +205,24 @@ impl Checker<'_> {
             }
         }
         failures
+    }
+
+    /// Proves that everything that answers calls answers alike.
+    fn check_same(&mut self) -> Result<(), String> {
+        let [(first_line, first), others @ ..] = self.subjects.as_slice() else {
+            return Err("no command wrote a program or a ruleset to compare".to_owned());
+        };
+        if others.is_empty() {
+            return Err("`-- same` compares two or more programs or rulesets".to_owned());
+        }
+        for (line, other) in others {
+            if let Some(difference) = first.difference(other)? {
+                self.failures.push(format!(
+                    "lines {first_line} and {line} are not the same: {difference}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn into_verdict(self) -> Verdict {
@@ -321,6 +343,24 @@ mod tests {
             verdict.failures[0].starts_with(expected),
             "{:?}",
             verdict.failures
+        );
+    }
+
+    #[test]
+    fn differing_rulesets_are_told_apart_by_a_call() {
+        let ruleset = |nr: u32| {
+            format!("ruleset bad-arch allow\nsection x86_64 default allow\n  {nr}: errno(1)\n")
+        };
+        let step = |nr: u32| format!("-- run\ntamis\n-- input\n{}", ruleset(nr));
+        let eval = "-- same\n-- eval\nx86_64 0 -> allow\n";
+        let same = check_with_cat("same", &(step(1) + &step(1) + eval), false).unwrap();
+        assert!(same.failures.is_empty(), "{:?}", same.failures);
+        let other = check_with_cat("other", &(step(1) + &step(2) + eval), false).unwrap();
+        assert_eq!(other.failures.len(), 1);
+        let failure = &other.failures[0];
+        assert!(
+            failure.contains("errno(1)") && failure.contains("allow"),
+            "{failure}"
         );
     }
 

@@ -23,10 +23,12 @@ pub(super) enum Kind {
     Stats,
     /// Calls and the actions that all programs and rulesets of the file must answer with.
     Eval,
+    /// All programs and rulesets of the file must be the same function.
+    Same,
 }
 
 impl Kind {
-    const ALL: [Kind; 7] = [
+    const ALL: [Kind; 8] = [
         Kind::Run,
         Kind::Input,
         Kind::Output,
@@ -34,6 +36,7 @@ impl Kind {
         Kind::Exit,
         Kind::Stats,
         Kind::Eval,
+        Kind::Same,
     ];
 
     /// The word after the dashes.
@@ -46,6 +49,7 @@ impl Kind {
             Kind::Exit => "exit",
             Kind::Stats => "stats",
             Kind::Eval => "eval",
+            Kind::Same => "same",
         }
     }
 
@@ -58,7 +62,9 @@ impl Kind {
         match self {
             Kind::Exit => Some(true),
             Kind::Input => None,
-            Kind::Run | Kind::Output | Kind::Error | Kind::Stats | Kind::Eval => Some(false),
+            Kind::Run | Kind::Output | Kind::Error | Kind::Stats | Kind::Eval | Kind::Same => {
+                Some(false)
+            }
         }
     }
 }

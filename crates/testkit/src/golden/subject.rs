@@ -3,15 +3,16 @@
 use tamis_abi::{Action, Arch, Endian, SeccompData};
 use tamis_bpf::cache::Bitmap;
 use tamis_bpf::program::insns_from_bytes;
-use tamis_bpf::{Op, Pc, Program, convert, interp};
+use tamis_bpf::{Op, Pc, Program, asm, convert, interp};
 use tamis_diag::Sources;
+use tamis_prover::{Equality, Function, Limits, Space};
 use tamis_rules::Ruleset;
 
 /// A function from calls to actions.
 pub(super) enum Subject {
     /// A ruleset, written in its text form.
     Ruleset(Ruleset),
-    /// A program, written as raw little-endian instructions.
+    /// A program, written in assembler or as raw little-endian instructions.
     Program(Program),
 }
 
@@ -23,8 +24,11 @@ impl Subject {
             Some(text) => {
                 let mut sources = Sources::new();
                 let source = sources.add("<stdout>", text);
-                let ruleset = tamis_rules::text::parse(&sources, source).ok()?;
-                Some(Subject::Ruleset(ruleset))
+                if let Ok(ruleset) = tamis_rules::text::parse(&sources, source) {
+                    return Some(Subject::Ruleset(ruleset));
+                }
+                let assembly = asm::assemble(text, source, Endian::Little).ok()?;
+                assembly.into_program().ok().map(Subject::Program)
             }
             None => {
                 let insns = insns_from_bytes(stdout, Endian::Little)?;
@@ -51,6 +55,33 @@ impl Subject {
                 Action::from_ret(interp::run(program, &data.image(endian)).ret)
             }
         }
+    }
+
+    /// A call to which two subjects answer differently, as a sentence; `None` if it is proven that
+    /// there is none. Programs are taken for ones of little-endian machines.
+    ///
+    /// # Errors
+    /// If the prover gives up.
+    pub(super) fn difference(&self, other: &Subject) -> Result<Option<String>, String> {
+        let mut space = Space::new(Limits::default());
+        let left = self.function(&mut space)?;
+        let right = other.function(&mut space)?;
+        match space.compare(left, right) {
+            Equality::Equal => Ok(None),
+            Equality::Different(data) => {
+                let (left, right) = (self.decide(&data), other.decide(&data));
+                Ok(Some(format!("{left} and {right} for {data:x?}")))
+            }
+            Equality::Unknown => Err("the prover could not decide".to_owned()),
+        }
+    }
+
+    fn function(&self, space: &mut Space) -> Result<Function, String> {
+        let function = match self {
+            Subject::Ruleset(ruleset) => space.ruleset(ruleset),
+            Subject::Program(program) => space.program(program, Endian::Little),
+        };
+        function.map_err(|limit| format!("the prover gave up: {limit:?}"))
     }
 
     /// The measures of a program, one a line; `None` for a ruleset.
@@ -111,11 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_program_is_recognised_and_answers() {
-        let bytes = program().to_bytes(Endian::Little);
-        let subject = Subject::from_output(&bytes).unwrap();
-        assert_eq!(subject.name(), "program");
-        assert_eq!(subject.decide(&SeccompData::default()), Action::ALLOW);
+    fn programs_are_recognised_raw_and_in_assembler() {
+        let raw = program().to_bytes(Endian::Little);
+        let text = b"ld [0]\njeq #0, yes, no\nyes: ret #0x7fff0000\nno: ld [4]\nret a\n";
+        for output in [raw.as_slice(), text] {
+            let subject = Subject::from_output(output).unwrap();
+            assert_eq!(subject.name(), "program");
+            assert_eq!(subject.decide(&SeccompData::default()), Action::ALLOW);
+        }
     }
 
     #[test]

@@ -1,0 +1,141 @@
+//! The way from a ruleset to a program, stage by stage.
+
+use tamis_abi::{Endian, Nr, syscall};
+use tamis_bpf::Program;
+use tamis_rules::{Predicate, Ruleset, Section};
+
+use crate::cost;
+use crate::emit::emit;
+use crate::error::{CompileError, Contributor};
+use crate::layout::{self, Layout, Outcome};
+use crate::linearise::linearise;
+use crate::options::Options;
+use crate::passes::{self, PassCx};
+use crate::verify::{Compiled, verify};
+
+/// The deepest nesting of a condition. Stages walk conditions recursively; lists have no limit.
+pub const MAX_DEPTH: usize = 512;
+
+/// How many contributors, and how many names and origins of each, an error lists.
+const MAX_LISTED: usize = 5;
+
+/// Compiles a ruleset.
+///
+/// ```
+/// use tamis_compiler::{Options, compile};
+/// let text = "ruleset bad-arch kill_process\nsection x86_64 default errno(1)\n  0..3: allow\n";
+/// let mut sources = tamis_diag::Sources::new();
+/// let source = sources.add("a.rules", text);
+/// // ld [arch]; jeq x86_64; ld [nr]; jge 4; three returns.
+/// assert_eq!(compiled.program().len(), 7);
+/// ```
+///
+/// # Errors
+/// If the architectures differ in byte order, a condition nests deeper than [`MAX_DEPTH`], or the
+/// program would be longer than the kernel takes.
+pub fn compile(ruleset: &Ruleset, options: &Options) -> Result<Compiled, CompileError> {
+    let endian = byte_order(ruleset)?;
+    check_depth(ruleset)?;
+    let mut cx = PassCx::new(options.fuel);
+    let simplified = passes::run_on_rules(ruleset, options.passes.rule_passes(), &mut cx);
+    let layout = layout::lay_out(&simplified);
+    let mut graph = emit(&layout.dag, layout.root, endian);
+    passes::run_on_graph(&mut graph, options.passes.bytecode_passes(), &mut cx);
+    let program = Program::new(linearise(&graph)).map_err(CompileError::Invalid)?;
+    if !program.is_installable() {
+        return Err(CompileError::TooLong {
+            given_insns: program.len(),
+            limit_insns: Program::MAX_INSNS,
+            contributors: contributors(&simplified, &layout),
+        });
+    }
+    verify(program, ruleset, endian, cx.into_remarks())
+}
+
+/// The byte order of all architectures; a ruleset without any works on all machines.
+fn byte_order(ruleset: &Ruleset) -> Result<Endian, CompileError> {
+    let with = |endian| {
+        let mut archs = ruleset.sections().iter().map(|section| section.arch);
+        archs.find(|arch| arch.endian() == endian)
+    };
+    match (with(Endian::Little), with(Endian::Big)) {
+        (Some(little), Some(big)) => Err(CompileError::MixedEndian { little, big }),
+        (None, Some(_)) => Ok(Endian::Big),
+        (_, None) => Ok(Endian::Little),
+    }
+}
+
+fn check_depth(ruleset: &Ruleset) -> Result<(), CompileError> {
+    for section in ruleset.sections() {
+        for rule in &section.rules {
+            if depth(&rule.when) > MAX_DEPTH {
+                return Err(CompileError::TooDeep {
+                    arch: section.arch,
+                    origin: rule.origin.clone(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How deep a condition nests, found without recursion.
+fn depth(predicate: &Predicate) -> usize {
+    let mut deepest = 0;
+    let mut open = vec![(predicate, 1)];
+    while let Some((predicate, depth)) = open.pop() {
+        deepest = deepest.max(depth);
+        match predicate {
+            Predicate::Not(inner) => open.push((inner, depth + 1)),
+            Predicate::All(parts) | Predicate::Any(parts) => {
+                open.extend(parts.iter().map(|part| (part, depth + 1)));
+            }
+            Predicate::True | Predicate::False | Predicate::Test(_) => {}
+        }
+    }
+    deepest
+}
+
+/// The numbers whose decisions are longest.
+fn contributors(ruleset: &Ruleset, layout: &Layout) -> Vec<Contributor> {
+    let mut outcomes: Vec<(u64, &Outcome)> = layout
+        .outcomes
+        .iter()
+        .map(|outcome| {
+            (
+                cost::measure(&layout.dag, outcome.node).length_insns,
+                outcome,
+            )
+        })
+        .collect();
+    outcomes.sort_by_key(|(length, _)| std::cmp::Reverse(*length));
+    let largest = outcomes.into_iter().take(MAX_LISTED);
+    largest
+        .filter_map(|(length, outcome)| {
+            let section = ruleset.section(outcome.arch)?;
+            Some(contributor(section, outcome, length as usize))
+        })
+        .collect()
+}
+
+fn contributor(section: &Section, outcome: &Outcome, length_insns: usize) -> Contributor {
+    let name = |first: u32, last: u32| match syscall::name(section.arch, Nr(first)) {
+        Some(name) if first == last => name.to_owned(),
+        _ if first == last => first.to_string(),
+        _ => format!("{first}..{last}"),
+    };
+    let numbers = outcome.numbers.iter().take(MAX_LISTED);
+    let rules = outcome
+        .rules
+        .iter()
+        .map(|rule| &section.rules[*rule as usize]);
+    Contributor {
+        arch: section.arch,
+        syscalls: numbers.map(|(first, last)| name(*first, *last)).collect(),
+        origins: rules
+            .filter_map(|rule| rule.origin.clone())
+            .take(MAX_LISTED)
+            .collect(),
+        length_insns,
+    }
+}

@@ -1,0 +1,75 @@
+//! What things cost: the prices that layout and statistics share.
+//!
+//! A *step* is one executed classic BPF instruction; *length* counts instructions whether executed or
+//! not. What the kernel makes of each is [`tamis_bpf::convert`]'s business.
+
+use crate::dag::{Dag, Node, NodeId, Question};
+
+/// What a decision costs once it is reached, with nothing loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// Instructions, shared returns not counted.
+    pub length_insns: u64,
+    /// Steps of the longest path, with its return.
+    pub worst_steps: u64,
+    /// Sixteen times the mean number of steps if every answer is equally likely.
+    pub mean_steps_x16: u64,
+}
+
+/// The steps of asking, without loading the word: preparing A, and the conditional jump.
+pub const fn question_steps(question: Question) -> u64 {
+    match question {
+        Question::Eq(_) | Question::Ge(_) | Question::AnySet(_) => 1,
+        Question::Masked { .. } => 2,
+        Question::EqWord(_) | Question::GeWord(_) => 3,
+    }
+}
+
+/// Whether the word that was asked about is still in A afterwards.
+pub const fn keeps_word(question: Question) -> bool {
+    !matches!(question, Question::Masked { .. })
+}
+
+/// Measures a decision. Linear in its size.
+pub fn measure(dag: &Dag, root: NodeId) -> Measure {
+    let below = dag.below([root]);
+    let place = |id: NodeId| below.binary_search(&id).unwrap_or(0);
+    let mut steps: Vec<(u64, u64)> = Vec::with_capacity(below.len());
+    let mut needs_load = vec![false; below.len()];
+    let mut length_insns = 0;
+    if let Some(load) = needs_load.last_mut() {
+        *load = true;
+    }
+    for id in &below {
+        let Node::Ask {
+            word,
+            question,
+            yes,
+            no,
+        } = dag.node(*id)
+        else {
+            steps.push((1, 16));
+            continue;
+        };
+        let own = question_steps(question);
+        length_insns += own;
+        let mut side = |child: NodeId| {
+            let load = match dag.node(child) {
+                Node::Ret(_) => false,
+                Node::Ask { word: next, .. } => next != word || !keeps_word(question),
+            };
+            needs_load[place(child)] |= load;
+            let (worst, mean) = steps[place(child)];
+            (worst + u64::from(load), mean + 16 * u64::from(load))
+        };
+        let (yes, no) = (side(yes), side(no));
+        steps.push((own + yes.0.max(no.0), 16 * own + (yes.1 + no.1) / 2));
+    }
+    let loads = needs_load.iter().filter(|load| **load).count() as u64;
+    let (worst_steps, mean_steps_x16) = steps.last().copied().unwrap_or_default();
+    Measure {
+        length_insns: length_insns + loads,
+        worst_steps: worst_steps + 1,
+        mean_steps_x16: mean_steps_x16 + 16,
+    }
+}

@@ -1,0 +1,306 @@
+//! The decision graph: a filter as yes/no questions about 32-bit words.
+//!
+//! Between a ruleset and its instructions a filter is a directed acyclic graph of [`Node`]s. Nodes are
+//! hash-consed: two equal questions with equal continuations are one node, so a check that five system
+//! calls share exists once, whichever rule it came from. The constructors bring questions into a
+//! canonical form first, so that more of them turn out to be equal.
+//!
+//! The graph knows nothing of instructions: what a question costs, where its word is loaded and how far
+//! a jump reaches is decided when blocks are made of it.
+
+use std::collections::HashMap;
+
+use tamis_abi::{SeccompData, Word};
+
+/// The index of a node in its [`Dag`]. Children have smaller ids than their parents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u32);
+
+/// A question about one word, or about two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Question {
+    /// The word equals the constant.
+    Eq(u32),
+    /// The word is at least the constant, unsigned.
+    Ge(u32),
+    /// The word has one of these bits.
+    AnySet(u32),
+    /// The bits of the word under the mask are exactly these.
+    Masked {
+        /// The bits looked at.
+        mask: u32,
+        /// What they must be; inside the mask.
+        value: u32,
+    },
+    /// The word equals the other word.
+    EqWord(Word),
+    /// The word is at least the other word, unsigned.
+    GeWord(Word),
+}
+
+/// A point of decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Node {
+    /// The decision is made: the filter returns this.
+    Ret(u32),
+    /// It depends.
+    Ask {
+        /// The word asked about.
+        word: Word,
+        /// What is asked.
+        question: Question,
+        /// The decision if the answer is yes.
+        yes: NodeId,
+        /// The decision if it is no.
+        no: NodeId,
+    },
+}
+
+/// A graph of decisions without two equal nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Dag {
+    nodes: Vec<Node>,
+    known: HashMap<Node, NodeId>,
+}
+
+impl NodeId {
+    /// The id as an index; children come before parents.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Question {
+    /// The answer for a call.
+    pub fn holds(self, word: Word, data: &SeccompData) -> bool {
+        let value = data.word(word);
+        match self {
+            Question::Eq(k) => value == k,
+            Question::Ge(k) => value >= k,
+            Question::AnySet(k) => value & k != 0,
+            Question::Masked { mask, value: bits } => value & mask == bits,
+            Question::EqWord(other) => value == data.word(other),
+            Question::GeWord(other) => value >= data.word(other),
+        }
+    }
+}
+
+impl Dag {
+    /// A graph without nodes.
+    pub fn new() -> Dag {
+        Dag::default()
+    }
+
+    /// The node with this id.
+    pub fn node(&self, id: NodeId) -> Node {
+        self.nodes[id.index()]
+    }
+
+    /// How many nodes were made so far, in use or not.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether no node was made yet.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The decision to return this value.
+    pub fn ret(&mut self, ret: u32) -> NodeId {
+        self.intern(Node::Ret(ret))
+    }
+
+    /// The decision that depends on a question, in canonical form: a question with one possible answer
+    /// or with equal continuations makes no node.
+    pub fn ask(&mut self, word: Word, question: Question, yes: NodeId, no: NodeId) -> NodeId {
+        if yes == no {
+            return yes;
+        }
+        match question {
+            Question::Ge(0) | Question::Masked { mask: 0, value: 0 } => yes,
+            Question::AnySet(0) => no,
+            Question::Ge(1) | Question::AnySet(u32::MAX) => {
+                self.plain(word, Question::Eq(0), no, yes)
+            }
+            Question::Ge(u32::MAX) => self.plain(word, Question::Eq(u32::MAX), yes, no),
+            Question::AnySet(bits) if is_high_run(bits) => {
+                let first = 1 << bits.trailing_zeros();
+                self.plain(word, Question::Ge(first), yes, no)
+            }
+            Question::Masked { mask, value } => self.ask_masked(word, mask, value, yes, no),
+            Question::EqWord(other) if other == word => yes,
+            Question::GeWord(other) if other == word => yes,
+            Question::EqWord(other) if other < word => {
+                self.plain(other, Question::EqWord(word), yes, no)
+            }
+            _ => self.plain(word, question, yes, no),
+        }
+    }
+
+    fn ask_masked(&mut self, word: Word, mask: u32, value: u32, yes: NodeId, no: NodeId) -> NodeId {
+        if value & !mask != 0 {
+            no
+        } else if mask == u32::MAX {
+            self.plain(word, Question::Eq(value), yes, no)
+        } else if value == 0 {
+            self.ask(word, Question::AnySet(mask), no, yes)
+        } else if mask.is_power_of_two() {
+            self.ask(word, Question::AnySet(mask), yes, no)
+        } else {
+            self.plain(word, Question::Masked { mask, value }, yes, no)
+        }
+    }
+
+    /// Whether the decision is the same for every call that agrees on number and architecture.
+    /// Linear in the size of the graph below the node.
+    pub fn asks_only(&self, root: NodeId, words: &[Word]) -> bool {
+        self.below([root])
+            .into_iter()
+            .all(|id| match self.node(id) {
+                Node::Ret(_) => true,
+                Node::Ask { word, question, .. } => {
+                    let other = match question {
+                        Question::EqWord(other) | Question::GeWord(other) => Some(other),
+                        _ => None,
+                    };
+                    words.contains(&word) && other.is_none_or(|other| words.contains(&other))
+                }
+            })
+    }
+
+    /// The nodes that can be reached from the roots, children before parents. Linear time.
+    pub fn below(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<NodeId> {
+        let mut open: Vec<NodeId> = roots.into_iter().collect();
+        let mut seen = std::collections::HashSet::new();
+        while let Some(id) = open.pop() {
+            if seen.insert(id)
+                && let Node::Ask { yes, no, .. } = self.node(id)
+            {
+                open.extend([yes, no]);
+            }
+        }
+        let mut ids: Vec<NodeId> = seen.into_iter().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// What the decision is for a call.
+    pub fn evaluate(&self, root: NodeId, data: &SeccompData) -> u32 {
+        let mut id = root;
+        loop {
+            match self.node(id) {
+                Node::Ret(ret) => return ret,
+                Node::Ask {
+                    word,
+                    question,
+                    yes,
+                    no,
+                } => id = if question.holds(word, data) { yes } else { no },
+            }
+        }
+    }
+
+    fn plain(&mut self, word: Word, question: Question, yes: NodeId, no: NodeId) -> NodeId {
+        self.intern(Node::Ask {
+            word,
+            question,
+            yes,
+            no,
+        })
+    }
+
+    fn intern(&mut self, node: Node) -> NodeId {
+        *self.known.entry(node).or_insert_with(|| {
+            self.nodes.push(node);
+            NodeId(self.nodes.len() as u32 - 1)
+        })
+    }
+}
+
+/// Whether the set bits are a run that ends with the highest: then having one of them is a comparison.
+fn is_high_run(bits: u32) -> bool {
+    bits != 0 && bits.leading_ones() + bits.trailing_zeros() == u32::BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values at which canonical forms could go wrong.
+    const PROBES: [u32; 12] = [
+        0,
+        1,
+        2,
+        3,
+        6,
+        7,
+        8,
+        0x7fff_ffff,
+        0x8000_0000,
+        0x8000_0001,
+        u32::MAX - 1,
+        u32::MAX,
+    ];
+
+    #[test]
+    fn canonical_questions_have_the_answers_of_the_questions_asked() {
+        let mut dag = Dag::new();
+        let (yes, no) = (dag.ret(1), dag.ret(0));
+        let word = Word::IP_LOW;
+        let masked = PROBES
+            .into_iter()
+            .flat_map(|mask| PROBES.map(|value| Question::Masked { mask, value }));
+        let simple = PROBES
+            .into_iter()
+            .flat_map(|k| [Question::Eq(k), Question::Ge(k), Question::AnySet(k)]);
+        for question in masked.chain(simple) {
+            let node = dag.ask(word, question, yes, no);
+            for value in PROBES {
+                let data = SeccompData::default().with_word(word, value);
+                let expected = u32::from(question.holds(word, &data));
+                assert_eq!(
+                    dag.evaluate(node, &data),
+                    expected,
+                    "{question:?} {value:#x}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn word_comparisons_agree_with_the_values() {
+        let mut dag = Dag::new();
+        let (yes, no) = (dag.ret(1), dag.ret(0));
+        for (left, right) in [(Word::IP_LOW, Word::IP_HIGH), (Word::IP_HIGH, Word::IP_LOW)] {
+            for question in [Question::EqWord(right), Question::GeWord(right)] {
+                let node = dag.ask(left, question, yes, no);
+                for (a, b) in PROBES.into_iter().flat_map(|a| PROBES.map(|b| (a, b))) {
+                    let data = SeccompData::default()
+                        .with_word(left, a)
+                        .with_word(right, b);
+                    let expected = u32::from(question.holds(left, &data));
+                    assert_eq!(
+                        dag.evaluate(node, &data),
+                        expected,
+                        "{question:?} {a:#x} {b:#x}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equal_questions_are_one_node() {
+        let mut dag = Dag::new();
+        let (yes, no) = (dag.ret(1), dag.ret(0));
+        let word = Word::NR;
+        let at_least_one = dag.ask(word, Question::Ge(1), yes, no);
+        let any_bit = dag.ask(word, Question::AnySet(u32::MAX), yes, no);
+        let not_zero = dag.ask(word, Question::Eq(0), no, yes);
+        assert!(at_least_one == any_bit && any_bit == not_zero);
+        let top = dag.ask(word, Question::AnySet(0xffff_0000), yes, no);
+        assert_eq!(top, dag.ask(word, Question::Ge(0x1_0000), yes, no));
+        assert_eq!(dag.ask(word, Question::Eq(5), yes, yes), yes);
+    }
+}

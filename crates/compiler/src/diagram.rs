@@ -1,0 +1,379 @@
+//! Ordered decision diagrams: a decision that asks about every word once, in one order.
+//!
+//! A rule list such as "arg1 is 1, or arg1 is 2 and arg0 below 5, or arg1 is 7" asks about `arg1` again
+//! and again if it is lowered as written. An ordered diagram - an interval decision diagram with
+//! boolean nodes for what is not an interval, in the family of Bryant's reduced ordered diagrams - asks
+//! each word once: a node splits all values of one word into runs, and below it the word is settled.
+//! For a given order the diagram of a function is unique, so sharing and the discovery of dead
+//! alternatives come for free.
+//!
+//! The price: some functions have diagrams that are exponentially larger than their formulas. Building
+//! stops with `None` when its budget is used up; the caller then lowers directly.
+
+use std::collections::HashMap;
+
+use tamis_abi::Word;
+
+use crate::dag::{Dag, NodeId, Question};
+use crate::direct::value_weight;
+use crate::formula::Formula;
+use crate::tree::{Run, search};
+
+/// The most boolean variables; bounds the recursion together with the number of words.
+const MAX_QUESTIONS: usize = 64;
+
+/// The order in which words are asked about: the first is asked first.
+pub(crate) type Order = [Word; Word::COUNT];
+
+/// One alternative of a decision: where the formula holds and no earlier one does, this is returned.
+pub(crate) struct Case {
+    /// The condition.
+    pub(crate) when: Formula,
+    /// What the filter returns.
+    pub(crate) ret: u32,
+}
+
+/// Adds the decision of the first case that holds, else `default`, asking about words in this order.
+/// `None` if that takes more than `budget` elementary steps.
+pub(crate) fn lower(
+    dag: &mut Dag,
+    cases: &[Case],
+    default: u32,
+    order: &Order,
+    budget: u64,
+) -> Option<NodeId> {
+    let mut diagram = Diagram::new(cases, order, budget)?;
+    let mut decision = diagram.leaf(default);
+    for case in cases.iter().rev() {
+        let condition = diagram.formula(&case.when)?;
+        let ret = diagram.leaf(case.ret);
+        decision = diagram.choose(condition, ret, decision)?;
+    }
+    Some(diagram.emit(dag, decision))
+}
+
+/// The index of a diagram node; children have smaller ids than parents.
+type Id = u32;
+
+/// What a node decides by: the value of a word, or the answer to a question about it. Variables are
+/// numbered in the order of asking.
+type Variable = (Word, Option<Question>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Node {
+    /// Decided. In conditions 1 stands for true and 0 for false.
+    Leaf(u32),
+    /// By the value of a word: first value and decision of each run, ascending from 0.
+    Split {
+        variable: u32,
+        word: Word,
+        runs: Vec<(u32, Id)>,
+    },
+    /// By the answer to a question.
+    Choice {
+        variable: u32,
+        word: Word,
+        question: Question,
+        yes: Id,
+        no: Id,
+    },
+}
+
+struct Diagram {
+    variables: Vec<Variable>,
+    nodes: Vec<Node>,
+    known: HashMap<Node, Id>,
+    chosen: HashMap<(Id, Id, Id), Id>,
+    budget: u64,
+}
+
+impl Diagram {
+    fn new(cases: &[Case], order: &Order, budget: u64) -> Option<Diagram> {
+        let mut questions: Vec<(Word, Question)> = Vec::new();
+        let mut open: Vec<&Formula> = cases.iter().map(|case| &case.when).collect();
+        while let Some(formula) = open.pop() {
+            match formula {
+                Formula::All(parts) | Formula::Any(parts) => open.extend(parts),
+                Formula::Asked { word, question, .. } => {
+                    if !questions.contains(&(*word, *question)) {
+                        questions.push((*word, *question));
+                    }
+                    if questions.len() > MAX_QUESTIONS {
+                        return None;
+                    }
+                }
+                Formula::True | Formula::False | Formula::In(..) => {}
+            }
+        }
+        // The worklist is a stack: turn the questions back into the order of the formula.
+        questions.reverse();
+        let mut variables = Vec::new();
+        for (place, word) in order.iter().enumerate() {
+            variables.push((*word, None));
+            for (asked, question) in &questions {
+                let other = match question {
+                    Question::EqWord(other) | Question::GeWord(other) => *other,
+                    _ => *asked,
+                };
+                let settled = |word: Word| order[..=place].contains(&word);
+                if (*asked == *word || other == *word) && settled(*asked) && settled(other) {
+                    variables.push((*asked, Some(*question)));
+                }
+            }
+        }
+        Some(Diagram {
+            variables,
+            nodes: Vec::new(),
+            known: HashMap::new(),
+            chosen: HashMap::new(),
+            budget,
+        })
+    }
+
+    fn spend(&mut self, steps: usize) -> Option<()> {
+        self.budget = self.budget.checked_sub(steps as u64)?;
+        Some(())
+    }
+
+    fn leaf(&mut self, ret: u32) -> Id {
+        self.intern(Node::Leaf(ret))
+    }
+
+    fn variable(&self, wanted: Variable) -> u32 {
+        let place = self.variables.iter().position(|known| *known == wanted);
+        place.expect("every word and every question of the formula is a variable") as u32
+    }
+
+    fn formula(&mut self, formula: &Formula) -> Option<Id> {
+        let (yes, no) = (self.leaf(1), self.leaf(0));
+        Some(match formula {
+            Formula::True => yes,
+            Formula::False => no,
+            Formula::All(parts) => self.combine(parts, |diagram, a, b| diagram.choose(a, b, no))?,
+            Formula::Any(parts) => {
+                self.combine(parts, |diagram, a, b| diagram.choose(a, yes, b))?
+            }
+            Formula::In(word, set) => {
+                self.spend(set.intervals().len())?;
+                let variable = self.variable((*word, None));
+                let mut runs = vec![(0, no)];
+                for (first, last) in set.intervals() {
+                    if *first == 0 {
+                        runs.clear();
+                    }
+                    runs.push((*first, yes));
+                    runs.extend(last.checked_add(1).map(|after| (after, no)));
+                }
+                self.split(variable, *word, runs)
+            }
+            Formula::Asked {
+                word,
+                question,
+                answer,
+            } => {
+                let variable = self.variable((*word, Some(*question)));
+                let (yes, no) = if *answer { (yes, no) } else { (no, yes) };
+                self.choice(variable, (*word, *question), yes, no)
+            }
+        })
+    }
+
+    /// Combines neighbours, then the results, and so on: every part takes part in `log n` steps.
+    fn combine(
+        &mut self,
+        parts: &[Formula],
+        mut two: impl FnMut(&mut Diagram, Id, Id) -> Option<Id>,
+    ) -> Option<Id> {
+        let mut ids = parts
+            .iter()
+            .map(|part| self.formula(part))
+            .collect::<Option<Vec<Id>>>()?;
+        while ids.len() > 1 {
+            ids = ids
+                .chunks(2)
+                .map(|pair| match pair {
+                    [a, b] => two(self, *a, *b),
+                    _ => Some(pair[0]),
+                })
+                .collect::<Option<Vec<Id>>>()?;
+        }
+        Some(ids[0])
+    }
+
+    /// `yes` where the condition is 1, `no` where it is 0. Recurses once per variable at most.
+    fn choose(&mut self, condition: Id, yes: Id, no: Id) -> Option<Id> {
+        if let Node::Leaf(value) = self.nodes[condition as usize] {
+            return Some(if value == 1 { yes } else { no });
+        }
+        if yes == no {
+            return Some(yes);
+        }
+        if let Some(known) = self.chosen.get(&(condition, yes, no)) {
+            return Some(*known);
+        }
+        let three = [condition, yes, no];
+        let top = three.iter().filter_map(|id| self.top(*id)).min()?;
+        let result = match self.variables[top as usize] {
+            (word, Some(question)) => {
+                self.spend(1)?;
+                let [yes_c, yes_y, yes_n] = three.map(|id| self.answer(id, top, true));
+                let [no_c, no_y, no_n] = three.map(|id| self.answer(id, top, false));
+                let if_yes = self.choose(yes_c, yes_y, yes_n)?;
+                let if_no = self.choose(no_c, no_y, no_n)?;
+                self.choice(top, (word, question), if_yes, if_no)
+            }
+            (word, None) => self.choose_by_runs(three, top, word)?,
+        };
+        self.chosen.insert((condition, yes, no), result);
+        Some(result)
+    }
+
+    /// [`choose`](Self::choose) where the first variable is a word: run by run.
+    fn choose_by_runs(&mut self, three: [Id; 3], top: u32, word: Word) -> Option<Id> {
+        let columns = three.map(|id| self.runs(id, top));
+        let mut places = [0; 3];
+        let mut runs: Vec<(u32, Id)> = Vec::new();
+        let mut first = 0;
+        loop {
+            self.spend(1)?;
+            let at = |column: usize| columns[column][places[column]].1;
+            let (condition, yes, no) = (at(0), at(1), at(2));
+            runs.push((first, self.choose(condition, yes, no)?));
+            let next = |column: usize| columns[column].get(places[column] + 1);
+            let Some(border) = (0..3).filter_map(next).map(|run| run.0).min() else {
+                return Some(self.split(top, word, runs));
+            };
+            for (column, place) in columns.iter().zip(&mut places) {
+                let moves = column.get(*place + 1).is_some_and(|run| run.0 == border);
+                *place += usize::from(moves);
+            }
+            first = border;
+        }
+    }
+
+    fn top(&self, id: Id) -> Option<u32> {
+        match &self.nodes[id as usize] {
+            Node::Leaf(_) => None,
+            Node::Split { variable, .. } | Node::Choice { variable, .. } => Some(*variable),
+        }
+    }
+
+    fn answer(&self, id: Id, asked: u32, answer: bool) -> Id {
+        match &self.nodes[id as usize] {
+            Node::Choice {
+                variable, yes, no, ..
+            } if *variable == asked => {
+                if answer {
+                    *yes
+                } else {
+                    *no
+                }
+            }
+            _ => id,
+        }
+    }
+
+    fn runs(&self, id: Id, by: u32) -> Vec<(u32, Id)> {
+        match &self.nodes[id as usize] {
+            Node::Split { variable, runs, .. } if *variable == by => runs.clone(),
+            _ => vec![(0, id)],
+        }
+    }
+
+    fn split(&mut self, variable: u32, word: Word, mut runs: Vec<(u32, Id)>) -> Id {
+        runs.dedup_by_key(|run| run.1);
+        if runs.len() == 1 {
+            return runs[0].1;
+        }
+        self.intern(Node::Split {
+            variable,
+            word,
+            runs,
+        })
+    }
+
+    fn choice(&mut self, variable: u32, asked: (Word, Question), yes: Id, no: Id) -> Id {
+        if yes == no {
+            return yes;
+        }
+        let (word, question) = asked;
+        self.intern(Node::Choice {
+            variable,
+            word,
+            question,
+            yes,
+            no,
+        })
+    }
+
+    fn intern(&mut self, node: Node) -> Id {
+        if let Some(known) = self.known.get(&node) {
+            return *known;
+        }
+        let id = self.nodes.len() as Id;
+        self.nodes.push(node.clone());
+        self.known.insert(node, id);
+        id
+    }
+
+    /// Turns the diagram below `root` into questions; splits become search trees.
+    fn emit(&self, dag: &mut Dag, root: Id) -> NodeId {
+        let wanted = self.below(root);
+        let mut emitted: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
+        // What is not wanted gets any node: nothing refers to it.
+        let unused = dag.ret(0);
+        for (node, wanted) in self.nodes.iter().zip(&wanted) {
+            let child = |id: &Id| emitted[*id as usize];
+            let made = match node {
+                _ if !wanted => unused,
+                Node::Leaf(ret) => dag.ret(*ret),
+                Node::Choice {
+                    word,
+                    question,
+                    yes,
+                    no,
+                    ..
+                } => dag.ask(*word, *question, child(yes), child(no)),
+                Node::Split { word, runs, .. } => {
+                    let lasts = runs[1..].iter().map(|run| run.0 - 1).chain([u32::MAX]);
+                    let runs: Vec<Run> = runs
+                        .iter()
+                        .zip(lasts)
+                        .map(|((first, id), last)| Run {
+                            first: *first,
+                            weight: value_weight((last - first).saturating_add(1)),
+                            node: child(id),
+                        })
+                        .collect();
+                    search(dag, *word, &runs)
+                }
+            };
+            emitted.push(made);
+        }
+        emitted[root as usize]
+    }
+
+    /// For each node, whether a path from `root` leads to it.
+    fn below(&self, root: Id) -> Vec<bool> {
+        let mut seen = vec![false; self.nodes.len()];
+        seen[root as usize] = true;
+        for id in (0..=root as usize).rev() {
+            if !seen[id] {
+                continue;
+            }
+            match &self.nodes[id] {
+                Node::Leaf(_) => {}
+                Node::Choice { yes, no, .. } => {
+                    seen[*yes as usize] = true;
+                    seen[*no as usize] = true;
+                }
+                Node::Split { runs, .. } => {
+                    for (_, child) in runs {
+                        seen[*child as usize] = true;
+                    }
+                }
+            }
+        }
+        seen
+    }
+}

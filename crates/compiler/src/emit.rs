@@ -1,0 +1,160 @@
+//! Emission: from decisions to blocks of instructions.
+//!
+//! A node becomes a block `load the word, prepare it, branch`. What A holds is known along every edge:
+//! a parent that asked about the same word leaves it there, so its jump goes behind the load. A node
+//! whose parents differ gets several entries - one before the load, one behind - instead of a copy or a
+//! needless load. A mask destroys the word, but what is left still serves a question about fewer bits.
+
+use tamis_abi::{Endian, Word};
+use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
+use tamis_bpf::{AluOp, Op, Operand, Test};
+
+use crate::dag::{Dag, Node, NodeId, Question};
+
+/// What A and X hold on an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    /// A is this word…
+    word: Word,
+    /// … under this mask.
+    mask: u32,
+    /// X is this word.
+    index: Option<Word>,
+}
+
+/// The blocks of the decision below `root`, for machines of this byte order. Linear time.
+pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
+    let below = dag.below([root]);
+    let place = |id: NodeId| below.binary_search(&id).unwrap_or(0);
+    // Which instructions of a node's preparation are entered from somewhere, as a bit set.
+    let mut entered = vec![0_u8; below.len()];
+    entered[place(root)] |= 1;
+    for id in &below {
+        if let Node::Ask {
+            word,
+            question,
+            yes,
+            no,
+        } = dag.node(*id)
+        {
+            let held = held_after(word, question);
+            for child in [yes, no] {
+                entered[place(child)] |= 1 << entry(Some(held), dag.node(child));
+            }
+        }
+    }
+    let mut graph = Cfg::returning(0);
+    // The block at which each instruction of a node's preparation is entered.
+    let mut blocks: Vec<[BlockId; 4]> = Vec::with_capacity(below.len());
+    for (id, entered) in below.iter().zip(&entered) {
+        let node = dag.node(*id);
+        let end = match node {
+            Node::Ret(ret) => End::Ret(ret),
+            Node::Ask {
+                word,
+                question,
+                yes,
+                no,
+            } => {
+                let held = Some(held_after(word, question));
+                let block = |child: NodeId| blocks[place(child)][entry(held, dag.node(child))];
+                branch(question, block(yes), block(no))
+            }
+        };
+        blocks.push(split_at_entries(
+            &mut graph,
+            preparation(node, endian),
+            end,
+            *entered,
+        ));
+    }
+    graph.set_entry(blocks[place(root)][0]);
+    graph
+}
+
+/// Makes one block per entry, the earlier ones falling into the later ones.
+fn split_at_entries(graph: &mut Cfg, ops: Vec<Op>, end: End, entered: u8) -> [BlockId; 4] {
+    let mut blocks = [graph.entry(); 4];
+    let mut end = end;
+    let mut rest = ops.len();
+    for at in (0..=ops.len()).rev().filter(|at| entered >> at & 1 == 1) {
+        let id = graph.push(Block {
+            ops: ops[at..rest].to_vec(),
+            end,
+        });
+        blocks[at] = id;
+        end = End::Goto(id);
+        rest = at;
+    }
+    blocks
+}
+
+/// What A and X hold once the question is answered.
+fn held_after(word: Word, question: Question) -> Held {
+    let mask = match question {
+        Question::Masked { mask, .. } => mask,
+        _ => u32::MAX,
+    };
+    let index = match question {
+        Question::EqWord(other) | Question::GeWord(other) => Some(other),
+        _ => None,
+    };
+    Held { word, mask, index }
+}
+
+/// The instructions that bring A and X into the state in which the node branches; at most three.
+fn preparation(node: Node, endian: Endian) -> Vec<Op> {
+    let Node::Ask { word, question, .. } = node else {
+        return Vec::new();
+    };
+    let load = |word: Word| Op::LoadData(word.offset(endian));
+    match question {
+        Question::Eq(_) | Question::Ge(_) | Question::AnySet(_) => vec![load(word)],
+        Question::Masked { mask, .. } => {
+            vec![load(word), Op::Alu(AluOp::And, Operand::K(mask))]
+        }
+        Question::EqWord(other) | Question::GeWord(other) => {
+            vec![load(other), Op::Tax, load(word)]
+        }
+    }
+}
+
+/// How many instructions of the node's preparation may be skipped with this in A and X.
+fn entry(held: Option<Held>, node: Node) -> usize {
+    let (Some(held), Node::Ask { word, question, .. }) = (held, node) else {
+        return 0;
+    };
+    let has = |bits: u32| held.word == word && bits & !held.mask == 0;
+    match question {
+        Question::Eq(_) | Question::Ge(_) => usize::from(has(u32::MAX)),
+        Question::AnySet(bits) => usize::from(has(bits)),
+        Question::Masked { mask, .. } if has(mask) && held.mask == mask => 2,
+        Question::Masked { mask, .. } => usize::from(has(mask)),
+        Question::EqWord(other) | Question::GeWord(other) => {
+            if has(u32::MAX) && held.index == Some(other) {
+                3
+            } else {
+                0
+            }
+        }
+    }
+}
+
+fn branch(question: Question, yes: BlockId, no: BlockId) -> End {
+    let (test, operand) = match question {
+        Question::Eq(k) => (Test::Eq, Operand::K(k)),
+        // The kernel needs an extra instruction for constants from 2^31.
+        Question::Ge(0x8000_0000) => (Test::Gt, Operand::K(0x7fff_ffff)),
+        Question::Ge(k) => (Test::Ge, Operand::K(k)),
+        Question::AnySet(k) => (Test::Set, Operand::K(k)),
+        Question::Masked { value, .. } => (Test::Eq, Operand::K(value)),
+        Question::EqWord(_) => (Test::Eq, Operand::X),
+        Question::GeWord(_) => (Test::Ge, Operand::X),
+    };
+    End::Branch {
+        test,
+        operand,
+        yes,
+        no,
+    }
+}

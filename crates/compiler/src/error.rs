@@ -1,0 +1,177 @@
+//! What can keep a ruleset from becoming a program.
+
+use std::fmt;
+
+use tamis_abi::{Arch, SeccompData};
+use tamis_bpf::InvalidProgram;
+use tamis_diag::{Diagnostic, code};
+use tamis_prover::LimitReached;
+use tamis_rules::Origin;
+
+/// Why there is no program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// The ruleset is about machines of both byte orders, which see the call differently.
+    MixedEndian {
+        /// A little-endian architecture of the ruleset.
+        little: Arch,
+        /// A big-endian one.
+        big: Arch,
+    },
+    /// A condition nests deeper than [`MAX_DEPTH`](crate::MAX_DEPTH).
+    TooDeep {
+        /// The architecture of the section.
+        arch: Arch,
+        /// Where the rule comes from.
+        origin: Option<Origin>,
+    },
+    /// The kernel would not take so long a program.
+    TooLong {
+        /// How long it is.
+        given_insns: usize,
+        /// How long it may be.
+        limit_insns: usize,
+        /// The rules that contribute most, the largest first.
+        contributors: Vec<Contributor>,
+    },
+    /// Tamis made a program that doesn't do what the ruleset says. A bug of tamis.
+    Miscompiled {
+        /// A call about which they differ.
+        witness: SeccompData,
+        /// What the ruleset answers.
+        expected_ret: u32,
+        /// What the program answers.
+        actual_ret: u32,
+    },
+    /// The prover could neither confirm nor refute the program, so it is withheld.
+    Unproven {
+        /// The limit that was reached; `None` if the comparisons of arguments with each other left it
+        /// open.
+        limit: Option<LimitReached>,
+    },
+    /// Tamis made a program that the kernel would refuse. A bug of tamis.
+    Invalid(InvalidProgram),
+}
+
+/// Numbers with the same rules, and how many instructions decide about them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contributor {
+    /// The architecture.
+    pub arch: Arch,
+    /// The calls, by name where they have one; at most a few.
+    pub syscalls: Vec<String>,
+    /// Where the rules come from, as far as they know; at most a few.
+    pub origins: Vec<Origin>,
+    /// How many instructions of the program decide about these calls once their number is known;
+    /// instructions that several contributors share count for each.
+    pub length_insns: usize,
+}
+
+impl CompileError {
+    /// Whether this is tamis's fault and not the ruleset's.
+    pub fn is_bug(&self) -> bool {
+        matches!(
+            self,
+            CompileError::Miscompiled { .. } | CompileError::Invalid(_)
+        )
+    }
+
+    /// The error for people; `None` if it is a bug, which is no diagnostic.
+    pub fn diagnostic(&self) -> Option<Diagnostic> {
+        let diagnostic = match self {
+            CompileError::MixedEndian { .. } => {
+                Diagnostic::error(code::MIXED_BYTE_ORDER, self.to_string())
+                    .note("a filter reads arguments in the byte order of the machine it runs on")
+                    .help("compile one program per byte order")
+            }
+            CompileError::TooDeep { .. } => {
+                Diagnostic::error(code::CONDITION_TOO_DEEP, self.to_string())
+                    .help("write alternatives as one list instead of nesting them")
+            }
+            CompileError::TooLong { contributors, .. } => {
+                let error = Diagnostic::error(code::PROGRAM_TOO_LONG, self.to_string());
+                let notes = contributors.iter().map(ToString::to_string);
+                notes.fold(error, Diagnostic::note).help(
+                    "split the policy into two filters, or shorten the conditions named above",
+                )
+            }
+            CompileError::Unproven { .. } => Diagnostic::error(code::UNPROVEN, self.to_string())
+                .note("a program that isn't proved to mean what the policy says is never given out")
+                .help("simplify the conditions that combine several arguments"),
+            CompileError::Miscompiled { .. } | CompileError::Invalid(_) => return None,
+        };
+        Some(diagnostic)
+    }
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompileError::MixedEndian { little, big } => write!(
+                f,
+                "one program cannot serve both {little} (little-endian) and {big} (big-endian)"
+            ),
+            CompileError::TooDeep { arch, origin } => {
+                write!(
+                    f,
+                    "a condition of section {arch} nests deeper than {} levels",
+                    crate::MAX_DEPTH
+                )?;
+                match origin {
+                    Some(origin) => write!(f, " ({origin})"),
+                    None => Ok(()),
+                }
+            }
+            CompileError::TooLong {
+                given_insns,
+                limit_insns,
+                ..
+            } => write!(
+                f,
+                "the program would have {given_insns} instructions, the kernel takes {limit_insns}"
+            ),
+            CompileError::Miscompiled {
+                witness,
+                expected_ret,
+                actual_ret,
+            } => write!(
+                f,
+                "bug in tamis: the program answers {actual_ret:#010x} instead of {expected_ret:#010x} \
+                 for {witness:x?}"
+            ),
+            CompileError::Unproven { limit: Some(limit) } => {
+                write!(f, "the program could not be proved to mean what the policy says: {limit}")
+            }
+            CompileError::Unproven { limit: None } => f.write_str(
+                "the program could not be proved to mean what the policy says: it compares arguments \
+                 with each other in a way that was left open",
+            ),
+            CompileError::Invalid(invalid) => {
+                write!(
+                    f,
+                    "bug in tamis: the kernel would refuse the program: {invalid:?}"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+impl fmt::Display for Contributor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} instructions decide about {} on {}",
+            self.length_insns,
+            self.syscalls.join(", "),
+            self.arch
+        )?;
+        for (index, origin) in self.origins.iter().enumerate() {
+            let separator = if index == 0 { ": " } else { ", " };
+            write!(f, "{separator}{origin}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! Layout: from sections of rules to one decision about the whole call.
+//!
+//! Per section a sweep over the borders of the rules' number sets yields the elementary intervals of
+//! numbers, each with the rules that apply, in order. Lists that occur again are decided once. The
+//! decisions of all sections that share an audit value (x86_64 and x32) lie on one line of numbers;
+//! what no section owns is a bad architecture. Neighbours with one decision merge into runs, and a
+//! search tree finds the run.
+//!
+//! Architecture and number are asked about before anything else, so a number whose decision needs no
+//! argument is decided by those two words alone: exactly what the kernel's cache of always-allowed
+//! numbers (5.11) is able to see.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tamis_abi::{Action, Arch, Word, syscall};
+use tamis_rules::{IntervalSet, Ruleset, Section};
+
+use crate::dag::{Dag, Node, NodeId, Question};
+use crate::diagram::Case;
+use crate::formula::Formula;
+use crate::outcome;
+use crate::tree::{Run, search};
+
+/// How much more a number counts whose decision is made at every call, and not once at installation.
+const UNCACHED_WEIGHT: u64 = 4;
+
+/// The longest list of audit values that is asked about one after the other.
+const MAX_ARCH_CHAIN: usize = 4;
+
+/// The decision of a whole ruleset, with what was decided on the way.
+#[derive(Debug)]
+pub struct Layout {
+    /// The graph.
+    pub dag: Dag,
+    /// The decision about a call.
+    pub root: NodeId,
+    /// Every distinct list of rules and what became of it, in order of section and number.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// What the numbers with one list of rules come to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The architecture.
+    pub arch: Arch,
+    /// The rules that apply, as indices into the section's rules.
+    pub rules: Vec<u32>,
+    /// The numbers, as intervals.
+    pub numbers: Vec<(u32, u32)>,
+    /// The decision.
+    pub node: NodeId,
+}
+
+/// Numbers that follow each other, and their decision.
+struct Piece {
+    first: u32,
+    last: u32,
+    arch: Option<Arch>,
+    node: NodeId,
+}
+
+/// Lays out a ruleset. Near-linear in rules, unless many conditional rules apply to many numbers each.
+pub fn lay_out(ruleset: &Ruleset) -> Layout {
+    let mut dag = Dag::new();
+    let mut outcomes = Vec::new();
+    let bad_arch = dag.ret(ruleset.bad_arch.ret());
+    let calls = Calls::of(ruleset.sections().iter().map(|section| section.arch));
+    let mut lines: Vec<(u32, Vec<Piece>)> = Vec::new();
+    for section in ruleset.sections() {
+        let pieces = pieces(&mut dag, section, &mut outcomes);
+        let audit = section.arch.audit();
+        match lines.iter_mut().find(|(known, _)| *known == audit) {
+            Some((_, line)) => line.extend(pieces),
+            None => lines.push((audit, pieces)),
+        }
+    }
+    let lines: Vec<(u32, NodeId)> = lines
+        .into_iter()
+        .map(|(audit, pieces)| (audit, number_line(&mut dag, &calls, pieces, bad_arch)))
+        .collect();
+    let root = arch_dispatch(&mut dag, lines, bad_arch);
+    Layout {
+        dag,
+        root,
+        outcomes,
+    }
+}
+
+/// Decides every number that the section owns.
+fn pieces(dag: &mut Dag, section: &Section, outcomes: &mut Vec<Outcome>) -> Vec<Piece> {
+    let formulas: Vec<Formula> = section
+        .rules
+        .iter()
+        .map(|rule| Formula::of(&rule.when, true))
+        .collect();
+    let domain = Section::domain(section.arch);
+    let mut known: HashMap<Vec<u32>, usize> = HashMap::new();
+    let mut pieces = Vec::new();
+    sweep(section, &formulas, |first, last, rules| {
+        let owned: IntervalSet<u32> = [first..=last].into_iter().collect();
+        for (first, last) in owned.intersection(&domain).intervals() {
+            let at = *known.entry(rules.to_vec()).or_insert_with(|| {
+                let cases = rules.iter().map(|rule| Case {
+                    when: formulas[*rule as usize].clone(),
+                    ret: section.rules[*rule as usize].action.ret(),
+                });
+                let node = outcome::decide(dag, cases.collect(), section.default.ret());
+                outcomes.push(Outcome {
+                    arch: section.arch,
+                    rules: rules.to_vec(),
+                    numbers: Vec::new(),
+                    node,
+                });
+                outcomes.len() - 1
+            });
+            outcomes[at].numbers.push((*first, *last));
+            pieces.push(Piece {
+                first: *first,
+                last: *last,
+                arch: Some(section.arch),
+                node: outcomes[at].node,
+            });
+        }
+    });
+    pieces
+}
+
+/// Calls `visit` with every maximal interval of numbers to which the same rules apply, ascending; the
+/// rules end with the first that always holds.
+fn sweep(section: &Section, formulas: &[Formula], mut visit: impl FnMut(u32, u32, &[u32])) {
+    let mut borders: Vec<(u64, u32, bool)> = Vec::new();
+    for (index, rule) in (0..).zip(&section.rules) {
+        if formulas[index as usize] == Formula::False {
+            continue;
+        }
+        for (first, last) in rule.syscalls.intervals() {
+            borders.push((u64::from(*first), index, true));
+            borders.push((u64::from(*last) + 1, index, false));
+        }
+    }
+    borders.sort_unstable();
+    let end = u64::from(u32::MAX) + 1;
+    let mut active: BTreeSet<u32> = BTreeSet::new();
+    let mut applicable: Vec<u32> = Vec::new();
+    let mut start = 0;
+    let mut rest = borders.as_slice();
+    while start < end {
+        while let [(at, rule, begins), ..] = rest
+            && *at == start
+        {
+            if *begins {
+                active.insert(*rule);
+            } else {
+                active.remove(rule);
+            }
+            rest = &rest[1..];
+        }
+        let next = rest.first().map_or(end, |border| border.0);
+        applicable.clear();
+        for rule in &active {
+            applicable.push(*rule);
+            if formulas[*rule as usize] == Formula::True {
+                break;
+            }
+        }
+        visit(start as u32, (next - 1) as u32, &applicable);
+        start = next;
+    }
+}
+
+/// The decision by number; what no piece covers is a bad architecture.
+fn number_line(dag: &mut Dag, calls: &Calls, mut pieces: Vec<Piece>, bad_arch: NodeId) -> NodeId {
+    pieces.sort_by_key(|piece| piece.first);
+    let mut line = Vec::with_capacity(pieces.len() + 2);
+    let mut next = Some(0);
+    for piece in pieces {
+        if let Some(gap) = next.filter(|gap| *gap < piece.first) {
+            line.push(Piece {
+                first: gap,
+                last: piece.first - 1,
+                arch: None,
+                node: bad_arch,
+            });
+        }
+        next = piece.last.checked_add(1);
+        line.push(piece);
+    }
+    if let Some(gap) = next {
+        line.push(Piece {
+            first: gap,
+            last: u32::MAX,
+            arch: None,
+            node: bad_arch,
+        });
+    }
+    let runs: Vec<Run> = line
+        .iter()
+        .map(|piece| Run {
+            first: piece.first,
+            weight: weight(dag, calls, piece),
+            node: piece.node,
+        })
+        .collect();
+    search(dag, Word::NR, &runs)
+}
+
+/// How much it counts that the piece is found quickly: by the calls that exist, and by whether the
+/// kernel asks at every call.
+fn weight(dag: &Dag, calls: &Calls, piece: &Piece) -> u64 {
+    let Some(arch) = piece.arch else {
+        return 0;
+    };
+    let numbers = calls.count(arch, piece.first, piece.last);
+    let is_cached = dag.node(piece.node) == Node::Ret(Action::ALLOW.ret());
+    numbers * if is_cached { 1 } else { UNCACHED_WEIGHT }
+}
+
+/// The numbers that have a call, per architecture.
+struct Calls(Vec<(Arch, Vec<u32>)>);
+
+impl Calls {
+    fn of(archs: impl Iterator<Item = Arch>) -> Calls {
+        let numbers = |arch| syscall::all(arch).map(|(nr, _)| nr.0).collect();
+        Calls(archs.map(|arch| (arch, numbers(arch))).collect())
+    }
+
+    /// How many calls an architecture has in a range of numbers. Logarithmic.
+    fn count(&self, arch: Arch, first: u32, last: u32) -> u64 {
+        let known = self.0.iter().find(|(known, _)| *known == arch);
+        known.map_or(0, |(_, numbers)| {
+            let before = |limit: u32| numbers.partition_point(|nr| *nr < limit);
+            let through_last = numbers.partition_point(|nr| *nr <= last);
+            (through_last - before(first)) as u64
+        })
+    }
+}
+
+/// The decision by audit value: in the order of the sections, or by a tree if there are many.
+fn arch_dispatch(dag: &mut Dag, mut lines: Vec<(u32, NodeId)>, bad_arch: NodeId) -> NodeId {
+    if lines.len() <= MAX_ARCH_CHAIN {
+        return lines
+            .into_iter()
+            .rev()
+            .fold(bad_arch, |rest, (audit, line)| {
+                dag.ask(Word::ARCH, Question::Eq(audit), line, rest)
+            });
+    }
+    lines.sort_unstable();
+    let run = |first: u32, weight: u64, node: NodeId| Run {
+        first,
+        weight,
+        node,
+    };
+    let mut runs = vec![run(0, 0, bad_arch)];
+    for (audit, line) in lines {
+        if runs.last().is_some_and(|last| last.first == audit) {
+            runs.pop();
+        }
+        runs.push(run(audit, 1, line));
+        runs.extend(audit.checked_add(1).map(|after| run(after, 0, bad_arch)));
+    }
+    search(dag, Word::ARCH, &runs)
+}

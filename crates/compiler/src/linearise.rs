@@ -1,0 +1,148 @@
+//! Linearisation: from blocks to a list of instructions.
+//!
+//! Blocks are put down from the last to the first. Every jump leads forward, so its target has been
+//! placed by then and the distance is known exactly: no guessing, no second round, linear time.
+//! Conditional jumps reach 255 instructions. Where a target is farther, a landing is placed right
+//! behind the jump: a copy of the return if that is all the target does, else a `ja`. Later jumps to the
+//! same target use the nearest landing, so one serves a whole neighbourhood.
+//!
+//! The order is depth first; the smaller side of a branch stands next to it, so the larger side, whose
+//! jump is the longer one, is crossed by as few others as possible.
+
+use tamis_bpf::cfg::{BlockId, Cfg, End};
+use tamis_bpf::{Insn, Op, Operand, Test};
+
+/// The instructions of the graph's reachable blocks. Linear time.
+pub fn linearise(graph: &Cfg) -> Vec<Insn> {
+    let order = order(graph);
+    let continues = continuations(graph, &order);
+    let mut line = Line {
+        graph,
+        reversed: Vec::with_capacity(2 * graph.len()),
+        home: vec![None; graph.len()],
+        landing: vec![None; graph.len()],
+    };
+    for id in order {
+        let mut next = Some(id);
+        while let Some(id) = next.filter(|id| line.landing[id.index()].is_none()) {
+            line.place(id);
+            next = continues[id.index()];
+        }
+    }
+    line.reversed.reverse();
+    line.reversed
+}
+
+/// Depth first, successors before predecessors, the smaller side of a branch last.
+fn order(graph: &Cfg) -> Vec<BlockId> {
+    let mut size = vec![0_u64; graph.len()];
+    for id in graph.reverse_postorder().into_iter().rev() {
+        let block = graph.block(id);
+        let below: u64 = block.end.successors().map(|next| size[next.index()]).sum();
+        size[id.index()] = (block.ops.len() as u64 + 1)
+            .saturating_add(below)
+            .min(1 << 60);
+    }
+    graph.postorder_by(|id| match graph.block(id).end {
+        End::Branch { yes, no, .. } if size[yes.index()] < size[no.index()] => {
+            [Some(no), Some(yes)]
+        }
+        End::Branch { yes, no, .. } => [Some(yes), Some(no)],
+        End::Goto(next) => [Some(next), None],
+        End::Ret(_) | End::RetA => [None, None],
+    })
+}
+
+/// For each block the one that is placed before it so as to fall into it: the first that goes there
+/// unconditionally. Falling into a return isn't worth being placed far away: it is copied.
+fn continuations(graph: &Cfg, order: &[BlockId]) -> Vec<Option<BlockId>> {
+    let mut continues = vec![None; graph.len()];
+    for id in order {
+        if let End::Goto(next) = graph.block(*id).end
+            && !graph.block(next).is_return()
+        {
+            continues[next.index()].get_or_insert(*id);
+        }
+    }
+    continues
+}
+
+struct Line<'a> {
+    graph: &'a Cfg,
+    /// The instructions placed so far, the last of the program first.
+    reversed: Vec<Insn>,
+    /// For each block the index of its first instruction.
+    home: Vec<Option<usize>>,
+    /// For each block the index of the nearest instruction where jumping to it may land.
+    landing: Vec<Option<usize>>,
+}
+
+impl Line<'_> {
+    fn place(&mut self, id: BlockId) {
+        let block = self.graph.block(id);
+        match block.end {
+            End::Ret(ret) => self.push(Op::RetImm(ret)),
+            End::RetA => self.push(Op::RetA),
+            End::Goto(next) => self.place_goto(next),
+            End::Branch {
+                test,
+                operand,
+                yes,
+                no,
+            } => self.place_branch(test, operand, yes, no),
+        }
+        for op in block.ops.iter().rev() {
+            self.push(*op);
+        }
+        let first = Some(self.reversed.len() - 1);
+        self.home[id.index()] = first;
+        self.landing[id.index()] = first;
+    }
+
+    fn push(&mut self, op: Op) {
+        self.reversed.push(Insn::from(op));
+    }
+
+    /// How many instructions a jump placed now would skip.
+    fn distance(&self, target: BlockId) -> usize {
+        let landing = self.landing[target.index()].expect("successors are placed first");
+        self.reversed.len() - 1 - landing
+    }
+
+    fn place_goto(&mut self, next: BlockId) {
+        if self.distance(next) > 0 {
+            self.place_landing(next);
+        }
+    }
+
+    /// Places an instruction that leads to the target wherever it is.
+    fn place_landing(&mut self, target: BlockId) {
+        let block = self.graph.block(target);
+        let op = match block.end {
+            End::Ret(ret) if block.ops.is_empty() => Op::RetImm(ret),
+            End::RetA if block.ops.is_empty() => Op::RetA,
+            _ => {
+                // Unconditional jumps reach everything: go there at once, not to another landing.
+                let home = self.home[target.index()].expect("successors are placed first");
+                Op::Jump((self.reversed.len() - 1 - home) as u32)
+            }
+        };
+        self.push(op);
+        self.landing[target.index()] = Some(self.reversed.len() - 1);
+    }
+
+    fn place_branch(&mut self, test: Test, operand: Operand, yes: BlockId, no: BlockId) {
+        loop {
+            let (jt, jf) = (self.distance(yes), self.distance(no));
+            if let (Ok(jt), Ok(jf)) = (u8::try_from(jt), u8::try_from(jf)) {
+                return self.push(Op::Branch {
+                    test,
+                    operand,
+                    jt,
+                    jf,
+                });
+            }
+            self.place_landing(if jt > jf { yes } else { no });
+        }
+    }
+}

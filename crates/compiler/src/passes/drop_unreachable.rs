@@ -1,0 +1,53 @@
+//! Drop blocks that no path reaches.
+//!
+//! # What
+//! Removes every block that cannot be reached from the entry.
+//!
+//! # Before/After
+//! ```text
+//! ja 1                    ja 0
+//! ret kill        ->      ret allow
+//! ret allow
+//! ```
+//!
+//! # Why it is sound
+//! What is never executed has no influence on an answer.
+//!
+//! # What it never does
+//! It doesn't decide whether a branch can go one way only; that is the business of whoever removes the
+//! branch.
+//!
+//! # Cost
+//! Linear.
+//!
+//! # Prior art
+//! Every optimiser.
+
+use tamis_bpf::cfg::Cfg;
+
+use super::{Changed, Claim, PassCx, PassInfo, Stage};
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "drop-unreachable",
+    summary: "remove blocks that no path reaches",
+    stage: Stage::Bytecode,
+    claim: Claim {
+        never_longer: true,
+        never_slower: true,
+    },
+};
+
+pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+    let reachable = graph.reachable();
+    let dead = graph.blocks().filter(|(id, _)| !reachable[id.index()]);
+    let lengths: Vec<usize> = dead.map(|(_, block)| block.ops.len() + 1).collect();
+    if lengths.is_empty() {
+        return Changed::No;
+    }
+    let applied = cx.apply(lengths.iter().sum(), || format!("{} blocks", lengths.len()));
+    if applied {
+        graph.drop_unreachable();
+    }
+    Changed::when(applied)
+}

@@ -1,0 +1,107 @@
+//! Drop rules that earlier rules leave nothing for.
+//!
+//! # What
+//! Removes numbers from a rule that earlier unconditional rules have decided, and the rule if none
+//! remain. A rule whose condition never holds goes too.
+//!
+//! # Before/After
+//! ```text
+//! 0..9: allow                     0..9: allow
+//! 5 if arg0 == 0x1: errno(1)  ->  10: errno(1)
+//! 8..10: errno(1)
+//! ```
+//!
+//! # Why it is sound
+//! The first rule that matches decides, and an unconditional rule matches every call of its numbers.
+//!
+//! # What it never does
+//! It doesn't compare conditions: a rule behind a rule with a weaker condition stays.
+//!
+//! # Cost
+//! `O(n log n)` in the intervals of the rules, unless a rule has very many of them.
+//!
+//! # Prior art
+//! Shadowed-rule analysis of packet filters.
+
+use std::collections::BTreeMap;
+
+use tamis_rules::{IntervalSet, Predicate, Rule, Section};
+
+use super::{Changed, Claim, PassCx, PassInfo, Stage};
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "drop-unreachable-rules",
+    summary: "remove rules and numbers that earlier rules have decided",
+    stage: Stage::Rules,
+    claim: Claim {
+        never_longer: true,
+        never_slower: false,
+    },
+};
+
+pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
+    let mut decided = Decided::default();
+    let mut changed = false;
+    let mut kept: Vec<Rule> = Vec::with_capacity(section.rules.len());
+    for (number, mut rule) in (1..).zip(std::mem::take(&mut section.rules)) {
+        let open = if rule.when == Predicate::False {
+            IntervalSet::empty()
+        } else {
+            decided.rest_of(&rule.syscalls)
+        };
+        let shrinks = open != rule.syscalls || open.is_empty();
+        if shrinks && cx.apply(0, || describe(number, &rule)) {
+            rule.syscalls = open.clone();
+            changed = true;
+            if open.is_empty() {
+                continue;
+            }
+        }
+        if rule.when == Predicate::True {
+            decided.add(&open);
+        }
+        kept.push(rule);
+    }
+    section.rules = kept;
+    Changed::when(changed)
+}
+
+fn describe(number: usize, rule: &Rule) -> String {
+    match &rule.origin {
+        Some(origin) => format!("rule {number} ({origin})"),
+        None => format!("rule {number}"),
+    }
+}
+
+/// The numbers that unconditional rules decide: disjoint intervals by first number, updated in place.
+#[derive(Default)]
+struct Decided(BTreeMap<u32, u32>);
+
+impl Decided {
+    /// What of a set is not decided yet.
+    fn rest_of(&self, set: &IntervalSet<u32>) -> IntervalSet<u32> {
+        let mut rest = Vec::new();
+        for (first, last) in set.intervals() {
+            let mut next = Some(*first);
+            let before = self.0.range(..=first).next_back();
+            let inside = self
+                .0
+                .range(first..=last)
+                .filter(|(start, _)| *start != first);
+            for (start, end) in before.into_iter().chain(inside) {
+                if let Some(open) = next.filter(|open| open < start) {
+                    rest.push(open..=start - 1);
+                }
+                next = next.and_then(|next| Some(next.max(end.checked_add(1)?)));
+            }
+            rest.extend(next.filter(|open| open <= last).map(|open| open..=*last));
+        }
+        rest.into_iter().collect()
+    }
+
+    /// Adds a set of which nothing is decided yet.
+    fn add(&mut self, set: &IntervalSet<u32>) {
+        self.0.extend(set.intervals().iter().copied());
+    }
+}

@@ -1,0 +1,50 @@
+//! Replace a branch that goes to the same place either way.
+//!
+//! # What
+//! A branch whose two sides are one block becomes an unconditional jump.
+//!
+//! # Before/After
+//! ```text
+//! jeq #7, a, a    ->      ja a
+//! ```
+//!
+//! # Why it is sound
+//! A test changes neither registers nor memory.
+//!
+//! # What it never does
+//! It doesn't compare blocks: equal blocks are made one block elsewhere.
+//!
+//! # Cost
+//! Linear.
+//!
+//! # Prior art
+//! gVisor's `bpf` optimiser; libpcap's `opt_j`.
+
+use tamis_bpf::cfg::{BlockId, Cfg, End};
+
+use super::{Changed, Claim, PassCx, PassInfo, Stage};
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "merge-equal-targets",
+    summary: "replace branches that go to the same block either way by jumps",
+    stage: Stage::Bytecode,
+    claim: Claim {
+        never_longer: true,
+        never_slower: true,
+    },
+};
+
+pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+    let mut changed = false;
+    for id in (0..graph.len() as u32).map(BlockId) {
+        if let End::Branch { yes, no, .. } = graph.block(id).end
+            && yes == no
+            && cx.apply(1, || format!("block {}", id.0))
+        {
+            graph.block_mut(id).end = End::Goto(yes);
+            changed = true;
+        }
+    }
+    Changed::when(changed)
+}

@@ -1,0 +1,208 @@
+//! Passes: small rewrites, each in a file of its own, run in turn until none changes anything.
+//!
+//! A pass never fails, never makes a valid program invalid, and never changes what a filter answers.
+//! Passes don't know each other; the [`registry`] lists them. Every applied change takes one unit of
+//! fuel and leaves a [`Remark`]; limiting the fuel finds the change at which something went wrong by
+//! halving. The manager bounds the number of rounds, so that a pair of passes that undo each other
+//! costs time and no more.
+
+pub mod registry;
+
+mod drop_unreachable;
+mod drop_unreachable_rules;
+mod merge_blocks;
+mod merge_equal_targets;
+mod merge_value_tests;
+mod simplify_predicates;
+mod thread_jumps;
+
+use tamis_bpf::Program;
+use tamis_bpf::cfg::Cfg;
+use tamis_rules::{Ruleset, Section};
+
+use crate::linearise::linearise;
+
+/// The most rounds of all passes of a stage.
+const MAX_ROUNDS: usize = 32;
+
+/// What a pass works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// Rules, before layout.
+    Rules,
+    /// Blocks of instructions, after layout or of a foreign program.
+    Bytecode,
+}
+
+/// What a pass promises besides keeping the meaning. Unconditional jumps are not counted: where they
+/// are needed is decided when blocks are put in a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// The reachable blocks never hold more instructions; for rule passes, the ruleset never has more
+    /// rules.
+    pub never_longer: bool,
+    /// No input takes more steps afterwards; nothing that a rule pass could promise.
+    pub never_slower: bool,
+}
+
+/// What is known about a pass without running it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PassInfo {
+    /// The name: an imperative in kebab-case.
+    pub name: &'static str,
+    /// What it does, in one sentence without a full stop.
+    pub summary: &'static str,
+    /// What it works on.
+    pub stage: Stage,
+    /// What it promises.
+    pub claim: Claim,
+}
+
+/// Whether a pass changed anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// It did.
+    Yes,
+    /// It didn't.
+    No,
+}
+
+/// A change that a pass applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The name of the pass.
+    pub pass: &'static str,
+    /// What was done to what.
+    pub what: String,
+    /// By how many instructions the program got shorter, as far as the pass can tell.
+    pub saved_insns: usize,
+}
+
+/// What a pass is given besides the thing to rewrite.
+#[derive(Debug)]
+pub struct PassCx {
+    pass: &'static str,
+    fuel: Option<u64>,
+    remarks: Vec<Remark>,
+}
+
+impl PassCx {
+    /// A context with this much fuel; `None` is without limit.
+    pub fn new(fuel: Option<u64>) -> PassCx {
+        PassCx {
+            pass: "",
+            fuel,
+            remarks: Vec::new(),
+        }
+    }
+
+    /// Asks whether a change may be applied, and records it if so. Without fuel the answer is no, and
+    /// the pass must leave things as they are.
+    pub fn apply(&mut self, saved_insns: usize, what: impl FnOnce() -> String) -> bool {
+        match &mut self.fuel {
+            Some(0) => return false,
+            Some(fuel) => *fuel -= 1,
+            None => {}
+        }
+        self.remarks.push(Remark {
+            pass: self.pass,
+            what: what(),
+            saved_insns,
+        });
+        true
+    }
+
+    /// What was applied, in order.
+    pub fn into_remarks(self) -> Vec<Remark> {
+        self.remarks
+    }
+}
+
+impl Changed {
+    /// Yes if the condition holds.
+    pub const fn when(changed: bool) -> Changed {
+        if changed { Changed::Yes } else { Changed::No }
+    }
+}
+
+/// A pass over rules.
+#[derive(Clone, Copy, Debug)]
+pub struct RulePass {
+    /// What is known about it.
+    pub info: PassInfo,
+    run: fn(&mut Section, &mut PassCx) -> Changed,
+}
+
+/// A pass over blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct BytecodePass {
+    /// What is known about it.
+    pub info: PassInfo,
+    run: fn(&mut Cfg, &mut PassCx) -> Changed,
+}
+
+/// Runs passes over a ruleset until none changes anything.
+pub fn run_on_rules(ruleset: &Ruleset, passes: &[RulePass], cx: &mut PassCx) -> Ruleset {
+    let mut sections = ruleset.sections().to_vec();
+    for section in &mut sections {
+        run_until_stable(passes, |pass| {
+            cx.pass = pass.info.name;
+            (pass.run)(section, cx)
+        });
+    }
+    let rebuilt = Ruleset::new(sections, ruleset.bad_arch);
+    rebuilt.expect("passes don't change the architecture of a section")
+}
+
+/// Runs passes over a graph until none changes anything.
+///
+/// # Panics
+/// In debug builds, if a pass made the program invalid.
+pub fn run_on_graph(graph: &mut Cfg, passes: &[BytecodePass], cx: &mut PassCx) {
+    run_until_stable(passes, |pass| {
+        cx.pass = pass.info.name;
+        let changed = (pass.run)(graph, cx);
+        debug_assert!(
+            changed == Changed::No || is_valid(graph),
+            "{} made the program invalid",
+            pass.info.name
+        );
+        changed
+    });
+}
+
+/// A program with the same answers, as short as the passes make it. It is never longer than the one
+/// given: where putting it together again costs more than was gained, or where the kernel's check of
+/// scratch memory would not follow the new order, the given program comes back.
+pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> Program {
+    let mut graph = Cfg::from_program(program);
+    let mut trial = PassCx::new(cx.fuel);
+    run_until_stable(passes, |pass| {
+        trial.pass = pass.info.name;
+        (pass.run)(&mut graph, &mut trial)
+    });
+    match Program::new(linearise(&graph)) {
+        Ok(optimised) if optimised.len() <= program.len() => {
+            cx.fuel = trial.fuel;
+            cx.remarks.append(&mut trial.remarks);
+            optimised
+        }
+        _ => program.clone(),
+    }
+}
+
+fn run_until_stable<P>(passes: &[P], mut run: impl FnMut(&P) -> Changed) {
+    for _ in 0..MAX_ROUNDS {
+        let mut stable = true;
+        for pass in passes {
+            stable &= run(pass) == Changed::No;
+        }
+        if stable {
+            return;
+        }
+    }
+}
+
+fn is_valid(graph: &Cfg) -> bool {
+    Program::new(linearise(graph)).is_ok()
+}

@@ -1,0 +1,142 @@
+//! The list of passes, and choosing from it.
+
+use super::{
+    BytecodePass, PassInfo, RulePass, drop_unreachable, drop_unreachable_rules, merge_blocks,
+    merge_equal_targets, merge_value_tests, simplify_predicates, thread_jumps,
+};
+
+/// The passes over rules, in the order in which they run.
+pub const RULE_PASSES: [RulePass; 3] = [
+    RulePass {
+        info: simplify_predicates::INFO,
+        run: simplify_predicates::run,
+    },
+    RulePass {
+        info: merge_value_tests::INFO,
+        run: merge_value_tests::run,
+    },
+    RulePass {
+        info: drop_unreachable_rules::INFO,
+        run: drop_unreachable_rules::run,
+    },
+];
+
+/// The passes over blocks, in the order in which they run.
+pub const BYTECODE_PASSES: [BytecodePass; 4] = [
+    BytecodePass {
+        info: merge_blocks::INFO,
+        run: merge_blocks::run,
+    },
+    BytecodePass {
+        info: merge_equal_targets::INFO,
+        run: merge_equal_targets::run,
+    },
+    BytecodePass {
+        info: thread_jumps::INFO,
+        run: thread_jumps::run,
+    },
+    BytecodePass {
+        info: drop_unreachable::INFO,
+        run: drop_unreachable::run,
+    },
+];
+
+/// All passes, those over rules first.
+pub fn all() -> impl Iterator<Item = PassInfo> {
+    let rules = RULE_PASSES.iter().map(|pass| pass.info);
+    rules.chain(BYTECODE_PASSES.iter().map(|pass| pass.info))
+}
+
+/// Which passes run, and in which order.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    pub(crate) rules: Vec<RulePass>,
+    pub(crate) bytecode: Vec<BytecodePass>,
+}
+
+/// No pass has this name; see [`all`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPass(pub String);
+
+impl Default for Selection {
+    /// All passes.
+    fn default() -> Selection {
+        Selection {
+            rules: RULE_PASSES.to_vec(),
+            bytecode: BYTECODE_PASSES.to_vec(),
+        }
+    }
+}
+
+impl Selection {
+    /// No pass at all.
+    pub fn none() -> Selection {
+        Selection {
+            rules: Vec::new(),
+            bytecode: Vec::new(),
+        }
+    }
+
+    /// These passes in this order; those over rules before those over blocks. A name may repeat.
+    ///
+    /// # Errors
+    /// If there is no pass of one of the names.
+    pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Selection, UnknownPass> {
+        let mut selection = Selection::none();
+        for name in names {
+            let rule = RULE_PASSES.iter().find(|pass| pass.info.name == name);
+            let bytecode = BYTECODE_PASSES.iter().find(|pass| pass.info.name == name);
+            if rule.is_none() && bytecode.is_none() {
+                return Err(UnknownPass(name.to_owned()));
+            }
+            selection.rules.extend(rule);
+            selection.bytecode.extend(bytecode);
+        }
+        Ok(selection)
+    }
+
+    /// The passes over rules, in order.
+    pub fn rule_passes(&self) -> &[RulePass] {
+        &self.rules
+    }
+
+    /// The passes over blocks, in order.
+    pub fn bytecode_passes(&self) -> &[BytecodePass] {
+        &self.bytecode
+    }
+}
+
+impl std::fmt::Display for UnknownPass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "there is no pass `{}`", self.0)
+    }
+}
+
+impl std::error::Error for UnknownPass {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_in_kebab_case() {
+        let mut names: Vec<&str> = all().map(|info| info.name).collect();
+        for name in &names {
+            let is_kebab = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+            assert!(name.bytes().all(is_kebab), "{name}");
+        }
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn every_pass_can_be_chosen_by_name_and_no_other() {
+        for info in all() {
+            assert!(Selection::named([info.name]).is_ok());
+        }
+        let unknown = Selection::named(["frobnicate"]).unwrap_err();
+        assert_eq!(unknown, UnknownPass("frobnicate".into()));
+    }
+}

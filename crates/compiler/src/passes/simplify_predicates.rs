@@ -1,0 +1,160 @@
+//! Simplify conditions.
+//!
+//! # What
+//! Flattens lists inside lists of the same kind, removes constants, double negations and repeated parts,
+//! unwraps lists of one, and turns tests that always or never hold into constants.
+//!
+//! # Before/After
+//! ```text
+//! all(true, all(arg0 == 0x1, arg0 == 0x1), not(not(arg1 == 0x2)))
+//! -> all(arg0 == 0x1, arg1 == 0x2)
+//! ```
+//!
+//! # Why it is sound
+//! Each step is a law of Boolean algebra: associativity, identity, annihilation, idempotence, involution.
+//!
+//! # What it never does
+//! It doesn't look into tests, doesn't distribute and doesn't reorder, so it never makes a condition
+//! larger and parts keep the order in which they were written.
+//!
+//! # Cost
+//! Linear, with hashing.
+//!
+//! # Prior art
+//! The rule optimisers of gVisor and libseccomp do parts of it.
+
+use std::collections::HashSet;
+
+use tamis_rules::{CmpOp, Operand, Predicate, Section, Test};
+
+use super::{Changed, Claim, PassCx, PassInfo, Stage};
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "simplify-predicates",
+    summary: "flatten conditions and remove what has no influence on them",
+    stage: Stage::Rules,
+    claim: Claim {
+        never_longer: true,
+        never_slower: false,
+    },
+};
+
+pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
+    let mut changed = false;
+    for (number, rule) in (1..).zip(&mut section.rules) {
+        if rule.when == Predicate::True {
+            continue;
+        }
+        let simple = simplify(&rule.when);
+        if simple != rule.when && cx.apply(0, || format!("the condition of rule {number}")) {
+            rule.when = simple;
+            changed = true;
+        }
+    }
+    Changed::when(changed)
+}
+
+fn simplify(predicate: &Predicate) -> Predicate {
+    match predicate {
+        Predicate::True => Predicate::True,
+        Predicate::False => Predicate::False,
+        Predicate::Not(inner) => match simplify(inner) {
+            Predicate::True => Predicate::False,
+            Predicate::False => Predicate::True,
+            Predicate::Not(twice) => *twice,
+            other => Predicate::Not(Box::new(other)),
+        },
+        Predicate::All(parts) => list(
+            parts,
+            Predicate::True,
+            Predicate::False,
+            |part| match part {
+                Predicate::All(inner) => Ok(inner),
+                other => Err(other),
+            },
+        )
+        .unwrap_or_else(Predicate::All),
+        Predicate::Any(parts) => list(
+            parts,
+            Predicate::False,
+            Predicate::True,
+            |part| match part {
+                Predicate::Any(inner) => Ok(inner),
+                other => Err(other),
+            },
+        )
+        .unwrap_or_else(Predicate::Any),
+        Predicate::Test(test) => constant(test).unwrap_or_else(|| predicate.clone()),
+    }
+}
+
+/// The parts of a list, simplified; `Ok` if the list comes to a single predicate.
+fn list(
+    parts: &[Predicate],
+    neutral: Predicate,
+    absorbing: Predicate,
+    open: impl Fn(Predicate) -> Result<Vec<Predicate>, Predicate>,
+) -> Result<Predicate, Vec<Predicate>> {
+    let mut flat: Vec<Predicate> = Vec::with_capacity(parts.len());
+    for part in parts {
+        match open(simplify(part)) {
+            Ok(inner) => flat.extend(inner),
+            Err(part) if part == neutral => {}
+            Err(part) if part == absorbing => return Ok(absorbing),
+            Err(part) => flat.push(part),
+        }
+    }
+    let mut seen = HashSet::with_capacity(flat.len());
+    let is_new: Vec<bool> = flat.iter().map(|part| seen.insert(part)).collect();
+    let mut is_new = is_new.into_iter();
+    flat.retain(|_| is_new.next() == Some(true));
+    match flat.len() {
+        0 => Ok(neutral),
+        1 => Ok(flat.remove(0)),
+        _ => Err(flat),
+    }
+}
+
+/// What a test comes to if it is the same for every call.
+fn constant(test: &Test) -> Option<Predicate> {
+    let holds = match test {
+        Test::Compare { operand, op, value } => {
+            let (smallest, largest) = (0, Operand::max(*operand));
+            let at_ends = (op.holds(smallest, *value), op.holds(largest, *value));
+            match op {
+                // Monotonous: equal at both ends is equal everywhere.
+                CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge if at_ends.0 == at_ends.1 => {
+                    at_ends.0
+                }
+                CmpOp::Eq if *value > largest => false,
+                CmpOp::Ne if *value > largest => true,
+                _ => return None,
+            }
+        }
+        Test::Masked {
+            operand,
+            mask,
+            value,
+        } => {
+            let visible = mask & Operand::max(*operand);
+            if value & !visible != 0 {
+                false
+            } else if visible == 0 {
+                true
+            } else {
+                return None;
+            }
+        }
+        Test::In { set, .. } if set.is_empty() => false,
+        Test::In { set, .. } if set.is_full() => true,
+        Test::In { .. } => return None,
+        Test::Between { left, op, right } if left == right => op.holds(0, 0),
+        Test::Between { .. } => return None,
+    };
+    Some(if holds {
+        Predicate::True
+    } else {
+        Predicate::False
+    })
+}

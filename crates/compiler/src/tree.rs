@@ -1,0 +1,302 @@
+//! Search trees: one word, many intervals, one decision per interval.
+//!
+//! System call numbers, architectures and argument values are all split the same way. The word's line
+//! of values is cut into [`Run`]s of equal decision, and the tree that finds a value's run is built of
+//! questions `>= k`, and `== k` where one value stands alone between two runs that agree. The tree
+//! minimises the expected number of questions plus a small price per question, exactly (by dynamic
+//! programming over contiguous runs) for up to [`EXACT_RUNS`] runs; longer lines are first cut at
+//! their weighted median. Every run gets a share of the weight, so the depth stays logarithmic however
+//! uneven the weights are.
+
+use tamis_abi::Word;
+
+use crate::dag::{Dag, NodeId, Question};
+
+/// The longest line that is solved exactly; cubic time.
+const EXACT_RUNS: usize = 48;
+
+/// The longest chain of equality questions. Longer chains would be no deeper on average only if their
+/// values had very different weights.
+const MAX_CHAIN: usize = 4;
+
+/// The price of one question of length, as a fraction of the whole weight: a tree may be 256 questions
+/// longer if that saves one executed question on average.
+const LENGTH_SHARE: u64 = 256;
+
+/// Consecutive values of a word with one decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first value; the run ends before the next one's first, the last at the largest value.
+    pub first: u32,
+    /// How much it counts that this run is found quickly.
+    pub weight: u64,
+    /// The decision.
+    pub node: NodeId,
+}
+
+/// Adds the tree that decides by the value of `word`. The runs are ascending and begin with value 0;
+/// adjacent runs of one decision are merged. `O(n log n)` for `n` runs, times a constant that is
+/// quadratic in [`EXACT_RUNS`].
+pub fn search(dag: &mut Dag, word: Word, runs: &[Run]) -> NodeId {
+    let merged = merge(runs);
+    let floor = merged.iter().map(|run| run.weight).sum::<u64>() / merged.len() as u64 + 1;
+    let weighed: Vec<Run> = merged
+        .into_iter()
+        .map(|run| Run {
+            // Fixed point: the exact part must not lose small differences to the floor.
+            weight: run.weight * 4 + floor,
+            ..run
+        })
+        .collect();
+    let whole: u64 = weighed.iter().map(|run| run.weight).sum();
+    let line = Line {
+        word,
+        runs: &weighed,
+        question_price: whole / LENGTH_SHARE + 1,
+    };
+    line.solve(dag, 0, weighed.len())
+}
+
+/// Merges adjacent runs of one decision.
+pub fn merge(runs: &[Run]) -> Vec<Run> {
+    let mut merged: Vec<Run> = Vec::with_capacity(runs.len());
+    for run in runs {
+        match merged.last_mut() {
+            Some(last) if last.node == run.node => last.weight += run.weight,
+            _ => merged.push(*run),
+        }
+    }
+    merged
+}
+
+struct Line<'a> {
+    word: Word,
+    runs: &'a [Run],
+    question_price: u64,
+}
+
+/// How a contiguous part of the line is decided.
+#[derive(Clone, Copy)]
+enum Choice {
+    /// By nothing: there is one run.
+    Leaf,
+    /// Is the value at least this run's first?
+    Split(usize),
+    /// Is it one of the single values at the odd places?
+    Chain,
+}
+
+impl Line<'_> {
+    fn solve(&self, dag: &mut Dag, from: usize, to: usize) -> NodeId {
+        if to - from <= EXACT_RUNS {
+            return Table::fill(self, from, to).build(self, dag, 0, to - from - 1);
+        }
+        let at = self.median(from, to);
+        let no = self.solve(dag, from, at);
+        let yes = self.solve(dag, at, to);
+        dag.ask(self.word, Question::Ge(self.runs[at].first), yes, no)
+    }
+
+    /// The cut that leaves the sides most nearly equal; both sides keep at least one run.
+    fn median(&self, from: usize, to: usize) -> usize {
+        let whole: u64 = self.runs[from..to].iter().map(|run| run.weight).sum();
+        let mut left = 0;
+        for at in from..to - 1 {
+            left += self.runs[at].weight;
+            let with_next = left + self.runs[at + 1].weight;
+            if whole.abs_diff(2 * left) <= whole.abs_diff(2 * with_next) {
+                return at + 1;
+            }
+        }
+        to - 1
+    }
+
+    fn is_single(&self, at: usize) -> bool {
+        let first = self.runs[at].first;
+        match self.runs.get(at + 1) {
+            Some(next) => next.first - first == 1,
+            None => first == u32::MAX,
+        }
+    }
+
+    /// Whether the runs `from..=to` are single values between runs of one decision, and not too many.
+    fn is_chain(&self, from: usize, to: usize) -> bool {
+        let places = to - from;
+        places >= 2
+            && places.is_multiple_of(2)
+            && places / 2 <= MAX_CHAIN
+            && (from..=to)
+                .step_by(2)
+                .all(|at| self.runs[at].node == self.runs[from].node)
+            && (from + 1..to).step_by(2).all(|at| self.is_single(at))
+    }
+
+    /// The single values of a chain, the heaviest first.
+    fn links(&self, from: usize, to: usize) -> Vec<Run> {
+        let mut links: Vec<Run> = (from + 1..to).step_by(2).map(|at| self.runs[at]).collect();
+        links.sort_by_key(|run| std::cmp::Reverse(run.weight));
+        links
+    }
+
+    fn chain_cost(&self, from: usize, to: usize) -> u64 {
+        let links = self.links(from, to);
+        let all = links.len() as u64;
+        let outside: u64 = (from..=to).step_by(2).map(|at| self.runs[at].weight).sum();
+        let inside: u64 = (1..)
+            .zip(&links)
+            .map(|(asked, run)| asked * run.weight)
+            .sum();
+        inside + all * (outside + self.question_price)
+    }
+}
+
+/// The best decision for every contiguous part of a line.
+struct Table {
+    from: usize,
+    size: usize,
+    cost: Vec<u64>,
+    choice: Vec<Choice>,
+}
+
+impl Table {
+    fn fill(line: &Line<'_>, from: usize, to: usize) -> Table {
+        let size = to - from;
+        let mut table = Table {
+            from,
+            size,
+            cost: vec![0; size * size],
+            choice: vec![Choice::Leaf; size * size],
+        };
+        for length in 2..=size {
+            for first in 0..=size - length {
+                let last = first + length - 1;
+                let (cost, choice) = table.best(line, first, last);
+                table.cost[first * size + last] = cost;
+                table.choice[first * size + last] = choice;
+            }
+        }
+        table
+    }
+
+    fn best(&self, line: &Line<'_>, first: usize, last: usize) -> (u64, Choice) {
+        let (from, to) = (self.from + first, self.from + last);
+        let weight: u64 = line.runs[from..=to].iter().map(|run| run.weight).sum();
+        let below =
+            |at: usize| self.cost[first * self.size + at - 1] + self.cost[at * self.size + last];
+        // Of equally good cuts the one nearest the middle, for depth.
+        let middle = (first + last).div_ceil(2);
+        let cut = (first + 1..=last)
+            .min_by_key(|at| (below(*at), at.abs_diff(middle)))
+            .unwrap_or(last);
+        let split = below(cut) + weight + line.question_price;
+        if line.is_chain(from, to) {
+            let chain = line.chain_cost(from, to);
+            if chain <= split {
+                return (chain, Choice::Chain);
+            }
+        }
+        (split, Choice::Split(cut))
+    }
+
+    fn build(&self, line: &Line<'_>, dag: &mut Dag, first: usize, last: usize) -> NodeId {
+        let (from, to) = (self.from + first, self.from + last);
+        match self.choice[first * self.size + last] {
+            Choice::Leaf => line.runs[from].node,
+            Choice::Split(at) => {
+                let no = self.build(line, dag, first, at - 1);
+                let yes = self.build(line, dag, at, last);
+                let start = line.runs[self.from + at].first;
+                dag.ask(line.word, Question::Ge(start), yes, no)
+            }
+            Choice::Chain => {
+                let mut node = line.runs[from].node;
+                for link in line.links(from, to).into_iter().rev() {
+                    node = dag.ask(line.word, Question::Eq(link.first), link.node, node);
+                }
+                node
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dag::Node;
+    use tamis_abi::SeccompData;
+
+    /// `count` runs of three alternating decisions, some of them single values.
+    fn line(dag: &mut Dag, count: u32, weight: impl Fn(u32) -> u64) -> Vec<Run> {
+        let mut first = 0;
+        let mut run = |index: u32| {
+            let node = dag.ret(if index % 2 == 0 { 0 } else { 1 + index % 3 });
+            let run = Run {
+                first,
+                weight: weight(index),
+                node,
+            };
+            first += if index % 5 < 3 { 1 } else { 1 + index % 7 };
+            run
+        };
+        (0..count).map(&mut run).collect()
+    }
+
+    fn steps(dag: &Dag, root: NodeId, word: Word, value: u32) -> (u32, usize) {
+        let data = SeccompData::default().with_word(word, value);
+        let mut id = root;
+        let mut steps = 0;
+        while let Node::Ask {
+            word,
+            question,
+            yes,
+            no,
+        } = dag.node(id)
+        {
+            steps += 1;
+            id = if question.holds(word, &data) { yes } else { no };
+        }
+        (dag.evaluate(id, &data), steps)
+    }
+
+    #[test]
+    fn the_tree_finds_the_run_of_every_border_value() {
+        for count in [1, 2, 3, 4, 5, 9, 47, 48, 49, 200, 3000] {
+            let mut dag = Dag::new();
+            let runs = line(&mut dag, count, |index| u64::from(index % 11));
+            let root = search(&mut dag, Word::NR, &runs);
+            for (index, run) in runs.iter().enumerate() {
+                let last = runs.get(index + 1).map_or(u32::MAX, |next| next.first - 1);
+                for value in [run.first, last] {
+                    let (ret, _) = steps(&dag, root, Word::NR, value);
+                    assert_eq!(Node::Ret(ret), dag.node(run.node), "{count} runs, {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn depth_stays_logarithmic_with_the_most_uneven_weights() {
+        let mut dag = Dag::new();
+        let runs = line(&mut dag, 1000, |index| 1 << (index % 40));
+        let root = search(&mut dag, Word::NR, &runs);
+        let deepest = runs
+            .iter()
+            .map(|run| steps(&dag, root, Word::NR, run.first).1);
+        assert!(deepest.max().unwrap() <= 2 * 10 + MAX_CHAIN);
+    }
+
+    #[test]
+    fn a_value_alone_between_agreeing_runs_takes_one_question() {
+        let mut dag = Dag::new();
+        let (deny, allow) = (dag.ret(0), dag.ret(1));
+        let run = |first, node| Run {
+            first,
+            weight: 1,
+            node,
+        };
+        let runs = [run(0, deny), run(7, allow), run(8, deny)];
+        let root = search(&mut dag, Word::NR, &runs);
+        let by_hand = dag.ask(Word::NR, Question::Eq(7), allow, deny);
+        assert_eq!(root, by_hand);
+    }
+}

@@ -1,0 +1,91 @@
+//! The last step: does the program do what the ruleset says?
+//!
+//! Nothing leaves the compiler but through [`Compiled`], and only this file makes one, after the prover
+//! has compared the program with the ruleset as it was given, for every input. The prover knows nothing
+//! of layout, emission or passes. A refusal carries an input for which the two differ; where the prover
+//! gives up, there is no program either.
+
+use tamis_abi::{Endian, SeccompData};
+use tamis_bpf::{Program, interp};
+use tamis_prover::{Equality, LimitReached, Limits, Space};
+use tamis_rules::Ruleset;
+
+use crate::error::CompileError;
+use crate::passes::Remark;
+use crate::stats::Stats;
+
+/// A program together with the proof that it means what its ruleset means.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    program: Program,
+    endian: Endian,
+    remarks: Vec<Remark>,
+    stats: Stats,
+}
+
+impl Compiled {
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The byte order of the machines that the program is for.
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// What the passes did, in order.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.remarks
+    }
+
+    /// Figures about the program.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}
+
+/// Proves that the program means what the ruleset means, or says why not.
+pub(crate) fn verify(
+    program: Program,
+    ruleset: &Ruleset,
+    endian: Endian,
+    remarks: Vec<Remark>,
+) -> Result<Compiled, CompileError> {
+    let equality = compare(&program, ruleset, endian)
+        .map_err(|limit| CompileError::Unproven { limit: Some(limit) })?;
+    match equality {
+        Equality::Equal => {
+            let stats = Stats::of(&program, ruleset);
+            Ok(Compiled {
+                program,
+                endian,
+                remarks,
+                stats,
+            })
+        }
+        Equality::Different(witness) => Err(refusal(&program, ruleset, endian, witness)),
+        Equality::Unknown => Err(CompileError::Unproven { limit: None }),
+    }
+}
+
+fn compare(program: &Program, ruleset: &Ruleset, endian: Endian) -> Result<Equality, LimitReached> {
+    let mut space = Space::new(Limits::default());
+    let meant = space.ruleset(ruleset)?;
+    let made = space.program(program, endian)?;
+    Ok(space.compare(meant, made))
+}
+
+/// The error for a witness, with what the evaluator and the interpreter answer to it.
+fn refusal(
+    program: &Program,
+    ruleset: &Ruleset,
+    endian: Endian,
+    witness: SeccompData,
+) -> CompileError {
+    CompileError::Miscompiled {
+        witness,
+        expected_ret: ruleset.decide(&witness).action.ret(),
+        actual_ret: interp::run(program, &witness.image(endian)).ret,
+    }
+}

@@ -1,0 +1,57 @@
+//! Error numbers as the kernel answers them.
+
+use std::fmt;
+use std::io;
+
+/// An error number, `E…` of `errno.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    /// The number that the last failed call of this thread left behind.
+    pub(crate) fn last() -> Errno {
+        Errno(io::Error::last_os_error().raw_os_error().unwrap_or(0))
+    }
+
+    /// The symbolic name of the numbers that this crate has to do with.
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self.0 {
+            libc::EPERM => "EPERM",
+            libc::ENOENT => "ENOENT",
+            libc::ESRCH => "ESRCH",
+            libc::EINTR => "EINTR",
+            libc::E2BIG => "E2BIG",
+            libc::ENOEXEC => "ENOEXEC",
+            libc::EBADF => "EBADF",
+            libc::ECHILD => "ECHILD",
+            libc::EAGAIN => "EAGAIN",
+            libc::ENOMEM => "ENOMEM",
+            libc::EACCES => "EACCES",
+            libc::EFAULT => "EFAULT",
+            libc::EBUSY => "EBUSY",
+            libc::ENOTDIR => "ENOTDIR",
+            libc::EINVAL => "EINVAL",
+            libc::EMFILE => "EMFILE",
+            libc::ENOSYS => "ENOSYS",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Errno {
+    /// The name if it is a known one, and the system's text: `EACCES (Permission denied)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = io::Error::from_raw_os_error(self.0).to_string();
+        let text = text.split(" (os error").next().unwrap_or_default();
+        match self.name() {
+            Some(name) => write!(f, "{name} ({text})"),
+            None => write!(f, "error {} ({text})", self.0),
+        }
+    }
+}
+
+impl From<Errno> for io::Error {
+    fn from(errno: Errno) -> io::Error {
+        io::Error::from_raw_os_error(errno.0)
+    }
+}

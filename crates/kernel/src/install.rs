@@ -1,0 +1,242 @@
+//! Installing a program as a filter, with errors that say what to do.
+//!
+//! The kernel answers most mistakes with `EINVAL`. What can be checked beforehand is checked here,
+//! and what can't is told apart afterwards by asking the kernel about each flag.
+
+use std::error;
+use std::fmt;
+use std::os::fd::OwnedFd;
+
+use tamis_bpf::Program;
+
+use crate::errno::Errno;
+use crate::flags::{Flag, Flags};
+use crate::status::Status;
+use crate::sys;
+
+/// How to install.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Install {
+    /// The flags of the installation.
+    pub flags: Flags,
+    /// Set `no_new_privs` on the calling thread first: needed without `CAP_SYS_ADMIN`, can't be
+    /// undone, and takes away the privileges that set-user-ID programs would give.
+    pub no_new_privs: bool,
+}
+
+impl Default for Install {
+    /// No flags, with `no_new_privs`: works for everybody.
+    fn default() -> Install {
+        Install {
+            flags: Flags::NONE,
+            no_new_privs: true,
+        }
+    }
+}
+
+/// An installed filter. It can't be removed; dropping this closes the listener only.
+#[derive(Debug)]
+pub struct Installed {
+    /// The listener that [`Flag::NewListener`] asked for, closed on `execve`.
+    pub listener: Option<OwnedFd>,
+}
+
+/// Why a filter was not installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InstallError {
+    /// The program has more instructions than a filter may have.
+    TooLong {
+        /// How many it has.
+        len_insns: usize,
+    },
+    /// A flag, or the combination of flags, needs another one.
+    MissingFlag {
+        /// The flag that is refused.
+        flag: Flag,
+        /// What it needs.
+        needs: Flag,
+    },
+    /// The kernel doesn't know a flag.
+    UnknownFlag(Flag),
+    /// The thread has neither `no_new_privs` nor `CAP_SYS_ADMIN`.
+    NotPermitted,
+    /// Setting `no_new_privs` failed.
+    NoNewPrivs(Errno),
+    /// No room: the filters of a task may have 32768 converted instructions together.
+    NoRoom {
+        /// How many filters were on the thread already, if known.
+        filters: Option<u32>,
+    },
+    /// Another thread has filters that this one hasn't, so that all can't have the same.
+    ThreadDiffers {
+        /// That thread; unknown with [`Flag::TsyncEsrch`].
+        thread: Option<i32>,
+    },
+    /// A filter with a listener is there already; a task can have only one.
+    ListenerExists,
+    /// The kernel has no `seccomp(2)`, or an outer filter hides it.
+    NotAvailable,
+    /// An outer filter, or the kernel for a reason that it doesn't tell, refused.
+    Refused(Errno),
+}
+
+/// Installs a program on the calling thread, or on all threads with [`Flag::Tsync`].
+///
+/// New threads and processes inherit the filter. When it returns an error, nothing is installed,
+/// though `no_new_privs` stays set.
+///
+/// # Errors
+/// See [`InstallError`].
+pub fn install(program: &Program, install: &Install) -> Result<Installed, InstallError> {
+    check(program, install.flags)?;
+    if install.no_new_privs {
+        sys::seccomp::set_no_new_privs().map_err(InstallError::NoNewPrivs)?;
+    }
+    let answer = sys::seccomp::set_filter(program.insns(), install.flags)
+        .map_err(|errno| explain(errno, install.flags))?;
+    if install.flags.contains(Flag::NewListener) {
+        let listener = sys::fd::adopt(answer as i32);
+        return Ok(Installed {
+            listener: Some(listener),
+        });
+    }
+    match answer {
+        0 => Ok(Installed { listener: None }),
+        thread => Err(InstallError::ThreadDiffers {
+            thread: Some(thread as i32),
+        }),
+    }
+}
+
+/// Finds what the kernel would refuse without saying why.
+pub(crate) fn check(program: &Program, flags: Flags) -> Result<(), InstallError> {
+    if !program.is_installable() {
+        return Err(InstallError::TooLong {
+            len_insns: program.len(),
+        });
+    }
+    let has = |flag| flags.contains(flag);
+    if has(Flag::Tsync) && has(Flag::NewListener) && !has(Flag::TsyncEsrch) {
+        // A failed tsync answers a thread, a new listener a descriptor: they can't be told apart.
+        return Err(InstallError::MissingFlag {
+            flag: Flag::NewListener,
+            needs: Flag::TsyncEsrch,
+        });
+    }
+    if has(Flag::WaitKillableRecv) && !has(Flag::NewListener) {
+        return Err(InstallError::MissingFlag {
+            flag: Flag::WaitKillableRecv,
+            needs: Flag::NewListener,
+        });
+    }
+    Ok(())
+}
+
+/// Tells what an error number of `seccomp(SECCOMP_SET_MODE_FILTER)` means for a checked program.
+pub(crate) fn explain(errno: Errno, flags: Flags) -> InstallError {
+    match errno.0 {
+        libc::EACCES => InstallError::NotPermitted,
+        libc::ENOMEM => InstallError::NoRoom {
+            filters: Status::of_this_thread().and_then(|status| status.number("Seccomp_filters")),
+        },
+        libc::EBUSY => InstallError::ListenerExists,
+        libc::ESRCH => InstallError::ThreadDiffers { thread: None },
+        libc::ENOSYS => InstallError::NotAvailable,
+        libc::EINVAL => {
+            unknown_flag(flags).map_or(InstallError::Refused(errno), InstallError::UnknownFlag)
+        }
+        _ => InstallError::Refused(errno),
+    }
+}
+
+/// The first flag of a set that the running kernel doesn't know.
+fn unknown_flag(flags: Flags) -> Option<Flag> {
+    flags
+        .iter()
+        .find(|flag| matches!(crate::probe::flag(*flag), crate::probe::Support::No { .. }))
+}
+
+impl InstallError {
+    /// What to do about it.
+    pub fn way_out(&self) -> String {
+        match self {
+            InstallError::TooLong { .. } => "make the policy smaller or split it in two filters; \
+                `tamis optimize` shortens a foreign filter"
+                .to_owned(),
+            InstallError::MissingFlag { needs, .. } => format!("add the flag {}", needs.name()),
+            InstallError::UnknownFlag(flag) => format!(
+                "leave the flag {} out or use kernel {} or newer",
+                flag.name(),
+                flag.since()
+            ),
+            InstallError::NotPermitted => "set no_new_privs first, or run with CAP_SYS_ADMIN in \
+                the user namespace"
+                .to_owned(),
+            InstallError::NoNewPrivs(_) => {
+                "an outer filter seems to refuse prctl; allow it there".to_owned()
+            }
+            InstallError::NoRoom { .. } => "fuse the filters into one with `tamis optimize`, or \
+                install fewer; filters can't be removed from a running task"
+                .to_owned(),
+            InstallError::ThreadDiffers { .. } => "install the filter on all threads before any \
+                thread gets one of its own"
+                .to_owned(),
+            InstallError::ListenerExists => "use one listener for all calls, or install this \
+                filter without new_listener"
+                .to_owned(),
+            InstallError::NotAvailable => {
+                "use a kernel with CONFIG_SECCOMP_FILTER, 3.17 or newer, \
+                and check that no outer filter denies seccomp(2)"
+                    .to_owned()
+            }
+            InstallError::Refused(_) => {
+                "check whether an outer filter denies seccomp(2)".to_owned()
+            }
+        }
+    }
+}
+
+impl fmt::Display for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InstallError::TooLong { len_insns } => write!(
+                f,
+                "the program has {len_insns} instructions, a filter at most {}",
+                Program::MAX_INSNS
+            ),
+            InstallError::MissingFlag { flag, needs } => {
+                write!(f, "the flag {} needs {} here", flag.name(), needs.name())
+            }
+            InstallError::UnknownFlag(flag) => {
+                write!(f, "the kernel doesn't know the flag {}", flag.name())
+            }
+            InstallError::NotPermitted => {
+                f.write_str("the thread has neither no_new_privs nor CAP_SYS_ADMIN")
+            }
+            InstallError::NoNewPrivs(errno) => write!(f, "setting no_new_privs failed: {errno}"),
+            InstallError::NoRoom { filters } => {
+                f.write_str(
+                    "no room: the filters of a task may have 32768 converted instructions",
+                )?;
+                match filters {
+                    Some(count) => write!(f, ", and it has {count} filters already"),
+                    None => Ok(()),
+                }
+            }
+            InstallError::ThreadDiffers { thread: Some(tid) } => {
+                write!(f, "thread {tid} has filters that the calling thread hasn't")
+            }
+            InstallError::ThreadDiffers { thread: None } => {
+                f.write_str("another thread has filters that the calling thread hasn't")
+            }
+            InstallError::ListenerExists => {
+                f.write_str("a filter with a listener is installed already")
+            }
+            InstallError::NotAvailable => f.write_str("the kernel has no seccomp filters"),
+            InstallError::Refused(errno) => write!(f, "the kernel refused the filter: {errno}"),
+        }
+    }
+}
+
+impl error::Error for InstallError {}

@@ -1,0 +1,148 @@
+//! Forwarding signals to a command.
+//!
+//! A signal handler may do next to nothing, and sending a signal to a process number is only safe
+//! while that process has not been reaped: afterwards the number may be somebody else's. So the
+//! handler writes to a pipe, a thread reads it, and a mutex around the child's number holds the
+//! reaping back while a signal is being sent.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::thread::{self, Scope};
+
+use crate::errno::Errno;
+use crate::run::{Note, RunError, start_error};
+use crate::sys::signal::Caught;
+use crate::sys::wait::{self, Event};
+
+/// What a foreground job gets when somebody wants it to end.
+const FORWARDED: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT, libc::SIGHUP];
+
+/// The pipe between the handler and the thread. It lives as long as the process: a handler may
+/// still be about to write when the run is over.
+static PIPE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
+
+/// Held by the run that forwards.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A byte that is no signal: tells the thread to end.
+const STOP: u8 = 0;
+
+/// The process to which signals go: between fork and reaping, and only then.
+type Target = Arc<Mutex<Option<libc::pid_t>>>;
+
+/// Access to one child, and forwarding to it while this lives.
+pub(crate) struct Forwarding {
+    target: Target,
+    active: Option<Active>,
+}
+
+/// Dropped in this order: no handler may be left when the thread ends.
+struct Active {
+    caught: Caught,
+    _stop: Stop,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Ends the thread when dropped.
+struct Stop(&'static PipeWriter);
+
+impl Forwarding {
+    /// Starts forwarding if `wanted` and no other run is doing it.
+    pub(crate) fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        wanted: bool,
+        notes: &mut Vec<Note>,
+    ) -> Result<Forwarding, RunError> {
+        let target = Target::default();
+        let turn = match TURN.try_lock() {
+            _ if !wanted => None,
+            Ok(turn) => Some(turn),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                notes.push(Note::SignalsNotForwarded);
+                None
+            }
+        };
+        let active = match turn {
+            Some(turn) => {
+                let (reader, writer) = pipe().map_err(start_error)?;
+                let target = Arc::clone(&target);
+                thread::Builder::new()
+                    .name("tamis-signals".to_owned())
+                    .spawn_scoped(scope, move || forward(reader, &target))
+                    .map_err(start_error)?;
+                Some(Active {
+                    caught: Caught::new(&FORWARDED, writer.as_raw_fd()),
+                    _stop: Stop(writer),
+                    _turn: turn,
+                })
+            }
+            None => None,
+        };
+        Ok(Forwarding { target, active })
+    }
+
+    /// The signals whose handlers the child must not keep until it executes.
+    pub(crate) fn reset_in_child(&self) -> Vec<i32> {
+        let caught = self
+            .active
+            .iter()
+            .flat_map(|active| active.caught.signals());
+        // The Rust runtime ignores SIGPIPE; commands expect the default.
+        caught.chain([libc::SIGPIPE]).collect()
+    }
+
+    /// Makes the child with this function; signals that come meanwhile reach it.
+    pub(crate) fn spawn(
+        &self,
+        spawn: impl FnOnce() -> Result<libc::pid_t, RunError>,
+    ) -> Result<libc::pid_t, RunError> {
+        let mut target = lock(&self.target);
+        let pid = spawn()?;
+        *target = Some(pid);
+        Ok(pid)
+    }
+
+    /// Takes the report of the child or of one of its descendants; if the child has ended, it is
+    /// reaped, and signals go nowhere from then on.
+    pub(crate) fn reap(&self, pid: libc::pid_t) -> Result<Option<Event>, Errno> {
+        let mut target = lock(&self.target);
+        let event = wait::take(pid)?;
+        if *target == Some(pid) && event.and_then(crate::run::ended).is_some() {
+            *target = None;
+        }
+        Ok(event)
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        // A pipe whose read end is open takes a byte; without it the thread would not end, but
+        // neither would it be there without the pipe.
+        let _ = (&*self.0).write_all(&[STOP]);
+    }
+}
+
+fn pipe() -> io::Result<&'static (PipeReader, PipeWriter)> {
+    if let Some(pipe) = PIPE.get() {
+        return Ok(pipe);
+    }
+    let pipe = io::pipe()?;
+    Ok(PIPE.get_or_init(|| pipe))
+}
+
+/// Sends every signal that the handler saw to the target, until told to stop.
+fn forward(mut pipe: &PipeReader, target: &Target) {
+    let mut byte = [STOP];
+    while pipe.read_exact(&mut byte).is_ok() && byte != [STOP] {
+        if let Some(pid) = *lock(target) {
+            // It fails if the child changed its user or has just ended: nothing to be done.
+            let _ = wait::kill(pid, i32::from(byte[0]));
+        }
+    }
+}
+
+fn lock(target: &Target) -> MutexGuard<'_, Option<libc::pid_t>> {
+    target.lock().unwrap_or_else(PoisonError::into_inner)
+}

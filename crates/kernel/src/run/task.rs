@@ -1,0 +1,63 @@
+//! The system call of a stopped task, read without knowing the machine's registers.
+//!
+//! `/proc/TID/syscall` has number and arguments in the kernel's own, architecture-independent form,
+//! and ptrace tells the architecture of the call.
+
+use std::fs;
+
+use tamis_abi::SeccompData;
+
+use crate::sys::ptrace;
+
+/// The call in which a stopped tracee is or was last.
+///
+/// `None` if it wasn't in a call, or if `/proc` can't be read. The architecture is 0 if the kernel
+/// doesn't tell it (before 5.3).
+pub(crate) fn call(tid: libc::pid_t) -> Option<SeccompData> {
+    let text = fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
+    let call = parse(&text)?;
+    let arch = ptrace::arch(tid).unwrap_or(0);
+    Some(SeccompData { arch, ..call })
+}
+
+/// Reads `nr arg0 … arg5 sp pc`; after number -1, which marks a task outside of calls, the arguments
+/// are missing.
+fn parse(text: &str) -> Option<SeccompData> {
+    let mut fields = text.split_ascii_whitespace();
+    let nr: i32 = fields.next()?.parse().ok()?;
+    let mut words = fields.map(|field| {
+        let digits = field.strip_prefix("0x")?;
+        u64::from_str_radix(digits, 16).ok()
+    });
+    let mut next = || words.next().flatten();
+    let mut args = [0; 6];
+    for arg in &mut args {
+        *arg = next()?;
+    }
+    let _stack_pointer = next()?;
+    Some(SeccompData {
+        nr: nr as u32,
+        arch: 0,
+        ip: next()?,
+        args,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_call_as_the_kernel_prints_it() {
+        let call = parse("230 0x0 0x1 0x7ffd 0x0 0x5 0xffffffffffffffff 0x7ffc 0x7f10\n").unwrap();
+        assert_eq!(call.nr, 230);
+        assert_eq!(call.args, [0, 1, 0x7ffd, 0, 5, u64::MAX]);
+        assert_eq!(call.ip, 0x7f10);
+    }
+
+    #[test]
+    fn a_task_outside_of_calls_has_none() {
+        assert_eq!(parse("-1 0x7ffc 0x7f10\n"), None);
+        assert_eq!(parse("running\n"), None);
+    }
+}

@@ -1,0 +1,255 @@
+//! Following a command and its descendants to see which call gets one of them killed.
+//!
+//! A thread that a filter kills dies without a signal stop (since 5.16), but every thread stops once
+//! more when it exits, with its status: there its last call can still be read. If a filter kills a
+//! whole process, each of its threads stops so with the same status. The one that made the call is
+//! found by asking the filters: the others' last calls were allowed. Traps are ordinary signals, and
+//! their `siginfo` tells the call.
+//!
+//! Tracing changes nothing for the command: `PTRACE_SEIZE` leaves job control alone (a stopped task
+//! is left to listen), `SECCOMP_RET_TRACE` still answers `ENOSYS`, and system calls don't stop. When
+//! the command has ended, its surviving descendants are released: the kernel does it when the
+//! tracing thread ends.
+
+use std::collections::BTreeSet;
+
+use tamis_abi::{Action, ActionKind, SeccompData};
+use tamis_bpf::stack::Stack;
+
+use crate::errno::Errno;
+use crate::run::forward::Forwarding;
+use crate::run::report::{Ended, Killed, Note, Report, Scope, Trapped};
+use crate::run::{ended, task, verdict};
+use crate::status::Status;
+use crate::sys::ptrace;
+use crate::sys::wait::{self, Event};
+
+/// How many kills and how many traps are recorded: a command that goes on after traps may have
+/// millions.
+const MAX_RECORDED: usize = 1000;
+
+const STOP_SIGNALS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
+/// Starts tracing a child of the calling thread and its future descendants.
+pub(crate) fn attach(pid: libc::pid_t) -> Result<(), Errno> {
+    let options = libc::PTRACE_O_TRACEEXIT
+        | libc::PTRACE_O_TRACECLONE
+        | libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_TRACEEXEC;
+    ptrace::seize(pid, options)
+}
+
+/// Lets the child and its descendants run until the child has ended.
+pub(crate) fn until_end(
+    pid: libc::pid_t,
+    stack: &Stack,
+    forwarding: &Forwarding,
+    report: &mut Report,
+) -> Result<Ended, Errno> {
+    let mut tracer = Tracer {
+        stack,
+        report,
+        doomed: BTreeSet::new(),
+        unexplained: BTreeSet::new(),
+        missing: 0,
+    };
+    let ended = loop {
+        let tid = wait::peek_any()?;
+        match forwarding.reap(tid) {
+            // Another report came in between, such as a kill during a stop.
+            Ok(None) | Err(Errno(libc::ECHILD)) => {}
+            Ok(Some(Event::Stopped { signal, event })) => tracer.on_stop(tid, signal, event),
+            Ok(Some(event)) => {
+                let ended = ended(event);
+                tracer.on_end(tid, ended);
+                if let (true, Some(ended)) = (tid == pid, ended) {
+                    break ended;
+                }
+            }
+            Err(errno) => return Err(errno),
+        }
+    };
+    if tracer.missing > 0 {
+        let missing = tracer.missing;
+        tracer.report.notes.push(Note::NotAllRecorded { missing });
+    }
+    Ok(ended)
+}
+
+struct Tracer<'a> {
+    stack: &'a Stack,
+    report: &'a mut Report,
+    /// Processes whose end by `SIGSYS` has been explained.
+    doomed: BTreeSet<i32>,
+    /// Processes of several threads that end by `SIGSYS`, for no call that is known.
+    unexplained: BTreeSet<i32>,
+    missing: u64,
+}
+
+impl Tracer<'_> {
+    /// Handles a stop and lets the task go on. A task that is killed meanwhile fails all requests
+    /// with `ESRCH`; its end is reported next.
+    fn on_stop(&mut self, tid: libc::pid_t, signal: i32, event: i32) {
+        let _ = match event {
+            0 => {
+                if signal == libc::SIGSYS {
+                    self.on_sigsys(tid);
+                }
+                ptrace::cont(tid, signal)
+            }
+            libc::PTRACE_EVENT_STOP if STOP_SIGNALS.contains(&signal) => ptrace::listen(tid),
+            libc::PTRACE_EVENT_EXIT => {
+                self.on_exit(tid);
+                ptrace::cont(tid, 0)
+            }
+            _ => ptrace::cont(tid, 0),
+        };
+    }
+
+    /// A task is about to get `SIGSYS`: from a filter or from another process.
+    fn on_sigsys(&mut self, tid: libc::pid_t) {
+        let Ok(info) = ptrace::signal_info(tid) else {
+            return;
+        };
+        let status = Status::of(tid);
+        let process = process_of(tid, status.as_ref());
+        let in_set = |set| {
+            let status = status.as_ref()?;
+            status.has_signal(set, libc::SIGSYS)
+        };
+        let is_caught = in_set("SigCgt").unwrap_or(false);
+        let is_from_filter = info.code == ptrace::SYS_SECCOMP;
+        // The kernel doesn't let a process ignore a trap.
+        let is_ignored = !is_from_filter && in_set("SigIgn").unwrap_or(false);
+        if is_from_filter {
+            let call = SeccompData {
+                nr: info.nr,
+                arch: info.arch,
+                ..task::call(tid).unwrap_or_default()
+            };
+            if self.kill_of(&call).is_some() {
+                // Before 5.16 a killed process stops here.
+                self.record_kill(process, tid, Some(call), Scope::Process);
+            } else {
+                self.record_trap(Trapped {
+                    process,
+                    thread: tid,
+                    call,
+                    data: info.errno as u16,
+                    is_caught,
+                });
+            }
+        }
+        if !is_caught && !is_ignored {
+            self.doomed.insert(process);
+        }
+    }
+
+    /// A thread is about to exit.
+    fn on_exit(&mut self, tid: libc::pid_t) {
+        let Ok(message) = ptrace::event_message(tid) else {
+            return;
+        };
+        if message as i32 & STATUS_SIGNAL != libc::SIGSYS {
+            return;
+        }
+        let status = Status::of(tid);
+        let process = process_of(tid, status.as_ref());
+        if self.doomed.contains(&process) {
+            return;
+        }
+        let is_alone = status.and_then(|status| status.number("Threads")) == Some(1);
+        let call = task::call(tid).map(|call| self.with_arch(call));
+        match call.and_then(|call| self.kill_of(&call)) {
+            Some((_, action)) if action.kind == ActionKind::KillThread && !is_alone => {
+                self.record_kill(process, tid, call, Scope::Thread);
+            }
+            Some(_) => self.record_kill(process, tid, call, Scope::Process),
+            None if is_alone => self.record_kill(process, tid, call, Scope::Process),
+            // Either a bystander or killed by a filter that is not known here.
+            None => {
+                self.unexplained.insert(process);
+            }
+        }
+    }
+
+    /// A process or thread has ended, a process after all its threads.
+    fn on_end(&mut self, tid: libc::pid_t, ended: Option<Ended>) {
+        let is_doomed = self.doomed.remove(&tid);
+        let is_unexplained = self.unexplained.remove(&tid) && !is_doomed;
+        let is_sigsys = matches!(
+            ended,
+            Some(Ended::Signalled {
+                signal: libc::SIGSYS,
+                ..
+            })
+        );
+        if is_unexplained && is_sigsys {
+            self.note(Note::ThreadUnknown { process: tid });
+        }
+    }
+
+    /// The filter of this run that kills for a call, and its answer.
+    fn kill_of(&self, call: &SeccompData) -> Option<(usize, Action)> {
+        verdict(self.stack, call).filter(|(_, action)| {
+            matches!(
+                action.kind,
+                ActionKind::KillProcess | ActionKind::KillThread
+            )
+        })
+    }
+
+    /// The call with an architecture, if need be a likely one.
+    fn with_arch(&mut self, mut call: SeccompData) -> SeccompData {
+        if call.arch == 0 {
+            call.arch = crate::native_arch().map_or(0, tamis_abi::Arch::audit);
+            self.note(Note::ArchAssumed);
+        }
+        call
+    }
+
+    fn record_kill(&mut self, process: i32, thread: i32, call: Option<SeccompData>, scope: Scope) {
+        if scope == Scope::Process {
+            self.doomed.insert(process);
+        }
+        if self.report.killed.len() == MAX_RECORDED {
+            self.missing += 1;
+            return;
+        }
+        let decided_by = call.and_then(|call| self.kill_of(&call));
+        self.report.killed.push(Killed {
+            process,
+            thread,
+            scope,
+            signal: libc::SIGSYS,
+            call,
+            decided_by,
+        });
+    }
+
+    fn record_trap(&mut self, trapped: Trapped) {
+        if self.report.trapped.len() == MAX_RECORDED {
+            self.missing += 1;
+        } else {
+            self.report.trapped.push(trapped);
+        }
+    }
+
+    /// Adds a note unless it is there.
+    fn note(&mut self, note: Note) {
+        if !self.report.notes.contains(&note) {
+            self.report.notes.push(note);
+        }
+    }
+}
+
+/// The bits of a wait status that hold the deadly signal.
+const STATUS_SIGNAL: i32 = 0x7f;
+
+/// The process that a thread belongs to; itself if `/proc` doesn't tell.
+fn process_of(tid: libc::pid_t, status: Option<&Status>) -> i32 {
+    status
+        .and_then(|status| status.number("Tgid"))
+        .map_or(tid, |process| process as i32)
+}

@@ -1,0 +1,63 @@
+//! `/proc/…/status`: the fields that say how a task stands to seccomp, signals and capabilities.
+
+use std::fs;
+
+/// The text of a status file, asked by field.
+pub(crate) struct Status(String);
+
+impl Status {
+    /// The calling thread's; `None` without `/proc`.
+    pub(crate) fn of_this_thread() -> Option<Status> {
+        fs::read_to_string("/proc/thread-self/status")
+            .ok()
+            .map(Status)
+    }
+
+    /// That of any task; `None` when it is gone or `/proc` isn't there.
+    pub(crate) fn of(tid: i32) -> Option<Status> {
+        fs::read_to_string(format!("/proc/{tid}/status"))
+            .ok()
+            .map(Status)
+    }
+
+    /// The value of a field, without its name and surrounding space.
+    fn field(&self, name: &str) -> Option<&str> {
+        self.0.lines().find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            (found == name).then(|| value.trim())
+        })
+    }
+
+    /// The value of a decimal field.
+    pub(crate) fn number(&self, name: &str) -> Option<u32> {
+        self.field(name)?.parse().ok()
+    }
+
+    /// Whether a bit of a hexadecimal field is set.
+    pub(crate) fn bit(&self, name: &str, bit: u32) -> Option<bool> {
+        let mask = u64::from_str_radix(self.field(name)?, 16).ok()?;
+        Some(mask >> bit & 1 == 1)
+    }
+
+    /// Whether a signal is in a set such as `SigCgt`.
+    pub(crate) fn has_signal(&self, set: &str, signal: i32) -> Option<bool> {
+        self.bit(set, u32::try_from(signal - 1).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let status = Status(
+            "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t7\nSigCgt:\t0000000000000402\n".into(),
+        );
+        assert_eq!(status.number("Seccomp"), Some(2));
+        assert_eq!(status.number("Seccomp_filters"), Some(7));
+        assert_eq!(status.number("Secc"), None);
+        assert_eq!(status.has_signal("SigCgt", 2), Some(true));
+        assert_eq!(status.has_signal("SigCgt", 3), Some(false));
+    }
+}

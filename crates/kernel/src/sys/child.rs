@@ -1,0 +1,203 @@
+//! Starting a child: everything that happens between `fork` and `exec`.
+//!
+//! Other threads of the parent may hold any lock at the moment of the fork, so the child may call
+//! only what is async-signal-safe: no allocation, no panic, no formatting. All it needs is in a
+//! [`Plan`] made before. From the first filter on, it must also expect each system call to be denied;
+//! that is why it reports through a [`Page`] of shared memory.
+
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use tamis_bpf::Insn;
+
+use crate::errno::Errno;
+use crate::flags::{Flag, Flags};
+use crate::sys::page::Page;
+use crate::sys::{check, seccomp};
+
+/// How far a child got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Stage {
+    /// Before any of the others.
+    Start,
+    /// Setting `no_new_privs`.
+    NoNewPrivs,
+    /// Installing a filter.
+    Install,
+    /// Executing the command; also the state for ever if that succeeds.
+    Exec,
+}
+
+impl Stage {
+    /// The stage in a [`Page`].
+    pub(crate) fn of(page: &Page) -> Stage {
+        match page.stage.load(Ordering::Acquire) {
+            1 => Stage::NoNewPrivs,
+            2 => Stage::Install,
+            3 => Stage::Exec,
+            _ => Stage::Start,
+        }
+    }
+}
+
+/// The arguments of a command as `execvp` takes them: the program first.
+pub(crate) struct Argv {
+    _strings: Vec<CString>,
+    pointers: Vec<*const libc::c_char>,
+}
+
+impl Argv {
+    /// The program and its arguments.
+    pub(crate) fn new(program: CString, args: Vec<CString>) -> Argv {
+        let strings: Vec<CString> = std::iter::once(program).chain(args).collect();
+        let pointers = strings
+            .iter()
+            .map(|string| string.as_ptr())
+            .chain([ptr::null()])
+            .collect();
+        Argv {
+            _strings: strings,
+            pointers,
+        }
+    }
+}
+
+// SAFETY: the pointers lead into heap memory that `strings` owns and nobody changes.
+unsafe impl Send for Argv {}
+// SAFETY: as above.
+unsafe impl Sync for Argv {}
+
+/// Everything that a child needs.
+pub(crate) struct Plan<'a> {
+    /// What to execute.
+    pub(crate) argv: &'a Argv,
+    /// The filters, the oldest first, with their flags.
+    pub(crate) filters: &'a [(&'a [Insn], Flags)],
+    /// Whether to set `no_new_privs` first.
+    pub(crate) no_new_privs: bool,
+    /// Signals to set to their default action.
+    pub(crate) reset_signals: &'a [i32],
+    /// The read end of a pipe: the child goes on when it reads a byte from it.
+    pub(crate) gate: BorrowedFd<'a>,
+    /// Share the table of descriptors until `exec`, so that a listener appears in the parent.
+    pub(crate) share_files: bool,
+    /// Where to report.
+    pub(crate) page: &'a Page,
+}
+
+/// Forks a child that carries out the plan; its process number.
+pub(crate) fn spawn(plan: &Plan<'_>) -> Result<libc::pid_t, Errno> {
+    let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+    // Handlers of this process must not run in the child.
+    // SAFETY: both sets are writable; the calls can't fail with valid arguments.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    // SAFETY: takes no arguments and can't fail.
+    let parent = unsafe { libc::getpid() };
+    let forked = fork(plan.share_files);
+    if forked == Ok(0) {
+        // SAFETY: filled by `pthread_sigmask` above.
+        let mask = unsafe { before.assume_init_ref() };
+        carry_out(plan, parent, mask);
+    }
+    // SAFETY: `before` was filled above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    forked
+}
+
+fn fork(share_files: bool) -> Result<libc::pid_t, Errno> {
+    if !share_files {
+        // SAFETY: the child only runs `carry_out`, which is async-signal-safe.
+        return check(unsafe { libc::fork() });
+    }
+    let flags = libc::c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
+    // s390 takes the stack first.
+    let (first, second) = if cfg!(target_arch = "s390x") {
+        (0, flags)
+    } else {
+        (flags, 0)
+    };
+    // SAFETY: without a stack and `CLONE_VM`, it is a fork; the child only runs `carry_out`.
+    let returned = unsafe { libc::syscall(libc::SYS_clone, first, second, 0, 0, 0) };
+    check(returned).map(|pid| pid as libc::pid_t)
+}
+
+/// The child's life up to `exec`.
+fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
+    let page = plan.page;
+    wait_at_gate(plan.gate, parent);
+    restore_signals(plan.reset_signals, mask);
+    if plan.no_new_privs {
+        page.stage
+            .store(Stage::NoNewPrivs as u32, Ordering::Release);
+        if let Err(errno) = seccomp::set_no_new_privs() {
+            give_up(page, errno);
+        }
+    }
+    for (index, (insns, flags)) in plan.filters.iter().enumerate() {
+        page.filter.store(index as u32, Ordering::Release);
+        page.stage.store(Stage::Install as u32, Ordering::Release);
+        match seccomp::set_filter(insns, *flags) {
+            Ok(answer) if flags.contains(Flag::NewListener) => {
+                page.listener.store(answer as i32, Ordering::Release);
+            }
+            Ok(_) => {}
+            Err(errno) => give_up(page, errno),
+        }
+    }
+    page.stage.store(Stage::Exec as u32, Ordering::Release);
+    // SAFETY: zero-terminated strings in a list that ends with a null pointer; `execvp` of the C
+    // libraries of Linux neither allocates nor locks.
+    let returned = unsafe { libc::execvp(plan.argv.pointers[0], plan.argv.pointers.as_ptr()) };
+    give_up(page, check(returned).err().unwrap_or(Errno(0)))
+}
+
+/// Blocks until the parent lets the child go; a parent that dies takes the child with it.
+fn wait_at_gate(gate: BorrowedFd<'_>, parent: libc::pid_t) {
+    let mut byte = 0u8;
+    // SAFETY: `read` gets room for the one byte it may write; the others take no pointers.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        if libc::getppid() != parent {
+            libc::_exit(127);
+        }
+        loop {
+            match check(libc::read(gate.as_raw_fd(), (&raw mut byte).cast(), 1)) {
+                Ok(1) => break,
+                Err(Errno(libc::EINTR)) => {}
+                _ => libc::_exit(127),
+            }
+        }
+        libc::prctl(libc::PR_SET_PDEATHSIG, 0, 0, 0, 0);
+    }
+}
+
+fn restore_signals(reset: &[i32], mask: &libc::sigset_t) {
+    // SAFETY: `signal` with the default action and `sigprocmask` with a valid set can't do harm in
+    // a process of one thread that is about to execute another program.
+    unsafe {
+        for signal in reset {
+            libc::signal(*signal, libc::SIG_DFL);
+        }
+        libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut());
+    }
+}
+
+/// Reports an error and ends the child, even where the filter denies `exit_group`.
+fn give_up(page: &Page, errno: Errno) -> ! {
+    page.errno.store(errno.0, Ordering::Release);
+    // SAFETY: `_exit` only ends the process. It doesn't return, except under a filter that denies it.
+    unsafe {
+        libc::syscall(libc::SYS_exit_group, 127);
+        libc::syscall(libc::SYS_exit, 127);
+    }
+    // Ends in an illegal instruction if the filter denies raising a signal too.
+    std::process::abort()
+}

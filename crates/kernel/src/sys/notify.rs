@@ -1,0 +1,154 @@
+//! The requests on a listener, `SECCOMP_IOCTL_NOTIF_*`.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use tamis_abi::SeccompData;
+
+use crate::errno::Errno;
+use crate::notify::{Notification, Reply};
+use crate::sys::{check, seccomp};
+
+/// How large the kernel's structures are: newer kernels may have longer ones than this crate knows,
+/// and read and write that much.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Buffers {
+    request_words: usize,
+    response_words: usize,
+}
+
+impl Buffers {
+    /// Asks the kernel.
+    pub(crate) fn new() -> Result<Buffers, Errno> {
+        let sizes = seccomp::notification_sizes()?;
+        let words = |kernel: u16, own: usize| usize::from(kernel).max(own).div_ceil(8);
+        Ok(Buffers {
+            request_words: words(sizes.seccomp_notif, size_of::<libc::seccomp_notif>()),
+            response_words: words(
+                sizes.seccomp_notif_resp,
+                size_of::<libc::seccomp_notif_resp>(),
+            ),
+        })
+    }
+}
+
+/// Blocks until there is a call (true), nobody is left who could make one, or `until` can be read.
+pub(crate) fn wait(fd: BorrowedFd<'_>, until: Option<BorrowedFd<'_>>) -> Result<bool, Errno> {
+    let entry = |fd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // A negative descriptor is skipped.
+    let mut entries = [
+        entry(until.map_or(-1, |fd| fd.as_raw_fd())),
+        entry(fd.as_raw_fd()),
+    ];
+    loop {
+        // SAFETY: the array has as many entries as is said.
+        let returned =
+            unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, -1) };
+        match check(returned) {
+            Ok(_) if entries[0].revents != 0 => return Ok(false),
+            Ok(_) => return Ok(entries[1].revents & libc::POLLIN != 0),
+            Err(Errno(libc::EINTR)) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+pub(crate) fn receive(fd: BorrowedFd<'_>, buffers: &Buffers) -> Result<Notification, Errno> {
+    // The kernel insists on zeros.
+    let mut buffer = vec![0u64; buffers.request_words];
+    // SAFETY: the buffer is as large as the kernel says that its structure is.
+    let returned = unsafe {
+        libc::ioctl(
+            fd.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_RECV as _,
+            buffer.as_mut_ptr(),
+        )
+    };
+    check(returned)?;
+    // SAFETY: the buffer is aligned for 64-bit words, at least as large as the structure, which has
+    // only numbers and begins the same in every kernel.
+    let request = unsafe { &*buffer.as_ptr().cast::<libc::seccomp_notif>() };
+    Ok(Notification {
+        id: request.id,
+        thread: request.pid as i32,
+        call: SeccompData {
+            nr: request.data.nr as u32,
+            arch: request.data.arch,
+            ip: request.data.instruction_pointer,
+            args: request.data.args,
+        },
+    })
+}
+
+pub(crate) fn send(
+    fd: BorrowedFd<'_>,
+    buffers: &Buffers,
+    id: u64,
+    reply: Reply,
+) -> Result<(), Errno> {
+    let (val, error, flags) = match reply {
+        Reply::Return(value) => (value, 0, 0),
+        Reply::Errno(errno) => (0, -i32::from(errno), 0),
+        Reply::Continue => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+    };
+    let mut buffer = vec![0u64; buffers.response_words];
+    let response = libc::seccomp_notif_resp {
+        id,
+        val,
+        error,
+        flags,
+    };
+    // SAFETY: the buffer is aligned for 64-bit words and at least as large as the structure.
+    unsafe {
+        buffer
+            .as_mut_ptr()
+            .cast::<libc::seccomp_notif_resp>()
+            .write(response);
+    }
+    // SAFETY: the buffer is as large as the kernel says that its structure is.
+    let returned = unsafe {
+        libc::ioctl(
+            fd.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_SEND as _,
+            buffer.as_mut_ptr(),
+        )
+    };
+    check(returned).map(|_| ())
+}
+
+pub(crate) fn is_valid(fd: BorrowedFd<'_>, id: u64) -> Result<(), Errno> {
+    // SAFETY: the kernel reads one 64-bit word.
+    let returned = unsafe {
+        libc::ioctl(
+            fd.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _,
+            &raw const id,
+        )
+    };
+    check(returned).map(|_| ())
+}
+
+pub(crate) fn add_fd(fd: BorrowedFd<'_>, id: u64, added: BorrowedFd<'_>) -> Result<i32, Errno> {
+    let mut request = MaybeUninit::<libc::seccomp_notif_addfd>::zeroed();
+    // SAFETY: zero is valid for all members; the pointer is to the value just made.
+    let request = unsafe {
+        let members = request.as_mut_ptr();
+        (*members).id = id;
+        (*members).srcfd = added.as_raw_fd() as u32;
+        (*members).newfd_flags = libc::O_CLOEXEC as u32;
+        request.assume_init()
+    };
+    // SAFETY: the number of the request contains the size of the structure.
+    let returned = unsafe {
+        libc::ioctl(
+            fd.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_ADDFD as _,
+            &raw const request,
+        )
+    };
+    check(returned)
+}

@@ -1,0 +1,80 @@
+//! Catching signals that are meant for a child.
+//!
+//! The handler only writes the signal's number to a pipe. It ignores what the kernel itself sends:
+//! the terminal sends `SIGINT` to the whole foreground group, so that the child has it already.
+
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// `si_code` of signals that the kernel sends, the terminal's for one.
+const SI_KERNEL: i32 = 0x80;
+
+/// The write end of the pipe; -1 before the first use. It is never closed.
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+
+/// The signals that are caught, and what was done with them before.
+pub(crate) struct Caught(Vec<(i32, libc::sigaction)>);
+
+impl Caught {
+    /// Catches these signals, except those that the process ignores: a child inherits that.
+    ///
+    /// `pipe` must stay open for the rest of the process's life.
+    pub(crate) fn new(signals: &[i32], pipe: RawFd) -> Caught {
+        PIPE.store(pipe, Ordering::Release);
+        let mut caught = Vec::new();
+        for &signal in signals {
+            let before = replace(signal, None);
+            if before.sa_sigaction == libc::SIG_IGN {
+                continue;
+            }
+            let mut action: libc::sigaction = before;
+            action.sa_sigaction = on_signal as *const () as libc::sighandler_t;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            replace(signal, Some(&action));
+            caught.push((signal, before));
+        }
+        Caught(caught)
+    }
+
+    /// Which they are.
+    pub(crate) fn signals(&self) -> Vec<i32> {
+        self.0.iter().map(|(signal, _)| *signal).collect()
+    }
+}
+
+impl Drop for Caught {
+    fn drop(&mut self) {
+        for (signal, before) in &self.0 {
+            replace(*signal, Some(before));
+        }
+    }
+}
+
+/// Sets the action of a signal, if one is given; the action before.
+fn replace(signal: i32, action: Option<&libc::sigaction>) -> libc::sigaction {
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    let new = action.map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: `new` is null, an action that the kernel gave out, or one with `on_signal`, which is
+    // async-signal-safe. All zeros is a valid action, should the call fail for a bad number.
+    unsafe {
+        libc::sigaction(signal, new, before.as_mut_ptr());
+        before.assume_init()
+    }
+}
+
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    let byte = signal as u8;
+    // SAFETY: the kernel passes a valid `info`; `write` reads one byte and is async-signal-safe;
+    // `errno` is the interrupted code's and is put back.
+    unsafe {
+        if (*info).si_code == SI_KERNEL {
+            return;
+        }
+        let errno = libc::__errno_location();
+        let saved = *errno;
+        libc::write(PIPE.load(Ordering::Acquire), (&raw const byte).cast(), 1);
+        *errno = saved;
+    }
+}

@@ -1,0 +1,77 @@
+//! Waiting for children and tracees, and sending signals.
+
+use std::mem::MaybeUninit;
+
+use crate::errno::Errno;
+use crate::sys::check;
+
+/// Blocks until a child or tracee *of the calling thread* has something to report, and leaves the
+/// report there. Its number; other threads' children are left alone. Tracees report stops too.
+pub(crate) fn peek_any() -> Result<libc::pid_t, Errno> {
+    let options = libc::WEXITED | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
+    peek(libc::P_ALL, 0, options)
+}
+
+/// Blocks until this child has ended, and leaves its report there.
+pub(crate) fn peek_end(pid: libc::pid_t) -> Result<(), Errno> {
+    let options = libc::WEXITED | libc::WNOWAIT;
+    peek(libc::P_PID, pid as libc::id_t, options).map(|_| ())
+}
+
+fn peek(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Result<libc::pid_t, Errno> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    loop {
+        // SAFETY: the kernel fills the structure on success.
+        let returned = unsafe { libc::waitid(kind, id, info.as_mut_ptr(), options) };
+        match check(returned) {
+            // SAFETY: filled for a child's report, so that the process number is there.
+            Ok(_) => return Ok(unsafe { info.assume_init_ref().si_pid() }),
+            Err(Errno(libc::EINTR)) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// What happened to a child or tracee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Exited(i32),
+    Signalled {
+        signal: i32,
+        core_dumped: bool,
+    },
+    /// Stopped by a signal, or at the `PTRACE_EVENT_*` with a number above 0.
+    Stopped {
+        signal: i32,
+        event: i32,
+    },
+}
+
+/// Takes the report of a child or tracee, if there is one, without blocking.
+pub(crate) fn take(pid: libc::pid_t) -> Result<Option<Event>, Errno> {
+    let mut status = 0;
+    // SAFETY: the kernel writes one number.
+    let returned = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG | libc::__WALL) };
+    if check(returned)? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(if libc::WIFEXITED(status) {
+        Event::Exited(libc::WEXITSTATUS(status))
+    } else if libc::WIFSIGNALED(status) {
+        Event::Signalled {
+            signal: libc::WTERMSIG(status),
+            core_dumped: libc::WCOREDUMP(status),
+        }
+    } else {
+        Event::Stopped {
+            signal: libc::WSTOPSIG(status),
+            event: status >> 16,
+        }
+    }))
+}
+
+/// Sends a signal to a process.
+pub(crate) fn kill(pid: libc::pid_t, signal: i32) -> Result<(), Errno> {
+    // SAFETY: takes no pointers.
+    check(unsafe { libc::kill(pid, signal) }).map(|_| ())
+}

@@ -1,0 +1,31 @@
+//! Policies that come with tamis, by name.
+
+/// A policy that comes with tamis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Embedded {
+    /// The name that the command line knows it by.
+    pub name: &'static str,
+    /// Its text in the tamis language; it includes nothing.
+    pub text: &'static str,
+}
+
+/// All of them, by name.
+pub const ALL: [Embedded; 3] = [
+    Embedded {
+        name: "container-default",
+        text: include_str!("../../../policies/container-default.tamis"),
+    },
+    Embedded {
+        name: "network-service",
+        text: include_str!("../../../policies/network-service.tamis"),
+    },
+    Embedded {
+        name: "pure-compute",
+        text: include_str!("../../../policies/pure-compute.tamis"),
+    },
+];
+
+/// The policy of this name.
+pub fn embedded(name: &str) -> Option<Embedded> {
+    ALL.into_iter().find(|policy| policy.name == name)
+}

@@ -1,0 +1,93 @@
+//! The tamis language: policies as people would like to write them.
+//!
+//! ```text
+//! arch x86_64, x86, x32
+//! default errno(EPERM)
+//! allow read, write, @basic-io
+//! allow socket(family in {AF_UNIX, AF_INET}, type & SOCK_TYPE_MASK == SOCK_STREAM)
+//! ```
+//!
+//! The grammar and the rules are in `docs/book/language.md`. The stages, one file each: [`mod@parse`]
+//! drives; `lexer` and `parser` make the [`ast`]; `include` puts files together; `names` and `value`
+//! know what words mean; `condition` and `lower` make the ruleset.
+
+pub mod ast;
+mod condition;
+mod include;
+mod lexer;
+mod lower;
+mod names;
+mod parser;
+pub mod print;
+mod sets;
+mod sink;
+mod value;
+
+use tamis_abi::Arch;
+use tamis_diag::{Diagnostic, SourceId, Sources};
+
+use crate::Parsed;
+use crate::loader::Loader;
+use sink::Sink;
+
+/// How to read a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// For which architectures.
+    pub arches: Arches,
+    /// Whether warnings are errors.
+    pub strict: bool,
+}
+
+/// The architectures of a policy: its own choice or the caller's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arches {
+    /// These, unless the policy has an `arch` statement.
+    UnlessStated(Vec<Arch>),
+    /// These, whatever the policy says.
+    Exactly(Vec<Arch>),
+}
+
+impl Options {
+    /// Not strict, for these architectures unless the policy says otherwise.
+    pub fn new(arches: Vec<Arch>) -> Options {
+        Options {
+            arches: Arches::UnlessStated(arches),
+            strict: false,
+        }
+    }
+}
+
+/// Reads a policy: `root`, which is among the sources, and the files that it includes, which are added.
+///
+/// ```
+/// use tamis_abi::{Action, Arch, SeccompData};
+/// use tamis_policy::{loader::NoIncludes, tamis};
+/// let mut sources = tamis_diag::Sources::new();
+/// let root = sources.add("a.tamis", "default errno(EPERM)\nallow write(fd == 1)\n");
+/// let options = tamis::Options::new(vec![Arch::X86_64]);
+/// let parsed = tamis::parse(&mut sources, root, &mut NoIncludes, &options);
+/// let ruleset = parsed.ruleset.expect("no errors");
+/// let call = SeccompData { nr: 1, arch: Arch::X86_64.audit(), args: [1; 6], ..Default::default() };
+/// assert_eq!(ruleset.decide(&call).action, Action::ALLOW);
+/// ```
+pub fn parse(
+    sources: &mut Sources,
+    root: SourceId,
+    loader: &mut dyn Loader,
+    options: &Options,
+) -> Parsed {
+    let mut sink = Sink::new(options.strict);
+    let statements = include::expand(sources, root, loader, &mut sink);
+    let ruleset = lower::ruleset(&statements, options, sources, &mut sink);
+    Parsed::new(ruleset, sink.into_diagnostics())
+}
+
+/// Reads the syntax of one file without resolving names or includes, for tools that print policies.
+///
+/// Statements with mistakes are left out; the diagnostics say which.
+pub fn parse_syntax(sources: &Sources, source: SourceId) -> (ast::Policy, Vec<Diagnostic>) {
+    let mut sink = Sink::new(false);
+    let policy = parser::parse(source, &sources.get(source).text, &mut sink);
+    (policy, sink.into_diagnostics())
+}

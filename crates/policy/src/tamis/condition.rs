@@ -1,0 +1,375 @@
+//! From conditions to predicates: names become positions, widths become halves.
+//!
+//! The rule of the language: an argument is compared at the width at which the kernel reads it on that
+//! architecture. `low(x)`, `high(x)` and `full(x)` choose other bits. Comparisons are unsigned.
+
+use tamis_abi::signature::{self, Arg, Width};
+use tamis_abi::{Arch, ArgIndex};
+use tamis_diag::{Diagnostic, Span, code};
+use tamis_rules::{self as rules, CmpOp, IntervalSet, Part, Predicate, Test};
+
+use super::ast::{Condition, ConditionKind, Operand, Set, Subject, Value};
+use super::names::{Checked, Meaning, suggest_from};
+use super::value::{Number, Scope, bits_of};
+
+/// The most values of a set that a masked argument is compared with, one test each.
+const MAX_MASKED_VALUES: u64 = 4096;
+
+/// What a condition is about.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    /// Where names are looked up.
+    pub(super) scope: Scope<'a>,
+    /// The call; absent for calls by number.
+    pub(super) call: Option<&'a str>,
+    /// Its arguments, where they are known.
+    pub(super) args: Option<&'static [Arg]>,
+}
+
+/// An operand with what diagnostics say about it.
+struct Typed {
+    operand: rules::Operand,
+    width: Width,
+    /// Why it has this width, if the kernel's signature says so.
+    reason: Option<String>,
+}
+
+impl Context<'_> {
+    fn arch(self) -> Arch {
+        self.scope.arch
+    }
+
+    /// The predicate of a condition.
+    pub(super) fn predicate(self, condition: &Condition) -> Checked<Predicate> {
+        match &condition.kind {
+            ConditionKind::Literal(true) => Ok(Predicate::True),
+            ConditionKind::Literal(false) => Ok(Predicate::False),
+            ConditionKind::Not(inner) => Ok(not(self.predicate(inner)?)),
+            ConditionKind::All(parts) => self.predicates(parts).map(Predicate::All),
+            ConditionKind::Any(parts) => self.predicates(parts).map(Predicate::Any),
+            ConditionKind::Compare(left, mask, op, value) => {
+                self.compare(condition.span, left, mask.as_ref(), *op, value)
+            }
+            ConditionKind::Between(left, op, right) => {
+                self.between(condition.span, left, *op, right)
+            }
+            ConditionKind::In(left, mask, set) => self.member(left, mask.as_ref(), set),
+        }
+    }
+
+    fn predicates(self, parts: &[Condition]) -> Checked<Vec<Predicate>> {
+        parts.iter().map(|part| self.predicate(part)).collect()
+    }
+
+    fn compare(
+        self,
+        span: Span,
+        left: &Operand,
+        mask: Option<&Value>,
+        op: CmpOp,
+        value: &Value,
+    ) -> Checked<Predicate> {
+        let typed = self.operand(left)?;
+        let number = self.number(&typed, left, value)?;
+        let Some(mask) = mask else {
+            check_order(span, op, number)?;
+            return Ok(Predicate::compare(typed.operand, op, number.bits));
+        };
+        let mask_bits = self.number(&typed, left, mask)?.bits;
+        let equal = masked(typed.operand, mask_bits, number.bits);
+        match op {
+            CmpOp::Eq | CmpOp::Ne if number.bits & !mask_bits != 0 => {
+                let (value, mask) = (number.bits, mask_bits);
+                let diagnostic = constant(span, "a masked argument never equals this value");
+                Err(Box::new(diagnostic.note(format!(
+                    "{value:#x} has bits outside the mask {mask:#x}"
+                ))))
+            }
+            CmpOp::Eq => Ok(equal),
+            CmpOp::Ne => Ok(not(equal)),
+            CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge => Err(Box::new(
+                Diagnostic::error(code::TAMIS_SYNTAX, "an ordered comparison with a mask")
+                    .label(span, "")
+                    .help("masked arguments are compared with `==`, `!=` and `in`"),
+            )),
+        }
+    }
+
+    fn between(self, span: Span, left: &Operand, op: CmpOp, right: &Operand) -> Checked<Predicate> {
+        let (left_typed, right_typed) = (self.operand(left)?, self.operand(right)?);
+        let (left_bits, right_bits) = (bits_of(left_typed.width), bits_of(right_typed.width));
+        if left_bits != right_bits {
+            return Err(Box::new(
+                Diagnostic::error(
+                    code::WIDTHS_DIFFER,
+                    format!("comparison of {left_bits} bits with {right_bits}"),
+                )
+                .label(span, format!("on {}", self.arch()))
+                .help("say which bits are meant with `low(…)`, `high(…)` or `full(…)`"),
+            ));
+        }
+        Ok(Predicate::Test(Test::Between {
+            left: left_typed.operand,
+            op,
+            right: right_typed.operand,
+        }))
+    }
+
+    fn member(self, left: &Operand, mask: Option<&Value>, set: &Set) -> Checked<Predicate> {
+        let typed = self.operand(left)?;
+        let values = self
+            .set(set, typed.width)
+            .map_err(|diagnostic| typed.explain(diagnostic, left))?;
+        let span = match set {
+            Set::Braced(_, span) => *span,
+            Set::Named(name) => name.span,
+        };
+        if values.is_empty() {
+            let diagnostic = constant(span, "nothing is an element of the empty set");
+            return Err(Box::new(diagnostic));
+        }
+        let Some(mask) = mask else {
+            return Ok(Predicate::Test(Test::In {
+                operand: typed.operand,
+                set: values,
+            }));
+        };
+        let mask = self.number(&typed, left, mask)?.bits;
+        let count = values
+            .intervals()
+            .iter()
+            .fold(0u64, |count, (first, last)| {
+                count.saturating_add(last - first).saturating_add(1)
+            });
+        if count > MAX_MASKED_VALUES {
+            return Err(Box::new(
+                Diagnostic::error(
+                    code::TAMIS_LIMIT,
+                    format!("a masked argument in a set of more than {MAX_MASKED_VALUES} values"),
+                )
+                .label(span, "")
+                .help("compare the bits with a mask of their own"),
+            ));
+        }
+        let each = values
+            .intervals()
+            .iter()
+            .flat_map(|(first, last)| *first..=*last);
+        Ok(Predicate::Any(
+            each.map(|value| masked(typed.operand, mask, value))
+                .collect(),
+        ))
+    }
+
+    fn set(self, set: &Set, width: Width) -> Checked<IntervalSet<u64>> {
+        let name = match set {
+            Set::Braced(elements, _) => return self.scope.set(elements, width),
+            Set::Named(name) => name,
+        };
+        match self.scope.names.constant(&name.text, self.arch(), width) {
+            Some(Ok(Meaning::Set(set))) => Ok(set.clone()),
+            Some(Err(diagnostic)) => Err(diagnostic.clone()),
+            _ => Err(Box::new(
+                Diagnostic::error(
+                    code::NOT_A_VALUE,
+                    format!("`{name}` is not a set of values"),
+                )
+                .label(name.span, "")
+                .help(format!(
+                    "write `in {{{name}}}` or define it: `let {name} = {{…}}`"
+                )),
+            )),
+        }
+    }
+
+    fn number(self, typed: &Typed, operand: &Operand, value: &Value) -> Checked<Number> {
+        self.scope
+            .value(value, typed.width)
+            .map_err(|diagnostic| typed.explain(diagnostic, operand))
+    }
+
+    /// Finds the argument and the bits of it that are meant.
+    fn operand(self, operand: &Operand) -> Checked<Typed> {
+        let index = match &operand.subject {
+            Subject::Ip => None,
+            Subject::Indexed(index) => ArgIndex::new(*index as u8),
+            Subject::Named(name) => Some(self.position(name, operand.span)?),
+        };
+        let subject = index.map_or(rules::Subject::Ip, rules::Subject::Arg);
+        let declared = index.and_then(|index| self.declared_at(index));
+        let (part, reason) = match (operand.part, declared) {
+            (Some(part), _) => (part, None),
+            (None, None) => (Part::Full, None),
+            (None, Some(arg)) => {
+                let width = arg.width(self.arch());
+                let reason = format!(
+                    "on {} the kernel reads argument `{}` of `{}`, a `{}`, as {} bits",
+                    self.arch(),
+                    arg.name,
+                    self.call.unwrap_or_default(),
+                    arg.c_type,
+                    bits_of(width),
+                );
+                let part = match width {
+                    Width::Bits32 => Part::Low,
+                    Width::Bits64 => Part::Full,
+                };
+                (part, Some(reason))
+            }
+        };
+        let width = match part {
+            Part::Full => Width::Bits64,
+            Part::Low | Part::High => Width::Bits32,
+        };
+        Ok(Typed {
+            operand: rules::Operand { subject, part },
+            width,
+            reason,
+        })
+    }
+
+    /// The argument that the kernel reads from a position on this architecture.
+    fn declared_at(self, index: ArgIndex) -> Option<&'static Arg> {
+        let call = self.call?;
+        let stands_there =
+            |arg: &&Arg| signature::index(self.arch(), call, arg.name) == Some(index);
+        self.args?.iter().find(|arg| stands_there(arg))
+    }
+
+    /// The position of an argument by its name or by `argN`.
+    fn position(self, name: &str, span: Span) -> Checked<ArgIndex> {
+        let args = self.args.unwrap_or_default();
+        let declared = args.iter().position(|arg| arg.name == name);
+        let numbered = name
+            .strip_prefix("arg")
+            .and_then(|digit| digit.parse().ok())
+            .filter(|index: &u8| name.len() == 4 && *index < 6);
+        match (declared, numbered) {
+            (Some(declared), Some(numbered)) if declared != usize::from(numbered) => {
+                Err(self.ambiguous(name, span, declared, numbered))
+            }
+            (_, Some(numbered)) => {
+                ArgIndex::new(numbered).ok_or_else(|| self.unknown_argument(name, span))
+            }
+            (Some(_), None) => self
+                .call
+                .and_then(|call| signature::index(self.arch(), call, name))
+                .ok_or_else(|| self.without_place(name, span)),
+            (None, None) => Err(self.unknown_argument(name, span)),
+        }
+    }
+
+    fn without_place(self, name: &str, span: Span) -> Box<Diagnostic> {
+        let (call, arch) = (self.call.unwrap_or_default(), self.arch());
+        Box::new(
+            Diagnostic::error(
+                code::UNKNOWN_ARGUMENT,
+                format!("`{name}` of `{call}` has no register of its own on {arch}"),
+            )
+            .label(span, "")
+            .note(
+                "32-bit architectures split 64-bit arguments, and some old calls take a pointer to \
+                 their arguments, which a filter cannot follow",
+            )
+            .help(format!(
+                "put the condition into an `on` block without {arch}, or write `arg[N]`"
+            )),
+        )
+    }
+
+    fn ambiguous(self, name: &str, span: Span, declared: usize, index: u8) -> Box<Diagnostic> {
+        let call = self.call.unwrap_or_default();
+        Box::new(
+            Diagnostic::error(
+                code::UNKNOWN_ARGUMENT,
+                format!("`{name}` of `{call}` could be either of two arguments"),
+            )
+            .label(span, "")
+            .note(format!(
+                "counted from 0 it is `arg[{index}]`, by the kernel's name `arg[{declared}]`"
+            ))
+            .help(format!("write `arg[{declared}]` or `arg[{index}]`")),
+        )
+    }
+
+    fn unknown_argument(self, name: &str, span: Span) -> Box<Diagnostic> {
+        let Some(call) = self.call else {
+            return Box::new(
+                Diagnostic::error(
+                    code::UNKNOWN_ARGUMENT,
+                    format!("`{name}`: the arguments of a call by number have no names"),
+                )
+                .label(span, "")
+                .help("write `arg0` to `arg5`"),
+            );
+        };
+        let diagnostic = Diagnostic::error(
+            code::UNKNOWN_ARGUMENT,
+            format!("`{call}` has no argument `{name}`"),
+        )
+        .label(span, "");
+        let names: Vec<&str> = self
+            .args
+            .unwrap_or_default()
+            .iter()
+            .map(|a| a.name)
+            .collect();
+        let diagnostic = match names.as_slice() {
+            [] => diagnostic.note(format!("no argument names are known for `{call}`")),
+            names => diagnostic.note(format!("its arguments are {}", names.join(", "))),
+        };
+        Box::new(suggest_from(
+            diagnostic,
+            name,
+            names.iter().copied().chain(["ip"]),
+        ))
+    }
+}
+
+impl Typed {
+    /// Adds to a complaint about a value why the operand has its width.
+    fn explain(&self, mut diagnostic: Box<Diagnostic>, operand: &Operand) -> Box<Diagnostic> {
+        if let Some(reason) = &self.reason
+            && diagnostic.code == code::VALUE_DOES_NOT_FIT
+        {
+            *diagnostic = diagnostic.note(reason.as_str());
+            if let Subject::Named(name) = &operand.subject {
+                *diagnostic = diagnostic.help(format!("compare all 64 bits with `full({name})`"));
+            }
+        }
+        diagnostic
+    }
+}
+
+fn not(predicate: Predicate) -> Predicate {
+    Predicate::Not(Box::new(predicate))
+}
+
+/// `operand & mask == value`; never holds if the value has bits outside the mask.
+fn masked(operand: rules::Operand, mask: u64, value: u64) -> Predicate {
+    Predicate::Test(Test::Masked {
+        operand,
+        mask,
+        value,
+    })
+}
+
+/// Refuses comparisons that say something else than they seem to.
+fn check_order(span: Span, op: CmpOp, number: Number) -> Checked<()> {
+    let diagnostic = match op {
+        CmpOp::Lt if number.bits == 0 => constant(span, "this never holds"),
+        CmpOp::Ge if number.bits == 0 => constant(span, "this always holds"),
+        CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge if number.negative => {
+            constant(span, "order against a negative number").help(format!(
+                "write the unsigned value, {:#x}, if that is what is meant",
+                number.bits
+            ))
+        }
+        _ => return Ok(()),
+    };
+    Err(Box::new(diagnostic.note("comparisons are unsigned")))
+}
+
+fn constant(span: Span, message: &str) -> Diagnostic {
+    Diagnostic::error(code::CONSTANT_CONDITION, message).label(span, "")
+}

@@ -1,0 +1,115 @@
+//! Puts included files in the place of their `include` statements.
+//!
+//! A file counts once: included again it adds nothing, which cannot change the meaning, since its rules
+//! stand earlier already and the first match decides. A file that includes itself is an error.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+
+use super::ast::{Name, Statement, StatementKind};
+use super::parser;
+use super::sink::Sink;
+use crate::limits::{MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
+use crate::loader::Loader;
+
+/// The statements of the root and of everything that it includes, in order.
+pub(super) fn expand(
+    sources: &mut Sources,
+    root: SourceId,
+    loader: &mut dyn Loader,
+    sink: &mut Sink,
+) -> Vec<Statement> {
+    let mut expansion = Expansion {
+        sources,
+        loader,
+        sink,
+        open: Vec::new(),
+        done: HashSet::new(),
+        source_bytes: 0,
+        statements: Vec::new(),
+    };
+    expansion.file(root, None);
+    expansion.statements
+}
+
+struct Expansion<'a> {
+    sources: &'a mut Sources,
+    loader: &'a mut dyn Loader,
+    sink: &'a mut Sink,
+    /// The files from the root to the current one.
+    open: Vec<Arc<str>>,
+    /// The files that were read completely.
+    done: HashSet<Arc<str>>,
+    source_bytes: usize,
+    statements: Vec<Statement>,
+}
+
+impl Expansion<'_> {
+    /// Reads a file that is among the sources; `included_at` is absent for the root.
+    fn file(&mut self, source: SourceId, included_at: Option<Span>) {
+        let name = self.sources.name(source).clone();
+        let text = self.sources.get(source).text.clone();
+        self.source_bytes += text.len();
+        if self.source_bytes > MAX_SOURCE_BYTES {
+            let diagnostic = Diagnostic::error(
+                code::FILE_TOO_LARGE,
+                format!("a policy of more than {} MiB", MAX_SOURCE_BYTES >> 20),
+            );
+            self.sink.report(match included_at {
+                Some(span) => diagnostic.label(span, "with this file"),
+                None => diagnostic.note(format!("{name} has {} bytes", text.len())),
+            });
+            return;
+        }
+        self.open.push(name.clone());
+        let mut policy = parser::parse(source, &text, self.sink);
+        for statement in policy.statements.drain(..) {
+            match &statement.kind {
+                StatementKind::Include(path) => self.include(path, &name),
+                _ => self.statements.push(statement),
+            }
+        }
+        self.open.pop();
+        self.done.insert(name);
+    }
+
+    fn include(&mut self, path: &Name, from: &str) {
+        if self.open.len() == MAX_INCLUDE_DEPTH {
+            self.sink.report(
+                Diagnostic::error(
+                    code::TAMIS_LIMIT,
+                    format!("files include each other more than {MAX_INCLUDE_DEPTH} deep"),
+                )
+                .label(path.span, "this one is not read"),
+            );
+            return;
+        }
+        let loaded = match self.loader.load(&path.text, from) {
+            Ok(loaded) => loaded,
+            Err(reason) => {
+                self.sink.report(
+                    Diagnostic::error(
+                        code::INCLUDE_FAILED,
+                        format!("cannot include `{path}`: {reason}"),
+                    )
+                    .label(path.span, "included here"),
+                );
+                return;
+            }
+        };
+        if self.open.iter().any(|open| **open == *loaded.name) {
+            self.sink.report(
+                Diagnostic::error(code::INCLUDE_CYCLE, format!("`{path}` includes itself"))
+                    .label(path.span, "included here")
+                    .note(format!("the way here: {}", self.open.join(" → "))),
+            );
+            return;
+        }
+        if !self.done.contains(loaded.name.as_str()) {
+            let source = self.sources.add(loaded.name, loaded.text);
+            self.file(source, Some(path.span));
+        }
+    }
+}

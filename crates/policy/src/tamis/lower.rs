@@ -1,0 +1,469 @@
+//! From statements to a ruleset, in one walk in the order of the text.
+//!
+//! Every rule is lowered once per architecture that it is about: numbers, constants and widths differ.
+//! The calls of a rule that have no condition become one rule of the ruleset, each call with a condition
+//! becomes its own; they share an action, so their order among themselves doesn't matter.
+
+mod header;
+mod section;
+
+use std::ops::RangeInclusive;
+
+use tamis_abi::{Action, ActionKind, Arch, signature, syscall};
+use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
+use tamis_rules::{IntervalSet, Origin, Predicate, Rule, Ruleset, Section};
+
+use super::Options;
+use super::ast::{
+    Answer, Fallback, Name, Statement, StatementKind, Target, TargetKind, Value, Verb,
+};
+use super::condition::Context;
+use super::names::{Checked, Names, unknown_call};
+use super::sink::Sink;
+use super::value::Scope;
+use crate::limits::{MAX_RULES, MAX_TARGETS};
+use header::Selection;
+use section::{Decided, Draft, Level};
+use signature::Width;
+
+/// The ruleset of a policy; `None` if an error was reported.
+pub(super) fn ruleset(
+    statements: &[Statement],
+    options: &Options,
+    sources: &Sources,
+    sink: &mut Sink,
+) -> Option<Ruleset> {
+    let selection = header::selection(statements, options, sink)?;
+    let mut lowering = Lowering {
+        sources,
+        names: Names::new(&selection.arches),
+        sections: selection.arches.iter().copied().map(Draft::new).collect(),
+        selection,
+        bad_arch: None,
+        targets: 0,
+        rules: 0,
+        sink,
+    };
+    let everywhere: Vec<usize> = (0..lowering.sections.len()).collect();
+    for statement in statements {
+        lowering.statement(statement, &everywhere, Level::Top);
+        if lowering.sink.is_finished() {
+            return None;
+        }
+    }
+    lowering.finish()
+}
+
+struct Lowering<'a> {
+    sources: &'a Sources,
+    selection: Selection,
+    names: Names,
+    /// One per selected architecture. A scope is a list of indices into it.
+    sections: Vec<Draft>,
+    bad_arch: Option<(Action, Span)>,
+    /// How many targets were read.
+    targets: usize,
+    /// How many rules were made.
+    rules: usize,
+    sink: &'a mut Sink,
+}
+
+impl Lowering<'_> {
+    fn statement(&mut self, statement: &Statement, scope: &[usize], level: Level) {
+        let is_top = level == Level::Top;
+        match &statement.kind {
+            // Read by the header.
+            StatementKind::Arch(_) if is_top => {}
+            // Put in place already; left inside a block, where it is refused.
+            StatementKind::Include(_) if is_top => {}
+            StatementKind::Let(name, constant) if is_top => {
+                self.names.define_constant(name, constant, self.sink);
+            }
+            StatementKind::Set(name, members) if is_top => {
+                self.names.define_set(name, members, self.sink);
+            }
+            StatementKind::On(arches, body) if is_top => {
+                let scope = self.selection.scope(arches, self.sink);
+                for statement in body {
+                    self.statement(statement, &scope, Level::Block);
+                }
+            }
+            StatementKind::Fallback(Fallback::BadArch, answer) if is_top => self.bad_arch(answer),
+            StatementKind::Fallback(Fallback::BadArch, _)
+            | StatementKind::Arch(_)
+            | StatementKind::Include(_)
+            | StatementKind::Let(..)
+            | StatementKind::Set(..)
+            | StatementKind::On(..) => self.sink.report(
+                Diagnostic::error(code::TAMIS_SYNTAX, "this statement has no place in a block")
+                    .label(statement.span, "")
+                    .note("an `on` block holds rules, `default` and `unknown`")
+                    .help("write it before the block"),
+            ),
+            StatementKind::Fallback(fallback, answer) => {
+                self.fallback(*fallback, answer, statement.span, scope, level);
+            }
+            StatementKind::Rule(answer, targets) => {
+                self.rule(answer, targets, statement.span, scope);
+            }
+        }
+    }
+
+    fn bad_arch(&mut self, answer: &Answer) {
+        // Foreign architectures have no constants here; the first of the policy stands in.
+        let Some(action) = self.action(answer, self.sections[0].arch) else {
+            return;
+        };
+        if let Some((_, earlier)) = self.bad_arch {
+            self.sink
+                .report(stated_twice("bad-arch", answer.span, earlier));
+            return;
+        }
+        self.bad_arch = Some((action, answer.span));
+    }
+
+    fn fallback(
+        &mut self,
+        fallback: Fallback,
+        answer: &Answer,
+        span: Span,
+        scope: &[usize],
+        level: Level,
+    ) {
+        for &index in scope {
+            let Some(action) = self.action(answer, self.sections[index].arch) else {
+                continue;
+            };
+            if fallback == Fallback::Unknown && permits(action) {
+                self.sink.report(
+                    Diagnostic::warning(code::ALLOWS_UNKNOWN, "calls of later kernels are allowed")
+                        .label(answer.span, "")
+                        .help("`unknown errno(ENOSYS)` makes programs fall back to older calls"),
+                );
+            }
+            let slot = self.sections[index].fallback(fallback, level);
+            match *slot {
+                Some((_, earlier)) => {
+                    self.sink
+                        .report(stated_twice(fallback.word(), span, earlier));
+                }
+                None => *slot = Some((action, span)),
+            }
+        }
+    }
+
+    fn rule(&mut self, answer: &Answer, targets: &[Target], span: Span, scope: &[usize]) {
+        let actions: Vec<Option<Action>> = scope
+            .iter()
+            .map(|&index| self.action(answer, self.sections[index].arch))
+            .collect();
+        let mut unconditional: Vec<Vec<RangeInclusive<u32>>> = vec![Vec::new(); scope.len()];
+        for target in targets {
+            self.targets += 1;
+            if self.targets > MAX_TARGETS {
+                self.sink
+                    .stop(too_many("calls in rules", MAX_TARGETS, target.span));
+            }
+            if self.sink.is_finished() {
+                return;
+            }
+            let Some(numbers) = self.numbers(target, scope) else {
+                continue;
+            };
+            self.check_reachable(target, &numbers, scope, &actions);
+            for (at, numbers) in numbers.iter().enumerate() {
+                let (index, Some(action)) = (scope[at], actions[at]) else {
+                    continue;
+                };
+                if numbers.is_empty() {
+                    continue;
+                }
+                if let TargetKind::Call(name) = &target.kind
+                    && (target.when.is_some() || !permits(action))
+                {
+                    self.sections[index].restrict(name);
+                }
+                match self.when(target, self.sections[index].arch) {
+                    Some(Predicate::True) => unconditional[at].extend(
+                        numbers
+                            .intervals()
+                            .iter()
+                            .map(|(first, last)| *first..=*last),
+                    ),
+                    Some(when) => self.push(index, numbers.clone(), when, action, target.span),
+                    None => {}
+                }
+            }
+        }
+        for (at, ranges) in unconditional.into_iter().enumerate() {
+            let numbers: IntervalSet<u32> = ranges.into_iter().collect();
+            if let (false, Some(action)) = (numbers.is_empty(), actions[at]) {
+                self.sections[scope[at]].decide(Decided {
+                    numbers: numbers.clone(),
+                    action,
+                    span,
+                });
+                self.push(scope[at], numbers, Predicate::True, action, span);
+            }
+        }
+    }
+
+    fn push(
+        &mut self,
+        index: usize,
+        syscalls: IntervalSet<u32>,
+        when: Predicate,
+        action: Action,
+        span: Span,
+    ) {
+        self.rules += 1;
+        if self.rules > MAX_RULES {
+            self.sink.stop(too_many("rules", MAX_RULES, span));
+        }
+        let origin = Some(self.origin(span));
+        self.sections[index].rules.push(Rule {
+            syscalls,
+            when,
+            action,
+            origin,
+        });
+    }
+
+    /// The condition of a target on one architecture; `None` if it is wrong, which is reported.
+    fn when(&mut self, target: &Target, arch: Arch) -> Option<Predicate> {
+        let Some(condition) = &target.when else {
+            return Some(Predicate::True);
+        };
+        let call = match &target.kind {
+            TargetKind::Call(name) => Some(name.text.as_str()),
+            TargetKind::Set(_) | TargetKind::Numbers(..) => None,
+        };
+        let context = Context {
+            scope: Scope {
+                names: &self.names,
+                arch,
+            },
+            call,
+            args: call.and_then(signature::args),
+        };
+        let predicate = context.predicate(condition);
+        self.checked(predicate)
+    }
+
+    /// The numbers of a target on each architecture of the scope; `None` if it is wrong.
+    fn numbers(&mut self, target: &Target, scope: &[usize]) -> Option<Vec<IntervalSet<u32>>> {
+        let arches: Vec<Arch> = scope
+            .iter()
+            .map(|&index| self.sections[index].arch)
+            .collect();
+        match &target.kind {
+            TargetKind::Call(name) => self.numbers_of_call(name, &arches),
+            TargetKind::Set(name) => {
+                let calls = self.names.set(name, self.sink)?.calls.clone();
+                let numbers_on = |arch: &Arch| {
+                    calls
+                        .iter()
+                        .filter_map(|call| syscall::number(*arch, call))
+                        .map(|nr| nr.0)
+                        .collect()
+                };
+                Some(arches.iter().map(numbers_on).collect())
+            }
+            TargetKind::Numbers(first, last) => {
+                let set = self.plain_numbers(first, last.as_ref(), target.span, &arches)?;
+                Some(vec![set])
+            }
+        }
+    }
+
+    fn numbers_of_call(&mut self, name: &Name, arches: &[Arch]) -> Option<Vec<IntervalSet<u32>>> {
+        if !syscall::is_known(&name.text) {
+            self.sink.report(unknown_call(name));
+            return None;
+        }
+        let numbers: Vec<IntervalSet<u32>> = arches
+            .iter()
+            .map(|arch| {
+                syscall::number(*arch, &name.text)
+                    .map(|nr| nr.0)
+                    .into_iter()
+                    .collect()
+            })
+            .collect();
+        if !arches.is_empty() && numbers.iter().all(IntervalSet::is_empty) {
+            let here: Vec<&str> = arches.iter().map(|arch| arch.name()).collect();
+            let there: Vec<&str> = Arch::all()
+                .filter(|arch| syscall::number(*arch, &name.text).is_some())
+                .map(Arch::name)
+                .collect();
+            self.sink.report(
+                Diagnostic::warning(
+                    code::CALL_NOT_ON_ARCH,
+                    format!("there is no `{name}` on {}", here.join(", ")),
+                )
+                .label(name.span, "this does nothing")
+                .note(format!("it exists on {}", there.join(", "))),
+            );
+        }
+        Some(numbers)
+    }
+
+    fn plain_numbers(
+        &mut self,
+        first: &Value,
+        last: Option<&Value>,
+        span: Span,
+        arches: &[Arch],
+    ) -> Option<IntervalSet<u32>> {
+        let &[arch] = arches else {
+            if !arches.is_empty() {
+                let example = arches[0];
+                self.sink.report(
+                    Diagnostic::error(
+                        code::NUMBER_NEEDS_ARCH,
+                        "a number means different calls on different architectures",
+                    )
+                    .label(span, "")
+                    .help(format!("put the rule into a block: `on {example} {{ … }}`")),
+                );
+            }
+            return None;
+        };
+        let scope = Scope {
+            names: &self.names,
+            arch,
+        };
+        let bounds = scope
+            .value(first, Width::Bits32)
+            .and_then(|first| match last {
+                Some(last) => Ok((first, scope.value(last, Width::Bits32)?)),
+                None => Ok((first, first)),
+            });
+        let (first, last) = self.checked(bounds)?;
+        let range = IntervalSet::from_iter([first.bits as u32..=last.bits as u32]);
+        let own = range.intersection(&Section::domain(arch));
+        if own.is_empty() {
+            self.sink.report(
+                Diagnostic::error(
+                    code::NUMBER_NOT_OF_ARCH,
+                    format!("no number of {arch} is meant"),
+                )
+                .label(span, "")
+                .note(
+                    "numbers from 0x40000000 belong to x32, the others to x86_64; a range goes up",
+                ),
+            );
+            return None;
+        }
+        Some(own)
+    }
+
+    /// Tells about a target that earlier rules decide completely, wherever it exists.
+    fn check_reachable(
+        &mut self,
+        target: &Target,
+        numbers: &[IntervalSet<u32>],
+        scope: &[usize],
+        actions: &[Option<Action>],
+    ) {
+        let mut earlier = None;
+        for ((numbers, &index), action) in numbers.iter().zip(scope).zip(actions) {
+            let Some((first, _)) = numbers.intervals().first() else {
+                continue;
+            };
+            let Some(decided) = self.sections[index].decided(numbers, *first) else {
+                return;
+            };
+            earlier = earlier.or(Some((decided.span, Some(decided.action) == *action)));
+        }
+        let Some((earlier, is_same)) = earlier else {
+            return;
+        };
+        let severity = match is_same && target.when.is_none() {
+            true => Severity::Note,
+            false => Severity::Warning,
+        };
+        self.sink.report(
+            Diagnostic::new(severity, code::NEVER_MATCHES, "this never decides a call")
+                .label(target.span, "never gets here")
+                .label(earlier, "decided by this rule, which stands first"),
+        );
+    }
+
+    /// The action of an answer on one architecture; `None` if it is wrong, which is reported.
+    fn action(&mut self, answer: &Answer, arch: Arch) -> Option<Action> {
+        /// `EPERM`, the same number everywhere.
+        const EPERM: u16 = 1;
+        /// `MAX_ERRNO`: the kernel caps larger values.
+        const MAX_ERRNO: u64 = 4095;
+        let kind = answer.verb.kind();
+        let Some(data) = &answer.data else {
+            let data = if answer.verb == Verb::Deny { EPERM } else { 0 };
+            return Some(Action::new(kind, data));
+        };
+        let scope = Scope {
+            names: &self.names,
+            arch,
+        };
+        let value = scope.value(data, Width::Bits32);
+        let number = self.checked(value)?.bits;
+        let max = match kind {
+            ActionKind::Errno => MAX_ERRNO,
+            _ => u64::from(u16::MAX),
+        };
+        if number > max {
+            self.sink.report(
+                Diagnostic::error(
+                    code::VALUE_DOES_NOT_FIT,
+                    format!("{number} is too large for `{}`", answer.verb.word()),
+                )
+                .label(data.span, format!("at most {max}")),
+            );
+            return None;
+        }
+        Some(Action::new(kind, number as u16))
+    }
+
+    fn origin(&self, span: Span) -> Origin {
+        let position = self.sources.position(span);
+        Origin {
+            file: self.sources.name(span.source).clone(),
+            line: position.line,
+            column: position.column,
+        }
+    }
+
+    fn checked<T>(&mut self, result: Checked<T>) -> Option<T> {
+        result
+            .map_err(|diagnostic| self.sink.report(*diagnostic))
+            .ok()
+    }
+
+    fn finish(self) -> Option<Ruleset> {
+        let sections: Vec<Section> = self
+            .sections
+            .into_iter()
+            .map(|draft| draft.finish(self.sources, self.sink))
+            .collect();
+        let bad_arch = self
+            .bad_arch
+            .map_or(Action::KILL_PROCESS, |(action, _)| action);
+        Ruleset::new(sections, bad_arch).ok()
+    }
+}
+
+/// Whether the call happens.
+fn permits(action: Action) -> bool {
+    matches!(action.kind, ActionKind::Allow | ActionKind::Log)
+}
+
+fn stated_twice(what: &str, again: Span, earlier: Span) -> Diagnostic {
+    Diagnostic::error(code::STATED_TWICE, format!("`{what}` is stated twice"))
+        .label(again, "stated again")
+        .label(earlier, "first stated here")
+}
+
+fn too_many(what: &str, limit: usize, span: Span) -> Diagnostic {
+    Diagnostic::error(code::TAMIS_LIMIT, format!("more than {limit} {what}"))
+        .label(span, "reading stops here")
+}

@@ -1,0 +1,108 @@
+//! Which architectures a policy is for.
+
+use tamis_abi::Arch;
+use tamis_diag::{Diagnostic, Span, code};
+
+use super::stated_twice;
+use crate::tamis::ast::{Name, Statement, StatementKind};
+use crate::tamis::names::suggest_from;
+use crate::tamis::sink::Sink;
+use crate::tamis::{Arches, Options};
+
+/// The architectures of a policy.
+pub(super) struct Selection {
+    /// Each once, in the order of the sections; never empty.
+    pub(super) arches: Vec<Arch>,
+    /// The `arch` statement, if it is what counts.
+    stated: Option<Span>,
+}
+
+/// The selection: the caller's if they insist, else the policy's, else the caller's.
+pub(super) fn selection(
+    statements: &[Statement],
+    options: &Options,
+    sink: &mut Sink,
+) -> Option<Selection> {
+    let mut stated: Option<(Vec<Arch>, Span)> = None;
+    for statement in statements {
+        let StatementKind::Arch(names) = &statement.kind else {
+            continue;
+        };
+        if let Some((_, earlier)) = &stated {
+            sink.report(stated_twice("arch", statement.span, *earlier));
+            continue;
+        }
+        stated = Some((resolve(names, sink), statement.span));
+    }
+    let (mut arches, stated) = match (&options.arches, stated) {
+        (Arches::UnlessStated(_), Some((arches, span))) => (arches, Some(span)),
+        (Arches::UnlessStated(arches) | Arches::Exactly(arches), _) => (arches.clone(), None),
+    };
+    let mut seen = Vec::new();
+    arches.retain(|arch| {
+        let is_new = !seen.contains(arch);
+        seen.push(*arch);
+        is_new
+    });
+    if arches.is_empty() && !sink.is_finished() && stated.is_none() {
+        sink.report(
+            Diagnostic::error(code::UNKNOWN_ARCH, "the policy is for no architecture")
+                .help("name them in the policy: `arch x86_64, aarch64`"),
+        );
+    }
+    (!arches.is_empty()).then_some(Selection { arches, stated })
+}
+
+impl Selection {
+    /// The sections that an `on` block for these architectures is about.
+    pub(super) fn scope(&self, names: &[Name], sink: &mut Sink) -> Vec<usize> {
+        let mut scope = Vec::new();
+        for arch in resolve(names, sink) {
+            match self.arches.iter().position(|selected| *selected == arch) {
+                Some(index) => scope.push(index),
+                None => self.not_selected(arch, names, sink),
+            }
+        }
+        scope
+    }
+
+    /// With architectures chosen by the caller, blocks for others are what they are there for.
+    fn not_selected(&self, arch: Arch, names: &[Name], sink: &mut Sink) {
+        let Some(stated) = self.stated else { return };
+        let of_arch = |name: &&Name| Arch::from_name(&name.text) == Some(arch);
+        let Some(name) = names.iter().find(of_arch) else {
+            return;
+        };
+        sink.report(
+            Diagnostic::warning(
+                code::ARCH_NOT_SELECTED,
+                format!("the policy is not for {arch}"),
+            )
+            .label(name.span, "this has no effect")
+            .label(stated, "the policy's architectures"),
+        );
+    }
+}
+
+/// The architectures of these names, each once.
+fn resolve(names: &[Name], sink: &mut Sink) -> Vec<Arch> {
+    let mut found: Vec<(Arch, Span)> = Vec::new();
+    for name in names {
+        let Some(arch) = Arch::from_name(&name.text) else {
+            let diagnostic =
+                Diagnostic::error(code::UNKNOWN_ARCH, format!("unknown architecture `{name}`"))
+                    .label(name.span, "");
+            sink.report(suggest_from(
+                diagnostic,
+                &name.text,
+                Arch::all().map(Arch::name),
+            ));
+            continue;
+        };
+        match found.iter().find(|(known, _)| *known == arch) {
+            Some((_, earlier)) => sink.report(stated_twice(arch.name(), name.span, *earlier)),
+            None => found.push((arch, name.span)),
+        }
+    }
+    found.into_iter().map(|(arch, _)| arch).collect()
+}

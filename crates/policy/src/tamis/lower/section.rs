@@ -1,0 +1,174 @@
+//! A section in the making: the rules of one architecture and what is known about them.
+
+use tamis_abi::{Action, Arch, syscall};
+use tamis_diag::{Diagnostic, Sources, Span, code};
+use tamis_rules::{IntervalSet, Origin, Predicate, Rule, Section};
+
+use super::permits;
+use crate::tamis::ast::{Fallback, Name};
+use crate::tamis::sink::Sink;
+
+/// Where a statement stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    /// In the policy itself: about all its architectures.
+    Top,
+    /// In an `on` block: about some, and there before what stands at the top.
+    Block,
+}
+
+/// Calls that a rule decides whatever their arguments.
+pub(super) struct Decided {
+    /// The calls.
+    pub(super) numbers: IntervalSet<u32>,
+    /// The answer.
+    pub(super) action: Action,
+    /// The rule.
+    pub(super) span: Span,
+}
+
+/// What was stated for a fallback, and where.
+type Slot = Option<(Action, Span)>;
+
+/// The rules of one architecture so far.
+pub(super) struct Draft {
+    pub(super) arch: Arch,
+    pub(super) rules: Vec<Rule>,
+    /// `default` in a block, at the top.
+    default: [Slot; 2],
+    /// `unknown` in a block, at the top.
+    unknown: [Slot; 2],
+    decided: Vec<Decided>,
+    /// The union of all that is decided.
+    all_decided: IntervalSet<u32>,
+    /// Calls that some rule doesn't simply allow.
+    restricted: Vec<Name>,
+}
+
+impl Draft {
+    /// No rules yet.
+    pub(super) fn new(arch: Arch) -> Draft {
+        Draft {
+            arch,
+            rules: Vec::new(),
+            default: [None; 2],
+            unknown: [None; 2],
+            decided: Vec::new(),
+            all_decided: IntervalSet::empty(),
+            restricted: Vec::new(),
+        }
+    }
+
+    /// Where `default` and `unknown` are kept.
+    pub(super) fn fallback(&mut self, fallback: Fallback, level: Level) -> &mut Slot {
+        let slots = match fallback {
+            Fallback::Unknown => &mut self.unknown,
+            Fallback::Default | Fallback::BadArch => &mut self.default,
+        };
+        match level {
+            Level::Block => &mut slots[0],
+            Level::Top => &mut slots[1],
+        }
+    }
+
+    /// Notes what a rule without condition decides.
+    pub(super) fn decide(&mut self, decided: Decided) {
+        self.all_decided = self.all_decided.union(&decided.numbers);
+        self.decided.push(decided);
+    }
+
+    /// The rule that decides `first`, if rules without condition decide all these numbers.
+    pub(super) fn decided(&self, numbers: &IntervalSet<u32>, first: u32) -> Option<&Decided> {
+        let all = self.all_decided.intervals();
+        let covered = |(from, to): &(u32, u32)| {
+            let after = all.partition_point(|(start, _)| start <= from);
+            after > 0 && *to <= all[after - 1].1
+        };
+        if !numbers.intervals().iter().all(covered) {
+            return None;
+        }
+        self.decided
+            .iter()
+            .find(|decided| decided.numbers.contains(first))
+    }
+
+    /// Notes a call that a rule restricts.
+    pub(super) fn restrict(&mut self, call: &Name) {
+        if syscall::multiplexed(self.arch, &call.text).is_some() {
+            self.restricted.push(call.clone());
+        }
+    }
+
+    /// The finished section.
+    pub(super) fn finish(mut self, sources: &Sources, sink: &mut Sink) -> Section {
+        let [block, top] = self.default;
+        let default = block
+            .or(top)
+            .map_or(Action::KILL_PROCESS, |(action, _)| action);
+        let [block, top] = self.unknown;
+        if let Some((action, span)) = block.or(top) {
+            let position = sources.position(span);
+            self.rules.push(Rule {
+                syscalls: self.unnamed(),
+                when: Predicate::True,
+                action,
+                origin: Some(Origin {
+                    file: sources.name(span.source).clone(),
+                    line: position.line,
+                    column: position.column,
+                }),
+            });
+        }
+        self.check_multiplexers(default, sink);
+        Section {
+            arch: self.arch,
+            rules: self.rules,
+            default,
+        }
+    }
+
+    /// The numbers that the table has no name for.
+    fn unnamed(&self) -> IntervalSet<u32> {
+        let named: IntervalSet<u32> = syscall::all(self.arch).map(|(nr, _)| nr.0).collect();
+        Section::domain(self.arch).difference(&named)
+    }
+
+    /// Warns where a restricted call is within reach through `socketcall` or `ipc`.
+    fn check_multiplexers(&self, default: Action, sink: &mut Sink) {
+        let mut warned = Vec::new();
+        for call in &self.restricted {
+            let Some(multiplexed) = syscall::multiplexed(self.arch, &call.text) else {
+                continue;
+            };
+            let nr = multiplexed.nr;
+            let first = self.rules.iter().find(|rule| rule.syscalls.contains(nr.0));
+            let is_open = match first {
+                Some(rule) => rule.when == Predicate::True && permits(rule.action),
+                None => permits(default),
+            };
+            if !is_open || warned.contains(&nr) {
+                continue;
+            }
+            warned.push(nr);
+            let (arch, by) = (
+                self.arch,
+                syscall::name(self.arch, nr).unwrap_or("a multiplexer"),
+            );
+            sink.report(
+                Diagnostic::warning(
+                    code::MULTIPLEXED_CALL,
+                    format!("`{call}` can be called through `{by}` on {arch}"),
+                )
+                .label(call.span, "this restriction can be walked around")
+                .note(format!(
+                    "`{by}` is allowed; its call {} does the same",
+                    multiplexed.call
+                ))
+                .help(format!(
+                    "restrict it: `allow {by}(call != {})`",
+                    multiplexed.call
+                )),
+            );
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The names that a policy defines: constants, sets of values, sets of calls.
+//!
+//! A name is defined above its first use, so definitions cannot be circular. A `let` is evaluated where
+//! it stands, once for every architecture and width: values differ between architectures, and whether
+//! one fits is known only where it is compared. What cannot be evaluated keeps its diagnostic until
+//! somebody uses it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use tamis_abi::signature::Width;
+use tamis_abi::{Arch, consts, syscall};
+use tamis_diag::{Diagnostic, Span, code, suggest};
+use tamis_rules::IntervalSet;
+
+use super::ast::{Constant, Name};
+use super::sets;
+use super::sink::Sink;
+use super::value::{Number, Scope};
+use crate::limits::{MAX_NAMES, MAX_SET_ELEMENTS};
+
+/// A diagnostic in place of a result.
+pub(super) type Checked<T> = Result<T, Box<Diagnostic>>;
+
+/// What a `let` stands for on one architecture at one width.
+#[derive(Clone)]
+pub(super) enum Meaning {
+    /// One value.
+    Value(Number),
+    /// A set of values.
+    Set(IntervalSet<u64>),
+}
+
+/// All names defined so far.
+pub(super) struct Names {
+    arches: Vec<Arch>,
+    constants: BTreeMap<String, Definition>,
+    sets: BTreeMap<String, CallSet>,
+    /// How many elements all the sets have.
+    set_elements: usize,
+}
+
+struct Definition {
+    span: Span,
+    meanings: BTreeMap<(Arch, bool), Checked<Meaning>>,
+}
+
+/// A named set of system calls.
+pub(super) struct CallSet {
+    /// Where it is defined; absent for the built-in ones.
+    span: Option<Span>,
+    /// The names of the calls.
+    pub(super) calls: Rc<BTreeSet<Rc<str>>>,
+}
+
+impl Names {
+    /// The built-in names.
+    pub(super) fn new(arches: &[Arch]) -> Names {
+        let mut names = Names {
+            arches: arches.to_vec(),
+            constants: BTreeMap::new(),
+            sets: BTreeMap::new(),
+            set_elements: 0,
+        };
+        let known: BTreeSet<Rc<str>> = syscall::names().map(Rc::from).collect();
+        names.sets.insert(
+            sets::KNOWN.to_owned(),
+            CallSet {
+                span: None,
+                calls: Rc::new(known),
+            },
+        );
+        for (name, members) in sets::built_in() {
+            let calls = names.calls_of(&members, &mut Sink::new(false));
+            let set = CallSet {
+                span: None,
+                calls: Rc::new(calls),
+            };
+            names.sets.insert(name.text, set);
+        }
+        names.set_elements = 0;
+        names
+    }
+
+    /// Defines a constant; reports what is wrong with the definition whether or not it is used.
+    pub(super) fn define_constant(&mut self, name: &Name, constant: &Constant, sink: &mut Sink) {
+        if let Some(earlier) = self.constants.get(&name.text) {
+            sink.report(defined_twice(name, Some(earlier.span)));
+            return;
+        }
+        if consts::is_known(&name.text) {
+            sink.report(
+                Diagnostic::warning(
+                    code::SHADOWS_CONSTANT,
+                    format!("`{name}` is a constant of the kernel"),
+                )
+                .label(name.span, "here it gets another meaning")
+                .help("choose another name"),
+            );
+        }
+        let mut meanings = BTreeMap::new();
+        for &arch in &self.arches {
+            let scope = Scope { names: self, arch };
+            for width in [Width::Bits32, Width::Bits64] {
+                meanings.insert((arch, is_wide(width)), scope.meaning(constant, width));
+            }
+        }
+        // Which width is meant is not known yet: only what is wrong at both is wrong for certain.
+        for &arch in &self.arches {
+            let [narrow, wide] = [false, true].map(|wide| &meanings[&(arch, wide)]);
+            if let (Err(_), Err(diagnostic)) = (narrow, wide) {
+                sink.report((**diagnostic).clone());
+            }
+        }
+        let elements = meanings.values().map(|meaning| match meaning {
+            Ok(Meaning::Set(set)) => set.intervals().len(),
+            _ => 0,
+        });
+        self.set_elements += elements.sum::<usize>();
+        self.check_room(name, sink);
+        let span = name.span;
+        self.constants
+            .insert(name.text.clone(), Definition { span, meanings });
+    }
+
+    /// Defines a set of calls.
+    pub(super) fn define_set(&mut self, name: &Name, members: &[Name], sink: &mut Sink) {
+        if let Some(earlier) = self.sets.get(&name.text) {
+            sink.report(defined_twice(name, earlier.span));
+            return;
+        }
+        let calls = self.calls_of(members, sink);
+        self.set_elements += calls.len();
+        self.check_room(name, sink);
+        let set = CallSet {
+            span: Some(name.span),
+            calls: Rc::new(calls),
+        };
+        self.sets.insert(name.text.clone(), set);
+    }
+
+    /// What a `let` means, if there is one of that name above.
+    pub(super) fn constant(
+        &self,
+        name: &str,
+        arch: Arch,
+        width: Width,
+    ) -> Option<&Checked<Meaning>> {
+        let definition = self.constants.get(name)?;
+        definition.meanings.get(&(arch, is_wide(width)))
+    }
+
+    /// The names of all constants, for suggestions.
+    pub(super) fn constants(&self) -> impl Iterator<Item = &str> {
+        self.constants.keys().map(String::as_str)
+    }
+
+    /// The set of this name; reports its absence.
+    pub(super) fn set(&self, name: &Name, sink: &mut Sink) -> Option<&CallSet> {
+        let found = self.sets.get(&name.text);
+        if found.is_none() {
+            let diagnostic = Diagnostic::error(
+                code::UNKNOWN_SET,
+                format!("unknown set of system calls `{name}`"),
+            )
+            .label(name.span, "not built in and not defined above");
+            sink.report(suggest_from(
+                diagnostic,
+                &name.text,
+                self.sets.keys().map(String::as_str),
+            ));
+        }
+        found
+    }
+
+    fn calls_of(&self, members: &[Name], sink: &mut Sink) -> BTreeSet<Rc<str>> {
+        let mut calls = BTreeSet::new();
+        for member in members {
+            if sink.is_finished() {
+                break;
+            }
+            if member.text.starts_with('@') {
+                if let Some(set) = self.set(member, sink) {
+                    calls.extend(set.calls.iter().cloned());
+                }
+            } else if syscall::is_known(&member.text) {
+                calls.insert(Rc::from(member.text.as_str()));
+            } else {
+                sink.report(unknown_call(member));
+            }
+        }
+        calls
+    }
+
+    fn check_room(&self, name: &Name, sink: &mut Sink) {
+        let names = self.constants.len() + self.sets.len();
+        if names >= MAX_NAMES || self.set_elements > MAX_SET_ELEMENTS {
+            sink.stop(
+                Diagnostic::error(code::TAMIS_LIMIT, "too many names and sets")
+                    .label(name.span, "reading stops here")
+                    .note(format!(
+                        "a policy may define {MAX_NAMES} names and sets of {MAX_SET_ELEMENTS} elements"
+                    )),
+            );
+        }
+    }
+}
+
+/// The error for a call that no architecture has.
+pub(super) fn unknown_call(name: &Name) -> Diagnostic {
+    let diagnostic = Diagnostic::error(
+        code::UNKNOWN_SYSCALL,
+        format!("unknown system call `{name}`"),
+    )
+    .label(name.span, "not a system call of any architecture");
+    suggest_from(diagnostic, &name.text, syscall::names())
+}
+
+/// Adds the nearest candidate as help, if there is one.
+pub(super) fn suggest_from<'a>(
+    diagnostic: Diagnostic,
+    typed: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Diagnostic {
+    match suggest::nearest(typed, candidates) {
+        Some(name) => diagnostic.help(format!("did you mean `{name}`?")),
+        None => diagnostic,
+    }
+}
+
+fn defined_twice(name: &Name, earlier: Option<Span>) -> Diagnostic {
+    let message = format!("`{name}` is defined twice");
+    let diagnostic = Diagnostic::error(code::STATED_TWICE, message);
+    match earlier {
+        Some(earlier) => diagnostic
+            .label(name.span, "defined again")
+            .label(earlier, "first defined here"),
+        None => diagnostic
+            .label(name.span, "this set is built in")
+            .help("choose another name"),
+    }
+}
+
+fn is_wide(width: Width) -> bool {
+    width == Width::Bits64
+}

@@ -1,0 +1,422 @@
+//! From tokens to the syntax tree: statements. Conditions and values are in [`expression`].
+//!
+//! Recursive descent with one token of lookahead. A mistake ends its statement: the parser reports it
+//! and goes on at the next line that begins with a word that begins statements, so one run reports
+//! several mistakes. Recursion is bounded by [`MAX_NESTING`].
+
+mod expression;
+
+use tamis_abi::{ActionKind, syscall};
+use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
+
+use super::ast::{
+    Answer, Constant, Fallback, Name, Policy, Statement, StatementKind, Target, TargetKind, Verb,
+};
+use super::lexer::{self, Token, TokenKind};
+use super::sink::Sink;
+use crate::limits::MAX_NESTING;
+
+/// The words that begin statements, besides the verbs of rules.
+const STATEMENT_WORDS: [&str; 8] = [
+    "arch", "default", "bad-arch", "unknown", "include", "let", "set", "on",
+];
+
+/// Parses one file; mistakes go to the sink and leave their statement out.
+pub(super) fn parse(source: SourceId, text: &str, sink: &mut Sink) -> Policy {
+    let tokens = lexer::tokens(source, text, sink);
+    let mut parser = Parser {
+        text,
+        tokens,
+        at: 0,
+        depth: 0,
+        open_braces: 0,
+        sink,
+    };
+    Policy {
+        statements: parser.statements(false),
+    }
+}
+
+/// The mistake is reported; give this statement up.
+struct Abandon;
+
+type Parse<T> = Result<T, Abandon>;
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<Token>,
+    /// The index of the next token; never beyond the last, which is the end.
+    at: usize,
+    /// How deep the expression under the parser is nested.
+    depth: usize,
+    /// How many braces are open.
+    open_braces: usize,
+    sink: &'a mut Sink,
+}
+
+impl Parser<'_> {
+    /// Statements up to the end of the file or, inside a block, up to its closing brace.
+    fn statements(&mut self, inside_block: bool) -> Vec<Statement> {
+        let base = self.open_braces;
+        let mut statements = Vec::new();
+        loop {
+            if self.peek() == TokenKind::End || inside_block && self.is_next("}") {
+                return statements;
+            }
+            match self.statement() {
+                Ok(statement) => statements.push(statement),
+                Err(Abandon) => self.recover(base, inside_block),
+            }
+        }
+    }
+
+    /// Skips to where the next statement may begin.
+    fn recover(&mut self, base: usize, inside_block: bool) {
+        loop {
+            let token = self.tokens[self.at];
+            let ends_block = inside_block && self.open_braces == base && self.is_next("}");
+            let begins_statement = token.starts_line && is_statement_word(self.text_of(token.span));
+            if token.kind == TokenKind::End || ends_block || begins_statement {
+                self.open_braces = base;
+                return;
+            }
+            self.advance();
+        }
+    }
+
+    fn statement(&mut self) -> Parse<Statement> {
+        let first = self.tokens[self.at];
+        let word = match first.kind {
+            TokenKind::Name => self.text_of(first.span),
+            _ => "",
+        };
+        let kind = if let Some(verb) = Verb::from_word(word) {
+            let answer = self.answer(verb)?;
+            StatementKind::Rule(answer, self.targets()?)
+        } else {
+            match word {
+                "arch" => {
+                    self.advance();
+                    StatementKind::Arch(self.names("an architecture")?)
+                }
+                "default" => self.fallback(Fallback::Default)?,
+                "bad-arch" => self.fallback(Fallback::BadArch)?,
+                "unknown" => self.fallback(Fallback::Unknown)?,
+                "include" => {
+                    self.advance();
+                    let quoted = self.expect(TokenKind::Text, "a file name in quotes")?;
+                    let text = self.text_of(quoted);
+                    StatementKind::Include(Name {
+                        text: text[1..text.len() - 1].to_owned(),
+                        span: quoted,
+                    })
+                }
+                "let" => self.let_statement()?,
+                "set" => self.set_statement()?,
+                "on" => self.on_statement()?,
+                _ => return Err(self.not_a_statement(first)),
+            }
+        };
+        let last = self.tokens[self.at.saturating_sub(1)];
+        Ok(Statement {
+            kind,
+            span: first.span.to(last.span),
+        })
+    }
+
+    fn fallback(&mut self, fallback: Fallback) -> Parse<StatementKind> {
+        self.advance();
+        let word = self.expect(TokenKind::Name, "an action")?;
+        self.at -= 1;
+        let Some(verb) = Verb::from_word(self.text_of(word)) else {
+            let typed = self.text_of(word).to_owned();
+            let known = Verb::ALL.into_iter().map(Verb::word);
+            let diagnostic = syntax(word, format!("`{typed}` is not an action"))
+                .help(did_you_mean(&typed, known, "the actions are"));
+            return Err(self.abandon(diagnostic));
+        };
+        Ok(StatementKind::Fallback(fallback, self.answer(verb)?))
+    }
+
+    /// An action; the next token is its word.
+    fn answer(&mut self, verb: Verb) -> Parse<Answer> {
+        let word = self.advance();
+        let takes_value = matches!(
+            verb,
+            Verb::Plain(ActionKind::Errno | ActionKind::Trap | ActionKind::Trace)
+        );
+        let mut span = word;
+        let mut data = None;
+        if takes_value && self.take("(") {
+            data = Some(self.value()?);
+            span = span.to(self.expect_symbol(")")?);
+        } else if verb == Verb::Plain(ActionKind::Errno) {
+            let diagnostic = syntax(word, "`errno` without a value").help(
+                "write the error in parentheses, such as `errno(ENOSYS)`, or `deny` for EPERM",
+            );
+            return Err(self.abandon(diagnostic));
+        }
+        Ok(Answer { verb, data, span })
+    }
+
+    fn let_statement(&mut self) -> Parse<StatementKind> {
+        self.advance();
+        let name = self.expect_name("a name")?;
+        if !expression::is_constant_name(&name.text) {
+            let upper = name.text.to_uppercase().replace('-', "_");
+            let diagnostic = syntax(name.span, format!("`{name}` is not the name of a constant"))
+                .note("constants are written in capitals, arguments of calls in small letters")
+                .help(format!("write `let {upper} = …`"));
+            return Err(self.abandon(diagnostic));
+        }
+        self.expect_symbol("=")?;
+        let constant = if self.is_next("{") {
+            Constant::Set(self.braced_elements()?.0)
+        } else {
+            Constant::Value(self.value()?)
+        };
+        Ok(StatementKind::Let(name, constant))
+    }
+
+    fn set_statement(&mut self) -> Parse<StatementKind> {
+        self.advance();
+        let span = self.expect(TokenKind::SetName, "a set's name such as `@mine`")?;
+        let name = self.name_at(span);
+        self.expect_symbol("=")?;
+        self.expect_symbol("{")?;
+        let mut members = Vec::new();
+        while !self.is_next("}") {
+            members.push(match self.peek() {
+                TokenKind::SetName | TokenKind::Name => {
+                    let span = self.advance();
+                    self.name_at(span)
+                }
+                _ => return Err(self.unexpected("a system call or a set")),
+            });
+            if !self.take(",") && !self.is_next("}") {
+                return Err(self.unexpected("`,` or `}`"));
+            }
+        }
+        self.advance();
+        Ok(StatementKind::Set(name, members))
+    }
+
+    fn on_statement(&mut self) -> Parse<StatementKind> {
+        let word = self.advance();
+        if self.open_braces > 0 {
+            let diagnostic = syntax(word, "`on` inside an `on` block")
+                .help("write the blocks one after the other");
+            return Err(self.abandon(diagnostic));
+        }
+        let arches = self.names("an architecture")?;
+        self.expect_symbol("{")?;
+        let body = self.statements(true);
+        self.expect_symbol("}")?;
+        Ok(StatementKind::On(arches, body))
+    }
+
+    /// One name or several with commas between them.
+    fn names(&mut self, what: &str) -> Parse<Vec<Name>> {
+        let mut names = vec![self.expect_name(what)?];
+        while self.take(",") {
+            names.push(self.expect_name(what)?);
+        }
+        Ok(names)
+    }
+
+    fn targets(&mut self) -> Parse<Vec<Target>> {
+        let mut targets = vec![self.target()?];
+        while self.take(",") {
+            targets.push(self.target()?);
+        }
+        Ok(targets)
+    }
+
+    fn target(&mut self) -> Parse<Target> {
+        let first = self.tokens[self.at];
+        let word = self.text_of(first.span);
+        let kind = match first.kind {
+            TokenKind::SetName => TargetKind::Set(self.name_at(first.span)),
+            TokenKind::Name if word == "nr" => return self.numbers(),
+            TokenKind::Name if !is_statement_word(word) || syscall::is_known(word) => {
+                TargetKind::Call(self.name_at(first.span))
+            }
+            _ => return Err(self.unexpected("a system call, a `@set` or `nr`")),
+        };
+        self.advance();
+        self.conditioned(kind, first.span)
+    }
+
+    fn numbers(&mut self) -> Parse<Target> {
+        let word = self.advance();
+        let first = self.value()?;
+        let last = if self.take("..") {
+            Some(self.value()?)
+        } else {
+            None
+        };
+        let end = last.as_ref().unwrap_or(&first).span;
+        self.conditioned(TargetKind::Numbers(first, last), word.to(end))
+    }
+
+    /// A target with the condition that may follow it.
+    fn conditioned(&mut self, kind: TargetKind, span: Span) -> Parse<Target> {
+        if !self.take("(") {
+            return Ok(Target {
+                kind,
+                when: None,
+                span,
+            });
+        }
+        let when = self.condition()?;
+        let end = self.expect_symbol(")")?;
+        if let TargetKind::Set(set) = &kind {
+            let diagnostic = syntax(when.span, "a condition on a set of calls")
+                .note("the arguments of different calls mean different things")
+                .help(format!(
+                    "name the calls of `{set}` that the condition is about"
+                ));
+            return Err(self.abandon(diagnostic));
+        }
+        Ok(Target {
+            kind,
+            when: Some(when),
+            span: span.to(end),
+        })
+    }
+
+    fn not_a_statement(&mut self, token: Token) -> Abandon {
+        let typed = self.text_of(token.span).to_owned();
+        let diagnostic = match token.kind {
+            TokenKind::End => syntax(token.span, "a statement is missing"),
+            _ => syntax(token.span, format!("`{typed}` does not begin a statement")),
+        };
+        let words = || STATEMENT_WORDS.into_iter().chain(Verb::ALL.map(Verb::word));
+        let diagnostic = if syscall::is_known(&typed) {
+            diagnostic.help(format!(
+                "say what happens to it: `allow {typed}`, or put `,` before it"
+            ))
+        } else {
+            diagnostic.help(did_you_mean(&typed, words(), "statements begin with"))
+        };
+        self.abandon(diagnostic)
+    }
+
+    // Tokens.
+
+    fn peek(&self) -> TokenKind {
+        self.tokens[self.at].kind
+    }
+
+    fn is_next(&self, symbol: &str) -> bool {
+        matches!(self.peek(), TokenKind::Symbol(found) if found == symbol)
+    }
+
+    fn text_of(&self, span: Span) -> &str {
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    fn name_at(&self, span: Span) -> Name {
+        Name {
+            text: self.text_of(span).to_owned(),
+            span,
+        }
+    }
+
+    /// Steps over the next token; at the end stays there.
+    fn advance(&mut self) -> Span {
+        let token = self.tokens[self.at];
+        match token.kind {
+            TokenKind::Symbol("{") => self.open_braces += 1,
+            TokenKind::Symbol("}") => self.open_braces = self.open_braces.saturating_sub(1),
+            _ => {}
+        }
+        if token.kind != TokenKind::End {
+            self.at += 1;
+        }
+        token.span
+    }
+
+    fn take(&mut self, symbol: &str) -> bool {
+        let found = self.is_next(symbol);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn expect(&mut self, kind: TokenKind, what: &str) -> Parse<Span> {
+        if self.peek() == kind {
+            Ok(self.advance())
+        } else {
+            Err(self.unexpected(what))
+        }
+    }
+
+    fn expect_name(&mut self, what: &str) -> Parse<Name> {
+        let span = self.expect(TokenKind::Name, what)?;
+        Ok(self.name_at(span))
+    }
+
+    fn expect_symbol(&mut self, symbol: &'static str) -> Parse<Span> {
+        self.expect(TokenKind::Symbol(symbol), &format!("`{symbol}`"))
+    }
+
+    fn unexpected(&mut self, expected: &str) -> Abandon {
+        let token = self.tokens[self.at];
+        let found = match token.kind {
+            TokenKind::End => "the end of the file".to_owned(),
+            _ => format!("`{}`", self.text_of(token.span)),
+        };
+        self.abandon(syntax(
+            token.span,
+            format!("expected {expected}, found {found}"),
+        ))
+    }
+
+    fn abandon(&mut self, diagnostic: Diagnostic) -> Abandon {
+        self.sink.report(diagnostic);
+        Abandon
+    }
+
+    /// Runs a parser one level deeper.
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth == MAX_NESTING {
+            let span = self.tokens[self.at].span;
+            let diagnostic = Diagnostic::error(
+                code::TAMIS_LIMIT,
+                format!("expression nested more than {MAX_NESTING} deep"),
+            )
+            .label(span, "one level too many");
+            return Err(self.abandon(diagnostic));
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+}
+
+fn is_statement_word(word: &str) -> bool {
+    STATEMENT_WORDS.contains(&word) || Verb::from_word(word).is_some()
+}
+
+/// A syntax error whose place says nothing more.
+fn syntax(span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(code::TAMIS_SYNTAX, message).label(span, "")
+}
+
+/// The nearest of the known words, or all of them.
+fn did_you_mean<'a>(
+    typed: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+    otherwise: &str,
+) -> String {
+    match suggest::nearest(typed, known.clone()) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None => {
+            let all: Vec<String> = known.map(|word| format!("`{word}`")).collect();
+            format!("{otherwise} {}", all.join(", "))
+        }
+    }
+}

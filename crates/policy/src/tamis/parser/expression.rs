@@ -1,0 +1,394 @@
+//! Conditions and values.
+//!
+//! From loosest to tightest: `,` and `||` and `&&` and `!` join conditions; `|`, `&`, `<<` and the
+//! unary `~ -` join values. `&` binds tighter than a comparison, so `flags & MASK == 0` needs no
+//! parentheses.
+
+use tamis_diag::{Diagnostic, code};
+use tamis_rules::{CmpOp, Part};
+
+use super::{Parse, Parser, syntax};
+use crate::tamis::ast::{
+    Condition, ConditionKind, Element, Operand, Set, Subject, Value, ValueKind,
+};
+use crate::tamis::lexer::TokenKind;
+use tamis_diag::Span;
+
+/// Whether a word is written as constants are: no small letters, no hyphens.
+pub(super) fn is_constant_name(word: &str) -> bool {
+    !word
+        .bytes()
+        .any(|byte| byte.is_ascii_lowercase() || byte == b'-')
+}
+
+const COMPARISONS: [CmpOp; 6] = [
+    CmpOp::Eq,
+    CmpOp::Ne,
+    CmpOp::Lt,
+    CmpOp::Le,
+    CmpOp::Gt,
+    CmpOp::Ge,
+];
+
+impl Parser<'_> {
+    /// `any { "," any }`: all of them hold.
+    pub(super) fn condition(&mut self) -> Parse<Condition> {
+        self.joined(",", ConditionKind::All, |parser| {
+            parser.joined("||", ConditionKind::Any, |parser| {
+                parser.joined("&&", ConditionKind::All, Self::factor)
+            })
+        })
+    }
+
+    /// One operand of an operator, or several.
+    fn joined(
+        &mut self,
+        operator: &str,
+        join: fn(Vec<Condition>) -> ConditionKind,
+        operand: fn(&mut Self) -> Parse<Condition>,
+    ) -> Parse<Condition> {
+        let first = operand(self)?;
+        if !self.is_next(operator) {
+            return Ok(first);
+        }
+        let mut span = first.span;
+        let mut operands = vec![first];
+        while self.take(operator) {
+            let next = operand(self)?;
+            span = span.to(next.span);
+            operands.push(next);
+        }
+        Ok(Condition {
+            kind: join(operands),
+            span,
+        })
+    }
+
+    fn factor(&mut self) -> Parse<Condition> {
+        let first = self.tokens[self.at];
+        match (first.kind, self.text_of(first.span)) {
+            (TokenKind::Symbol("!"), _) => {
+                self.advance();
+                let inner = self.nested(Self::factor)?;
+                Ok(Condition {
+                    span: first.span.to(inner.span),
+                    kind: ConditionKind::Not(Box::new(inner)),
+                })
+            }
+            (TokenKind::Symbol("("), _) => {
+                self.advance();
+                let inner = self.nested(Self::condition)?;
+                let end = self.expect_symbol(")")?;
+                Ok(Condition {
+                    kind: inner.kind,
+                    span: first.span.to(end),
+                })
+            }
+            (TokenKind::Name, word @ ("true" | "false")) => {
+                let kind = ConditionKind::Literal(word == "true");
+                self.advance();
+                Ok(Condition {
+                    kind,
+                    span: first.span,
+                })
+            }
+            _ => self.test(),
+        }
+    }
+
+    /// A comparison or a membership.
+    fn test(&mut self) -> Parse<Condition> {
+        let left = self.operand()?;
+        let start = left.span;
+        let mask = if self.take("&") {
+            Some(self.mask()?)
+        } else {
+            None
+        };
+        if self.peek() == TokenKind::Name && self.text_of(self.tokens[self.at].span) == "in" {
+            self.advance();
+            let set = self.set()?;
+            let end = match &set {
+                Set::Braced(_, span) => *span,
+                Set::Named(name) => name.span,
+            };
+            return Ok(Condition {
+                kind: ConditionKind::In(left, mask, set),
+                span: start.to(end),
+            });
+        }
+        let Some(op) = COMPARISONS.into_iter().find(|op| self.is_next(op.symbol())) else {
+            return Err(self.not_compared(&left, mask.as_ref()));
+        };
+        self.advance();
+        if self.is_operand_next() {
+            let right = self.operand()?;
+            let span = start.to(right.span);
+            if mask.is_some() || self.is_next("&") {
+                let diagnostic = syntax(span, "a mask in a comparison of two arguments")
+                    .help("compare whole arguments, or their halves with `low(…)` and `high(…)`");
+                return Err(self.abandon(diagnostic));
+            }
+            return Ok(Condition {
+                kind: ConditionKind::Between(left, op, right),
+                span,
+            });
+        }
+        let right = self.value()?;
+        Ok(Condition {
+            span: start.to(right.span),
+            kind: ConditionKind::Compare(left, mask, op, right),
+        })
+    }
+
+    fn not_compared(&mut self, left: &Operand, mask: Option<&Value>) -> super::Abandon {
+        if self.is_next("=") {
+            let span = self.tokens[self.at].span;
+            let diagnostic = syntax(span, "`=` in a condition").help("compare with `==`");
+            return self.abandon(diagnostic);
+        }
+        let Some(mask) = mask else {
+            return self.unexpected("a comparison or `in`");
+        };
+        let span = left.span.to(mask.span);
+        let written = self.text_of(span).to_owned();
+        let diagnostic = syntax(span, "a masked argument is a number, not a condition")
+            .help(format!("compare it: `{written} != 0`"));
+        self.abandon(diagnostic)
+    }
+
+    /// A mask: no bare `|`, which would read as if it joined conditions.
+    fn mask(&mut self) -> Parse<Value> {
+        let mask = self.conjunction()?;
+        if self.is_next("|") {
+            let span = self.tokens[self.at].span;
+            let diagnostic = syntax(span, "`|` in a mask without parentheses")
+                .help("write `argument & (A | B) == …`");
+            return Err(self.abandon(diagnostic));
+        }
+        Ok(mask)
+    }
+
+    /// Whether the next token is an argument rather than a constant: arguments are in small letters.
+    fn is_operand_next(&self) -> bool {
+        let token = self.tokens[self.at];
+        token.kind == TokenKind::Name && !is_constant_name(self.text_of(token.span))
+    }
+
+    fn operand(&mut self) -> Parse<Operand> {
+        let first = self.tokens[self.at];
+        if !self.is_operand_next() {
+            if matches!(first.kind, TokenKind::Name | TokenKind::Number) {
+                let word = self.text_of(first.span).to_owned();
+                let diagnostic = syntax(
+                    first.span,
+                    format!("`{word}` where an argument is expected"),
+                )
+                .note("constants are in capitals, arguments in small letters")
+                .help("write the argument on the left: `fd == 1`");
+                return Err(self.abandon(diagnostic));
+            }
+            return Err(self.unexpected("an argument"));
+        }
+        self.advance();
+        let part = match self.text_of(first.span) {
+            "low" => Some(Part::Low),
+            "high" => Some(Part::High),
+            "full" => Some(Part::Full),
+            _ => None,
+        };
+        if part.is_some() && self.take("(") {
+            let name = self.expect_name("an argument")?;
+            let (subject, _) = self.subject(name.span)?;
+            let end = self.expect_symbol(")")?;
+            return Ok(Operand {
+                subject,
+                part,
+                span: first.span.to(end),
+            });
+        }
+        let (subject, span) = self.subject(first.span)?;
+        Ok(Operand {
+            subject,
+            part: None,
+            span,
+        })
+    }
+
+    /// What the name that was just read stands for, and the place with the index that may follow.
+    fn subject(&mut self, name: Span) -> Parse<(Subject, Span)> {
+        let word = self.text_of(name).to_owned();
+        if word == "arg" && self.take("[") {
+            let number = self.tokens[self.at].span;
+            let (index, _) = self.number()?;
+            let end = self.expect_symbol("]")?;
+            if index > 5 {
+                let diagnostic = syntax(number, format!("there is no argument {index}"))
+                    .help("calls have six arguments, `arg[0]` to `arg[5]`");
+                return Err(self.abandon(diagnostic));
+            }
+            return Ok((Subject::Indexed(index), name.to(end)));
+        }
+        let subject = match word.as_str() {
+            "ip" => Subject::Ip,
+            _ => Subject::Named(word),
+        };
+        Ok((subject, name))
+    }
+
+    fn set(&mut self) -> Parse<Set> {
+        if self.is_next("{") {
+            let (elements, span) = self.braced_elements()?;
+            return Ok(Set::Braced(elements, span));
+        }
+        Ok(Set::Named(
+            self.expect_name("`{` or the name of a set of values")?,
+        ))
+    }
+
+    /// `{ element, … }` with its place.
+    pub(super) fn braced_elements(&mut self) -> Parse<(Vec<Element>, Span)> {
+        let start = self.expect_symbol("{")?;
+        let mut elements = Vec::new();
+        while !self.is_next("}") {
+            let first = self.value()?;
+            elements.push(if self.take("..") {
+                Element::Range(first, self.value()?)
+            } else {
+                Element::Value(first)
+            });
+            if !self.take(",") && !self.is_next("}") {
+                return Err(self.unexpected("`,` or `}`"));
+            }
+        }
+        let end = self.advance();
+        Ok((elements, start.to(end)))
+    }
+
+    /// `conjunction { "|" conjunction }`
+    pub(super) fn value(&mut self) -> Parse<Value> {
+        self.joined_values("|", ValueKind::Or, Self::conjunction)
+    }
+
+    /// `shift { "&" shift }`
+    fn conjunction(&mut self) -> Parse<Value> {
+        self.joined_values("&", ValueKind::And, Self::shift)
+    }
+
+    fn joined_values(
+        &mut self,
+        operator: &str,
+        join: fn(Vec<Value>) -> ValueKind,
+        operand: fn(&mut Self) -> Parse<Value>,
+    ) -> Parse<Value> {
+        let first = operand(self)?;
+        if !self.is_next(operator) {
+            return Ok(first);
+        }
+        let mut span = first.span;
+        let mut operands = vec![first];
+        while self.take(operator) {
+            let next = operand(self)?;
+            span = span.to(next.span);
+            operands.push(next);
+        }
+        Ok(Value {
+            kind: join(operands),
+            span,
+        })
+    }
+
+    fn shift(&mut self) -> Parse<Value> {
+        let left = self.unary()?;
+        if !self.take("<<") {
+            return Ok(left);
+        }
+        let right = self.unary()?;
+        Ok(Value {
+            span: left.span.to(right.span),
+            kind: ValueKind::Shift(Box::new(left), Box::new(right)),
+        })
+    }
+
+    fn unary(&mut self) -> Parse<Value> {
+        let first = self.tokens[self.at];
+        let kind = match first.kind {
+            TokenKind::Symbol("~") => ValueKind::Complement,
+            TokenKind::Symbol("-") => ValueKind::Negative,
+            _ => return self.primary(),
+        };
+        self.advance();
+        let inner = self.nested(Self::unary)?;
+        Ok(Value {
+            span: first.span.to(inner.span),
+            kind: kind(Box::new(inner)),
+        })
+    }
+
+    fn primary(&mut self) -> Parse<Value> {
+        let first = self.tokens[self.at];
+        match first.kind {
+            TokenKind::Number => {
+                let (number, span) = self.number()?;
+                let text = self.text_of(span).to_owned();
+                Ok(Value {
+                    kind: ValueKind::Number(number, text),
+                    span,
+                })
+            }
+            TokenKind::Name => {
+                let name = self.name_at(self.tokens[self.at].span);
+                self.advance();
+                Ok(Value {
+                    kind: ValueKind::Name(name.text),
+                    span: name.span,
+                })
+            }
+            TokenKind::Symbol("(") => {
+                self.advance();
+                let inner = self.nested(Self::value)?;
+                let end = self.expect_symbol(")")?;
+                Ok(Value {
+                    kind: inner.kind,
+                    span: first.span.to(end),
+                })
+            }
+            _ => Err(self.unexpected("a value")),
+        }
+    }
+
+    fn number(&mut self) -> Parse<(u64, Span)> {
+        let span = self.expect(TokenKind::Number, "a number")?;
+        let text = self.text_of(span);
+        match parse_number(text) {
+            Ok(number) => Ok((number, span)),
+            Err(reason) => {
+                let diagnostic = Diagnostic::error(
+                    code::BAD_NUMBER,
+                    format!("`{text}` is not a number"),
+                )
+                .label(span, reason)
+                .help("numbers are decimal, or begin with 0x, 0o or 0b; `_` may separate digits");
+                Err(self.abandon(diagnostic))
+            }
+        }
+    }
+}
+
+/// The value of a literal, or what is wrong with it.
+fn parse_number(text: &str) -> Result<u64, &'static str> {
+    let digits: String = text.chars().filter(|digit| *digit != '_').collect();
+    let (radix, digits) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (16, &digits[2..]),
+        [b'0', b'o', ..] => (8, &digits[2..]),
+        [b'0', b'b', ..] => (2, &digits[2..]),
+        [b'0', b'0'..=b'9', ..] => {
+            return Err("an octal number begins with 0o, a decimal one not with 0");
+        }
+        _ => (10, digits.as_str()),
+    };
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
+        return Err("not a digit in this base");
+    }
+    u64::from_str_radix(digits, radix).map_err(|_| "more than 64 bits")
+}

@@ -1,0 +1,225 @@
+//! The value of a constant expression for one architecture at one width.
+//!
+//! Arithmetic is that of unsigned integers of the width: `~x` flips that many bits, `-x` is taken modulo
+//! it. A literal or a constant that has more bits is an error, not cut off.
+
+use tamis_abi::signature::Width;
+use tamis_abi::{Arch, consts};
+use tamis_diag::{Diagnostic, Span, code};
+use tamis_rules::IntervalSet;
+
+use super::ast::{Constant, Element, Value, ValueKind};
+use super::names::{Checked, Meaning, Names, suggest_from};
+
+/// The value of an expression.
+#[derive(Clone, Copy)]
+pub(super) struct Number {
+    /// As an unsigned integer of the width.
+    pub(super) bits: u64,
+    /// Whether it was written as a negative number, which has no place in an unsigned order.
+    pub(super) negative: bool,
+}
+
+/// Where names are looked up.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    /// What the policy defines.
+    pub(super) names: &'a Names,
+    /// Whose constants are meant.
+    pub(super) arch: Arch,
+}
+
+/// How many bits a width has.
+pub(super) const fn bits_of(width: Width) -> u32 {
+    match width {
+        Width::Bits32 => 32,
+        Width::Bits64 => 64,
+    }
+}
+
+/// The largest value of a width.
+const fn max_of(width: Width) -> u64 {
+    match width {
+        Width::Bits32 => u32::MAX as u64,
+        Width::Bits64 => u64::MAX,
+    }
+}
+
+impl Scope<'_> {
+    /// The right-hand side of a `let`.
+    pub(super) fn meaning(self, constant: &Constant, width: Width) -> Checked<Meaning> {
+        match constant {
+            Constant::Set(elements) => self.set(elements, width).map(Meaning::Set),
+            // A `let` may give a second name to a set.
+            Constant::Value(value) => match self.named_set(value, width) {
+                Some(set) => Ok(Meaning::Set(set)),
+                None => self.value(value, width).map(Meaning::Value),
+            },
+        }
+    }
+
+    /// The value of an expression.
+    pub(super) fn value(self, value: &Value, width: Width) -> Checked<Number> {
+        let max = max_of(width);
+        let plain = |bits| Number {
+            bits,
+            negative: false,
+        };
+        match &value.kind {
+            ValueKind::Number(number, text) if *number > max => {
+                Err(does_not_fit(value.span, &format!("`{text}`"), width))
+            }
+            ValueKind::Number(number, _) => Ok(plain(*number)),
+            ValueKind::Name(name) => self.name(name, value.span, width),
+            ValueKind::Negative(inner) => {
+                let inner = self.value(inner, width)?.bits;
+                if inner > 1 << (bits_of(width) - 1) {
+                    return Err(does_not_fit(value.span, "this negative number", width));
+                }
+                Ok(Number {
+                    bits: inner.wrapping_neg() & max,
+                    negative: inner != 0,
+                })
+            }
+            ValueKind::Complement(inner) => Ok(plain(!self.value(inner, width)?.bits & max)),
+            ValueKind::Shift(left, right) => {
+                let left = self.value(left, width)?.bits;
+                let by = self.value(right, width)?.bits;
+                let shifted = u128::from(left) << by.min(64);
+                match u64::try_from(shifted) {
+                    Ok(bits) if bits <= max => Ok(plain(bits)),
+                    _ => Err(does_not_fit(value.span, "this shifted value", width)),
+                }
+            }
+            ValueKind::And(operands) => self.fold(operands, width, |a, b| a & b),
+            ValueKind::Or(operands) => self.fold(operands, width, |a, b| a | b),
+        }
+    }
+
+    /// The elements of a set in braces.
+    pub(super) fn set(self, elements: &[Element], width: Width) -> Checked<IntervalSet<u64>> {
+        let mut ranges = Vec::with_capacity(elements.len());
+        for element in elements {
+            match element {
+                Element::Value(value) => match self.named_set(value, width) {
+                    Some(set) => ranges.extend(set.intervals().iter().map(|(a, b)| *a..=*b)),
+                    None => {
+                        let bits = self.value(value, width)?.bits;
+                        ranges.push(bits..=bits);
+                    }
+                },
+                Element::Range(first, last) => {
+                    let span = first.span.to(last.span);
+                    let (first, last) = (self.value(first, width)?, self.value(last, width)?);
+                    if first.bits > last.bits || first.negative != last.negative {
+                        return Err(empty_range(span));
+                    }
+                    ranges.push(first.bits..=last.bits);
+                }
+            }
+        }
+        Ok(ranges.into_iter().collect())
+    }
+
+    /// The set that a value names, if it is a name and names a set.
+    fn named_set(self, value: &Value, width: Width) -> Option<IntervalSet<u64>> {
+        let ValueKind::Name(name) = &value.kind else {
+            return None;
+        };
+        match self.names.constant(name, self.arch, width) {
+            Some(Ok(Meaning::Set(set))) => Some(set.clone()),
+            _ => None,
+        }
+    }
+
+    fn fold(self, operands: &[Value], width: Width, join: fn(u64, u64) -> u64) -> Checked<Number> {
+        let mut bits = None;
+        for operand in operands {
+            let next = self.value(operand, width)?.bits;
+            bits = Some(bits.map_or(next, |before| join(before, next)));
+        }
+        Ok(Number {
+            bits: bits.unwrap_or(0),
+            negative: false,
+        })
+    }
+
+    fn name(self, name: &str, span: Span, width: Width) -> Checked<Number> {
+        match self.names.constant(name, self.arch, width) {
+            Some(Ok(Meaning::Value(number))) => return Ok(*number),
+            Some(Ok(Meaning::Set(_))) => return Err(set_for_value(name, span)),
+            Some(Err(diagnostic)) => {
+                let mut diagnostic = diagnostic.clone();
+                *diagnostic = diagnostic.label(span, "used here");
+                return Err(diagnostic);
+            }
+            None => {}
+        }
+        let Some(value) = consts::value(self.arch, name) else {
+            return Err(self.unknown(name, span));
+        };
+        let negative = value > i64::MAX as u64;
+        let is_small_negative = value >= i64::from(i32::MIN) as u64;
+        match width {
+            Width::Bits64 => Ok(Number {
+                bits: value,
+                negative,
+            }),
+            Width::Bits32 if is_small_negative || value <= max_of(width) => Ok(Number {
+                bits: value & max_of(width),
+                negative,
+            }),
+            Width::Bits32 => Err(does_not_fit(span, &format!("`{name}`"), width)),
+        }
+    }
+
+    fn unknown(self, name: &str, span: Span) -> Box<Diagnostic> {
+        let arch = self.arch;
+        if consts::is_known(name) {
+            return Box::new(
+                Diagnostic::error(
+                    code::UNKNOWN_CONSTANT,
+                    format!("`{name}` does not exist on {arch}"),
+                )
+                .label(span, format!("the rule is about {arch} too"))
+                .help("put the rule into an `on` block for the architectures that have it"),
+            );
+        }
+        let diagnostic =
+            Diagnostic::error(code::UNKNOWN_CONSTANT, format!("unknown constant `{name}`"))
+                .label(span, "not a constant of the kernel and not defined above");
+        let own = self.names.constants();
+        let candidates = own.chain(consts::names(arch).map(|name| -> &str { name }));
+        Box::new(suggest_from(diagnostic, name, candidates))
+    }
+}
+
+fn does_not_fit(span: Span, what: &str, width: Width) -> Box<Diagnostic> {
+    let bits = bits_of(width);
+    Box::new(
+        Diagnostic::error(
+            code::VALUE_DOES_NOT_FIT,
+            format!("{what} does not fit {bits} bits"),
+        )
+        .label(span, ""),
+    )
+}
+
+fn empty_range(span: Span) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::error(
+            code::CONSTANT_CONDITION,
+            "a range that ends before it begins",
+        )
+        .label(span, "")
+        .note("values are unsigned: negative numbers are the largest"),
+    )
+}
+
+fn set_for_value(name: &str, span: Span) -> Box<Diagnostic> {
+    Box::new(
+        Diagnostic::error(code::NOT_A_VALUE, format!("`{name}` is a set of values"))
+            .label(span, "one value is expected here")
+            .help(format!("test membership: `argument in {name}`")),
+    )
+}

@@ -1,0 +1,156 @@
+//! gVisor's declared rule sets and the vectors that come with them: `gvisor/*.json`, `*.vectors`.
+//!
+//! The schema is described in the corpus README: ordered rule sets of which the first whose entry for
+//! the number matches decides; entries are trees of `or`, `and` and `per_arg` matchers on full 64-bit
+//! values; rule sets for vsyscalls match only if bit 63 of the instruction pointer is set.
+
+use serde_json::Value;
+use tamis_abi::{Action, Arch, ArgIndex, SeccompData};
+use tamis_rules::{
+    CmpOp, IntervalSet, Operand, Part, Predicate, Rule, Ruleset, Section, Subject, Test,
+};
+
+/// The bytes of one vector: `struct seccomp_data` and the expected return value.
+const VECTOR_BYTES: usize = 68;
+
+/// A call and what the filter must return for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vector {
+    /// The call.
+    pub data: SeccompData,
+    /// The value.
+    pub ret: u32,
+}
+
+/// The ruleset of a policy of the corpus; `None` as for [`corpus::path`](super::path).
+///
+/// # Panics
+/// If the file doesn't follow the schema: the corpus is fixed.
+#[track_caller]
+pub fn ruleset(name: &str) -> Option<Ruleset> {
+    let text = super::text(name)?;
+    let policy: Value = serde_json::from_str(&text).expect("a policy is JSON");
+    let audit = hex(&policy["arch"]["audit_arch"]) as u32;
+    let arch = Arch::of_call(audit, 0).expect("a known architecture");
+    let section = Section {
+        arch,
+        rules: list(&policy["rule_sets"]).iter().flat_map(rules).collect(),
+        default: action(&policy["default_action"]),
+    };
+    let ruleset = Ruleset::new(vec![section], action(&policy["bad_arch_action"]));
+    Some(ruleset.expect("one section"))
+}
+
+/// The vectors of a policy of the corpus; `None` as for [`corpus::path`](super::path).
+///
+/// # Panics
+/// If the file cannot be read or is not a whole number of records.
+#[track_caller]
+pub fn vectors(name: &str) -> Option<Vec<Vector>> {
+    let bytes = std::fs::read(super::path(name)?).expect("the file can be read");
+    let records = bytes.chunks_exact(VECTOR_BYTES);
+    assert!(records.remainder().is_empty(), "{name}: whole records");
+    Some(records.map(vector).collect())
+}
+
+fn vector(record: &[u8]) -> Vector {
+    let word = |at: usize| {
+        let bytes = record[at..at + 4].try_into();
+        u32::from_le_bytes(bytes.expect("four bytes"))
+    };
+    let wide = |at: usize| u64::from(word(at + 4)) << 32 | u64::from(word(at));
+    Vector {
+        data: SeccompData {
+            nr: word(0),
+            arch: word(4),
+            ip: wide(8),
+            args: [16, 24, 32, 40, 48, 56].map(wide),
+        },
+        ret: word(64),
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn hex(value: &Value) -> u64 {
+    let text = value.as_str().expect("a number is a string");
+    let digits = text.strip_prefix("0x").expect("in hexadecimal");
+    u64::from_str_radix(digits, 16).expect("in hexadecimal")
+}
+
+fn action(value: &Value) -> Action {
+    Action::from_ret(hex(&value["ret"]) as u32)
+}
+
+fn rules(set: &Value) -> Vec<Rule> {
+    let is_vsyscall = set["vsyscall_only"].as_bool().expect("a boolean");
+    let rule = |entry: &Value| {
+        let mut when = matcher(&entry["match"]);
+        if is_vsyscall {
+            let top_bit = Predicate::Test(Test::Masked {
+                operand: ip(),
+                mask: 1 << 63,
+                value: 1 << 63,
+            });
+            when = Predicate::All(vec![top_bit, when]);
+        }
+        Rule {
+            syscalls: IntervalSet::single(entry["nr"].as_u64().expect("a number") as u32),
+            when,
+            action: action(&set["action"]),
+            origin: None,
+        }
+    };
+    list(&set["syscalls"]).iter().map(rule).collect()
+}
+
+fn ip() -> Operand {
+    Operand {
+        subject: Subject::Ip,
+        part: Part::Full,
+    }
+}
+
+fn matcher(value: &Value) -> Predicate {
+    let parts = || list(&value["of"]).iter().map(matcher).collect();
+    match value["rule"].as_str().expect("a kind") {
+        "match_all" => Predicate::True,
+        "or" => Predicate::Any(parts()),
+        "and" => Predicate::All(parts()),
+        "per_arg" => {
+            let args = value["args"].as_array().map_or(&[][..], Vec::as_slice);
+            let mut all: Vec<Predicate> = ArgIndex::ALL
+                .into_iter()
+                .zip(args)
+                .map(|(arg, test)| value_matcher(Operand::arg(arg), test))
+                .collect();
+            if let Some(test) = value.get("instruction_pointer") {
+                all.push(value_matcher(ip(), test));
+            }
+            Predicate::All(all)
+        }
+        other => panic!("unknown rule {other}"),
+    }
+}
+
+fn value_matcher(operand: Operand, test: &Value) -> Predicate {
+    let compare = |op| Predicate::compare(operand, op, hex(&test["value"]));
+    match test["op"].as_str().expect("an operator") {
+        "any" => Predicate::True,
+        "eq" => compare(CmpOp::Eq),
+        "ne" => compare(CmpOp::Ne),
+        "gt" => compare(CmpOp::Gt),
+        "ge" => compare(CmpOp::Ge),
+        "lt" => compare(CmpOp::Lt),
+        "le" => compare(CmpOp::Le),
+        "non_negative_fd" => Predicate::compare(operand, CmpOp::Lt, 1 << 31),
+        "masked_eq" => Predicate::Test(Test::Masked {
+            operand,
+            mask: hex(&test["mask"]),
+            value: hex(&test["value"]),
+        }),
+        other => panic!("unknown operator {other}"),
+    }
+}

@@ -1,0 +1,76 @@
+//! The policies that other compilers were fed: `peers/*.pol.json`.
+//!
+//! A list of rules `{name, nr, action, conds}` for x86_64; the conditions of a rule are ANDed, the
+//! rules of a call ORed, and what no rule matches gets `default`. A condition compares an argument on
+//! 32 bits (its lower half) or on 64. The files don't say what a foreign architecture gets: here it is
+//! killed, as by all the compilers measured.
+
+use serde_json::Value;
+use tamis_abi::{Action, Arch, ArgIndex};
+use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
+
+/// The ruleset of a policy of the corpus; `None` as for [`corpus::path`](super::path).
+///
+/// # Panics
+/// If the file doesn't follow the schema: the corpus is fixed.
+#[track_caller]
+pub fn ruleset(name: &str) -> Option<Ruleset> {
+    let text = super::text(name)?;
+    let policy: Value = serde_json::from_str(&text).expect("a policy is JSON");
+    let rules = list(&policy["rules"]).iter().map(rule).collect();
+    let section = Section {
+        arch: Arch::X86_64,
+        rules,
+        default: action(&policy["default"]),
+    };
+    let ruleset = Ruleset::new(vec![section], Action::KILL_PROCESS);
+    Some(ruleset.expect("one section"))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().expect("an unsigned number")
+}
+
+fn action(value: &Value) -> Action {
+    Action::from_ret(number(value) as u32)
+}
+
+fn rule(value: &Value) -> Rule {
+    Rule {
+        syscalls: IntervalSet::single(number(&value["nr"]) as u32),
+        when: Predicate::All(list(&value["conds"]).iter().map(condition).collect()),
+        action: action(&value["action"]),
+        origin: None,
+    }
+}
+
+fn condition(value: &Value) -> Predicate {
+    let arg = ArgIndex::new(number(&value["arg"]) as u8).expect("an argument index");
+    let operand = if number(&value["width"]) == 32 {
+        Operand::arg_low(arg)
+    } else {
+        Operand::arg(arg)
+    };
+    let right = number(&value["val"]);
+    let op = match value["op"].as_str().expect("an operator") {
+        "eq" => CmpOp::Eq,
+        "ne" => CmpOp::Ne,
+        "lt" => CmpOp::Lt,
+        "le" => CmpOp::Le,
+        "gt" => CmpOp::Gt,
+        "ge" => CmpOp::Ge,
+        "masked_eq" => {
+            return Predicate::Test(Test::Masked {
+                operand,
+                mask: number(&value["mask"]),
+                value: right,
+            });
+        }
+        other => panic!("unknown operator {other}"),
+    };
+    Predicate::compare(operand, op, right)
+}

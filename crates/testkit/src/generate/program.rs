@@ -1,0 +1,251 @@
+//! Random programs, and inputs that reach into them.
+//!
+//! [`program`] gives programs that the kernel accepts, with every instruction of the machine and a
+//! bias to results that an observer can tell apart; [`nearly_valid`] breaks such a list in one place
+//! or leaves it intact; [`noise`] has no intention at all. [`data`] draws inputs whose words stand
+//! near the constants of the program, so that branches go both ways.
+
+use tamis_abi::{Action, Arch, SeccompData, Word};
+use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Test};
+
+use crate::rng::Rng;
+
+const ALU_OPS: [AluOp; 9] = [
+    AluOp::Add,
+    AluOp::Sub,
+    AluOp::Mul,
+    AluOp::Div,
+    AluOp::And,
+    AluOp::Or,
+    AluOp::Xor,
+    AluOp::Lsh,
+    AluOp::Rsh,
+];
+
+const TESTS: [Test; 4] = [Test::Eq, Test::Gt, Test::Ge, Test::Set];
+
+/// The instructions that a program begins and ends with, besides those in between.
+const FRAME_INSNS: usize = 5;
+
+/// A program of `body_insns` random instructions and five more: they load something first and let
+/// twelve bits of A show in an errno at the end.
+pub fn program(rng: &mut Rng, body_insns: usize) -> Program {
+    let len_insns = body_insns + FRAME_INSNS;
+    let mut insns = vec![Insn::from(load_data(rng))];
+    while insns.len() < len_insns - 4 {
+        let behind = len_insns - insns.len() - 1;
+        insns.push(op(rng, behind).into());
+    }
+    let shown_bits = Op::Alu(AluOp::Rsh, Operand::K(*rng.choose(&[0, 0, 10, 20])));
+    let masked = Op::Alu(AluOp::And, Operand::K(0xfff));
+    let errno = Op::Alu(AluOp::Or, Operand::K(Action::errno(0).ret()));
+    insns.extend([shown_bits, masked, errno, Op::RetA].map(Insn::from));
+    // What random choice cannot avoid are reads of slots that some path has not written.
+    loop {
+        match Program::new(insns.clone()) {
+            Ok(program) => return program,
+            Err(problem) => insns[problem.pc.0] = Op::Store(rng.range(0..=15) as u32).into(),
+        }
+    }
+}
+
+/// The instructions of the program with noise in the fields that they do not use.
+pub fn with_unused_fields(rng: &mut Rng, program: &Program) -> Vec<Insn> {
+    let noisy = |insn: &Insn| {
+        let candidates = [
+            Insn {
+                jt: rng.next_u32() as u8,
+                ..*insn
+            },
+            Insn {
+                jf: rng.next_u32() as u8,
+                ..*insn
+            },
+            Insn {
+                k: rng.next_u32(),
+                ..*insn
+            },
+        ];
+        let unchanged = candidates
+            .into_iter()
+            .filter(|noisy| noisy.op() == insn.op());
+        let unchanged: Vec<Insn> = unchanged.collect();
+        if unchanged.is_empty() || rng.chance(1, 2) {
+            *insn
+        } else {
+            *rng.choose(&unchanged)
+        }
+    };
+    program.insns().iter().map(noisy).collect()
+}
+
+/// A list that is a program but for one change, which may have done no harm.
+pub fn nearly_valid(rng: &mut Rng, body_insns: usize) -> Vec<Insn> {
+    let mut insns = program(rng, body_insns).insns().to_vec();
+    let at = rng.index(insns.len());
+    match rng.range(0..=7) {
+        0 => insns[at].code ^= 1 << rng.range(0..=15),
+        1 => insns[at].code = any_code(rng),
+        2 => insns[at].jt = rng.range(0..=insns.len().min(255) as u64) as u8,
+        3 => insns[at].jf = rng.range(0..=insns.len().min(255) as u64) as u8,
+        4 => insns[at].k = rng.range(0..=70) as u32,
+        5 => insns[at].k = rng.interesting_u64() as u32,
+        6 => {
+            insns.remove(at);
+        }
+        _ => insns.truncate(at + 1),
+    }
+    insns
+}
+
+/// Instructions without intention: legal or random codes, fields of any size.
+pub fn noise(rng: &mut Rng, len_insns: usize) -> Vec<Insn> {
+    let insn = |left: usize| {
+        if rng.chance(1, 20) {
+            return Insn {
+                code: rng.next_u32() as u16,
+                jt: rng.next_u32() as u8,
+                jf: rng.next_u32() as u8,
+                k: rng.interesting_u64() as u32,
+            };
+        }
+        let mut insn = Insn::from(op(rng, left.max(1)));
+        if rng.chance(1, 30) {
+            insn.k = rng.interesting_u64() as u32;
+        }
+        insn
+    };
+    (0..len_insns).rev().map(insn).collect()
+}
+
+/// An input of an x86_64 call whose words are near constants of the program, or anything.
+///
+/// The instruction pointer is 0: the caller knows where it calls from. The number is that of no
+/// call, or `getpid`: allowing it does no harm.
+pub fn data(rng: &mut Rng, program: &Program) -> SeccompData {
+    const HARMLESS_NRS: [u32; 6] = [39, 0x1000, 0x1_f000, 0x3fff_ffff, 0x7fff_fffe, u32::MAX];
+    let mut data = SeccompData {
+        nr: *rng.choose(&HARMLESS_NRS),
+        arch: Arch::X86_64.audit(),
+        ..SeccompData::default()
+    };
+    for word in Word::all().skip(4) {
+        let value = match rng.range(0..=2) {
+            0 => rng.interesting_u64() as u32,
+            _ => rng
+                .choose(program.insns())
+                .k
+                .wrapping_add(rng.range(0..=2) as u32)
+                .wrapping_sub(1),
+        };
+        data = data.with_word(word, value);
+    }
+    data
+}
+
+/// A code of which classic BPF has many, seccomp some.
+fn any_code(rng: &mut Rng) -> u16 {
+    let class = rng.range(0..=7) as u16;
+    let mode = (rng.range(0..=31) as u16) << 3;
+    class | mode
+}
+
+fn load_data(rng: &mut Rng) -> Op {
+    Op::LoadData(rng.range(0..=15) as u32 * 4)
+}
+
+fn constant(rng: &mut Rng) -> u32 {
+    match rng.range(0..=3) {
+        0 => Arch::X86_64.audit(),
+        1 => *rng.choose(&[39, 0x1000, 0x1_f000, 0x3fff_ffff, 0x7fff_fffe]),
+        _ => rng.interesting_u64() as u32,
+    }
+}
+
+fn alu(rng: &mut Rng) -> Op {
+    let op = *rng.choose(&ALU_OPS);
+    let operand = match op {
+        _ if rng.chance(1, 3) => Operand::X,
+        AluOp::Lsh | AluOp::Rsh => Operand::K(rng.range(0..=31) as u32),
+        _ => Operand::K(constant(rng).max(1)),
+    };
+    Op::Alu(op, operand)
+}
+
+/// A random instruction with `behind >= 1` instructions behind it.
+fn op(rng: &mut Rng, behind: usize) -> Op {
+    let slot = rng.range(0..=15) as u32;
+    let short = |rng: &mut Rng| match rng.range(0..=3) {
+        0 => 0,
+        1 => rng.index(behind.min(256)) as u8,
+        _ => rng.index(behind.min(6)) as u8,
+    };
+    match rng.range(0..=39) {
+        0..=5 => load_data(rng),
+        6..=15 => alu(rng),
+        16..=24 => Op::Branch {
+            test: *rng.choose(&TESTS),
+            operand: match rng.range(0..=2) {
+                0 => Operand::X,
+                _ => Operand::K(constant(rng)),
+            },
+            jt: short(rng),
+            jf: short(rng),
+        },
+        25 => Op::LoadImm(constant(rng)),
+        26 => Op::LoadLen,
+        27 => Op::LoadXImm(constant(rng)),
+        28 => Op::LoadXLen,
+        29 => Op::Neg,
+        30 | 31 => Op::Tax,
+        32 => Op::Txa,
+        33 => Op::Store(slot),
+        34 => Op::StoreX(slot),
+        35 => Op::LoadMem(slot),
+        36 => Op::LoadXMem(slot),
+        37 => Op::Jump(rng.index(behind.min(8)) as u32),
+        38 => Op::RetImm(ret(rng)),
+        _ => *rng.choose(&[Op::Tax, Op::Neg, Op::RetA]),
+    }
+}
+
+fn ret(rng: &mut Rng) -> u32 {
+    match rng.range(0..=9) {
+        0 => Action::ALLOW.ret(),
+        1 => rng.interesting_u64() as u32,
+        _ => Action::errno(rng.range(1..=4095) as u16).ret(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_bpf::validate::problems;
+
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_program() {
+        let draw = |seed| program(&mut Rng::new(seed), 20);
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+    }
+
+    #[test]
+    fn a_change_is_sometimes_harmful_and_sometimes_not() {
+        let mut rng = Rng::new(3);
+        let broken = |rng: &mut Rng| !problems(&nearly_valid(rng, 10)).is_empty();
+        let count = (0..1000).filter(|_| broken(&mut rng)).count();
+        assert!((200..900).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn noise_in_unused_fields_changes_the_list_and_nothing_else() {
+        let mut rng = Rng::new(4);
+        let plain = program(&mut rng, 30);
+        let noisy = with_unused_fields(&mut rng, &plain);
+        assert_ne!(plain.insns(), noisy);
+        let ops =
+            |insns: &[Insn]| -> Vec<Option<Op>> { insns.iter().map(|insn| insn.op()).collect() };
+        assert_eq!(ops(plain.insns()), ops(&noisy));
+    }
+}

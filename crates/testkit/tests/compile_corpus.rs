@@ -1,0 +1,67 @@
+//! Real policies, compiled: the programs agree with the rulesets and with the vectors of the corpus.
+
+use std::time::Instant;
+
+use tamis_bpf::interp;
+use tamis_compiler::{Compiled, Options, compile};
+use tamis_rules::Ruleset;
+use tamis_testkit::corpus::{self, gvisor, pol_json};
+
+/// Compiles and prints the figures that people compare.
+fn compiled(name: &str, ruleset: &Ruleset) -> Compiled {
+    let start = Instant::now();
+    let compiled = compile(ruleset, &Options::default()).expect("the policy compiles");
+    let elapsed = start.elapsed();
+    let stats = compiled.stats();
+    for arch in &stats.archs {
+        println!(
+            "{name}: length {}, kernel {}, {}: mean {:.2} max {} cacheable {}/{}, {elapsed:?}",
+            stats.length_insns,
+            stats.kernel_insns,
+            arch.arch,
+            arch.mean_steps(),
+            arch.max_steps,
+            arch.cacheable,
+            arch.calls,
+        );
+    }
+    compiled
+}
+
+#[test]
+fn policies_fed_to_peers_compile_to_programs_no_longer_than_the_best_of_theirs() {
+    for (name, best_peer_insns) in [
+        ("peers/docker.pol.json", 103),
+        ("peers/gappy302.pol.json", 60),
+        ("peers/fc-vmm.pol.json", 167),
+    ] {
+        let Some(ruleset) = pol_json::ruleset(name) else {
+            return;
+        };
+        let compiled = compiled(name, &ruleset);
+        assert!(compiled.program().len() <= best_peer_insns, "{name}");
+    }
+}
+
+#[test]
+fn gvisor_policies_answer_every_vector_as_recorded() {
+    let Some(names) = corpus::files("gvisor", ".vectors") else {
+        return;
+    };
+    for name in names {
+        let policy = name.replace(".vectors", ".json");
+        let (Some(ruleset), Some(vectors)) = (gvisor::ruleset(&policy), gvisor::vectors(&name))
+        else {
+            return;
+        };
+        let compiled = compiled(&policy, &ruleset);
+        let theirs = corpus::insns(&name.replace(".vectors", ".opt.bpf")).map_or(0, |p| p.len());
+        println!("{policy}: {} vectors, theirs {theirs}", vectors.len());
+        for vector in vectors {
+            let data = vector.data;
+            assert_eq!(ruleset.decide(&data).action.ret(), vector.ret, "{data:x?}");
+            let run = interp::run(compiled.program(), &data.image(compiled.endian()));
+            assert_eq!(run.ret, vector.ret, "{data:x?}");
+        }
+    }
+}
