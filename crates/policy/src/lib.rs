@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod limits;
+pub mod oci;
 
 use tamis_diag::Diagnostic;
 use tamis_rules::Ruleset;

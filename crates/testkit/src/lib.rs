@@ -10,5 +10,8 @@ pub mod corpus;
 mod diff;
 pub mod generate;
 pub mod golden;
+pub mod inputs;
+pub mod libseccomp;
+pub mod pseudo_code;
 pub mod rng;
 pub mod skip;
