@@ -126,7 +126,10 @@ impl Tests {
                 self.plain.entry(word).or_default().insert(constant);
             }
             _ => {
-                self.masked.entry(word).or_default().insert((mask, constant));
+                self.masked
+                    .entry(word)
+                    .or_default()
+                    .insert((mask, constant));
             }
         }
     }
@@ -179,7 +182,11 @@ impl Tests {
 
     /// The words that are tested.
     pub fn words(&self) -> BTreeSet<Word> {
-        self.plain.keys().chain(self.masked.keys()).copied().collect()
+        self.plain
+            .keys()
+            .chain(self.masked.keys())
+            .copied()
+            .collect()
     }
 
     /// Elements of the classes of a word.
@@ -210,7 +217,9 @@ impl Tests {
             .collect();
         let total = axes
             .iter()
-            .try_fold(1_usize, |total, (_, values)| total.checked_mul(values.len()))
+            .try_fold(1_usize, |total, (_, values)| {
+                total.checked_mul(values.len())
+            })
             .unwrap_or(usize::MAX);
         let input = |mut pick: Box<dyn FnMut(usize) -> usize + '_>| {
             axes.iter().fold(base, |data, (word, values)| {

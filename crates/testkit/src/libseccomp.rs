@@ -208,9 +208,8 @@ impl Filter<'_> {
     /// The library's.
     pub fn set_optimize(&mut self, level: u32) -> Result<(), Errno> {
         // SAFETY: the context is live, and the function takes any value.
-        let code = unsafe {
-            (self.library.attr_set)(self.context.as_ptr(), ATTRIBUTE_OPTIMIZE, level)
-        };
+        let code =
+            unsafe { (self.library.attr_set)(self.context.as_ptr(), ATTRIBUTE_OPTIMIZE, level) };
         check(code)
     }
 

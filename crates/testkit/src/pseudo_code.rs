@@ -128,13 +128,20 @@ fn block(lines: &mut &[&str], indent: usize) -> Vec<Statement> {
 
 /// `if ($a0.hi32 & 0x000000ff == 5)`
 fn condition(text: &str, yes: Vec<Statement>, no: Vec<Statement>) -> Statement {
-    let inner = text.strip_prefix("if ($").and_then(|text| text.strip_suffix(')'));
+    let inner = text
+        .strip_prefix("if ($")
+        .and_then(|text| text.strip_suffix(')'));
     let parts: Vec<&str> = inner.expect("a condition").split(' ').collect();
     let (name, mask, operator, value) = match parts[..] {
         [name, operator, value] => (name, u32::MAX, operator, value),
         [name, "&", mask, operator, value] => {
             let mask = mask.strip_prefix("0x").expect("a mask in hexadecimal");
-            (name, u32::from_str_radix(mask, 16).expect("a mask"), operator, value)
+            (
+                name,
+                u32::from_str_radix(mask, 16).expect("a mask"),
+                operator,
+                value,
+            )
         }
         _ => panic!("unknown condition {text}"),
     };

@@ -3,6 +3,10 @@
 //! The profiles are small and draw from small pools, so that their entries overlap, cover and
 //! contradict each other. Both sides must refuse the same profiles and otherwise answer every input
 //! alike; the inputs are those that the tests of the program and of the ruleset distinguish.
+//!
+//! libseccomp 2.5 sometimes emits a program that doesn't do what the rules say: after a test of one
+//! word it goes on as if another were loaded. So where program and ruleset differ, the pseudo code
+//! that the library prints of the same rules decides, and such inputs are counted.
 
 use std::fmt::Write;
 
@@ -17,7 +21,7 @@ use tamis_testkit::rng::Rng;
 use tamis_testkit::skip::{self, Need};
 
 /// The profiles tried.
-const PROFILES: u64 = 4000;
+const PROFILES: u64 = 8000;
 
 /// The inputs per number.
 const INPUTS_PER_NUMBER: usize = 300;
@@ -25,9 +29,21 @@ const INPUTS_PER_NUMBER: usize = 300;
 /// Calls with a number everywhere, calls that x86 multiplexes with and without an own number,
 /// the multiplexers, and a name that nobody knows.
 const NAMES: [&str; 12] = [
-    "read", "clone", "futex", "socket", "accept", "bind", "semop", "shmget", "socketcall", "ipc",
-    "stat64", "no_such_call",
+    "read",
+    "clone",
+    "futex",
+    "socket",
+    "accept",
+    "bind",
+    "semop",
+    "shmget",
+    "socketcall",
+    "ipc",
+    "stat64",
+    "no_such_call",
 ];
+
+const ARGS: [u32; 4] = [0, 1, 2, 5];
 
 const VALUES: [u64; 11] = [
     0,
@@ -76,37 +92,52 @@ struct Profile {
 fn random_answer(rng: &mut Rng) -> Answer {
     let (name, kind) = *rng.choose(&ACTIONS);
     let takes_errno = matches!(kind, ActionKind::Errno | ActionKind::Trace);
-    let data = if takes_errno { rng.range(1..=2) as u16 } else { 0 };
+    let data = if takes_errno {
+        rng.range(1..=2) as u16
+    } else {
+        0
+    };
     Answer {
         name,
         action: Action::new(kind, data),
     }
 }
 
-fn random_condition(rng: &mut Rng) -> Condition {
-    Condition {
-        arg: *rng.choose(&[0, 0, 1, 2, 5]),
-        op: *rng.choose(&Op::ALL),
-        value: *rng.choose(&VALUES),
-        value_two: *rng.choose(&VALUES),
-    }
+/// A few items of a pool, so that entries of one profile draw the same ones.
+fn few<T: Copy>(rng: &mut Rng, pool: &[T]) -> Vec<T> {
+    (0..rng.range(1..=4)).map(|_| *rng.choose(pool)).collect()
 }
 
 fn random_profile(rng: &mut Rng) -> Profile {
-    // Few names per profile make entries meet; few actions make some of them agree.
-    let names: Vec<&str> = (0..rng.range(1..=3)).map(|_| *rng.choose(&NAMES)).collect();
+    let (names, args, values) = (few(rng, &NAMES), few(rng, &ARGS), few(rng, &VALUES));
     let answers: Vec<Answer> = (0..rng.range(1..=3)).map(|_| random_answer(rng)).collect();
-    let most_args = rng.range(1..=3);
+    let most_conditions = rng.range(1..=3);
+    let condition = |rng: &mut Rng| Condition {
+        arg: *rng.choose(&args),
+        op: *rng.choose(&Op::ALL),
+        value: *rng.choose(&values),
+        value_two: *rng.choose(&values),
+    };
     let entry = |rng: &mut Rng| Entry {
         names: (0..rng.range(1..=2)).map(|_| *rng.choose(&names)).collect(),
         answer: *rng.choose(&answers),
-        args: (0..rng.range(0..=most_args)).map(|_| random_condition(rng)).collect(),
+        args: (0..rng.range(0..=most_conditions))
+            .map(|_| condition(rng))
+            .collect(),
     };
     let mut entries: Vec<Entry> = (0..rng.range(1..=6)).map(|_| entry(rng)).collect();
     entries.push(anchor());
+    let agrees = rng.chance(1, 3);
     Profile {
-        default: if rng.chance(1, 3) { *rng.choose(&answers) } else { random_answer(rng) },
-        arches: [Arch::X86, Arch::X32].into_iter().filter(|_| rng.chance(1, 2)).collect(),
+        default: if agrees {
+            answers[0]
+        } else {
+            random_answer(rng)
+        },
+        arches: [Arch::X86, Arch::X32]
+            .into_iter()
+            .filter(|_| rng.chance(1, 2))
+            .collect(),
         entries,
     }
 }
@@ -181,6 +212,34 @@ impl Profile {
     }
 }
 
+impl Profile {
+    /// Whether versions before and after 2.6.1 answer this input differently: if two conditions
+    /// have the same upper half and their complement is reached through one node of the graph - two
+    /// `!=`, or two of `<` and `<=` - the tighter one has had precedence since then, the first
+    /// before.
+    fn is_merged_otherwise(&self, input: &SeccompData) -> bool {
+        let conditions: Vec<(&Entry, &Condition)> = self
+            .entries
+            .iter()
+            .flat_map(|entry| entry.args.iter().map(move |condition| (entry, condition)))
+            .collect();
+        let is_bound = |op| matches!(op, Op::Lt | Op::Le);
+        let is_pair = |(first, a): (&Entry, &Condition), (second, b): (&Entry, &Condition)| {
+            let kinds_meet = a.op == Op::Ne && b.op == Op::Ne || is_bound(a.op) && is_bound(b.op);
+            let places_meet = a.arg == b.arg && a.value >> 32 == b.value >> 32;
+            let names_meet = first.names.iter().any(|name| second.names.contains(name));
+            kinds_meet && places_meet && names_meet && first.answer != second.answer
+        };
+        let is_wide = Arch::of_call(input.arch, input.nr) == Some(Arch::X86_64);
+        let mut later = (0..conditions.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
+        is_wide
+            && later.any(|(a, b)| {
+                let tighter = conditions[b].1.value < conditions[a].1.value;
+                tighter && is_pair(conditions[a], conditions[b])
+            })
+    }
+}
+
 fn condition_json(condition: &Condition) -> String {
     let mut text = format!(
         "{{\"index\": {}, \"value\": {}, \"op\": \"{}\"",
@@ -209,8 +268,8 @@ struct Tally {
     refused: usize,
     /// Profiles with which the library would never return.
     endless: usize,
-    /// Profiles set aside because 2.6.1 merges their 64-bit bounds differently than 2.5.
-    set_aside: usize,
+    /// Profiles of which 2.6.1 merges two 64-bit bounds otherwise than 2.5.
+    merged_otherwise: usize,
     /// Inputs compared.
     inputs: usize,
     /// Inputs for which the library's program does not do what its pseudo code says.
@@ -246,23 +305,37 @@ impl Tally {
     fn compare(&mut self, profile: &Profile, library: &Library, rng: &mut Rng) {
         let json = profile.to_json();
         let parsed = parse(&json).parsed;
-        let has = |code| parsed.diagnostics.iter().any(|diagnostic| diagnostic.code == code);
+        let has = |code| {
+            parsed
+                .diagnostics
+                .iter()
+                .any(|diagnostic| diagnostic.code == code)
+        };
         if has(code::OCI_ENDLESS) {
             // Asking the library would never end.
             self.endless += 1;
             return;
         }
-        let mut filter = library.filter(profile.default.action).expect("a plain action");
+        let filter = library.filter(profile.default.action);
+        let mut filter = filter.expect("a plain action");
         let loaded = profile.load(&mut filter, library);
         match (parsed.ruleset, loaded) {
             (None, Err(Errno::EEXIST)) if has(code::OCI_CONFLICT) => self.refused += 1,
-            (Some(ruleset), Ok(())) => {
-                if let Some(d) = self.difference(&filter, &ruleset, rng) {
-                    println!("DIFF {d:x?}\n{json}");
+            (Some(ruleset), Ok(())) => match self.difference(&filter, &ruleset, rng) {
+                None => self.same += 1,
+                Some((input, ..)) if profile.is_merged_otherwise(&input) => {
+                    self.merged_otherwise += 1;
                 }
-                self.same += 1;
+                Some((input, ours, theirs)) => {
+                    panic!("{input:x?}: ours {ours}, libseccomp {theirs}\n{json}")
+                }
+            },
+            (ours, theirs) => {
+                panic!(
+                    "accepted by us: {}, libseccomp: {theirs:?}\n{json}",
+                    ours.is_some()
+                )
             }
-            (ours, theirs) => println!("REFUSAL {}, {theirs:?}\n{json}", ours.is_some()),
         }
     }
 }
@@ -307,5 +380,9 @@ fn random_profiles_mean_the_same_to_libseccomp() {
         let profile = random_profile(&mut rng);
         tally.compare(&profile, &library, &mut rng);
     }
-    println!("{tally:?}");
+    println!(
+        "{PROFILES} profiles, libseccomp {:?}: {tally:?}",
+        library.version()
+    );
+    assert!(tally.same > 1000 && tally.refused > 100 && tally.inputs > 100_000);
 }

@@ -69,9 +69,15 @@ fn repeated(args: &[Condition]) -> Option<(&Condition, &Condition)> {
 
 fn warning(entry: &Entry, first: &Condition, second: &Condition) -> Diagnostic {
     let index = second.arg.index();
-    let message = format!("the {} conditions of this entry are alternatives", entry.args.len());
+    let message = format!(
+        "the {} conditions of this entry are alternatives",
+        entry.args.len()
+    );
     Diagnostic::warning(code::OCI_REPEATED_INDEX, message)
-        .label(second.span, format!("a second condition on argument {index}"))
+        .label(
+            second.span,
+            format!("a second condition on argument {index}"),
+        )
         .label(first.span, format!("the first on argument {index}"))
         .note("with an index repeated, runtimes apply the entry if any one of its conditions holds")
         .help("give each condition an entry of its own if that is what is meant")

@@ -7,10 +7,10 @@
 
 use std::borrow::Cow;
 
+use crate::limits;
 use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
 use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
-use crate::limits;
 use tamis_diag::{Code, Diagnostic, Severity, SourceId, Span, code, suggest};
 
 /// How deep objects and arrays may be nested.
@@ -64,10 +64,20 @@ impl Reader {
 
     /// Parses the text; `None` after an error that leaves nothing to look at.
     pub(super) fn parse<'t>(&mut self, text: &'t str) -> Option<Value<'t>> {
+        if text.len() > limits::MAX_SOURCE_BYTES {
+            let message = format!("a profile has at most {} bytes", limits::MAX_SOURCE_BYTES);
+            self.error(code::FILE_TOO_LARGE, Range::new(0, 0), message, "");
+            return None;
+        }
         if let Some(at) = first_too_deep(text) {
             let range = Range::new(at, at + 1);
             let message = format!("nested more than {MAX_DEPTH} levels deep");
-            self.error(code::OCI_NESTING, range, message, "this is one level too many");
+            self.error(
+                code::OCI_NESTING,
+                range,
+                message,
+                "this is one level too many",
+            );
             return None;
         }
         let strict = ParseOptions {
@@ -205,7 +215,8 @@ impl Reader {
             return None;
         };
         let has_leading_zero = number.value.len() > 1 && number.value.starts_with('0');
-        let is_integer = !has_leading_zero && number.value.bytes().all(|byte| byte.is_ascii_digit());
+        let is_integer =
+            !has_leading_zero && number.value.bytes().all(|byte| byte.is_ascii_digit());
         match number.value.parse::<u64>() {
             Ok(value) if is_integer && value <= max => return Some(value),
             _ if is_integer => {
@@ -229,8 +240,10 @@ impl Reader {
                 continue;
             }
             let message = format!("{what} has no member `{key}`");
-            let mut diagnostic = Diagnostic::warning(code::OCI_UNKNOWN_MEMBER, message)
-                .label(self.span(prop.name.range()), "container engines ignore this");
+            let mut diagnostic = Diagnostic::warning(code::OCI_UNKNOWN_MEMBER, message).label(
+                self.span(prop.name.range()),
+                "container engines ignore this",
+            );
             if let Some(near) = suggest::nearest(key, known.iter().copied()) {
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
             }

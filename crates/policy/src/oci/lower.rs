@@ -49,6 +49,7 @@ impl<'p> Lowering<'p> {
 
     /// The rules of one architecture.
     pub(super) fn section(&mut self, arch: Arch, default: tamis_abi::Action) -> Section {
+        self.check_absent(arch);
         let mut rules = Vec::new();
         let mut previous: Option<(Vec<Path>, IntervalSet<u32>)> = None;
         for (uses, numbers) in self.groups(arch) {
@@ -73,7 +74,9 @@ impl<'p> Lowering<'p> {
     }
 
     fn emit(&self, group: Option<(Vec<Path>, IntervalSet<u32>)>, rules: &mut Vec<Rule>) {
-        let Some((paths, numbers)) = group else { return };
+        let Some((paths, numbers)) = group else {
+            return;
+        };
         rules.extend(paths.into_iter().map(|path| Rule {
             syscalls: numbers.clone(),
             when: path.when,
@@ -104,8 +107,34 @@ impl<'p> Lowering<'p> {
         groups
     }
 
-    /// The rules for numbers that these clauses are about; `None` after an error.
-    fn paths(&mut self, arch: Arch, uses: &[Use], example: u32) -> Option<Vec<Path>> {
+    /// Reports contradictions about calls that an architecture doesn't have.
+    ///
+    /// libseccomp keeps rules for those as well, under negative numbers that no program tests, and
+    /// refuses what contradicts them; but not where calls are multiplexed.
+    fn check_absent(&mut self, arch: Arch) {
+        if syscall::multiplexed(arch, "socket").is_some() {
+            return;
+        }
+        let mut absent: BTreeMap<&'p str, Vec<Use>> = BTreeMap::new();
+        for (entry, range) in self.entries.iter().zip(&self.ranges) {
+            for (name, _) in &entry.names {
+                if syscall::number(arch, name).is_none() && syscall::is_known(name) {
+                    let uses = clause::ids(range).map(|clause| Use { clause, call: None });
+                    absent.entry(name).or_default().extend(uses);
+                }
+            }
+        }
+        for (name, uses) in absent {
+            if let Err((refusal, clause)) = self.tree(arch, &uses) {
+                let call = format!("`{name}`, which {arch} doesn't have");
+                let diagnostic = self.refusal(refusal, clause, arch, &call);
+                self.diagnostics.push(diagnostic);
+            }
+        }
+    }
+
+    /// The graph of these clauses, or why the clause cannot be added.
+    fn tree(&self, arch: Arch, uses: &[Use]) -> Result<CallTree, (Refusal, ClauseId)> {
         let mut tree = CallTree::new(arch.is_64_bit());
         for used in uses {
             let clause = &self.clauses[used.clause.0 as usize];
@@ -117,12 +146,22 @@ impl<'p> Lowering<'p> {
                 None => tree.add(&clause.conditions, verdict),
                 Some(call) => tree.add(&multiplexed(clause, call), verdict),
             };
-            if let Err(refusal) = added {
-                let diagnostic = self.refusal(refusal, used.clause, arch, example);
+            added.map_err(|refusal| (refusal, used.clause))?;
+        }
+        Ok(tree)
+    }
+
+    /// The rules for numbers that these clauses are about; `None` after an error.
+    fn paths(&mut self, arch: Arch, uses: &[Use], example: u32) -> Option<Vec<Path>> {
+        let tree = match self.tree(arch, uses) {
+            Ok(tree) => tree,
+            Err((refusal, clause)) => {
+                let call = call_name(arch, example);
+                let diagnostic = self.refusal(refusal, clause, arch, &call);
                 self.diagnostics.push(diagnostic);
                 return None;
             }
-        }
+        };
         match paths::paths(&tree) {
             Ok(paths) => {
                 self.warn_about_idle(uses, &paths, arch, example);
@@ -143,15 +182,17 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    fn refusal(&self, refusal: Refusal, new: ClauseId, arch: Arch, example: u32) -> Diagnostic {
-        let call = call_name(arch, example);
+    fn refusal(&self, refusal: Refusal, new: ClauseId, arch: Arch, call: &str) -> Diagnostic {
         match refusal {
             Refusal::Conflict(old) => {
                 let action = self.clauses[old.0 as usize].action();
                 let message = format!("two entries contradict each other about {call}");
                 Diagnostic::error(code::OCI_CONFLICT, message)
                     .label(self.place(new), "this entry cannot be added")
-                    .label(self.place(old), format!("this one answers {action} already"))
+                    .label(
+                        self.place(old),
+                        format!("this one answers {action} already"),
+                    )
                     .note("libseccomp refuses such a pair (EEXIST): the container would not start")
                     .help("delete one of them, or give both the same action")
             }
@@ -171,12 +212,16 @@ impl<'p> Lowering<'p> {
     /// Warns of clauses that give another answer than all that count.
     fn warn_about_idle(&mut self, uses: &[Use], paths: &[Path], arch: Arch, example: u32) {
         for (at, used) in uses.iter().enumerate() {
-            let is_first = uses[..at].iter().all(|earlier| earlier.clause != used.clause);
+            let is_first = uses[..at]
+                .iter()
+                .all(|earlier| earlier.clause != used.clause);
             let action = self.clauses[used.clause.0 as usize].action();
             let counts = paths
                 .iter()
                 .any(|path| path.clause == used.clause || path.action == action);
-            let Some(winner) = paths.first() else { continue };
+            let Some(winner) = paths.first() else {
+                continue;
+            };
             if counts || !is_first {
                 continue;
             }
@@ -190,7 +235,10 @@ impl<'p> Lowering<'p> {
             }
             let diagnostic = Diagnostic::warning(code::OCI_NO_EFFECT, message)
                 .label(place, format!("would answer {action}"))
-                .label(self.place(winner.clause), format!("answers {} instead", winner.action));
+                .label(
+                    self.place(winner.clause),
+                    format!("answers {} instead", winner.action),
+                );
             self.diagnostics.push(diagnostic);
         }
     }
@@ -200,7 +248,11 @@ impl<'p> Lowering<'p> {
         let clause = &self.clauses[clause.0 as usize];
         match clause.conditions.as_slice() {
             [only] if clause.entry.args.len() > 1 => only.span,
-            _ => clause.entry.names.first().map_or(clause.entry.span, |(_, span)| *span),
+            _ => clause
+                .entry
+                .names
+                .first()
+                .map_or(clause.entry.span, |(_, span)| *span),
         }
     }
 

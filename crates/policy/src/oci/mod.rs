@@ -25,8 +25,8 @@ mod read;
 mod select;
 mod tree;
 
-use tamis_abi::{KernelVersion, syscall};
 use tamis_abi::{Action, Arch};
+use tamis_abi::{KernelVersion, syscall};
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_rules::Ruleset;
 
@@ -110,6 +110,10 @@ pub struct ParsedProfile {
 /// assert_eq!(ruleset.sections()[0].default, Action::errno(1));
 /// assert_eq!(ruleset.sections()[0].rules.len(), 1);
 /// ```
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "architectures are collected without repetition"
+)]
 pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> ParsedProfile {
     let text = &sources.get(source).text;
     let mut reader = Reader::new(source, options.strict);
@@ -143,8 +147,13 @@ pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> ParsedPr
         enosys::prepend(section, options.enosys_tail, &profile, has_x32);
     }
     reader.diagnostics.extend(lowering.diagnostics);
+    let rules: usize = sections.iter().map(|section| section.rules.len()).sum();
+    if rules > limits::MAX_RULES {
+        let message = format!("the profile makes {rules} rules, more than {}", limits::MAX_RULES);
+        reader.diagnostics.push(Diagnostic::error(code::OCI_TOO_COMPLEX, message));
+    }
     let ruleset = Ruleset::new(sections, Action::KILL_THREAD)
-        .expect("architectures were collected without repetition");
+        .expect("no architecture twice");
     finish(Some(ruleset), Some(profile), reader.diagnostics)
 }
 

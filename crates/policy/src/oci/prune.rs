@@ -90,7 +90,8 @@ impl CallTree {
                     self.set_exit(id, outcome, exit);
                     removed |= below;
                 }
-                let leads_nowhere = self.node(id).yes == Exit::Fall && self.node(id).no == Exit::Fall;
+                let leads_nowhere =
+                    self.node(id).yes == Exit::Fall && self.node(id).no == Exit::Fall;
                 if !leads_nowhere {
                     if removed {
                         break;

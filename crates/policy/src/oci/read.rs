@@ -9,9 +9,7 @@ use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_diag::{Diagnostic, code, suggest};
 
 use super::json::{Reader, member};
-use super::model::{
-    ArchFamily, Comparison, Condition, Entry, KernelVersion, Profile, Selector,
-};
+use super::model::{ArchFamily, Comparison, Condition, Entry, KernelVersion, Profile, Selector};
 use super::names::{self, ACTIONS, ARCHES, CAPABILITIES, FLAGS, OPERATORS, Operator};
 
 const PROFILE_MEMBERS: [&str; 9] = [
@@ -60,7 +58,12 @@ pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<P
 
 fn read_profile<'t>(reader: &mut Reader, root: &Object<'t>) -> Option<Profile<'t>> {
     reader.check_members(root, "a profile", &PROFILE_MEMBERS);
-    let default = read_action(reader, root, &["defaultAction", "defaultErrnoRet"], "a profile");
+    let default = read_action(
+        reader,
+        root,
+        &["defaultAction", "defaultErrnoRet"],
+        "a profile",
+    );
     let arches = read_arches(reader, root, "architectures");
     let arch_map = read_arch_map(reader, root);
     if let Some(both) = member(root, "archMap")
@@ -217,7 +220,11 @@ fn read_names<'t>(
     }
     let has_key = member(object, "names").is_some() || member(object, "name").is_some();
     if names.is_empty() {
-        let is_list = |value: &Value| value.as_array().is_some_and(|list| list.elements.is_empty());
+        let is_list = |value: &Value| {
+            value
+                .as_array()
+                .is_some_and(|list| list.elements.is_empty())
+        };
         if !has_key || member(object, "names").is_some_and(is_list) {
             let message = "an entry needs `names` with at least one name".to_owned();
             let label = "this entry names no system call";
@@ -250,8 +257,10 @@ fn read_action(
         && !names::takes_errno(kind)
     {
         let message = format!("`{errno_key}` has no effect with {name}");
-        let diagnostic = Diagnostic::warning(code::OCI_CONTRADICTION, message)
-            .label(reader.span(range), "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE take a number");
+        let diagnostic = Diagnostic::warning(code::OCI_CONTRADICTION, message).label(
+            reader.span(range),
+            "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE take a number",
+        );
         reader.ignored(diagnostic);
     }
     Some(names::action(kind, errno.map(|(errno, _)| errno)))

@@ -127,7 +127,11 @@ impl CallTree {
 
     /// The values that an argument can have.
     pub(super) fn all_values(&self) -> IntervalSet<u64> {
-        let last = if self.wide { u64::MAX } else { u64::from(u32::MAX) };
+        let last = if self.wide {
+            u64::MAX
+        } else {
+            u64::from(u32::MAX)
+        };
         [0..=last].into_iter().collect()
     }
 
@@ -256,7 +260,13 @@ impl CallTree {
         yes: Exit,
         no: Exit,
     ) -> Exit {
-        let half = |whole: u64| if high { (whole >> 32) as u32 } else { whole as u32 };
+        let half = |whole: u64| {
+            if high {
+                (whole >> 32) as u32
+            } else {
+                whole as u32
+            }
+        };
         let id = NodeId(self.nodes.len() as u32);
         let mask = half(condition.mask());
         self.nodes.push(Node {
@@ -354,9 +364,8 @@ impl CallTree {
         if old == new {
             return Ok(());
         }
-        let is_leaf = |node: &Node| {
-            !matches!(node.yes, Exit::Level(_)) && !matches!(node.no, Exit::Level(_))
-        };
+        let is_leaf =
+            |node: &Node| !matches!(node.yes, Exit::Level(_)) && !matches!(node.no, Exit::Level(_));
         for outcome in [true, false] {
             let Exit::Verdict(verdict) = self.exit(new, outcome) else {
                 continue;
