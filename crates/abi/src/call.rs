@@ -71,7 +71,10 @@ pub fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, CallError> {
     let (head, args) = match text.split_once('(') {
         Some((head, rest)) => {
             let args = rest.trim_end().strip_suffix(')');
-            (head, Some(args.ok_or_else(|| CallError::new("the arguments lack their `)`"))?))
+            (
+                head,
+                Some(args.ok_or_else(|| CallError::new("the arguments lack their `)`"))?),
+            )
         }
         None => (text, None),
     };
@@ -119,20 +122,23 @@ impl Machine {
 
     fn number(self, name: &str) -> Result<u32, CallError> {
         if let Some(value) = signed_integer(name) {
-            let is_32_bit = value <= u64::from(u32::MAX) || value.cast_signed() >= i64::from(i32::MIN) && value.cast_signed() < 0;
-            return is_32_bit.then_some(value as u32).ok_or_else(|| {
-                CallError::new(format!("the number {name} has more than 32 bits"))
-            });
+            let is_32_bit = value <= u64::from(u32::MAX)
+                || value.cast_signed() >= i64::from(i32::MIN) && value.cast_signed() < 0;
+            return is_32_bit
+                .then_some(value as u32)
+                .ok_or_else(|| CallError::new(format!("the number {name} has more than 32 bits")));
         }
         match self {
-            Machine::Audit(audit) => {
-                Err(CallError::new(format!("calls of architecture {audit:#x} have no names")))
-            }
+            Machine::Audit(audit) => Err(CallError::new(format!(
+                "calls of architecture {audit:#x} have no names"
+            ))),
             Machine::Known(arch) => {
-                syscall::number(arch, name).map(|nr| nr.0).ok_or_else(|| CallError {
-                    message: format!("{arch} has no system call `{name}`"),
-                    unknown: Some(Unknown::Syscall(arch, name.to_owned())),
-                })
+                syscall::number(arch, name)
+                    .map(|nr| nr.0)
+                    .ok_or_else(|| CallError {
+                        message: format!("{arch} has no system call `{name}`"),
+                        unknown: Some(Unknown::Syscall(arch, name.to_owned())),
+                    })
             }
         }
     }
@@ -162,7 +168,9 @@ impl Machine {
 
     fn argument_index(self, call: &str, name: &str) -> Result<usize, CallError> {
         let Machine::Known(arch) = self else {
-            return Err(CallError::new("arguments have no names on this architecture"));
+            return Err(CallError::new(
+                "arguments have no names on this architecture",
+            ));
         };
         signature::index(arch, call, name).map(ArgIndex::index).ok_or_else(|| {
             let known: Vec<&str> =
@@ -201,7 +209,9 @@ fn integer(text: &str) -> Option<u64> {
     };
     // `from_str_radix` alone would accept a sign.
     let is_digits = digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    u64::from_str_radix(digits, radix).ok().filter(|_| is_digits)
+    u64::from_str_radix(digits, radix)
+        .ok()
+        .filter(|_| is_digits)
 }
 
 /// An integer that may be negative, in two's complement.
@@ -273,8 +283,18 @@ mod tests {
         ];
         for (arch, nr, last) in calls {
             let args = [1, 2, 3, 0, 0, last];
-            let data = SeccompData { nr, arch, ip: 0xfff, args };
-            assert_eq!(parse(&describe(&data), Arch::X86_64), Ok(data), "{}", describe(&data));
+            let data = SeccompData {
+                nr,
+                arch,
+                ip: 0xfff,
+                args,
+            };
+            assert_eq!(
+                parse(&describe(&data), Arch::X86_64),
+                Ok(data),
+                "{}",
+                describe(&data)
+            );
         }
     }
 
@@ -286,8 +306,22 @@ mod tests {
 
     #[test]
     fn mistakes_are_errors() {
-        for text in ["", "raed", "0xdead read", "-0x80000001",  "read(", "read(1", "read(AF_NOPE)", "read(x=1)", "mars read", "read @zz",
-            "read(1,2,3,4,5,6,7)", "0x1ffffffff", "read(0xg)", "read(+1)"] {
+        for text in [
+            "",
+            "raed",
+            "0xdead read",
+            "-0x80000001",
+            "read(",
+            "read(1",
+            "read(AF_NOPE)",
+            "read(x=1)",
+            "mars read",
+            "read @zz",
+            "read(1,2,3,4,5,6,7)",
+            "0x1ffffffff",
+            "read(0xg)",
+            "read(+1)",
+        ] {
             assert!(parse(text, Arch::X86_64).is_err(), "{text}");
         }
     }

@@ -10,6 +10,8 @@
 
 pub mod action;
 pub mod arch;
+pub mod call;
+pub mod consts;
 pub mod data;
 mod generated;
 mod kernel_version;

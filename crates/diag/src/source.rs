@@ -88,6 +88,11 @@ impl Sources {
         &self.files[id.0 as usize]
     }
 
+    /// All sources, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = &Source> {
+        self.files.iter()
+    }
+
     /// The source's name.
     pub fn name(&self, id: SourceId) -> &Arc<str> {
         &self.get(id).name

@@ -8,6 +8,9 @@ use std::io;
 pub struct Errno(pub i32);
 
 impl Errno {
+    /// No such file or directory.
+    pub const ENOENT: Errno = Errno(libc::ENOENT);
+
     /// The number that the last failed call of this thread left behind.
     pub(crate) fn last() -> Errno {
         Errno(io::Error::last_os_error().raw_os_error().unwrap_or(0))

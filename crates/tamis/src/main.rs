@@ -9,11 +9,15 @@ use clap::Parser;
 
 mod cli;
 mod command;
-mod summary;
 
 /// Compile, explain and run Linux seccomp-bpf filters.
 #[derive(Parser)]
-#[command(name = "tamis", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "tamis",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 #[command(after_help = cli::exit::HELP)]
 struct Cli {
     #[command(flatten)]

@@ -64,6 +64,25 @@ fn replace(signal: i32, action: Option<&libc::sigaction>) -> libc::sigaction {
     }
 }
 
+/// Ends this process by a signal, without a core dump; returns only if the signal doesn't do that.
+pub(crate) fn raise_fatal(signal: i32) {
+    let no_core = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the calls read what they are given and nothing else; all zeros is `SIG_DFL` with an
+    // empty mask, and an empty set of signals before one is added.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
+        let default = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        libc::sigaction(signal, &raw const default, ptr::null_mut());
+        let mut unblocked = MaybeUninit::<libc::sigset_t>::zeroed().assume_init();
+        libc::sigaddset(&raw mut unblocked, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const unblocked, ptr::null_mut());
+        libc::raise(signal);
+    }
+}
+
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     let byte = signal as u8;
     // SAFETY: the kernel passes a valid `info`; `write` reads one byte and is async-signal-safe;

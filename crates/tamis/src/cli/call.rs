@@ -17,12 +17,12 @@ pub(crate) fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, Failu
                 let known = syscall::all(*arch).map(|(_, name)| name);
                 (place(source, text, name), suggest::nearest(name, known))
             }
-            Some(Unknown::Constant(arch, name)) => {
-                (place(source, text, name), suggest::nearest(name, consts::names(*arch)))
-            }
+            Some(Unknown::Constant(arch, name)) => (
+                place(source, text, name),
+                suggest::nearest(name, consts::names(*arch)),
+            ),
         };
-        let mut diagnostic =
-            Diagnostic::error(code::NOT_A_CALL, &error.message).label(span, "");
+        let mut diagnostic = Diagnostic::error(code::NOT_A_CALL, &error.message).label(span, "");
         diagnostic.help = near.map(|name| format!("did you mean `{name}`?"));
         Failure::Diagnostics(vec![diagnostic], sources)
     })
@@ -30,7 +30,11 @@ pub(crate) fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, Failu
 
 fn whole(source: tamis_diag::SourceId, text: &str) -> Span {
     let end = text.len() as u32;
-    Span { source, start: 0, end }
+    Span {
+        source,
+        start: 0,
+        end,
+    }
 }
 
 /// Where a name stands in the text.

@@ -3,8 +3,9 @@
 //! Every subcommand takes the same inputs. The kind of a text or program is detected from its
 //! content and, where content doesn't tell, from the file's extension; `--from` overrides both.
 
+use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -36,22 +37,51 @@ pub(crate) struct Input {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// Why an input could not be read.
+pub(crate) enum ReadError {
+    /// It has more than [`MAX_SOURCE_BYTES`].
+    TooLarge,
+    /// The system says why.
+    Io(io::Error),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::TooLarge => write!(f, "it has more than {MAX_SOURCE_BYTES} bytes"),
+            ReadError::Io(error) => error.fmt(f),
+        }
+    }
+}
+
 impl Input {
     /// Reads a path; `-` is standard input; a name that is no file may be an embedded policy.
     pub(crate) fn read(path: &str) -> Result<Input, Failure> {
-        if path == "-" {
-            return read_bounded(io::stdin().lock(), "<stdin>");
+        let read = if path == "-" {
+            let bytes = read_bounded(io::stdin().lock());
+            bytes.map(|bytes| Input {
+                name: "<stdin>".to_owned(),
+                bytes,
+            })
+        } else {
+            Input::read_file(Path::new(path))
+        };
+        match (read, tamis_policy::embedded(path)) {
+            (Ok(input), _) => Ok(input),
+            (Err(ReadError::Io(error)), Some(policy)) if error.kind() == ErrorKind::NotFound => {
+                let (name, bytes) = (policy.name.to_owned(), policy.text.as_bytes().to_vec());
+                Ok(Input { name, bytes })
+            }
+            (Err(ReadError::TooLarge), _) => Err(too_large(path)),
+            (Err(error), _) => Err(Failure::input(format!("cannot read {path}: {error}"))),
         }
-        match File::open(path) {
-            Ok(file) => read_bounded(file, path),
-            Err(error) => match tamis_policy::embedded(path) {
-                Some(text) => Ok(Input {
-                    name: path.to_owned(),
-                    bytes: text.as_bytes().to_vec(),
-                }),
-                None => Err(Failure::input(format!("cannot read {path}: {error}"))),
-            },
-        }
+    }
+
+    /// Reads a file.
+    pub(crate) fn read_file(path: &Path) -> Result<Input, ReadError> {
+        let bytes = read_bounded(File::open(path).map_err(ReadError::Io)?)?;
+        let name = path.display().to_string();
+        Ok(Input { name, bytes })
     }
 
     /// What the input is: by content first, then by extension. Text that looks like nothing else is
@@ -63,7 +93,10 @@ impl Input {
         if self.bytes.contains(&0) {
             return Kind::Bpf;
         }
-        match Path::new(&self.name).extension().and_then(|extension| extension.to_str()) {
+        match Path::new(&self.name)
+            .extension()
+            .and_then(|extension| extension.to_str())
+        {
             Some("tamis") => return Kind::Tamis,
             Some("json") => return Kind::Oci,
             Some("rules") => return Kind::Rules,
@@ -96,7 +129,10 @@ fn kind_of_text(text: &str) -> Kind {
         .unwrap_or("");
     let word: &str = first_line.split_whitespace().next().unwrap_or("");
     let is_assembler = word.ends_with(':')
-        || matches!(word, "ld" | "ldx" | "ret" | "st" | "stx" | "ja" | "jmp" | ".insn")
+        || matches!(
+            word,
+            "ld" | "ldx" | "ret" | "st" | "stx" | "ja" | "jmp" | ".insn"
+        )
         || first_line.starts_with("/*");
     if first_line.starts_with(['{', '[']) {
         Kind::Oci
@@ -109,23 +145,22 @@ fn kind_of_text(text: &str) -> Kind {
     }
 }
 
-fn read_bounded(reader: impl Read, name: &str) -> Result<Input, Failure> {
+fn read_bounded(reader: impl Read) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
-    let limit = MAX_SOURCE_BYTES as u64;
-    reader
-        .take(limit + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
+    let mut bounded = reader.take(MAX_SOURCE_BYTES as u64 + 1);
+    bounded.read_to_end(&mut bytes).map_err(ReadError::Io)?;
     if bytes.len() > MAX_SOURCE_BYTES {
-        let message = format!("{name} has more than {MAX_SOURCE_BYTES} bytes");
-        let help = "check that this is the file you meant: policies are small";
-        let diagnostic = Diagnostic::error(code::FILE_TOO_LARGE, message).help(help);
-        return Err(Failure::Diagnostics(vec![diagnostic], Sources::new()));
+        Err(ReadError::TooLarge)
+    } else {
+        Ok(bytes)
     }
-    Ok(Input {
-        name: name.to_owned(),
-        bytes,
-    })
+}
+
+fn too_large(path: &str) -> Failure {
+    let message = format!("{path} has more than {MAX_SOURCE_BYTES} bytes");
+    let diagnostic = Diagnostic::error(code::FILE_TOO_LARGE, message)
+        .help("check that this is the file you meant: policies are small");
+    Failure::Diagnostics(vec![diagnostic], Sources::new())
 }
 
 /// The diagnostic points into the text with every broken byte replaced; what stands before the first

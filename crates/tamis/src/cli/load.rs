@@ -1,16 +1,18 @@
 //! From an input to a policy's meaning or a program.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tamis_abi::{Arch, Endian, KernelVersion};
 use tamis_bpf::{Program, asm, program};
 use tamis_compiler::Compiled;
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
-use tamis_policy::{Parsed, limits, oci, tamis};
+use tamis_policy::loader::{Loaded as Included, Loader};
+use tamis_policy::tamis::Arches;
+use tamis_policy::{Parsed, oci, tamis};
 use tamis_rules::{Ruleset, text};
 
 use super::input::{Input, Kind};
-use super::{Failure, Global, message};
+use super::{Failure, Global, exit, message};
 
 /// The policy that is used where none is given.
 pub(crate) const DEFAULT_POLICY: &str = "container-default";
@@ -80,7 +82,8 @@ pub(crate) struct RawProgram {
 /// The architecture with this name, or an error that names a near one.
 pub(crate) fn parse_arch(name: &str) -> Result<Arch, String> {
     Arch::from_name(name).ok_or_else(|| {
-        let known = Arch::all().flat_map(|arch| arch.aliases().iter().copied().chain([arch.name()]));
+        let known =
+            Arch::all().flat_map(|arch| arch.aliases().iter().copied().chain([arch.name()]));
         match suggest::nearest(name, known) {
             Some(near) => format!("no such architecture; did you mean `{near}`?"),
             None => "no such architecture; `tamis tables arches` lists them".to_owned(),
@@ -99,7 +102,44 @@ pub(crate) fn native_arch() -> Arch {
     }
 }
 
+/// The native architecture and those whose programs its kernel may run as well.
+fn native_arches() -> Vec<Arch> {
+    match native_arch() {
+        Arch::X86_64 => vec![Arch::X86_64, Arch::X86, Arch::X32],
+        Arch::Aarch64 => vec![Arch::Aarch64, Arch::Arm],
+        Arch::S390x => vec![Arch::S390x, Arch::S390],
+        Arch::Ppc64 => vec![Arch::Ppc64, Arch::Ppc],
+        Arch::Mips64 => vec![Arch::Mips64, Arch::Mips, Arch::Mips64n32],
+        Arch::Mipsel64 => vec![Arch::Mipsel64, Arch::Mipsel, Arch::Mipsel64n32],
+        other => vec![other],
+    }
+}
+
+/// Reads included files from the folder of the file that includes them.
+struct FileLoader;
+
+impl Loader for FileLoader {
+    fn load(&mut self, path: &str, from: &str) -> Result<Included, String> {
+        let folder = Path::new(from).parent().unwrap_or(Path::new(""));
+        let path = folder.join(path);
+        let input = Input::read_file(&path).map_err(|error| error.to_string())?;
+        let text = String::from_utf8(input.bytes).map_err(|error| error.to_string())?;
+        Ok(Included {
+            name: input.name,
+            text,
+        })
+    }
+}
+
 impl LoadArgs {
+    /// The defaults, for an input whose kind is fixed.
+    pub(crate) fn of_kind(kind: Kind) -> LoadArgs {
+        LoadArgs {
+            from: Some(kind),
+            ..LoadArgs::default()
+        }
+    }
+
     /// Reads and understands an input; warnings go to standard error.
     pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let input = Input::read(path)?;
@@ -113,10 +153,10 @@ impl LoadArgs {
         match kind {
             Kind::Tamis => {
                 let options = tamis::Options {
-                    arches: self.arches_or_native(),
+                    arches: self.policy_arches(),
                     strict: self.strict,
                 };
-                let mut loader = FileLoader::default();
+                let mut loader = FileLoader;
                 let parsed = tamis::parse(&mut sources, source, &mut loader, &options);
                 policy(name, parsed, sources, global)
             }
@@ -125,7 +165,11 @@ impl LoadArgs {
                 policy(name, parsed, sources, global)
             }
             Kind::Rules => match text::parse(&sources, source) {
-                Ok(ruleset) => Ok(Loaded::Policy(Policy { name, ruleset, sources })),
+                Ok(ruleset) => Ok(Loaded::Policy(Policy {
+                    name,
+                    ruleset,
+                    sources,
+                })),
                 Err(diagnostics) => Err(Failure::Diagnostics(diagnostics, sources)),
             },
             Kind::Asm | Kind::Bpf => self.assembled(name, source, sources).map(Loaded::Program),
@@ -148,8 +192,12 @@ impl LoadArgs {
         self.arches.first().copied().unwrap_or_else(native_arch)
     }
 
-    fn arches_or_native(&self) -> Vec<Arch> {
-        if self.arches.is_empty() { vec![native_arch()] } else { self.arches.clone() }
+    /// The architectures of a policy: those that were asked for, else its own, else the native ones.
+    fn policy_arches(&self) -> Arches {
+        match self.arches.as_slice() {
+            [] => Arches::UnlessStated(native_arches()),
+            asked => Arches::Exactly(asked.to_vec()),
+        }
     }
 
     fn oci_options(&self) -> oci::Options {
@@ -181,7 +229,11 @@ impl LoadArgs {
         };
         let name = input.name;
         match Program::new(insns) {
-            Ok(program) => Ok(RawProgram { name, program, endian }),
+            Ok(program) => Ok(RawProgram {
+                name,
+                program,
+                endian,
+            }),
             Err(error) => Err(invalid(format!("{name}: {error}"))),
         }
     }
@@ -193,8 +245,13 @@ impl LoadArgs {
         sources: Sources,
     ) -> Result<RawProgram, Failure> {
         let endian = self.call_arch().endian();
-        match asm::assemble(&sources.get(source).text, source) {
-            Ok(program) => Ok(RawProgram { name, program, endian }),
+        let assembled = asm::assemble(&sources.get(source).text, source, endian);
+        match assembled.and_then(asm::Assembly::into_program) {
+            Ok(program) => Ok(RawProgram {
+                name,
+                program,
+                endian,
+            }),
             Err(diagnostics) => Err(Failure::Diagnostics(diagnostics, sources)),
         }
     }
@@ -212,21 +269,37 @@ fn policy(
     sources: Sources,
     global: &Global,
 ) -> Result<Loaded, Failure> {
-    let Parsed { ruleset, diagnostics } = parsed;
+    let Parsed {
+        ruleset,
+        diagnostics,
+    } = parsed;
     let Some(ruleset) = ruleset else {
         return Err(Failure::Diagnostics(diagnostics, sources));
     };
     if !diagnostics.is_empty() && !global.quiet {
-        message(&tamis_diag::render::render(&diagnostics, &sources, global.colours_messages()));
+        message(&tamis_diag::render::render(
+            &diagnostics,
+            &sources,
+            global.colours_messages(),
+        ));
     }
-    Ok(Loaded::Policy(Policy { name, ruleset, sources }))
+    Ok(Loaded::Policy(Policy {
+        name,
+        ruleset,
+        sources,
+    }))
 }
 
 impl Policy {
     /// Compiles the policy.
     pub(crate) fn compile(&self, options: &tamis_compiler::Options) -> Result<Compiled, Failure> {
-        tamis_compiler::compile(&self.ruleset, options).map_err(|error| {
-            Failure::Diagnostics(vec![error.to_diagnostic()], self.sources.clone())
+        tamis_compiler::compile(&self.ruleset, options).map_err(|error| match error.diagnostic() {
+            Some(diagnostic) => Failure::Diagnostics(vec![diagnostic], self.sources.clone()),
+            None => Failure::Message {
+                message: error.to_string(),
+                help: Some("please report this with the policy; no program was written".to_owned()),
+                code: exit::BUG,
+            },
         })
     }
 }

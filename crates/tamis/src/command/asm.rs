@@ -20,7 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let load = LoadArgs { from: Some(Kind::Asm), ..LoadArgs::default() };
+    let load = LoadArgs::of_kind(Kind::Asm);
     let Loaded::Program(raw) = load.load(&args.input, global)? else {
         unreachable!("assembler text is a program");
     };

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use clap::ValueEnum;
 use serde::Serialize;
 use tamis_bpf::disasm;
-use tamis_compiler::Compiled;
+use tamis_compiler::passes::registry::Selection;
+use tamis_compiler::{ArchStats, Compiled, Options, Remark, Stats};
 
 use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::load::{self, LoadArgs, Policy};
 use crate::cli::output::OutputArgs;
-use crate::cli::{Failure, Global, exit, output};
-use crate::summary::{ArchSummary, summaries};
+use crate::cli::{Failure, Global, exit, message, output};
 
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
@@ -74,8 +74,18 @@ struct Document<'a> {
     policy: &'a str,
     length_insns: usize,
     kernel_length_insns: usize,
-    arches: Vec<ArchSummary>,
+    arches: Vec<ArchEntry>,
     insns: Vec<InsnEntry>,
+}
+
+/// What the known calls of one architecture cost, each with all arguments 0.
+#[derive(Serialize)]
+struct ArchEntry {
+    arch: &'static str,
+    calls: u32,
+    cacheable: u32,
+    mean_steps: f64,
+    max_steps: u32,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -93,69 +103,99 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let compiled = policy.compile(&args.compiler.options()?)?;
     if args.compiler.remarks {
         for remark in compiled.remarks() {
-            global.notice(&remark.to_string());
+            let Remark {
+                pass,
+                what,
+                saved_insns,
+            } = remark;
+            message(&format!(
+                "{pass}: {what} ({saved_insns} instructions saved)"
+            ));
         }
     }
     let emit = args.emit.or(global.json.then_some(Emit::Json));
     let shows_person = emit.is_none() && args.output.is_terminal();
     if args.stats || shows_person {
-        crate::cli::message(&summary(&policy, &compiled));
+        message(&summary(&policy, compiled.stats()));
     }
     match emit {
-        Some(Emit::Json) => args.output.text(&output::json(&document(&policy, &compiled))?)?,
+        Some(Emit::Json) => args
+            .output
+            .text(&output::json(&document(&policy, &compiled))?)?,
         Some(Emit::Asm) => args.output.text(&listing(&compiled))?,
         None if shows_person => args.output.text(&listing(&compiled))?,
         Some(Emit::Bpf | Emit::Rules) | None => {
-            args.output.raw(&compiled.program().to_bytes(compiled.endian()))?;
+            args.output
+                .raw(&compiled.program().to_bytes(compiled.endian()))?;
         }
     }
     Ok(exit::OK)
 }
 
 impl CompilerArgs {
-    fn options(&self) -> Result<tamis_compiler::Options, Failure> {
-        let mut options = tamis_compiler::Options::default();
-        options.fuel = self.fuel;
-        if let Some(passes) = &self.passes {
-            let names = passes.split(',').map(str::trim);
-            let names = names.filter(|name| !name.is_empty() && *name != "none");
-            options.passes = tamis_compiler::passes::select(names).map_err(|error| {
-                Failure::usage(error.to_string(), "`tamis passes` lists them")
-            })?;
-        }
-        Ok(options)
+    fn options(&self) -> Result<Options, Failure> {
+        let passes = match &self.passes {
+            None => Selection::default(),
+            Some(names) => {
+                let names = names.split(',').map(str::trim);
+                let names = names.filter(|name| !name.is_empty() && *name != "none");
+                Selection::named(names).map_err(|error| {
+                    Failure::usage(error.to_string(), "`tamis passes` lists them")
+                })?
+            }
+        };
+        let fuel = self.fuel;
+        Ok(Options { passes, fuel })
     }
 }
 
 fn listing(compiled: &Compiled) -> String {
-    disasm::disassemble(compiled.program(), compiled.endian(), disasm::Style::Commented)
+    disasm::disassemble(
+        compiled.program(),
+        disasm::Style::Commented(compiled.endian()),
+    )
 }
 
 fn document<'a>(policy: &'a Policy, compiled: &Compiled) -> Document<'a> {
+    let stats = compiled.stats();
     Document {
         schema: "tamis.compile/1",
         policy: &policy.name,
-        length_insns: compiled.program().len(),
-        kernel_length_insns: tamis_bpf::convert::kernel_len_insns(compiled.program()),
-        arches: summaries(&policy.ruleset, compiled),
+        length_insns: stats.length_insns,
+        kernel_length_insns: stats.kernel_insns,
+        arches: stats.archs.iter().map(arch_entry).collect(),
         insns: insn_entries(compiled.program()),
     }
 }
 
+fn arch_entry(stats: &ArchStats) -> ArchEntry {
+    ArchEntry {
+        arch: stats.arch.name(),
+        calls: stats.calls,
+        cacheable: stats.cacheable,
+        mean_steps: stats.mean_steps(),
+        max_steps: stats.max_steps,
+    }
+}
+
 /// What the program costs, for a person.
-fn summary(policy: &Policy, compiled: &Compiled) -> String {
-    let program = compiled.program();
-    let kernel = tamis_bpf::convert::kernel_len_insns(program);
+fn summary(policy: &Policy, stats: &Stats) -> String {
     let mut text = format!(
-        "{}: {} instructions ({kernel} in the kernel)\n",
-        policy.name,
-        program.len()
+        "{}: {} instructions ({} in the kernel), proved to mean what the policy says\n",
+        policy.name, stats.length_insns, stats.kernel_insns
     );
-    for arch in summaries(&policy.ruleset, compiled) {
-        let ArchSummary { arch, calls, allowed, cacheable, mean_steps, max_steps } = arch;
+    for arch in &stats.archs {
+        let ArchStats {
+            arch: name,
+            calls,
+            cacheable,
+            max_steps,
+            ..
+        } = arch;
+        let mean_steps = arch.mean_steps();
         let _ = writeln!(
             text,
-            "  {arch:<12} {allowed} of {calls} calls allowed, {cacheable} cached by the kernel; \
+            "  {name:<12} {calls} calls, {cacheable} that the kernel can cache; \
              {mean_steps:.1} steps on average, {max_steps} at most"
         );
     }

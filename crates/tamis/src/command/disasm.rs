@@ -54,15 +54,23 @@ pub(crate) fn insn_entries(program: &Program) -> Vec<InsnEntry> {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let RawProgram { program, endian, .. } =
-        args.load.load(&args.input, global)?.into_program()?;
+    let RawProgram {
+        program, endian, ..
+    } = args.load.load(&args.input, global)?.into_program()?;
     if global.json {
         let insns = insn_entries(&program);
-        let document = Document { schema: "tamis.disasm/1", insns };
+        let document = Document {
+            schema: "tamis.disasm/1",
+            insns,
+        };
         args.output.text(&output::json(&document)?)?;
     } else {
-        let style = if args.plain { disasm::Style::Plain } else { disasm::Style::Commented };
-        args.output.text(&disasm::disassemble(&program, endian, style))?;
+        let style = if args.plain {
+            disasm::Style::Plain
+        } else {
+            disasm::Style::Commented(endian)
+        };
+        args.output.text(&disasm::disassemble(&program, style))?;
     }
     Ok(exit::OK)
 }

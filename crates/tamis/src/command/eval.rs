@@ -51,8 +51,9 @@ struct Evaluation {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let RawProgram { program, endian, .. } =
-        args.load.load(&args.input, global)?.into_program()?;
+    let RawProgram {
+        program, endian, ..
+    } = args.load.load(&args.input, global)?.into_program()?;
     let arch = args.load.call_arch();
     let mut results = Vec::new();
     for text in &args.calls {
@@ -65,12 +66,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         results.push(evaluation(&program, &data, run, path));
     }
-    let all_allowed =
-        results.iter().all(|result| is_allowed(Action::from_ret(result.ret)));
+    let all_allowed = results
+        .iter()
+        .all(|result| is_allowed(Action::from_ret(result.ret)));
     if global.json {
-        print_json(&Document { schema: "tamis.eval/1", results })?;
+        print_json(&Document {
+            schema: "tamis.eval/1",
+            results,
+        })?;
     } else {
-        let listing = disasm::lines(&program, endian, disasm::Style::Commented);
+        let listing = disasm::disassemble(&program, disasm::Style::Commented(endian));
+        let listing: Vec<&str> = listing.lines().collect();
         print(lines(&results, &listing).as_bytes())?;
     }
     Ok(if all_allowed { exit::OK } else { exit::NO })
@@ -97,10 +103,17 @@ fn evaluation(
     }
 }
 
-fn lines(results: &[Evaluation], listing: &[String]) -> String {
+fn lines(results: &[Evaluation], listing: &[&str]) -> String {
     let mut text = String::new();
     for result in results {
-        let Evaluation { call, action, steps, cacheable, path, .. } = result;
+        let Evaluation {
+            call,
+            action,
+            steps,
+            cacheable,
+            path,
+            ..
+        } = result;
         let cacheable = if *cacheable { ", cacheable" } else { "" };
         let _ = writeln!(text, "{call} -> {action}  ({steps} steps{cacheable})");
         for pc in path {

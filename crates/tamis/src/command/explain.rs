@@ -81,7 +81,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         explanations.push(explain(&raw, policy.as_ref(), &data));
     }
     if global.json {
-        print_json(&Document { schema: "tamis.explain/1", explanations })?;
+        print_json(&Document {
+            schema: "tamis.explain/1",
+            explanations,
+        })?;
     } else {
         let texts: Vec<String> = explanations.iter().map(lines).collect();
         print(texts.join("\n").as_bytes())?;
@@ -90,7 +93,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 fn explain_code(id: &str, global: &Global) -> Result<u8, Failure> {
-    let Some(Code { id, title, explanation }) = Code::from_id(id) else {
+    let Some(Code {
+        id,
+        title,
+        explanation,
+    }) = Code::from_id(id)
+    else {
         return Err(Failure::usage(
             format!("`{id}` is not a diagnostic code"),
             "name the calls to explain: `tamis explain POLICY 'socket(AF_VSOCK)'`",
@@ -134,14 +142,23 @@ fn explain(raw: &RawProgram, policy: Option<&Policy>, data: &SeccompData) -> Exp
 /// What of a policy decides about a call, in one line.
 pub(crate) fn reason(policy: &Policy, data: &SeccompData) -> String {
     match policy.ruleset.decide(data).cause {
-        Cause::Rule(_, Rule { origin: Some(origin), .. }) => {
+        Cause::Rule(
+            _,
+            Rule {
+                origin: Some(origin),
+                ..
+            },
+        ) => {
             let line = source_line(origin, &policy.sources);
             let line = line.map_or_else(String::new, |line| format!(": {line}"));
             format!("by the rule at {origin}{line}")
         }
         Cause::Rule(..) => format!("by a rule of {}", policy.name),
         Cause::Default(section) => {
-            format!("by the default of {} for {}: no rule matches", policy.name, section.arch)
+            format!(
+                "by the default of {} for {}: no rule matches",
+                policy.name, section.arch
+            )
         }
         Cause::BadArch => format!("{} has nothing for this architecture", policy.name),
     }
@@ -166,7 +183,15 @@ fn source_line(origin: &Origin, sources: &Sources) -> Option<String> {
 }
 
 fn lines(explanation: &Explanation) -> String {
-    let Explanation { call, action, cause, rule, steps, length_insns, cacheable } = explanation;
+    let Explanation {
+        call,
+        action,
+        cause,
+        rule,
+        steps,
+        length_insns,
+        cacheable,
+    } = explanation;
     let mut text = format!("{call} -> {action}\n");
     let reason = match *cause {
         "rule" => "a rule decides",
@@ -190,6 +215,9 @@ fn lines(explanation: &Explanation) -> String {
         true => "the kernel can cache it (5.11): no instruction runs",
         false => "not cacheable: it runs on every call",
     };
-    let _ = writeln!(text, "  {steps} steps of {length_insns} instructions; {cached}");
+    let _ = writeln!(
+        text,
+        "  {steps} steps of {length_insns} instructions; {cached}"
+    );
     text
 }

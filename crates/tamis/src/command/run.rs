@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use tamis_abi::{Action, SeccompData, call};
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
-use tamis_kernel::run::{self, Command, Ended, Killed, Report, RunError, Trapped};
+use tamis_kernel::run::{self, Command, Killed, Report, RunError, Trapped};
 
 use crate::cli::load::{self, LoadArgs, Loaded, Policy};
 use crate::cli::{Failure, Global, exit, message};
@@ -45,7 +45,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let default = [load::DEFAULT_POLICY.to_owned()];
-    let inputs = if args.policies.is_empty() { &default[..] } else { &args.policies };
+    let inputs = if args.policies.is_empty() {
+        &default[..]
+    } else {
+        &args.policies
+    };
     let mut policies = Vec::new();
     let mut filters = Vec::new();
     for input in inputs {
@@ -69,7 +73,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match run::run(&command) {
         Ok(report) => {
             tell(&report, &policies, global);
-            Ok(end_like(report.ended))
+            Ok(report.ended.pass_on())
         }
         Err(error) => refuse(&error, &program.to_string_lossy(), &policies),
     }
@@ -79,14 +83,6 @@ fn flags(args: &Args) -> Flags {
     let wanted = [(Flag::Log, args.log), (Flag::SpecAllow, args.spec_allow)];
     let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
     wanted.fold(Flags::NONE, |flags, (flag, _)| flags | flag)
-}
-
-/// The exit code of a command that exited; a signal that ended it ends this process, too.
-fn end_like(ended: Ended) -> u8 {
-    match ended {
-        Ended::Exited(code) => code,
-        Ended::Signalled { signal, .. } => tamis_kernel::run::die_by(signal),
-    }
 }
 
 /// Tells what the command's exit status alone doesn't.
@@ -113,11 +109,16 @@ fn killed_text(killed: &Killed, policies: &[Option<Policy>]) -> String {
     let Some(call) = &killed.call else {
         return format!("tamis: a filter killed {who}; the kernel didn't tell the call");
     };
-    let action = killed.decided_by.map_or_else(String::new, |(_, action)| format!(" -> {action}"));
+    let action = killed
+        .decided_by
+        .map_or_else(String::new, |(_, action)| format!(" -> {action}"));
     let reason = killed
         .decided_by
         .map_or_else(String::new, |(filter, _)| reason(filter, call, policies));
-    format!("tamis: a filter killed {who}: {}{action}{reason}", call::describe(call))
+    format!(
+        "tamis: a filter killed {who}: {}{action}{reason}",
+        call::describe(call)
+    )
 }
 
 fn trapped_text(trapped: &Trapped, policies: &[Option<Policy>]) -> String {
@@ -127,7 +128,9 @@ fn trapped_text(trapped: &Trapped, policies: &[Option<Policy>]) -> String {
         let policy = policies[*filter].as_ref();
         policy.is_some_and(|policy| policy.ruleset.decide(&trapped.call).action == trap)
     });
-    let reason = decided.map_or_else(String::new, |filter| reason(filter, &trapped.call, policies));
+    let reason = decided.map_or_else(String::new, |filter| {
+        reason(filter, &trapped.call, policies)
+    });
     format!(
         "tamis: process {} had no handler for a trap and died: {} -> {trap}{reason}",
         trapped.process,
@@ -143,11 +146,7 @@ fn reason(filter: usize, call: &SeccompData, policies: &[Option<Policy>]) -> Str
     }
 }
 
-fn refuse(
-    error: &RunError,
-    program: &str,
-    policies: &[Option<Policy>],
-) -> Result<u8, Failure> {
+fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Result<u8, Failure> {
     match error {
         RunError::Install { error, .. } => Err(Failure::Message {
             message: format!("the filter could not be installed: {error}"),
@@ -163,7 +162,11 @@ fn refuse(
                 message(&format!("  {}", explain::reason(policy, &execve)));
             }
             let not_found = *errno == Errno::ENOENT && denied_by.is_none();
-            Ok(if not_found { exit::NOT_FOUND } else { exit::CANNOT_EXECUTE })
+            Ok(if not_found {
+                exit::NOT_FOUND
+            } else {
+                exit::CANNOT_EXECUTE
+            })
         }
         other => Err(Failure::environment(other.to_string())),
     }

@@ -46,7 +46,11 @@ struct Query {
 
 impl Query {
     fn arches(&self) -> Vec<Arch> {
-        if self.arches.is_empty() { Arch::all().collect() } else { self.arches.clone() }
+        if self.arches.is_empty() {
+            Arch::all().collect()
+        } else {
+            self.arches.clone()
+        }
     }
 
     /// Whether an entry is asked for: an exact number, an exact name, or else a part of the name.
@@ -205,7 +209,9 @@ fn constants(query: &Query, exact: bool) -> Vec<ConstantEntry> {
         consts::names(arch).filter_map(move |name| {
             let value = consts::value(arch, name)?;
             let arch = arch.name();
-            query.wants(name, value, exact).then_some(ConstantEntry { arch, name, value })
+            query
+                .wants(name, value, exact)
+                .then_some(ConstantEntry { arch, name, value })
         })
     };
     query.arches().into_iter().flat_map(of_arch).collect()
@@ -213,7 +219,14 @@ fn constants(query: &Query, exact: bool) -> Vec<ConstantEntry> {
 
 fn arch_lines(entries: &[ArchEntry]) -> String {
     let mut text = String::new();
-    for ArchEntry { name, audit, word_bits, endian, syscalls } in entries {
+    for ArchEntry {
+        name,
+        audit,
+        word_bits,
+        endian,
+        syscalls,
+    } in entries
+    {
         let _ = writeln!(
             text,
             "{name:<12} {audit:#010x}  {word_bits} bit  {endian:<6}  {syscalls:>3} calls"
@@ -224,11 +237,26 @@ fn arch_lines(entries: &[ArchEntry]) -> String {
 
 fn syscall_lines(entries: &[SyscallEntry]) -> String {
     let mut text = String::new();
-    for SyscallEntry { arch, name, nr, since, args } in entries {
-        let args: Vec<String> =
-            args.iter().map(|arg| format!("{} {}", arg.c_type, arg.name)).collect();
-        let since = since.as_ref().map_or_else(String::new, |since| format!("  since {since}"));
-        let _ = writeln!(text, "{arch:<12} {nr:>10}  {name}({}){since}", args.join(", "));
+    for SyscallEntry {
+        arch,
+        name,
+        nr,
+        since,
+        args,
+    } in entries
+    {
+        let args: Vec<String> = args
+            .iter()
+            .map(|arg| format!("{} {}", arg.c_type, arg.name))
+            .collect();
+        let since = since
+            .as_ref()
+            .map_or_else(String::new, |since| format!("  since {since}"));
+        let _ = writeln!(
+            text,
+            "{arch:<12} {nr:>10}  {name}({}){since}",
+            args.join(", ")
+        );
     }
     text
 }
@@ -236,7 +264,11 @@ fn syscall_lines(entries: &[SyscallEntry]) -> String {
 fn constant_lines(entries: &[ConstantEntry]) -> String {
     let mut text = String::new();
     for ConstantEntry { arch, name, value } in entries {
-        let _ = writeln!(text, "{arch:<12} {name} = {value:#x} ({})", value.cast_signed());
+        let _ = writeln!(
+            text,
+            "{arch:<12} {name} = {value:#x} ({})",
+            value.cast_signed()
+        );
     }
     text
 }
