@@ -27,7 +27,8 @@ pub struct ArchStats {
     pub arch: Arch,
     /// How many calls there are.
     pub calls: u32,
-    /// How many of them the kernel allows without running the program, given a bitmap that covers them.
+    /// How many of them the kernel allows without running the program, if its bitmap covers them; none
+    /// of x32, which no bitmap covers.
     pub cacheable: u32,
     /// The steps of all of them together.
     pub total_steps: u64,
@@ -70,7 +71,8 @@ fn of_arch(program: &Program, arch: Arch) -> ArchStats {
         };
         let steps = interp::run(program, &data.image(arch.endian())).steps;
         stats.calls += 1;
-        stats.cacheable += u32::from(is_cacheable(program, arch.audit(), nr.0));
+        let has_bitmap = arch != Arch::X32;
+        stats.cacheable += u32::from(has_bitmap && is_cacheable(program, arch.audit(), nr.0));
         stats.total_steps += u64::from(steps);
         stats.max_steps = stats.max_steps.max(steps);
     }

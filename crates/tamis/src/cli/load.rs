@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use tamis_abi::{Arch, Endian, KernelVersion};
-use tamis_bpf::{Program, asm, program};
+use tamis_abi::{Arch, Endian, KernelVersion, SeccompData};
+use tamis_bpf::{Program, asm, cache, program};
 use tamis_compiler::Compiled;
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_policy::loader::{Loaded as Included, Loader};
@@ -301,6 +301,15 @@ impl Policy {
                 code: exit::BUG,
             },
         })
+    }
+}
+
+impl RawProgram {
+    /// Whether the kernel can answer a call without running the program: since 5.11, and not for x32,
+    /// which its bitmaps don't cover.
+    pub(crate) fn is_cacheable(&self, call: &SeccompData) -> bool {
+        let has_bitmap = Arch::of_call(call.arch, call.nr) != Some(Arch::X32);
+        has_bitmap && cache::is_cacheable(&self.program, call.arch, call.nr)
     }
 }
 

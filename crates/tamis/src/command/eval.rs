@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use tamis_abi::{Action, ActionKind, SeccompData, call};
-use tamis_bpf::{Pc, Program, cache, disasm, interp};
+use tamis_bpf::{Pc, disasm, interp};
 
 use crate::cli::load::{LoadArgs, RawProgram};
 use crate::cli::output::{print, print_json};
@@ -51,20 +51,18 @@ struct Evaluation {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let RawProgram {
-        program, endian, ..
-    } = args.load.load(&args.input, global)?.into_program()?;
+    let raw = args.load.load(&args.input, global)?.into_program()?;
     let arch = args.load.call_arch();
     let mut results = Vec::new();
     for text in &args.calls {
         let data = cli_call::parse(text, arch)?;
         let mut path = Vec::new();
         let mut visit = |Pc(pc): Pc| path.push(pc);
-        let run = interp::run_traced(&program, &data.image(endian), &mut visit);
+        let run = interp::run_traced(&raw.program, &data.image(raw.endian), &mut visit);
         if !args.trace {
             path.clear();
         }
-        results.push(evaluation(&program, &data, run, path));
+        results.push(evaluation(&raw, &data, run, path));
     }
     let all_allowed = results
         .iter()
@@ -75,7 +73,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             results,
         })?;
     } else {
-        let listing = disasm::disassemble(&program, disasm::Style::Commented(endian));
+        let listing = disasm::disassemble(&raw.program, disasm::Style::Commented(raw.endian));
         let listing: Vec<&str> = listing.lines().collect();
         print(lines(&results, &listing).as_bytes())?;
     }
@@ -88,7 +86,7 @@ fn is_allowed(action: Action) -> bool {
 }
 
 fn evaluation(
-    program: &Program,
+    raw: &RawProgram,
     data: &SeccompData,
     run: interp::Run,
     path: Vec<usize>,
@@ -98,7 +96,7 @@ fn evaluation(
         action: Action::from_ret(run.ret).to_string(),
         ret: run.ret,
         steps: run.steps,
-        cacheable: cache::is_cacheable(program, data.arch, data.nr),
+        cacheable: raw.is_cacheable(data),
         path,
     }
 }

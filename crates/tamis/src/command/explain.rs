@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use tamis_abi::{SeccompData, call};
-use tamis_bpf::{cache, interp};
+use tamis_bpf::interp;
 use tamis_diag::{Code, Sources};
 use tamis_rules::{Cause, Origin, Rule};
 
@@ -135,7 +135,7 @@ fn explain(raw: &RawProgram, policy: Option<&Policy>, data: &SeccompData) -> Exp
         rule,
         steps: run.steps,
         length_insns: raw.program.len(),
-        cacheable: cache::is_cacheable(&raw.program, data.arch, data.nr),
+        cacheable: raw.is_cacheable(data),
     }
 }
 
