@@ -10,6 +10,7 @@
 
 pub mod action;
 pub mod arch;
+pub mod consts;
 pub mod data;
 mod generated;
 mod kernel_version;
