@@ -12,6 +12,7 @@ pub mod action;
 pub mod arch;
 pub mod consts;
 pub mod data;
+pub mod errno;
 mod generated;
 mod kernel_version;
 pub mod signature;
