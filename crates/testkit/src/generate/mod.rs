@@ -2,3 +2,5 @@
 //!
 //! A generator is a function of an [`Rng`](crate::rng::Rng) and perhaps a size; the same seed gives
 //! the same value on every machine, so a failing test names its seed and nothing else.
+
+pub mod ruleset;
