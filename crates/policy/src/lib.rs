@@ -11,6 +11,7 @@ pub mod loader;
 pub mod tamis;
 
 pub use embedded::embedded;
+pub mod oci;
 
 use tamis_diag::Diagnostic;
 use tamis_rules::Ruleset;
