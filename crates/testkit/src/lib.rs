@@ -11,5 +11,8 @@ mod diff;
 pub mod generate;
 pub mod golden;
 pub mod judge;
+pub mod inputs;
+pub mod libseccomp;
+pub mod pseudo_code;
 pub mod rng;
 pub mod skip;
