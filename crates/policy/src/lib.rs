@@ -8,10 +8,10 @@
 pub mod embedded;
 pub mod limits;
 pub mod loader;
+pub mod oci;
 pub mod tamis;
 
 pub use embedded::embedded;
-pub mod oci;
 
 use tamis_diag::Diagnostic;
 use tamis_rules::Ruleset;
