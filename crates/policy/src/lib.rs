@@ -8,6 +8,7 @@
 pub mod embedded;
 pub mod limits;
 pub mod loader;
+pub mod oci;
 pub mod tamis;
 
 pub use embedded::embedded;

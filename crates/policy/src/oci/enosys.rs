@@ -1,0 +1,64 @@
+//! Numbers that a profile cannot know answer `ENOSYS`, as on an older kernel.
+//!
+//! A C library that tries a new call and gets `EPERM` gives up; with `ENOSYS` it falls back to an
+//! older one. runc therefore answers `ENOSYS` for every number above the largest that the profile
+//! names, before libseccomp's program runs.
+
+use tamis_abi::{Action, ActionKind, Arch, syscall};
+use tamis_rules::{IntervalSet, Predicate, Rule, Section};
+
+use super::EnosysTail;
+use super::model::Profile;
+
+/// `ENOSYS` has this value on all architectures but MIPS and PA-RISC; runc uses it everywhere, and
+/// the kernel translates nothing.
+const ENOSYS: u16 = 38;
+
+/// Puts the rule for unknown numbers in front of a section.
+pub(super) fn prepend(section: &mut Section, tail: EnosysTail, profile: &Profile, has_x32: bool) {
+    let lenient = matches!(
+        profile.default.kind,
+        ActionKind::Allow | ActionKind::Log | ActionKind::Trace
+    );
+    let arch = section.arch;
+    let last = match tail {
+        EnosysTail::None => None,
+        _ if lenient => None,
+        EnosysTail::Runc => profile
+            .entries
+            .iter()
+            .flat_map(|entry| &entry.names)
+            .filter_map(|(name, _)| syscall::number(arch, name))
+            .max(),
+        EnosysTail::Table => syscall::last(arch),
+    };
+    let Some(last) = last else { return };
+    let above = above(arch, last.0, has_x32);
+    if !above.is_empty() {
+        let rule = Rule {
+            syscalls: above,
+            when: Predicate::True,
+            action: Action::errno(ENOSYS),
+            origin: None,
+        };
+        section.rules.insert(0, rule);
+    }
+}
+
+/// The numbers of an architecture above one.
+///
+/// -1 is what a tracer writes to skip a call. On x86_64 runc sends it to the default like any other
+/// number with bit 30 if x32 is not in the filter; with x32 it takes it for a very large number.
+fn above(arch: Arch, last: u32, has_x32: bool) -> IntervalSet<u32> {
+    let Some(first) = last.checked_add(1) else {
+        return IntervalSet::empty();
+    };
+    match arch {
+        Arch::X86_64 if has_x32 => [first..=Arch::X32_BIT - 1, u32::MAX..=u32::MAX]
+            .into_iter()
+            .collect(),
+        Arch::X86_64 => [first..=Arch::X32_BIT - 1].into_iter().collect(),
+        Arch::X32 => [first..=u32::MAX - 1].into_iter().collect(),
+        _ => [first..=u32::MAX].into_iter().collect(),
+    }
+}

@@ -1,0 +1,292 @@
+//! From clauses to the sections of a ruleset.
+//!
+//! For every architecture each name becomes a number, or nothing; numbers that the same clauses are
+//! about share one graph and become one group of rules, so that the hundreds of calls of an allow
+//! list are one rule.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::syscall;
+use tamis_abi::{Arch, ArgIndex};
+use tamis_diag::{Diagnostic, Sources, Span, code};
+use tamis_rules::{IntervalSet, Origin, Rule, Section};
+
+use super::clause::{self, Clause};
+use super::model::{Comparison, Condition, Entry};
+use super::paths::{self, Path};
+use super::tree::{CallTree, ClauseId, Refusal, Verdict};
+
+/// A clause as it applies to one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Use {
+    clause: ClauseId,
+    /// For `socketcall` and `ipc`: what argument 0 must be, instead of what the clause says of it.
+    call: Option<u32>,
+}
+
+/// Lowers the entries of a profile for a number of architectures.
+pub(super) struct Lowering<'p> {
+    sources: &'p Sources,
+    entries: Vec<&'p Entry<'p>>,
+    clauses: Vec<Clause<'p>>,
+    /// The clauses of each entry.
+    ranges: Vec<std::ops::Range<u32>>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+impl<'p> Lowering<'p> {
+    pub(super) fn new(sources: &'p Sources, entries: Vec<&'p Entry<'p>>) -> Lowering<'p> {
+        let mut diagnostics = Vec::new();
+        let (clauses, ranges) = clause::clauses(&entries, &mut diagnostics);
+        Lowering {
+            sources,
+            entries,
+            clauses,
+            ranges,
+            diagnostics,
+        }
+    }
+
+    /// The rules of one architecture.
+    pub(super) fn section(&mut self, arch: Arch, default: tamis_abi::Action) -> Section {
+        self.check_absent(arch);
+        let mut rules = Vec::new();
+        let mut previous: Option<(Vec<Path>, IntervalSet<u32>)> = None;
+        for (uses, numbers) in self.groups(arch) {
+            let Some(paths) = self.paths(arch, &uses, numbers[0]) else {
+                continue;
+            };
+            let numbers: IntervalSet<u32> = numbers.into_iter().collect();
+            match &mut previous {
+                Some((same, known)) if *same == paths => *known = known.union(&numbers),
+                _ => {
+                    let done = previous.replace((paths, numbers));
+                    self.emit(done, &mut rules);
+                }
+            }
+        }
+        self.emit(previous, &mut rules);
+        Section {
+            arch,
+            rules,
+            default,
+        }
+    }
+
+    fn emit(&self, group: Option<(Vec<Path>, IntervalSet<u32>)>, rules: &mut Vec<Rule>) {
+        let Some((paths, numbers)) = group else {
+            return;
+        };
+        rules.extend(paths.into_iter().map(|path| Rule {
+            syscalls: numbers.clone(),
+            when: path.when,
+            action: path.action,
+            origin: Some(self.origin(path.clause)),
+        }));
+    }
+
+    /// The numbers of an architecture that have rules, by the clauses about them.
+    fn groups(&self, arch: Arch) -> BTreeMap<Vec<Use>, Vec<u32>> {
+        let mut uses: Vec<(u32, Use)> = Vec::new();
+        for (entry, range) in self.entries.iter().zip(&self.ranges) {
+            for (name, _) in &entry.names {
+                let direct = syscall::number(arch, name).map(|nr| (nr.0, None));
+                let shared = syscall::multiplexed(arch, name).map(|to| (to.nr.0, Some(to.call)));
+                for (nr, call) in shared.into_iter().chain(direct) {
+                    uses.extend(clause::ids(range).map(|clause| (nr, Use { clause, call })));
+                }
+            }
+        }
+        // The order in which clauses are added to a number is that of the profile.
+        uses.sort_by_key(|(nr, _)| *nr);
+        let mut groups: BTreeMap<Vec<Use>, Vec<u32>> = BTreeMap::new();
+        for same_nr in uses.chunk_by(|(a, _), (b, _)| a == b) {
+            let key = same_nr.iter().map(|(_, used)| *used).collect();
+            groups.entry(key).or_default().push(same_nr[0].0);
+        }
+        groups
+    }
+
+    /// Reports contradictions about calls that an architecture doesn't have.
+    ///
+    /// libseccomp keeps rules for those as well, under negative numbers that no program tests, and
+    /// refuses what contradicts them; but not where calls are multiplexed.
+    fn check_absent(&mut self, arch: Arch) {
+        if syscall::multiplexed(arch, "socket").is_some() {
+            return;
+        }
+        let mut absent: BTreeMap<&'p str, Vec<Use>> = BTreeMap::new();
+        for (entry, range) in self.entries.iter().zip(&self.ranges) {
+            for (name, _) in &entry.names {
+                if syscall::number(arch, name).is_none() && syscall::is_known(name) {
+                    let uses = clause::ids(range).map(|clause| Use { clause, call: None });
+                    absent.entry(name).or_default().extend(uses);
+                }
+            }
+        }
+        for (name, uses) in absent {
+            if let Err((refusal, clause)) = self.tree(arch, &uses) {
+                let call = format!("`{name}`, which {arch} doesn't have");
+                let diagnostic = self.refusal(refusal, clause, arch, &call);
+                self.diagnostics.push(diagnostic);
+            }
+        }
+    }
+
+    /// The graph of these clauses, or why the clause cannot be added.
+    fn tree(&self, arch: Arch, uses: &[Use]) -> Result<CallTree, (Refusal, ClauseId)> {
+        let mut tree = CallTree::new(arch.is_64_bit());
+        for used in uses {
+            let clause = &self.clauses[used.clause.0 as usize];
+            let verdict = Verdict {
+                action: clause.action(),
+                clause: used.clause,
+            };
+            let added = match used.call {
+                None => tree.add(&clause.conditions, verdict),
+                Some(call) => tree.add(&multiplexed(clause, call), verdict),
+            };
+            added.map_err(|refusal| (refusal, used.clause))?;
+        }
+        Ok(tree)
+    }
+
+    /// The rules for numbers that these clauses are about; `None` after an error.
+    fn paths(&mut self, arch: Arch, uses: &[Use], example: u32) -> Option<Vec<Path>> {
+        let tree = match self.tree(arch, uses) {
+            Ok(tree) => tree,
+            Err((refusal, clause)) => {
+                let call = call_name(arch, example);
+                let diagnostic = self.refusal(refusal, clause, arch, &call);
+                self.diagnostics.push(diagnostic);
+                return None;
+            }
+        };
+        match paths::paths(&tree) {
+            Ok(paths) => {
+                self.warn_about_idle(uses, &paths, arch, example);
+                Some(paths)
+            }
+            Err(paths::TooMany) => {
+                let clause = uses.last().map_or(ClauseId(0), |used| used.clause);
+                let message = format!(
+                    "the conditions on {} have more than {} combinations",
+                    call_name(arch, example),
+                    paths::MAX_PATHS
+                );
+                let diagnostic = Diagnostic::error(code::OCI_TOO_COMPLEX, message)
+                    .label(self.place(clause), "the last of the entries about it");
+                self.diagnostics.push(diagnostic);
+                None
+            }
+        }
+    }
+
+    fn refusal(&self, refusal: Refusal, new: ClauseId, arch: Arch, call: &str) -> Diagnostic {
+        match refusal {
+            Refusal::Conflict(old) => {
+                let action = self.clauses[old.0 as usize].action();
+                let message = format!("two entries contradict each other about {call}");
+                Diagnostic::error(code::OCI_CONFLICT, message)
+                    .label(self.place(new), "this entry cannot be added")
+                    .label(
+                        self.place(old),
+                        format!("this one answers {action} already"),
+                    )
+                    .note("libseccomp refuses such a pair (EEXIST): the container would not start")
+                    .help("delete one of them, or give both the same action")
+            }
+            Refusal::Endless => {
+                let message = format!("libseccomp cannot take this entry for {call} on {arch}");
+                Diagnostic::error(code::OCI_ENDLESS, message)
+                    .label(self.place(new), "adding this would never end")
+                    .note(
+                        "an earlier entry for the same call has an inequality followed by a \
+                         condition on a later argument",
+                    )
+                    .help("put the inequality on the argument with the highest index")
+            }
+        }
+    }
+
+    /// Warns of clauses that give another answer than all that count.
+    fn warn_about_idle(&mut self, uses: &[Use], paths: &[Path], arch: Arch, example: u32) {
+        for (at, used) in uses.iter().enumerate() {
+            let is_first = uses[..at]
+                .iter()
+                .all(|earlier| earlier.clause != used.clause);
+            let action = self.clauses[used.clause.0 as usize].action();
+            let counts = paths
+                .iter()
+                .any(|path| path.clause == used.clause || path.action == action);
+            let Some(winner) = paths.first() else {
+                continue;
+            };
+            if counts || !is_first {
+                continue;
+            }
+            let message = format!("this entry has no effect on {}", call_name(arch, example));
+            let place = self.place(used.clause);
+            let is_known = |known: &Diagnostic| {
+                known.code == code::OCI_NO_EFFECT && known.labels[0].span == place
+            };
+            if self.diagnostics.iter().any(is_known) {
+                continue;
+            }
+            let diagnostic = Diagnostic::warning(code::OCI_NO_EFFECT, message)
+                .label(place, format!("would answer {action}"))
+                .label(
+                    self.place(winner.clause),
+                    format!("answers {} instead", winner.action),
+                );
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// Where a clause is written: its condition if that is the whole clause, else the first name.
+    fn place(&self, clause: ClauseId) -> Span {
+        let clause = &self.clauses[clause.0 as usize];
+        match clause.conditions.as_slice() {
+            [only] if clause.entry.args.len() > 1 => only.span,
+            _ => clause
+                .entry
+                .names
+                .first()
+                .map_or(clause.entry.span, |(_, span)| *span),
+        }
+    }
+
+    fn origin(&self, clause: ClauseId) -> Origin {
+        let span = self.place(clause);
+        let position = self.sources.position(span);
+        Origin {
+            file: self.sources.name(span.source).clone(),
+            line: position.line,
+            column: position.column,
+        }
+    }
+}
+
+/// The conditions of a clause about a call that goes through `socketcall` or `ipc`: argument 0 is
+/// the call code there. The other conditions stay, although they now see a pointer or another
+/// argument; that is what libseccomp does.
+fn multiplexed(clause: &Clause, call: u32) -> Vec<Condition> {
+    let code = Condition {
+        span: clause.entry.span,
+        arg: ArgIndex::ALL[0],
+        comparison: Comparison::Eq,
+        value: u64::from(call),
+    };
+    let others = clause
+        .conditions
+        .iter()
+        .filter(|condition| condition.arg != ArgIndex::ALL[0]);
+    std::iter::once(code).chain(others.cloned()).collect()
+}
+
+fn call_name(arch: Arch, nr: u32) -> String {
+    match syscall::name(arch, syscall::Nr(nr)) {
+        Some(name) => format!("`{name}`"),
+        None => format!("number {nr} of {arch}"),
+    }
+}

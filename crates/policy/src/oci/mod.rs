@@ -1,0 +1,202 @@
+//! Seccomp profiles of container runtimes and engines: the `linux.seccomp` object of the OCI runtime
+//! specification, and the form of it that Docker, containerd and Podman select a profile from.
+//!
+//! The meaning is the deployed one: that of the program which runc or crun make libseccomp generate,
+//! not that of a reading of the specification. Where those differ - conditions that turn into
+//! alternatives, entries that replace each other, arguments of `socketcall` - the result follows
+//! libseccomp 2.6 and a warning says so. The stages, each a module:
+//!
+//! 1. `json`, `read`: text to a checked [`model`], every mistake with its place;
+//! 2. `select`: the engine's choice of architectures and entries;
+//! 3. `clause`: entries to conjunctions of conditions;
+//! 4. `tree`, `prune`: libseccomp's graph of the conditions on one number;
+//! 5. `paths`: the graph to rules of which the first match decides;
+//! 6. `lower`, `enosys`: names to numbers, rules to sections.
+
+mod clause;
+mod enosys;
+mod json;
+mod lower;
+mod model;
+mod names;
+mod paths;
+mod prune;
+mod read;
+mod select;
+mod tree;
+
+use tamis_abi::{Action, Arch};
+use tamis_abi::{KernelVersion, syscall};
+use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
+use tamis_rules::Ruleset;
+
+use crate::{Parsed, limits};
+use json::Reader;
+use model::{Entry, Profile};
+
+/// What a profile leaves to the engine that uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The architecture of the machine: always in the filter, and what `archMap`, `includes` and
+    /// `excludes` select by.
+    pub native: Arch,
+    /// The architectures of the filter beside the native one, instead of those of the profile.
+    pub arches: Option<Vec<Arch>>,
+    /// The capabilities of the container, as `CAP_CHOWN`.
+    pub capabilities: Vec<String>,
+    /// The kernel's version for `minKernel`; `None` stands for one newer than any profile asks for.
+    pub kernel: Option<KernelVersion>,
+    /// Whether what engines silently ignore is an error: unknown calls, members and capabilities.
+    pub strict: bool,
+    /// What unknown numbers answer.
+    pub enosys_tail: EnosysTail,
+}
+
+/// Which numbers answer `ENOSYS` instead of the default action. None do if the default action is
+/// to allow, log or trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EnosysTail {
+    /// None: the meaning is exactly that of libseccomp's program.
+    #[default]
+    None,
+    /// Those above the largest number that the profile names, as runc does it.
+    Runc,
+    /// Those above the largest number that the architecture has in tamis's tables.
+    Table,
+}
+
+impl Options {
+    /// What Docker does on this architecture with a container started without options: its fourteen
+    /// default capabilities and a new kernel.
+    pub fn docker(native: Arch) -> Options {
+        Options {
+            native,
+            arches: None,
+            capabilities: names::DOCKER_CAPABILITIES.map(str::to_owned).to_vec(),
+            kernel: None,
+            strict: false,
+            enosys_tail: EnosysTail::None,
+        }
+    }
+}
+
+/// What was read: the meaning, and what concerns the installation of the filter only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParsedProfile {
+    /// The ruleset and the diagnostics.
+    pub parsed: Parsed,
+    /// `flags` as written, such as `SECCOMP_FILTER_FLAG_LOG`.
+    pub flags: Vec<String>,
+    /// `listenerPath`: the socket to which the runtime sends the notification descriptor.
+    pub listener_path: Option<String>,
+    /// `listenerMetadata`: text that the runtime passes on with it.
+    pub listener_metadata: Option<String>,
+}
+
+/// Reads a profile: a seccomp object of either flavour, or a container's `config.json` with one in
+/// it.
+///
+/// ```
+/// use tamis_abi::{Action, Arch};
+/// use tamis_diag::Sources;
+/// use tamis_policy::oci;
+///
+/// let mut sources = Sources::new();
+/// let text = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
+///     {"names": ["read", "write"], "action": "SCMP_ACT_ALLOW"}]}"#;
+/// let source = sources.add("profile.json", text);
+/// let profile = oci::parse(&sources, source, &oci::Options::docker(Arch::X86_64));
+/// let ruleset = profile.parsed.ruleset.expect("it is a profile");
+/// assert_eq!(ruleset.sections()[0].default, Action::errno(1));
+/// assert_eq!(ruleset.sections()[0].rules.len(), 1);
+/// ```
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "architectures are collected without repetition"
+)]
+pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> ParsedProfile {
+    let text = &sources.get(source).text;
+    let mut reader = Reader::new(source, options.strict);
+    let mut profile = None;
+    if let Some(document) = reader.parse(text) {
+        profile = read::profile(&mut reader, &document);
+    }
+    let Some(profile) = profile else {
+        return finish(None, None, reader.diagnostics);
+    };
+    warn_about_names(&mut reader, &profile);
+    let arches = select::arches(&profile, options);
+    let endian = options.native.endian();
+    if let Some(other) = arches.iter().find(|arch| arch.endian() != endian) {
+        let message = format!("{} and {other} have different byte orders", options.native);
+        let diagnostic = Diagnostic::error(code::OCI_BYTE_ORDER, message)
+            .help("write one profile for each byte order");
+        reader.diagnostics.push(diagnostic);
+    }
+    let entries = profile.entries.iter();
+    let entries: Vec<&Entry> = entries
+        .filter(|entry| select::applies(entry, &profile, options))
+        .collect();
+    let mut lowering = lower::Lowering::new(sources, entries);
+    let mut sections: Vec<_> = arches
+        .iter()
+        .map(|arch| lowering.section(*arch, profile.default))
+        .collect();
+    let has_x32 = arches.contains(&Arch::X32);
+    for section in &mut sections {
+        enosys::prepend(section, options.enosys_tail, &profile, has_x32);
+    }
+    reader.diagnostics.extend(lowering.diagnostics);
+    let rules: usize = sections.iter().map(|section| section.rules.len()).sum();
+    if rules > limits::MAX_RULES {
+        let message = format!(
+            "the profile makes {rules} rules, more than {}",
+            limits::MAX_RULES
+        );
+        reader
+            .diagnostics
+            .push(Diagnostic::error(code::OCI_TOO_COMPLEX, message));
+    }
+    let ruleset = Ruleset::new(sections, Action::KILL_THREAD).expect("no architecture twice");
+    finish(Some(ruleset), Some(profile), reader.diagnostics)
+}
+
+fn finish(
+    ruleset: Option<Ruleset>,
+    profile: Option<Profile>,
+    mut diagnostics: Vec<Diagnostic>,
+) -> ParsedProfile {
+    // Errors first, so that the limit doesn't cut them off.
+    diagnostics.sort_by_key(|diagnostic| !diagnostic.is_error());
+    diagnostics.truncate(limits::MAX_DIAGNOSTICS);
+    let (flags, listener_path, listener_metadata) = match profile {
+        Some(profile) => (
+            profile.flags,
+            profile.listener_path,
+            profile.listener_metadata,
+        ),
+        None => Default::default(),
+    };
+    ParsedProfile {
+        parsed: Parsed::new(ruleset, diagnostics),
+        flags,
+        listener_path,
+        listener_metadata,
+    }
+}
+
+/// Warns of names that no architecture has.
+fn warn_about_names(reader: &mut Reader, profile: &Profile) {
+    for (name, span) in profile.entries.iter().flat_map(|entry| &entry.names) {
+        if syscall::is_known(name) {
+            continue;
+        }
+        let message = format!("unknown system call `{name}` is ignored");
+        let mut diagnostic = Diagnostic::warning(code::OCI_UNKNOWN_SYSCALL, message)
+            .label(*span, "no architecture has a call of this name");
+        if let Some(near) = suggest::nearest(name, syscall::names()) {
+            diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+        }
+        reader.ignored(diagnostic);
+    }
+}

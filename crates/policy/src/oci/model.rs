@@ -1,0 +1,113 @@
+//! A profile as it is written: what [`super::read`] makes of the JSON, before anything is looked up
+//! or selected. Names of system calls are text still; everything else is checked.
+
+use std::borrow::Cow;
+
+use tamis_abi::{Action, Arch, ArgIndex};
+use tamis_diag::Span;
+
+/// A profile, of the OCI runtime specification or of the container engines.
+#[derive(Debug)]
+pub(super) struct Profile<'t> {
+    /// The answer where no entry matches.
+    pub(super) default: Action,
+    /// `architectures`, in order.
+    pub(super) arches: Vec<Arch>,
+    /// `archMap`: selected by the native architecture.
+    pub(super) arch_map: Vec<ArchFamily>,
+    /// `flags`, as written.
+    pub(super) flags: Vec<String>,
+    /// `listenerPath`.
+    pub(super) listener_path: Option<String>,
+    /// `listenerMetadata`.
+    pub(super) listener_metadata: Option<String>,
+    /// `syscalls`, in order.
+    pub(super) entries: Vec<Entry<'t>>,
+}
+
+/// An element of `archMap`.
+#[derive(Debug)]
+pub(super) struct ArchFamily {
+    /// Where it is selected.
+    pub(super) native: Arch,
+    /// What comes with it there.
+    pub(super) others: Vec<Arch>,
+}
+
+/// An element of `syscalls`.
+#[derive(Debug)]
+pub(super) struct Entry<'t> {
+    /// The whole element.
+    pub(super) span: Span,
+    /// The names of calls.
+    pub(super) names: Vec<(Cow<'t, str>, Span)>,
+    /// The answer.
+    pub(super) action: Action,
+    /// The conditions in order.
+    pub(super) args: Vec<Condition>,
+    /// When the entry applies at all.
+    pub(super) includes: Selector,
+    /// When it doesn't.
+    pub(super) excludes: Selector,
+}
+
+/// `includes` or `excludes` of an entry.
+#[derive(Debug, Default)]
+pub(super) struct Selector {
+    /// Capabilities, as written.
+    pub(super) caps: Vec<String>,
+    /// Architectures by the engines' names.
+    pub(super) arches: Vec<Arch>,
+    /// Whether `arches` has elements at all; unknown ones are not in the list.
+    pub(super) has_arches: bool,
+    /// `minKernel`.
+    pub(super) min_kernel: Option<KernelVersion>,
+}
+
+pub(super) use tamis_abi::KernelVersion;
+
+/// One condition on an argument: `arg comparison value`, unsigned.
+#[derive(Clone, Debug)]
+pub(super) struct Condition {
+    /// Where it is written.
+    pub(super) span: Span,
+    /// The argument.
+    pub(super) arg: ArgIndex,
+    /// How it is compared.
+    pub(super) comparison: Comparison,
+    /// With what; for masks, what the masked bits must be.
+    pub(super) value: u64,
+}
+
+/// `op` of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Ne,
+    Lt,
+    Le,
+    Eq,
+    Ge,
+    Gt,
+    /// `arg & mask == value & mask`
+    Masked {
+        mask: u64,
+    },
+}
+
+impl Condition {
+    /// The bits that take part.
+    pub(super) const fn mask(&self) -> u64 {
+        match self.comparison {
+            Comparison::Masked { mask } => mask,
+            _ => u64::MAX,
+        }
+    }
+
+    /// Whether it is tested by its opposite: `!=` as `==`, `<` as `>=`, `<=` as `>`.
+    pub(super) const fn is_negative(&self) -> bool {
+        matches!(
+            self.comparison,
+            Comparison::Ne | Comparison::Lt | Comparison::Le
+        )
+    }
+}

@@ -1,0 +1,166 @@
+//! The names that profiles use: actions, operators, architectures, flags and capabilities.
+
+use tamis_abi::{Action, ActionKind, Arch};
+
+/// An action as named in a profile; whether it takes an errno depends on the kind.
+pub(super) const ACTIONS: [(&str, ActionKind); 9] = [
+    ("SCMP_ACT_KILL", ActionKind::KillThread),
+    ("SCMP_ACT_KILL_THREAD", ActionKind::KillThread),
+    ("SCMP_ACT_KILL_PROCESS", ActionKind::KillProcess),
+    ("SCMP_ACT_TRAP", ActionKind::Trap),
+    ("SCMP_ACT_ERRNO", ActionKind::Errno),
+    ("SCMP_ACT_TRACE", ActionKind::Trace),
+    ("SCMP_ACT_ALLOW", ActionKind::Allow),
+    ("SCMP_ACT_LOG", ActionKind::Log),
+    ("SCMP_ACT_NOTIFY", ActionKind::Notify),
+];
+
+/// The errno of an action that takes one and names none: `EPERM`.
+pub(super) const DEFAULT_ERRNO: u16 = 1;
+
+/// The largest errno that libseccomp takes; the kernel would take one more.
+pub(super) const MAX_ERRNO: u64 = 4094;
+
+/// Whether an action takes an errno.
+pub(super) const fn takes_errno(kind: ActionKind) -> bool {
+    matches!(kind, ActionKind::Errno | ActionKind::Trace)
+}
+
+/// The action of this kind, with this errno if it takes one.
+pub(super) fn action(kind: ActionKind, errno: Option<u16>) -> Action {
+    if takes_errno(kind) {
+        Action::new(kind, errno.unwrap_or(DEFAULT_ERRNO))
+    } else {
+        Action::new(kind, 0)
+    }
+}
+
+/// An operator as named in a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Ne,
+    Lt,
+    Le,
+    Eq,
+    Ge,
+    Gt,
+    MaskedEq,
+}
+
+/// All operators.
+pub(super) const OPERATORS: [(&str, Operator); 7] = [
+    ("SCMP_CMP_NE", Operator::Ne),
+    ("SCMP_CMP_LT", Operator::Lt),
+    ("SCMP_CMP_LE", Operator::Le),
+    ("SCMP_CMP_EQ", Operator::Eq),
+    ("SCMP_CMP_GE", Operator::Ge),
+    ("SCMP_CMP_GT", Operator::Gt),
+    ("SCMP_CMP_MASKED_EQ", Operator::MaskedEq),
+];
+
+/// The architectures of the OCI runtime specification.
+pub(super) const ARCHES: [(&str, Arch); 23] = [
+    ("SCMP_ARCH_X86", Arch::X86),
+    ("SCMP_ARCH_X86_64", Arch::X86_64),
+    ("SCMP_ARCH_X32", Arch::X32),
+    ("SCMP_ARCH_ARM", Arch::Arm),
+    ("SCMP_ARCH_AARCH64", Arch::Aarch64),
+    ("SCMP_ARCH_MIPS", Arch::Mips),
+    ("SCMP_ARCH_MIPS64", Arch::Mips64),
+    ("SCMP_ARCH_MIPS64N32", Arch::Mips64n32),
+    ("SCMP_ARCH_MIPSEL", Arch::Mipsel),
+    ("SCMP_ARCH_MIPSEL64", Arch::Mipsel64),
+    ("SCMP_ARCH_MIPSEL64N32", Arch::Mipsel64n32),
+    ("SCMP_ARCH_PPC", Arch::Ppc),
+    ("SCMP_ARCH_PPC64", Arch::Ppc64),
+    ("SCMP_ARCH_PPC64LE", Arch::Ppc64le),
+    ("SCMP_ARCH_S390", Arch::S390),
+    ("SCMP_ARCH_S390X", Arch::S390x),
+    ("SCMP_ARCH_PARISC", Arch::Parisc),
+    ("SCMP_ARCH_PARISC64", Arch::Parisc64),
+    ("SCMP_ARCH_RISCV64", Arch::Riscv64),
+    ("SCMP_ARCH_LOONGARCH64", Arch::Loongarch64),
+    ("SCMP_ARCH_M68K", Arch::M68k),
+    ("SCMP_ARCH_SH", Arch::Sh),
+    ("SCMP_ARCH_SHEB", Arch::Sheb),
+];
+
+/// The flags of the OCI runtime specification.
+pub(super) const FLAGS: [(&str, ()); 4] = [
+    ("SECCOMP_FILTER_FLAG_TSYNC", ()),
+    ("SECCOMP_FILTER_FLAG_LOG", ()),
+    ("SECCOMP_FILTER_FLAG_SPEC_ALLOW", ()),
+    ("SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", ()),
+];
+
+/// An architecture as the container engines name it in `includes` and `excludes`: the names of the
+/// Go language, some with an older form.
+pub(super) fn engine_arch(name: &str) -> Option<Arch> {
+    match name {
+        "386" => Some(Arch::X86),
+        _ => Arch::from_name(name),
+    }
+}
+
+/// The capabilities of Linux 6.18, in the order of their numbers.
+pub(super) const CAPABILITIES: [&str; 41] = [
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_DAC_READ_SEARCH",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_SETGID",
+    "CAP_SETUID",
+    "CAP_SETPCAP",
+    "CAP_LINUX_IMMUTABLE",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_NET_BROADCAST",
+    "CAP_NET_ADMIN",
+    "CAP_NET_RAW",
+    "CAP_IPC_LOCK",
+    "CAP_IPC_OWNER",
+    "CAP_SYS_MODULE",
+    "CAP_SYS_RAWIO",
+    "CAP_SYS_CHROOT",
+    "CAP_SYS_PTRACE",
+    "CAP_SYS_PACCT",
+    "CAP_SYS_ADMIN",
+    "CAP_SYS_BOOT",
+    "CAP_SYS_NICE",
+    "CAP_SYS_RESOURCE",
+    "CAP_SYS_TIME",
+    "CAP_SYS_TTY_CONFIG",
+    "CAP_MKNOD",
+    "CAP_LEASE",
+    "CAP_AUDIT_WRITE",
+    "CAP_AUDIT_CONTROL",
+    "CAP_SETFCAP",
+    "CAP_MAC_OVERRIDE",
+    "CAP_MAC_ADMIN",
+    "CAP_SYSLOG",
+    "CAP_WAKE_ALARM",
+    "CAP_BLOCK_SUSPEND",
+    "CAP_AUDIT_READ",
+    "CAP_PERFMON",
+    "CAP_BPF",
+    "CAP_CHECKPOINT_RESTORE",
+];
+
+/// The capabilities that Docker gives a container unless told otherwise.
+pub(super) const DOCKER_CAPABILITIES: [&str; 14] = [
+    "CAP_AUDIT_WRITE",
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_MKNOD",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_NET_RAW",
+    "CAP_SETFCAP",
+    "CAP_SETGID",
+    "CAP_SETPCAP",
+    "CAP_SETUID",
+    "CAP_SYS_CHROOT",
+];

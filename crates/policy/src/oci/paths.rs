@@ -1,0 +1,261 @@
+//! From libseccomp's graph of tests to rules of which the first match decides.
+//!
+//! Every way through the graph to an answer is a rule; in the order in which the graph tries them
+//! the first that matches is the answer. Along a way each half of an argument is confined to a set
+//! of values or to a pattern of bits. Ways that nothing can take are dropped, and ways of one clause
+//! that differ in one argument only are united where their order doesn't matter: that turns the
+//! three nodes of `arg > 40` back into one comparison.
+
+use tamis_abi::{Action, ArgIndex};
+use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
+
+use super::tree::{CallTree, ClauseId, Exit, NodeId, WordTest};
+
+/// The most ways through the graph of one number; the kernel takes 4096 instructions.
+pub(super) const MAX_PATHS: usize = 1 << 14;
+
+/// A rule for one number: if the predicate holds, the action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Path {
+    pub(super) when: Predicate,
+    pub(super) action: Action,
+    pub(super) clause: ClauseId,
+}
+
+/// There are more than [`MAX_PATHS`] ways through the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooMany;
+
+/// What is known of one argument on a way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bounds {
+    /// The values that are possible; a subset of 32 bits where arguments have 32.
+    set: IntervalSet<u64>,
+    /// Bits looked at by masks, and what they are.
+    mask: u64,
+    bits: u64,
+}
+
+/// One way to an answer.
+#[derive(Clone, Debug)]
+struct Way {
+    bounds: [Option<Bounds>; 6],
+    action: Action,
+    clause: ClauseId,
+}
+
+/// The rules of a number, first match first.
+///
+/// # Errors
+/// If there are more than [`MAX_PATHS`].
+pub(super) fn paths(tree: &CallTree) -> Result<Vec<Path>, TooMany> {
+    let mut collector = Collector {
+        tree,
+        visited: 0,
+        ways: Vec::new(),
+    };
+    collector.follow(tree.top, &Default::default())?;
+    let part = tree.argument_part();
+    let to_path = |way: Way| Path {
+        when: way.predicate(part),
+        action: way.action,
+        clause: way.clause,
+    };
+    Ok(tidy(collector.ways).into_iter().map(to_path).collect())
+}
+
+struct Collector<'t> {
+    tree: &'t CallTree,
+    /// Exits followed so far.
+    visited: usize,
+    ways: Vec<Way>,
+}
+
+impl Collector<'_> {
+    fn follow(&mut self, exit: Exit, bounds: &[Option<Bounds>; 6]) -> Result<(), TooMany> {
+        self.visited += 1;
+        if self.visited > MAX_PATHS {
+            return Err(TooMany);
+        }
+        match exit {
+            Exit::Fall => {}
+            Exit::Verdict(verdict) => self.ways.push(Way {
+                bounds: bounds.clone(),
+                action: verdict.action,
+                clause: verdict.clause,
+            }),
+            Exit::Level(at) => {
+                for id in self.tree.level(at) {
+                    for outcome in [true, false] {
+                        let exit = self.tree.exit(*id, outcome);
+                        if exit != Exit::Fall
+                            && let Some(bounds) = self.confine(bounds, *id, outcome)
+                        {
+                            self.follow(exit, &bounds)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The bounds after a test had this outcome; `None` if it cannot.
+    fn confine(
+        &self,
+        bounds: &[Option<Bounds>; 6],
+        id: NodeId,
+        outcome: bool,
+    ) -> Option<[Option<Bounds>; 6]> {
+        let node = self.tree.node(id);
+        let mut bounds = bounds.clone();
+        let slot = &mut bounds[node.arg as usize];
+        let before = slot.take().unwrap_or_else(|| Bounds {
+            set: self.tree.all_values(),
+            mask: 0,
+            bits: 0,
+        });
+        let after = before.confine(node.test, node.high, (node.mask, node.value), outcome)?;
+        *slot = Some(after);
+        Some(bounds)
+    }
+}
+
+/// Brings ways into the order of the profile and unites them, as far as no answer changes by that:
+/// among ways in a row that have the same action.
+fn tidy(mut ways: Vec<Way>) -> Vec<Way> {
+    let mut tidied: Vec<Way> = Vec::with_capacity(ways.len());
+    for row in ways.chunk_by_mut(|a, b| a.action == b.action) {
+        row.sort_by_key(|way| way.clause);
+        for way in row {
+            tidied.push(way.clone());
+            while let [.., first, second] = tidied.as_slice()
+                && let Some(united) = first.unite(second)
+            {
+                tidied.truncate(tidied.len() - 2);
+                tidied.push(united);
+            }
+        }
+    }
+    tidied
+}
+
+impl Bounds {
+    fn confine(
+        mut self,
+        test: WordTest,
+        high: bool,
+        (mask, value): (u32, u32),
+        outcome: bool,
+    ) -> Option<Bounds> {
+        let words = match test {
+            WordTest::Equal => IntervalSet::single(value),
+            WordTest::Above if value == u32::MAX => IntervalSet::empty(),
+            WordTest::Above => [value + 1..=u32::MAX].into_iter().collect(),
+            WordTest::AtLeast => [value..=u32::MAX].into_iter().collect(),
+            WordTest::Masked => {
+                debug_assert!(outcome, "libseccomp never asks for a mask not to match");
+                let shift = if high { 32 } else { 0 };
+                let (mask, bits) = (u64::from(mask) << shift, u64::from(value) << shift);
+                let contradicts = (self.bits ^ bits) & self.mask & mask != 0;
+                self.mask |= mask;
+                self.bits |= bits;
+                return (!contradicts).then_some(self);
+            }
+        };
+        let words = if outcome { words } else { words.complement() };
+        self.set = if high {
+            let widen = |(first, last): &(u32, u32)| {
+                u64::from(*first) << 32..=u64::from(*last) << 32 | 0xffff_ffff
+            };
+            let wide: IntervalSet<u64> = words.intervals().iter().map(widen).collect();
+            self.set.intersection(&wide)
+        } else {
+            confine_low(&self.set, &words)
+        };
+        (!self.set.is_empty()).then_some(self)
+    }
+}
+
+/// The values of a set whose low words are in another.
+///
+/// libseccomp tests a low word only after the high word was found equal to a constant, or where
+/// there is none, so each interval lies within one high word.
+fn confine_low(set: &IntervalSet<u64>, words: &IntervalSet<u32>) -> IntervalSet<u64> {
+    set.intervals()
+        .iter()
+        .flat_map(|(first, last)| {
+            debug_assert_eq!(first >> 32, last >> 32, "one high word");
+            let high = first & !0xffff_ffff;
+            let (first, last) = (*first, *last);
+            words.intervals().iter().map(move |(low, up)| {
+                (high | u64::from(*low)).max(first)..=(high | u64::from(*up)).min(last)
+            })
+        })
+        .collect()
+}
+
+impl Way {
+    /// One way that stands for both, if there is one.
+    fn unite(&self, other: &Way) -> Option<Way> {
+        if self.action != other.action || self.clause != other.clause {
+            return None;
+        }
+        let pairs = || self.bounds.iter().zip(&other.bounds);
+        let mut differing = pairs().enumerate().filter(|(_, (a, b))| a != b);
+        let united = match (differing.next(), differing.next()) {
+            (None, _) => return Some(self.clone()),
+            (Some((arg, (Some(a), Some(b)))), None) if a.mask == b.mask && a.bits == b.bits => {
+                (arg, a.set.union(&b.set))
+            }
+            _ => return None,
+        };
+        let mut way = self.clone();
+        let (arg, set) = united;
+        way.bounds[arg].as_mut()?.set = set;
+        Some(way)
+    }
+
+    fn predicate(&self, part: Part) -> Predicate {
+        let mut conditions = Vec::new();
+        for (arg, bounds) in ArgIndex::ALL.into_iter().zip(&self.bounds) {
+            let Some(bounds) = bounds else { continue };
+            let operand = Operand {
+                subject: Subject::Arg(arg),
+                part,
+            };
+            conditions.extend(membership(operand, &bounds.set).map(Predicate::Test));
+            if bounds.mask != 0 {
+                conditions.push(Predicate::Test(Test::Masked {
+                    operand,
+                    mask: bounds.mask,
+                    value: bounds.bits,
+                }));
+            }
+        }
+        match conditions.len() {
+            0 => Predicate::True,
+            1 => conditions.remove(0),
+            _ => Predicate::All(conditions),
+        }
+    }
+}
+
+/// The simplest test for a value being in a set; `None` if every value is.
+fn membership(operand: Operand, set: &IntervalSet<u64>) -> Option<Test> {
+    let max = operand.max();
+    let compare = |op, value| Some(Test::Compare { operand, op, value });
+    match *set.intervals() {
+        [(0, last)] if last == max => None,
+        [(first, last)] if first == last => compare(CmpOp::Eq, first),
+        [(0, last)] => compare(CmpOp::Le, last),
+        [(first, last)] if last == max => compare(CmpOp::Ge, first),
+        [(0, below), (above, last)] if last == max && above - below == 2 => {
+            compare(CmpOp::Ne, below + 1)
+        }
+        _ => Some(Test::In {
+            operand,
+            set: set.clone(),
+        }),
+    }
+}

@@ -1,0 +1,259 @@
+//! The removal of chains that a shorter chain with the same answer makes redundant.
+//!
+//! Before libseccomp merges a chain into a number's graph it walks both: a chain of the graph that
+//! contains all tests of the new one, after others, and gives the same answer is removed, as the
+//! new one answers for its calls; a new chain that contains all tests of one in the graph, after
+//! others, is not added. The answers for calls don't change by that, but what later clauses
+//! conflict with does.
+
+use std::ops::ControlFlow;
+
+use tamis_abi::Action;
+
+use super::tree::{CallTree, Exit, NodeId};
+
+/// What came of the search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pruned {
+    /// The new chain is to be merged.
+    Ready,
+    /// The graph answers for all calls of the new chain.
+    NewIsRedundant,
+}
+
+/// How far two chains have been found to agree.
+#[derive(Clone, Copy, Default)]
+struct Overlap {
+    /// The nodes compared last test the same.
+    matched: bool,
+    /// Some nodes on the way here test the same.
+    matched_once: bool,
+    /// The existing chain ends here.
+    old_ends: bool,
+    /// The new chain ends here.
+    new_ends: bool,
+    /// Nodes of the existing chain were skipped to get here.
+    old_skipped: bool,
+    /// Nodes of the new chain were skipped to get here.
+    new_skipped: bool,
+}
+
+impl Overlap {
+    fn absorb(&mut self, other: Overlap) {
+        self.matched |= other.matched;
+        self.matched_once |= other.matched_once;
+        self.old_ends |= other.old_ends;
+        self.new_ends |= other.new_ends;
+        self.old_skipped |= other.old_skipped;
+        self.new_skipped |= other.new_skipped;
+    }
+}
+
+/// One search through a number's graph.
+struct Search<'t> {
+    tree: &'t mut CallTree,
+    /// The answer of the new chain.
+    action: Action,
+    /// Whether a chain was removed.
+    removed: bool,
+}
+
+impl CallTree {
+    /// Removes what a new chain makes redundant, or finds that the new chain is.
+    pub(super) fn prune(&mut self, new: NodeId, action: Action) -> Pruned {
+        let top = self.top;
+        let mut search = Search {
+            tree: self,
+            action,
+            removed: false,
+        };
+        let mut overlap = Overlap::default();
+        search.walk(top, new, &mut overlap);
+        if !search.removed && overlap.matched && overlap.old_ends && overlap.new_skipped {
+            Pruned::NewIsRedundant
+        } else {
+            Pruned::Ready
+        }
+    }
+
+    /// Takes a node off the level that it is on, and then the nodes above that lead nowhere; returns
+    /// the exit as it is after that and whether anything was removed.
+    fn remove(&mut self, from: Exit, target: NodeId) -> (Exit, bool) {
+        let Exit::Level(at) = from else {
+            return (from, false);
+        };
+        let mut removed = false;
+        for id in self.level(at).to_vec() {
+            if id != target {
+                for outcome in [true, false] {
+                    let (exit, below) = self.remove(self.exit(id, outcome), target);
+                    self.set_exit(id, outcome, exit);
+                    removed |= below;
+                }
+                let leads_nowhere =
+                    self.node(id).yes == Exit::Fall && self.node(id).no == Exit::Fall;
+                if !leads_nowhere {
+                    if removed {
+                        break;
+                    }
+                    continue;
+                }
+            }
+            let neighbour = self.unlink(id);
+            let exit = if id == at { neighbour } else { from };
+            return (exit, true);
+        }
+        (from, removed)
+    }
+
+    /// Moves a node to a level of its own; returns its neighbour on the old one.
+    fn unlink(&mut self, id: NodeId) -> Exit {
+        let old = self.node(id).level;
+        let nodes = &mut self.levels[old];
+        let position = nodes.iter().position(|other| *other == id);
+        let position = position.expect("a node is on its level");
+        nodes.remove(position);
+        let neighbour = nodes.get(position.saturating_sub(1)).copied();
+        self.node_mut(id).level = self.levels.len();
+        self.levels.push(vec![id]);
+        neighbour.map_or(Exit::Fall, Exit::Level)
+    }
+}
+
+impl Search<'_> {
+    /// Compares a level of the graph with a node of the new chain.
+    fn walk(&mut self, old: Exit, new: NodeId, state: &mut Overlap) {
+        let mut found = *state;
+        let broken = state.matched_once && !state.matched;
+        if let Exit::Level(at) = old
+            && !broken
+        {
+            let mut stopped = false;
+            for old in self.tree.level(at).to_vec() {
+                if self.compare(old, new, *state, &mut found).is_break() {
+                    stopped = true;
+                    break;
+                }
+            }
+            found.matched &= stopped;
+        }
+        if found.matched && !broken {
+            state.absorb(found);
+        } else {
+            state.matched = false;
+        }
+    }
+
+    /// Compares two nodes; breaks if the rest of the level need not be looked at.
+    fn compare(
+        &mut self,
+        old: NodeId,
+        new: NodeId,
+        state: Overlap,
+        found: &mut Overlap,
+    ) -> ControlFlow<()> {
+        if self.tree.same_test(old, new) {
+            return self.compare_equal(old, new, state, found);
+        }
+        let skips_old = self.tree.order(old, new).is_lt();
+        if skips_old && state.new_skipped || !skips_old && state.old_skipped {
+            return ControlFlow::Break(());
+        }
+        for outcome in [true, false] {
+            let skipped = if skips_old { old } else { new };
+            let Exit::Level(below) = self.tree.exit(skipped, outcome) else {
+                continue;
+            };
+            let mut next = Overlap {
+                matched: false,
+                old_skipped: state.old_skipped || skips_old,
+                new_skipped: state.new_skipped || !skips_old,
+                ..state
+            };
+            let level = self.tree.node(old).level;
+            if skips_old {
+                self.walk(Exit::Level(below), new, &mut next);
+            } else {
+                self.walk(Exit::Level(old), below, &mut next);
+            }
+            if next.matched {
+                found.absorb(next);
+                return ControlFlow::Break(());
+            }
+            if self.tree.node(old).level != level {
+                // It was removed.
+                break;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Follows two nodes that test the same.
+    fn compare_equal(
+        &mut self,
+        old: NodeId,
+        new: NodeId,
+        state: Overlap,
+        found: &mut Overlap,
+    ) -> ControlFlow<()> {
+        let is_leaf = |exits: [Exit; 2]| !exits.iter().any(|exit| matches!(exit, Exit::Level(_)));
+        let exits = |tree: &CallTree, id| [tree.exit(id, true), tree.exit(id, false)];
+        let (olds, news) = (exits(self.tree, old), exits(self.tree, new));
+        found.matched = true;
+        found.matched_once = true;
+        found.new_ends |= is_leaf(news);
+        found.old_ends |= is_leaf(olds);
+        let has_more = |(old, new): (&Exit, &Exit)| *old != Exit::Fall && *new == Exit::Fall;
+        if olds.iter().zip(&news).any(has_more) {
+            return ControlFlow::Break(());
+        }
+        let action = |exit: &Exit| match exit {
+            Exit::Verdict(verdict) => Some(verdict.action),
+            Exit::Fall | Exit::Level(_) => None,
+        };
+        let answers_differ = |(old, new)| action(old) != action(new);
+        if found.new_ends && found.old_ends && olds.iter().zip(&news).any(answers_differ) {
+            return ControlFlow::Break(());
+        }
+        let level = self.tree.node(old).level;
+        for (outcome, exit) in [true, false].into_iter().zip(news) {
+            let Exit::Level(below) = exit else { continue };
+            let mut next = Overlap {
+                matched: true,
+                matched_once: true,
+                ..state
+            };
+            self.walk(self.tree.exit(old, outcome), below, &mut next);
+            if next.matched {
+                found.absorb(next);
+            }
+            if self.tree.node(old).level != level {
+                // It was removed.
+                return ControlFlow::Continue(());
+            }
+        }
+        self.remove_or_stop(old, *found)
+    }
+
+    /// Removes a longer existing chain, or stops at a shorter one.
+    fn remove_or_stop(&mut self, old: NodeId, found: Overlap) -> ControlFlow<()> {
+        let same_answer = self
+            .tree
+            .other_verdict(Exit::Level(old), self.action)
+            .is_none();
+        if !same_answer || !found.matched {
+            return ControlFlow::Continue(());
+        }
+        if found.new_ends && found.old_skipped {
+            let (top, removed) = self.tree.remove(self.tree.top, old);
+            self.tree.top = top;
+            self.removed |= removed;
+            if top == Exit::Fall {
+                return ControlFlow::Break(());
+            }
+        } else if found.old_ends && found.new_skipped {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}

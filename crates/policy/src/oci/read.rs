@@ -1,0 +1,411 @@
+//! From JSON to a [`Profile`]: the schema of the OCI runtime specification and of the container
+//! engines, every mistake reported with its place.
+
+use std::borrow::Cow;
+
+use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::common::{Range, Ranged};
+use tamis_abi::{Action, Arch, ArgIndex};
+use tamis_diag::{Diagnostic, code, suggest};
+
+use super::json::{Reader, member};
+use super::model::{ArchFamily, Comparison, Condition, Entry, KernelVersion, Profile, Selector};
+use super::names::{self, ACTIONS, ARCHES, CAPABILITIES, FLAGS, OPERATORS, Operator};
+
+const PROFILE_MEMBERS: [&str; 9] = [
+    "defaultAction",
+    "defaultErrnoRet",
+    "defaultErrno",
+    "architectures",
+    "archMap",
+    "flags",
+    "listenerPath",
+    "listenerMetadata",
+    "syscalls",
+];
+const ENTRY_MEMBERS: [&str; 9] = [
+    "names", "name", "action", "errnoRet", "errno", "args", "comment", "includes", "excludes",
+];
+const CONDITION_MEMBERS: [&str; 4] = ["index", "value", "valueTwo", "op"];
+const SELECTOR_MEMBERS: [&str; 3] = ["caps", "arches", "minKernel"];
+const FAMILY_MEMBERS: [&str; 2] = ["architecture", "subArchitectures"];
+
+/// Reads the profile in a document: the whole, or `linux.seccomp` of a container configuration.
+pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<Profile<'t>> {
+    let root = reader.object(document, "a profile")?;
+    let is_configuration = member(root, "defaultAction").is_none()
+        && (member(root, "linux").is_some() || member(root, "ociVersion").is_some());
+    if !is_configuration {
+        return read_profile(reader, root);
+    }
+    let linux = match member(root, "linux") {
+        Some(linux) => Some(reader.object(linux, "`linux`")?),
+        None => None,
+    };
+    match linux.and_then(|linux| member(linux, "seccomp")) {
+        Some(seccomp) => {
+            let object = reader.object(seccomp, "`linux.seccomp`")?;
+            read_profile(reader, object)
+        }
+        None => {
+            let message = "the container configuration has no `linux.seccomp`".to_owned();
+            let label = "a container without it runs without a filter";
+            reader.error(code::OCI_MISSING, start_of(root.range), message, label);
+            None
+        }
+    }
+}
+
+fn read_profile<'t>(reader: &mut Reader, root: &Object<'t>) -> Option<Profile<'t>> {
+    reader.check_members(root, "a profile", &PROFILE_MEMBERS);
+    let default = read_action(
+        reader,
+        root,
+        &["defaultAction", "defaultErrnoRet"],
+        "a profile",
+    );
+    let arches = read_arches(reader, root, "architectures");
+    let arch_map = read_arch_map(reader, root);
+    if let Some(both) = member(root, "archMap")
+        && !arches.is_empty()
+        && !arch_map.is_empty()
+    {
+        let message = "a profile has either `architectures` or `archMap`".to_owned();
+        let label = "`architectures` is given too";
+        reader.error(code::OCI_CONTRADICTION, both.range(), message, label);
+    }
+    let mut text = |key: &str| {
+        let value = member(root, key)?;
+        let text = reader.string(value, &format!("`{key}`"))?;
+        (!text.is_empty()).then(|| text.to_string())
+    };
+    let listener_path = text("listenerPath");
+    let listener_metadata = text("listenerMetadata");
+    if let Some(metadata) = member(root, "listenerMetadata")
+        && listener_metadata.is_some()
+        && listener_path.is_none()
+    {
+        let message = "`listenerMetadata` has no effect without `listenerPath`";
+        let diagnostic = Diagnostic::warning(code::OCI_CONTRADICTION, message)
+            .label(reader.span(metadata.range()), "nobody receives this");
+        reader.ignored(diagnostic);
+    }
+    let flags = read_flags(reader, root);
+    let entries = match member(root, "syscalls") {
+        Some(list) => reader.array(list, "`syscalls`").map_or(Vec::new(), |list| {
+            let elements = list.elements.iter();
+            elements
+                .filter_map(|value| read_entry(reader, value))
+                .collect()
+        }),
+        None => Vec::new(),
+    };
+    Some(Profile {
+        default: default?,
+        arches,
+        arch_map,
+        flags,
+        listener_path,
+        listener_metadata,
+        entries,
+    })
+}
+
+fn read_flags(reader: &mut Reader, root: &Object) -> Vec<String> {
+    let Some(value) = member(root, "flags") else {
+        return Vec::new();
+    };
+    let mut flags = Vec::new();
+    for (name, range) in reader.strings(value, "`flags`") {
+        if lookup(reader, "flag", name, range, &FLAGS).is_some() {
+            flags.push(name.to_string());
+        }
+    }
+    flags
+}
+
+fn read_arches(reader: &mut Reader, object: &Object, key: &str) -> Vec<Arch> {
+    let Some(value) = member(object, key) else {
+        return Vec::new();
+    };
+    let names = reader.strings(value, &format!("`{key}`"));
+    names
+        .into_iter()
+        .filter_map(|(name, range)| lookup(reader, "architecture", name, range, &ARCHES))
+        .collect()
+}
+
+fn read_arch_map(reader: &mut Reader, root: &Object) -> Vec<ArchFamily> {
+    let Some(value) = member(root, "archMap") else {
+        return Vec::new();
+    };
+    let Some(list) = reader.array(value, "`archMap`") else {
+        return Vec::new();
+    };
+    let mut families = Vec::new();
+    for element in &list.elements {
+        let Some(object) = reader.object(element, "an element of `archMap`") else {
+            continue;
+        };
+        reader.check_members(object, "an element of `archMap`", &FAMILY_MEMBERS);
+        let Some(value) = required(reader, object, "architecture", "an element of `archMap`")
+        else {
+            continue;
+        };
+        let native = reader
+            .string(value, "`architecture`")
+            .and_then(|name| lookup(reader, "architecture", name, value.range(), &ARCHES));
+        let others = read_arches(reader, object, "subArchitectures");
+        families.extend(native.map(|native| ArchFamily { native, others }));
+    }
+    families
+}
+
+fn read_entry<'t>(reader: &mut Reader, value: &Value<'t>) -> Option<Entry<'t>> {
+    let what = "an element of `syscalls`";
+    let object = reader.object(value, what)?;
+    reader.check_members(object, what, &ENTRY_MEMBERS);
+    let names = read_names(reader, object);
+    let action = read_action(reader, object, &["action", "errnoRet"], what);
+    let args = match member(object, "args") {
+        Some(list) => reader.array(list, "`args`").map_or(Vec::new(), |list| {
+            let elements = list.elements.iter();
+            elements
+                .filter_map(|value| read_condition(reader, value))
+                .collect()
+        }),
+        None => Vec::new(),
+    };
+    let includes = read_selector(reader, object, "includes");
+    let excludes = read_selector(reader, object, "excludes");
+    Some(Entry {
+        span: reader.span(value.range()),
+        names: names?,
+        action: action?,
+        args,
+        includes,
+        excludes,
+    })
+}
+
+/// The names of an entry: `names`, or the older `name` for one.
+fn read_names<'t>(
+    reader: &mut Reader,
+    object: &Object<'t>,
+) -> Option<Vec<(Cow<'t, str>, tamis_diag::Span)>> {
+    let listed: Vec<(Cow<'t, str>, Range)> = match member(object, "names") {
+        Some(value) => {
+            let names = reader.strings(value, "`names`");
+            names
+                .into_iter()
+                .map(|(name, range)| (name.clone(), range))
+                .collect()
+        }
+        None => Vec::new(),
+    };
+    let mut names: Vec<_> = listed
+        .into_iter()
+        .map(|(name, range)| (name, reader.span(range)))
+        .collect();
+    if let Some(value) = member(object, "name")
+        && let Some(name) = reader.string(value, "`name`")
+        && !name.is_empty()
+    {
+        if !names.is_empty() {
+            let message = "an entry has either `names` or `name`".to_owned();
+            let label = "`names` is given too";
+            reader.error(code::OCI_CONTRADICTION, value.range(), message, label);
+        }
+        names.push((name.clone(), reader.span(value.range())));
+    }
+    let has_key = member(object, "names").is_some() || member(object, "name").is_some();
+    if names.is_empty() {
+        let is_list = |value: &Value| {
+            value
+                .as_array()
+                .is_some_and(|list| list.elements.is_empty())
+        };
+        if !has_key || member(object, "names").is_some_and(is_list) {
+            let message = "an entry needs `names` with at least one name".to_owned();
+            let label = "this entry names no system call";
+            reader.error(code::OCI_MISSING, start_of(object.range), message, label);
+        }
+        return None;
+    }
+    Some(names)
+}
+
+/// The action of an object, given the keys of the action and of its errno.
+fn read_action(
+    reader: &mut Reader,
+    object: &Object,
+    [key, errno_key]: &[&str; 2],
+    what: &str,
+) -> Option<Action> {
+    let errno = match member(object, errno_key) {
+        Some(value) => {
+            let what = format!("`{errno_key}`");
+            let errno = reader.unsigned(value, &what, names::MAX_ERRNO)?;
+            Some((errno as u16, value.range()))
+        }
+        None => None,
+    };
+    let value = required(reader, object, key, what)?;
+    let name = reader.string(value, &format!("`{key}`"))?;
+    let kind = lookup(reader, "action", name, value.range(), &ACTIONS)?;
+    if let Some((_, range)) = errno
+        && !names::takes_errno(kind)
+    {
+        let message = format!("`{errno_key}` has no effect with {name}");
+        let diagnostic = Diagnostic::warning(code::OCI_CONTRADICTION, message).label(
+            reader.span(range),
+            "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE take a number",
+        );
+        reader.ignored(diagnostic);
+    }
+    Some(names::action(kind, errno.map(|(errno, _)| errno)))
+}
+
+fn read_condition(reader: &mut Reader, value: &Value) -> Option<Condition> {
+    let what = "a condition";
+    let object = reader.object(value, what)?;
+    reader.check_members(object, what, &CONDITION_MEMBERS);
+    let index = required(reader, object, "index", what)
+        .and_then(|value| reader.unsigned(value, "`index`", 5));
+    let first = required(reader, object, "value", what)
+        .and_then(|value| reader.unsigned(value, "`value`", u64::MAX));
+    let second = match member(object, "valueTwo") {
+        Some(value) => reader.unsigned(value, "`valueTwo`", u64::MAX),
+        None => Some(0),
+    };
+    let op = required(reader, object, "op", what).and_then(|value| {
+        let name = reader.string(value, "`op`")?;
+        lookup(reader, "operator", name, value.range(), &OPERATORS)
+    });
+    let (first, second) = (first?, second?);
+    let (comparison, value_compared) = match op? {
+        Operator::Ne => (Comparison::Ne, first),
+        Operator::Lt => (Comparison::Lt, first),
+        Operator::Le => (Comparison::Le, first),
+        Operator::Eq => (Comparison::Eq, first),
+        Operator::Ge => (Comparison::Ge, first),
+        Operator::Gt => (Comparison::Gt, first),
+        Operator::MaskedEq => (Comparison::Masked { mask: first }, second),
+    };
+    Some(Condition {
+        span: reader.span(value.range()),
+        arg: ArgIndex::new(index? as u8)?,
+        comparison,
+        value: value_compared,
+    })
+}
+
+fn read_selector(reader: &mut Reader, object: &Object, key: &str) -> Selector {
+    let mut selector = Selector::default();
+    let quoted = format!("`{key}`");
+    let Some(object) = member(object, key).and_then(|value| reader.object(value, &quoted)) else {
+        return selector;
+    };
+    reader.check_members(object, &quoted, &SELECTOR_MEMBERS);
+    if let Some(value) = member(object, "caps") {
+        for (name, range) in reader.strings(value, "`caps`") {
+            if !CAPABILITIES.contains(&name.as_ref()) {
+                let diagnostic = unknown(reader, "capability", name, range, &CAPABILITIES);
+                reader.ignored(Diagnostic {
+                    code: code::OCI_UNKNOWN_CAPABILITY,
+                    severity: tamis_diag::Severity::Warning,
+                    ..diagnostic
+                });
+            }
+            selector.caps.push(name.to_string());
+        }
+    }
+    if let Some(value) = member(object, "arches") {
+        for (name, range) in reader.strings(value, "`arches`") {
+            selector.has_arches = true;
+            match names::engine_arch(name) {
+                Some(arch) => selector.arches.push(arch),
+                None => {
+                    let known: Vec<&str> = Arch::all()
+                        .flat_map(|arch| arch.aliases().iter().copied().chain([arch.name()]))
+                        .collect();
+                    let diagnostic = unknown(reader, "architecture", name, range, &known);
+                    reader.ignored(Diagnostic {
+                        severity: tamis_diag::Severity::Warning,
+                        ..diagnostic
+                    });
+                }
+            }
+        }
+    }
+    if let Some(value) = member(object, "minKernel")
+        && let Some(text) = reader.string(value, "`minKernel`")
+        && !text.is_empty()
+    {
+        selector.min_kernel = kernel_version(text);
+        if selector.min_kernel.is_none() {
+            let message = "`minKernel` must be two numbers such as \"4.8\"".to_owned();
+            reader.error(code::OCI_RANGE, value.range(), message, "not of that form");
+        }
+    }
+    selector
+}
+
+fn kernel_version(text: &str) -> Option<KernelVersion> {
+    let (major, minor) = text.split_once('.')?;
+    let number = |text: &str| {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| text.parse().ok()).flatten()
+    };
+    Some(KernelVersion {
+        major: number(major)?,
+        minor: number(minor)?,
+    })
+}
+
+/// The value of a member that must be there.
+fn required<'v, 't>(
+    reader: &mut Reader,
+    object: &'v Object<'t>,
+    key: &str,
+    what: &str,
+) -> Option<&'v Value<'t>> {
+    let value = member(object, key);
+    if value.is_none() {
+        let message = format!("{what} needs `{key}`");
+        let label = format!("`{key}` is missing here");
+        reader.error(code::OCI_MISSING, start_of(object.range), message, &label);
+    }
+    value
+}
+
+/// The meaning of a name, or an error.
+fn lookup<T: Copy>(
+    reader: &mut Reader,
+    what: &str,
+    name: &str,
+    range: Range,
+    table: &[(&str, T)],
+) -> Option<T> {
+    let found = table.iter().find(|(known, _)| *known == name);
+    if found.is_none() {
+        let known: Vec<&str> = table.iter().map(|(known, _)| *known).collect();
+        let diagnostic = unknown(reader, what, name, range, &known);
+        reader.diagnostics.push(diagnostic);
+    }
+    found.map(|(_, meaning)| *meaning)
+}
+
+fn unknown(reader: &Reader, what: &str, name: &str, range: Range, known: &[&str]) -> Diagnostic {
+    let diagnostic = Diagnostic::error(code::OCI_UNKNOWN_NAME, format!("unknown {what} `{name}`"))
+        .label(reader.span(range), "not one of the known names");
+    match suggest::nearest(name, known.iter().copied()) {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None => diagnostic,
+    }
+}
+
+/// The opening bracket of an object: a label on the whole would fill the screen.
+fn start_of(range: Range) -> Range {
+    Range::new(range.start, range.start + 1)
+}

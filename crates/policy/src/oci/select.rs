@@ -1,0 +1,47 @@
+//! What the container engine does to a profile before the runtime sees it: choose architectures by
+//! the native one, drop entries by `includes` and `excludes`, skip entries that say nothing.
+
+use tamis_abi::Arch;
+
+use super::Options;
+use super::model::{Entry, Profile, Selector};
+
+/// The architectures of the filter: the native one first, then those of the profile in order.
+pub(super) fn arches(profile: &Profile, options: &Options) -> Vec<Arch> {
+    let mut chosen = vec![options.native];
+    let listed: Vec<Arch> = match &options.arches {
+        Some(arches) => arches.clone(),
+        None if !profile.arches.is_empty() => profile.arches.clone(),
+        None => profile
+            .arch_map
+            .iter()
+            .filter(|family| family.native == options.native)
+            .flat_map(|family| family.others.iter().copied())
+            .collect(),
+    };
+    for arch in listed {
+        if !chosen.contains(&arch) {
+            chosen.push(arch);
+        }
+    }
+    chosen
+}
+
+/// Whether the engine hands an entry to the runtime and the runtime to libseccomp.
+pub(super) fn applies(entry: &Entry, profile: &Profile, options: &Options) -> bool {
+    let (includes, excludes) = (&entry.includes, &entry.excludes);
+    let has_cap = |cap: &String| options.capabilities.iter().any(|held| held == cap);
+    // Without a kernel version every version is reached.
+    let reaches = |selector: &Selector| match (selector.min_kernel, options.kernel) {
+        (Some(min), Some(kernel)) => Some(kernel >= min),
+        (Some(_), None) => Some(true),
+        (None, _) => None,
+    };
+    let excluded = excludes.arches.contains(&options.native)
+        || excludes.caps.iter().any(has_cap)
+        || reaches(excludes) == Some(true);
+    let included = (!includes.has_arches || includes.arches.contains(&options.native))
+        && includes.caps.iter().all(has_cap)
+        && reaches(includes) != Some(false);
+    !excluded && included && entry.action != profile.default
+}

@@ -1,0 +1,429 @@
+//! The order in which libseccomp tests the argument conditions of one system call.
+//!
+//! libseccomp does not keep a list of rules. It keeps, for each number, a graph of tests on 32-bit
+//! words and inserts every rule into it: a rule becomes a chain of nodes, arguments ascending, high
+//! word before low word; a chain is merged with what is there where their nodes are equal. Nodes of
+//! one *level* are alternatives, sorted; a node that does not decide passes the call to the next
+//! node of its level, and after the last one to the next node of the level above.
+//!
+//! So the answer for a call that several rules match depends on that sorting and merging, not on
+//! the order in the profile. This module rebuilds the graph, including what a merge refuses and the
+//! removal of chains that a shorter one makes redundant; [`super::paths`] reads it as a list of
+//! rules of which the first match decides.
+
+use std::cmp::Ordering;
+
+use tamis_abi::Action;
+use tamis_rules::{IntervalSet, Part};
+
+use super::model::{Comparison, Condition};
+use super::prune::Pruned;
+
+/// Which clause of the profile put something into a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ClauseId(pub(super) u32);
+
+/// An answer in the graph, with the clause that put it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Verdict {
+    pub(super) action: Action,
+    pub(super) clause: ClauseId,
+}
+
+/// A node of the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NodeId(u32);
+
+/// What happens on one outcome of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// The next node of the level, or of the level above.
+    Fall,
+    /// The answer.
+    Verdict(Verdict),
+    /// The level that this node is on.
+    Level(NodeId),
+}
+
+/// The test of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WordTest {
+    /// `word == value`
+    Equal,
+    /// `word & mask == value`
+    Masked,
+    /// `word > value`
+    Above,
+    /// `word >= value`
+    AtLeast,
+}
+
+/// One test of one word.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    /// The argument, 0 to 5.
+    pub(super) arg: u8,
+    /// Whether its upper half is tested.
+    pub(super) high: bool,
+    pub(super) test: WordTest,
+    pub(super) mask: u32,
+    pub(super) value: u32,
+    /// Where the comparison as written sorts on a level: the larger, the earlier.
+    rank: Rank,
+    /// The whole constant as written.
+    whole: u64,
+    pub(super) yes: Exit,
+    pub(super) no: Exit,
+    pub(super) level: usize,
+}
+
+/// Comparisons on one word are tried in descending order of rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// `>` and `>=`: the larger constant first.
+    Greater,
+    /// `<` and `<=`: the smaller constant first.
+    Less,
+    /// `==`, `!=` and masks: the larger constant first.
+    Equal,
+}
+
+/// Why a clause cannot be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// An earlier clause answers otherwise in the same place; libseccomp returns `EEXIST`.
+    Conflict(ClauseId),
+    /// libseccomp would link a node of a shared level to itself and never return.
+    Endless,
+}
+
+/// Everything that libseccomp knows about one number.
+#[derive(Clone, Debug)]
+pub(super) struct CallTree {
+    /// Whether arguments have 64 bits.
+    wide: bool,
+    nodes: Vec<Node>,
+    /// The nodes of each level in order.
+    pub(super) levels: Vec<Vec<NodeId>>,
+    /// A node of the top level, or the answer for every call; `Fall` before the first clause.
+    pub(super) top: Exit,
+}
+
+impl CallTree {
+    /// A number without rules.
+    pub(super) fn new(wide: bool) -> CallTree {
+        CallTree {
+            wide,
+            nodes: Vec::new(),
+            levels: Vec::new(),
+            top: Exit::Fall,
+        }
+    }
+
+    /// The bits of an argument that are looked at.
+    pub(super) fn argument_part(&self) -> Part {
+        if self.wide { Part::Full } else { Part::Low }
+    }
+
+    /// The values that an argument can have.
+    pub(super) fn all_values(&self) -> IntervalSet<u64> {
+        let last = if self.wide {
+            u64::MAX
+        } else {
+            u64::from(u32::MAX)
+        };
+        [0..=last].into_iter().collect()
+    }
+
+    /// A node.
+    pub(super) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.0 as usize]
+    }
+
+    /// The nodes of the level that a node is on, in the order in which they are tried.
+    pub(super) fn level(&self, id: NodeId) -> &[NodeId] {
+        &self.levels[self.node(id).level]
+    }
+
+    /// Adds a clause: if all conditions hold, the verdict. Conditions are on different arguments and
+    /// sorted by argument.
+    ///
+    /// A clause on a number that has an unconditional answer is dropped; an unconditional clause
+    /// replaces all conditional ones.
+    ///
+    /// # Errors
+    /// If libseccomp would not accept the clause; the tree is unusable then.
+    pub(super) fn add(
+        &mut self,
+        conditions: &[Condition],
+        verdict: Verdict,
+    ) -> Result<(), Refusal> {
+        match (self.top, self.chain(conditions, verdict)) {
+            (Exit::Verdict(_), _) => {}
+            (Exit::Level(_), Exit::Level(new)) => {
+                if self.prune(new, verdict.action) == Pruned::NewIsRedundant {
+                    return Ok(());
+                }
+                self.top = match self.top {
+                    Exit::Level(top) => Exit::Level(self.merge(top, new)?),
+                    Exit::Fall | Exit::Verdict(_) => Exit::Level(new),
+                };
+            }
+            (Exit::Fall | Exit::Level(_), chain) => self.top = chain,
+        }
+        Ok(())
+    }
+
+    /// Makes the nodes of a clause; an unconditional clause has none.
+    fn chain(&mut self, conditions: &[Condition], verdict: Verdict) -> Exit {
+        // From the last condition to the first: each leads to what is made already.
+        let mut next = Exit::Verdict(verdict);
+        for condition in conditions.iter().rev() {
+            next = if self.wide {
+                self.wide_condition(condition, next)
+            } else {
+                self.narrow_condition(condition, next)
+            };
+        }
+        next
+    }
+
+    /// A condition on 32 bits: one node.
+    fn narrow_condition(&mut self, condition: &Condition, next: Exit) -> Exit {
+        let mask = condition.mask() as u32;
+        if mask == 0 {
+            return next;
+        }
+        let test = match condition.comparison {
+            Comparison::Masked { .. } => WordTest::Masked,
+            Comparison::Eq | Comparison::Ne => WordTest::Equal,
+            Comparison::Gt | Comparison::Le => WordTest::Above,
+            Comparison::Ge | Comparison::Lt => WordTest::AtLeast,
+        };
+        let (yes, no) = if condition.is_negative() {
+            (Exit::Fall, next)
+        } else {
+            (next, Exit::Fall)
+        };
+        self.push(condition, false, test, yes, no)
+    }
+
+    /// A condition on 64 bits: the high word decides, or leads to the low word.
+    fn wide_condition(&mut self, condition: &Condition, next: Exit) -> Exit {
+        use WordTest::{Above, AtLeast, Equal, Masked};
+        let fall = Exit::Fall;
+        match condition.comparison {
+            Comparison::Masked { .. } if condition.mask() == 0 => next,
+            Comparison::Masked { .. } => {
+                let low = self.push(condition, false, Masked, next, fall);
+                self.push(condition, true, Masked, low, fall)
+            }
+            Comparison::Eq => {
+                let low = self.push(condition, false, Equal, next, fall);
+                self.push(condition, true, Equal, low, fall)
+            }
+            Comparison::Ne => {
+                let low = self.push(condition, false, Equal, fall, next);
+                self.push(condition, true, Equal, low, next)
+            }
+            Comparison::Gt | Comparison::Ge => {
+                let test = match condition.comparison {
+                    Comparison::Gt => Above,
+                    _ => AtLeast,
+                };
+                let low = self.push(condition, false, test, next, fall);
+                let same = self.push(condition, true, Equal, low, fall);
+                self.push(condition, true, Above, next, same)
+            }
+            Comparison::Lt | Comparison::Le => {
+                let test = match condition.comparison {
+                    Comparison::Le => Above,
+                    _ => AtLeast,
+                };
+                let low = self.push(condition, false, test, fall, next);
+                let same = self.push(condition, true, Equal, low, next);
+                self.push(condition, true, Above, fall, same)
+            }
+        }
+    }
+
+    /// Makes a node on a level of its own.
+    fn push(
+        &mut self,
+        condition: &Condition,
+        high: bool,
+        test: WordTest,
+        yes: Exit,
+        no: Exit,
+    ) -> Exit {
+        let half = |whole: u64| {
+            if high {
+                (whole >> 32) as u32
+            } else {
+                whole as u32
+            }
+        };
+        let id = NodeId(self.nodes.len() as u32);
+        let mask = half(condition.mask());
+        self.nodes.push(Node {
+            arg: condition.arg.index() as u8,
+            high,
+            test,
+            mask,
+            value: half(condition.value) & mask,
+            rank: match condition.comparison {
+                Comparison::Masked { .. } | Comparison::Eq | Comparison::Ne => Rank::Equal,
+                Comparison::Lt | Comparison::Le => Rank::Less,
+                Comparison::Gt | Comparison::Ge => Rank::Greater,
+            },
+            whole: condition.value,
+            yes,
+            no,
+            level: self.levels.len(),
+        });
+        self.levels.push(vec![id]);
+        Exit::Level(id)
+    }
+
+    /// Whether two nodes test the same.
+    pub(super) fn same_test(&self, a: NodeId, b: NodeId) -> bool {
+        let key = |id| {
+            let node = self.node(id);
+            (node.arg, node.high, node.test, node.value, node.mask)
+        };
+        key(a) == key(b)
+    }
+
+    /// How two nodes sort on a level: the greater is tried first.
+    pub(super) fn order(&self, a: NodeId, b: NodeId) -> Ordering {
+        let (a, b) = (self.node(a), self.node(b));
+        let by_word = (a.arg, a.high, a.rank).cmp(&(b.arg, b.high, b.rank));
+        by_word.then_with(|| match a.rank {
+            Rank::Less => b.value.cmp(&a.value),
+            Rank::Equal | Rank::Greater => a.value.cmp(&b.value),
+        })
+    }
+
+    /// An answer below an exit that is another action than this.
+    pub(super) fn other_verdict(&self, exit: Exit, action: Action) -> Option<Verdict> {
+        match exit {
+            Exit::Fall => None,
+            Exit::Verdict(verdict) => (verdict.action != action).then_some(verdict),
+            Exit::Level(id) => self.level(id).iter().find_map(|id| {
+                let node = self.node(*id);
+                self.other_verdict(node.yes, action)
+                    .or_else(|| self.other_verdict(node.no, action))
+            }),
+        }
+    }
+
+    /// Merges a chain into the level that `at` is on; returns the node by which the level is known
+    /// from now on.
+    fn merge(&mut self, at: NodeId, new: NodeId) -> Result<NodeId, Refusal> {
+        let level = self.node(at).level;
+        // The search begins at the node through which the level was reached, which need not be the
+        // first: levels can be shared.
+        let from = self.levels[level]
+            .iter()
+            .position(|id| *id == at)
+            .expect("a node is on its level");
+        for position in from..self.levels[level].len() {
+            let old = self.levels[level][position];
+            if self.same_test(old, new) {
+                self.merge_node(old, new)?;
+                return Ok(at);
+            }
+            if self.order(old, new) == Ordering::Less {
+                self.check_not_on(level, new)?;
+                self.levels[level].insert(position, new);
+                self.node_mut(new).level = level;
+                return Ok(if old == at { new } else { at });
+            }
+        }
+        self.check_not_on(level, new)?;
+        self.levels[level].push(new);
+        self.node_mut(new).level = level;
+        Ok(at)
+    }
+
+    /// Fails if a node is on this level already: it was put there through another exit that leads
+    /// to the same level, before the node where this search began.
+    fn check_not_on(&self, level: usize, new: NodeId) -> Result<(), Refusal> {
+        if self.node(new).level == level {
+            return Err(Refusal::Endless);
+        }
+        Ok(())
+    }
+
+    /// Merges a node and what hangs below it into a node with the same test.
+    fn merge_node(&mut self, old: NodeId, new: NodeId) -> Result<(), Refusal> {
+        if old == new {
+            return Ok(());
+        }
+        let is_leaf =
+            |node: &Node| !matches!(node.yes, Exit::Level(_)) && !matches!(node.no, Exit::Level(_));
+        for outcome in [true, false] {
+            let Exit::Verdict(verdict) = self.exit(new, outcome) else {
+                continue;
+            };
+            match self.exit(old, outcome) {
+                Exit::Verdict(earlier) if earlier.action != verdict.action => {
+                    let (x, n) = (self.node(old), self.node(new));
+                    // A high word that decides alone: the tighter constant takes precedence.
+                    let tighter = if outcome {
+                        n.whole > x.whole
+                    } else {
+                        n.whole < x.whole
+                    };
+                    let takes_over = n.high && tighter;
+                    if is_leaf(x) || is_leaf(n) {
+                        return Err(Refusal::Conflict(earlier.clause));
+                    }
+                    if takes_over {
+                        self.set_exit(old, outcome, Exit::Verdict(verdict));
+                    }
+                }
+                Exit::Verdict(_) => {}
+                below => {
+                    if let Some(other) = self.other_verdict(below, verdict.action) {
+                        return Err(Refusal::Conflict(other.clause));
+                    }
+                    self.set_exit(old, outcome, Exit::Verdict(verdict));
+                }
+            }
+        }
+        for outcome in [true, false] {
+            let Exit::Level(below) = self.exit(new, outcome) else {
+                continue;
+            };
+            match self.exit(old, outcome) {
+                Exit::Level(at) => {
+                    let at = self.merge(at, below)?;
+                    self.set_exit(old, outcome, Exit::Level(at));
+                }
+                Exit::Fall => self.set_exit(old, outcome, Exit::Level(below)),
+                // A shorter chain decides already.
+                Exit::Verdict(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn exit(&self, id: NodeId, outcome: bool) -> Exit {
+        let node = self.node(id);
+        if outcome { node.yes } else { node.no }
+    }
+
+    pub(super) fn set_exit(&mut self, id: NodeId, outcome: bool, exit: Exit) {
+        let node = self.node_mut(id);
+        if outcome {
+            node.yes = exit;
+        } else {
+            node.no = exit;
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The system's libseccomp, as a peer to compare with: loaded at run time, so that nothing depends
+//! on it being there.
+//!
+//! Only what a container runtime calls is wrapped: make a filter, add architectures and rules,
+//! export the program. Nothing is ever installed in the kernel.
+
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::fmt;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::thread;
+
+use tamis_abi::{Action, Arch, Endian};
+use tamis_bpf::Insn;
+use tamis_bpf::program::insns_from_bytes;
+
+use crate::pseudo_code::PseudoCode;
+
+/// The name that the dynamic linker knows the library by.
+const SONAME: &str = "libseccomp.so.2";
+
+/// `SCMP_FLTATR_CTL_OPTIMIZE`.
+const ATTRIBUTE_OPTIMIZE: c_uint = 8;
+
+/// `__NR_SCMP_ERROR`: the name is unknown.
+const NO_SUCH_NAME: c_int = -1;
+
+/// `struct scmp_version`.
+#[repr(C)]
+struct Version {
+    major: c_uint,
+    minor: c_uint,
+    micro: c_uint,
+}
+
+/// A condition, `struct scmp_arg_cmp`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The argument, 0 to 5.
+    pub arg: c_uint,
+    /// How it is compared.
+    pub op: Op,
+    /// The constant; the mask for [`Op::MaskedEq`].
+    pub value: u64,
+    /// What the masked bits must be; unused otherwise.
+    pub value_two: u64,
+}
+
+/// A comparison, `enum scmp_compare`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Op {
+    Ne = 1,
+    Lt = 2,
+    Le = 3,
+    Eq = 4,
+    Ge = 5,
+    Gt = 6,
+    MaskedEq = 7,
+}
+
+impl Op {
+    /// All comparisons.
+    pub const ALL: [Op; 7] = [Op::Ne, Op::Lt, Op::Le, Op::Eq, Op::Ge, Op::Gt, Op::MaskedEq];
+
+    /// The name in an OCI profile.
+    pub const fn oci_name(self) -> &'static str {
+        match self {
+            Op::Ne => "SCMP_CMP_NE",
+            Op::Lt => "SCMP_CMP_LT",
+            Op::Le => "SCMP_CMP_LE",
+            Op::Eq => "SCMP_CMP_EQ",
+            Op::Ge => "SCMP_CMP_GE",
+            Op::Gt => "SCMP_CMP_GT",
+            Op::MaskedEq => "SCMP_CMP_MASKED_EQ",
+        }
+    }
+}
+
+/// What the library answered instead of 0: a negated errno.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    /// `EEXIST`: an earlier rule contradicts.
+    pub const EEXIST: Errno = Errno(17);
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "errno {}", self.0)
+    }
+}
+
+fn check(code: c_int) -> Result<(), Errno> {
+    if code < 0 { Err(Errno(-code)) } else { Ok(()) }
+}
+
+type Context = *mut c_void;
+
+// SAFETY: this is a type only; the call says why it is sound.
+type Export = unsafe extern "C" fn(Context, c_int) -> c_int;
+
+/// The loaded library.
+#[derive(Debug)]
+pub struct Library {
+    // SAFETY: these are types only; every call says why it is sound.
+    version: unsafe extern "C" fn() -> *const Version,
+    resolve: unsafe extern "C" fn(*const c_char) -> c_int,
+    init: unsafe extern "C" fn(u32) -> Context,
+    release: unsafe extern "C" fn(Context),
+    arch_add: unsafe extern "C" fn(Context, u32) -> c_int,
+    attr_set: unsafe extern "C" fn(Context, c_uint, u32) -> c_int,
+    rule_add_array: unsafe extern "C" fn(Context, u32, c_int, c_uint, *const Condition) -> c_int,
+    export_bpf: Export,
+    export_pfc: Export,
+    /// Keeps the code mapped as long as the function pointers exist.
+    _handle: libloading::Library,
+}
+
+impl Library {
+    /// Loads the library.
+    ///
+    /// # Errors
+    /// The reason, in words, if there is no such library or it lacks a function.
+    pub fn open() -> Result<Library, String> {
+        // SAFETY: libseccomp's initialisers do nothing that depends on the state of the process.
+        let handle = unsafe { libloading::Library::new(SONAME) };
+        let handle = handle.map_err(|error| format!("{SONAME} cannot be loaded: {error}"))?;
+        macro_rules! function {
+            ($name:literal) => {{
+                // SAFETY: the field that takes it has the type that `seccomp.h` declares for this
+                // name, and `_handle` outlives the pointer.
+                let symbol = unsafe { handle.get($name) };
+                *symbol.map_err(|error| format!("{SONAME} is too old: {error}"))?
+            }};
+        }
+        Ok(Library {
+            version: function!(b"seccomp_version\0"),
+            resolve: function!(b"seccomp_syscall_resolve_name\0"),
+            init: function!(b"seccomp_init\0"),
+            release: function!(b"seccomp_release\0"),
+            arch_add: function!(b"seccomp_arch_add\0"),
+            attr_set: function!(b"seccomp_attr_set\0"),
+            rule_add_array: function!(b"seccomp_rule_add_array\0"),
+            export_bpf: function!(b"seccomp_export_bpf\0"),
+            export_pfc: function!(b"seccomp_export_pfc\0"),
+            _handle: handle,
+        })
+    }
+
+    /// The version: major, minor, micro.
+    pub fn version(&self) -> (u32, u32, u32) {
+        // SAFETY: the function takes nothing and returns a pointer to a static structure.
+        let version = unsafe { &*(self.version)() };
+        (version.major, version.minor, version.micro)
+    }
+
+    /// The native number of a call, negative if only other architectures have it; `None` if no
+    /// architecture has.
+    ///
+    /// # Panics
+    /// If the name contains a null character.
+    pub fn resolve(&self, name: &str) -> Option<i32> {
+        let name = CString::new(name).expect("a name without null characters");
+        // SAFETY: the pointer is to a string that ends in a null and lives during the call.
+        let nr = unsafe { (self.resolve)(name.as_ptr()) };
+        (nr != NO_SUCH_NAME).then_some(nr)
+    }
+
+    /// A filter with the native architecture and this default action; `None` if the library refuses
+    /// the action.
+    pub fn filter(&self, default: Action) -> Option<Filter<'_>> {
+        // SAFETY: the function takes any number and returns null or a context that we own.
+        let context = NonNull::new(unsafe { (self.init)(default.ret()) })?;
+        Some(Filter {
+            library: self,
+            context,
+        })
+    }
+}
+
+/// A filter under construction.
+#[derive(Debug)]
+pub struct Filter<'l> {
+    library: &'l Library,
+    context: NonNull<c_void>,
+}
+
+impl Filter<'_> {
+    /// Adds an architecture.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn add_arch(&mut self, arch: Arch) -> Result<(), Errno> {
+        // x32 has a token of its own although the kernel reports x86_64's.
+        let token = if arch == Arch::X32 {
+            Arch::X86_64.audit() & 0x7fff_ffff
+        } else {
+            arch.audit()
+        };
+        // SAFETY: the context is live, and the function takes any token.
+        check(unsafe { (self.library.arch_add)(self.context.as_ptr(), token) })
+    }
+
+    /// Chooses a list of numbers (1) or a tree (2).
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn set_optimize(&mut self, level: u32) -> Result<(), Errno> {
+        // SAFETY: the context is live, and the function takes any value.
+        let code =
+            unsafe { (self.library.attr_set)(self.context.as_ptr(), ATTRIBUTE_OPTIMIZE, level) };
+        check(code)
+    }
+
+    /// Adds a rule for a native number: if all conditions hold, the action.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn add_rule(
+        &mut self,
+        action: Action,
+        nr: i32,
+        conditions: &[Condition],
+    ) -> Result<(), Errno> {
+        // SAFETY: the context is live; the pointer is to as many conditions as the count says, of
+        // the layout that `seccomp.h` declares; the library copies them.
+        let code = unsafe {
+            (self.library.rule_add_array)(
+                self.context.as_ptr(),
+                action.ret(),
+                nr,
+                conditions.len() as c_uint,
+                conditions.as_ptr(),
+            )
+        };
+        check(code)
+    }
+
+    /// The program.
+    ///
+    /// # Errors
+    /// The library's.
+    ///
+    /// # Panics
+    /// If the system has no pipe left, or the library writes half an instruction.
+    pub fn export(&self) -> Result<Vec<Insn>, Errno> {
+        let bytes = self.written(self.library.export_bpf)?;
+        Ok(insns_from_bytes(&bytes, Endian::Little).expect("whole instructions"))
+    }
+
+    /// The meaning as the library prints it.
+    ///
+    /// # Errors
+    /// The library's.
+    ///
+    /// # Panics
+    /// If the system has no pipe left, or the library writes anything but text.
+    pub fn pseudo_code(&self) -> Result<PseudoCode, Errno> {
+        let bytes = self.written(self.library.export_pfc)?;
+        let text = String::from_utf8(bytes).expect("the library writes ASCII");
+        Ok(PseudoCode::parse(&text))
+    }
+
+    /// What an export function writes.
+    fn written(&self, export: Export) -> Result<Vec<u8>, Errno> {
+        let (mut reader, writer) = std::io::pipe().expect("a pipe");
+        // It may be longer than what a pipe holds, so someone must read meanwhile.
+        let reading = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            reader.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        // SAFETY: the context is live and the descriptor is open for writing; both functions that
+        // are passed have this type.
+        let code = unsafe { export(self.context.as_ptr(), writer.as_raw_fd()) };
+        drop(writer);
+        let bytes = reading.join().expect("the reader does not panic");
+        check(code)?;
+        Ok(bytes.expect("a pipe can be read"))
+    }
+}
+
+impl Drop for Filter<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the context came from `seccomp_init` and is released once.
+        unsafe { (self.library.release)(self.context.as_ptr()) };
+    }
+}

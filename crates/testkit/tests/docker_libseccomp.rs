@@ -1,0 +1,112 @@
+//! Docker's profile through our front end means what libseccomp 2.6.1 makes of it, on every input.
+
+use std::collections::BTreeSet;
+
+use tamis_abi::{Arch, Endian, SeccompData, Word, syscall};
+use tamis_bpf::{Program, interp};
+use tamis_diag::Sources;
+use tamis_policy::oci::{self, Options};
+use tamis_rules::Ruleset;
+use tamis_testkit::corpus;
+use tamis_testkit::inputs::Tests;
+use tamis_testkit::rng::Rng;
+
+/// More combinations than any number of this profile has.
+const ALL: usize = 1 << 20;
+
+fn docker() -> Option<Ruleset> {
+    let text = corpus::text("docker/docker-default-x86_64.json")?;
+    let mut sources = Sources::new();
+    let source = sources.add("docker-default-x86_64.json", text);
+    let profile = oci::parse(&sources, source, &Options::docker(Arch::X86_64));
+    assert_eq!(profile.parsed.diagnostics, []);
+    profile.parsed.ruleset
+}
+
+/// The audit values to try: those that the program or the ruleset knows, their neighbours, others.
+fn arches(program: &Program) -> BTreeSet<u32> {
+    let mut tests = Tests::new();
+    tests.add_program(program, &[]);
+    let mut arches = tests.values(Word::ARCH);
+    arches.extend(Arch::all().map(Arch::audit));
+    arches
+}
+
+/// The numbers to try with an audit value: an element of every interval that the program or the
+/// ruleset distinguishes, and what is special by itself.
+fn numbers(program: &Program, ruleset: &Ruleset, arch: u32) -> BTreeSet<u32> {
+    let mut tests = Tests::new();
+    tests.add_program(program, &[(Word::ARCH, arch)]);
+    let same_audit = |section: &&tamis_rules::Section| section.arch.audit() == arch;
+    for section in ruleset.sections().iter().filter(same_audit) {
+        tests.add_numbers(section);
+    }
+    for border in [Arch::X32_BIT, 1 << 31, u32::MAX] {
+        tests.add(Word::NR, u32::MAX, border);
+    }
+    assert!(tests.is_exhaustive(Word::NR));
+    tests.values(Word::NR)
+}
+
+/// Compares on every class of inputs; returns how many were tried and the calls that differ.
+fn compare(program: &Program, ruleset: &Ruleset) -> (usize, BTreeSet<String>) {
+    let mut rng = Rng::new(0);
+    let mut tried = 0;
+    let mut differing = BTreeSet::new();
+    for arch in arches(program) {
+        for nr in numbers(program, ruleset, arch) {
+            let mut tests = Tests::new();
+            tests.add_program(program, &[(Word::ARCH, arch), (Word::NR, nr)]);
+            let call = Arch::of_call(arch, nr);
+            if let Some(section) = call.and_then(|arch| ruleset.section(arch)) {
+                tests.add_section(section, nr);
+            }
+            let is_exhaustive = tests
+                .words()
+                .into_iter()
+                .all(|word| tests.is_exhaustive(word));
+            assert!(
+                is_exhaustive,
+                "{arch:#x} {nr}: masks and comparisons on one word"
+            );
+            let base = SeccompData {
+                nr,
+                arch,
+                ip: 0x1234_5678_9abc_def0,
+                args: [0x5555_5555_5555_5555; 6],
+            };
+            for input in tests.inputs(base, ALL, &mut rng) {
+                tried += 1;
+                let ours = ruleset.decide(&input).action.ret();
+                let theirs = interp::run(program, &input.image(Endian::Little)).ret;
+                if ours != theirs {
+                    let name = call.and_then(|arch| syscall::name(arch, syscall::Nr(nr)));
+                    let call = call.map_or("unknown", Arch::name);
+                    differing.insert(format!("{call} {}", name.unwrap_or("?")));
+                }
+            }
+        }
+    }
+    (tried, differing)
+}
+
+fn check(file: &str) {
+    let (Some(ruleset), Some(insns)) = (docker(), corpus::insns(file)) else {
+        return;
+    };
+    let program = Program::new(insns).expect("libseccomp's program is valid");
+    let (tried, differing) = compare(&program, &ruleset);
+    println!("{file}: {tried} classes of inputs");
+    assert_eq!(differing, BTreeSet::new());
+    assert!(tried > 1500);
+}
+
+#[test]
+fn the_linear_program_answers_the_same() {
+    check("docker/docker-libseccomp-opt1.bpf");
+}
+
+#[test]
+fn the_tree_program_answers_the_same() {
+    check("docker/docker-libseccomp-opt2.bpf");
+}
