@@ -122,7 +122,8 @@ pub struct SeccompData {
     pub arch: u32,
     /// The address of the instruction after the call.
     pub ip: u64,
-    /// The six arguments; the upper halves are zero on 32-bit architectures.
+    /// The six arguments. Calls of a 32-bit architecture use the lower halves only; the upper ones
+    /// are zero on a 32-bit kernel, but 64-bit code that calls as i386 (`int 0x80`) chooses them.
     pub args: [u64; 6],
 }
 

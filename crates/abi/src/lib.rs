@@ -13,6 +13,7 @@ pub mod arch;
 pub mod call;
 pub mod consts;
 pub mod data;
+pub mod errno;
 mod generated;
 mod kernel_version;
 pub mod signature;

@@ -5,7 +5,7 @@
 //! them. Lookups are binary searches in static tables.
 
 use crate::arch::Arch;
-use crate::generated::syscalls as generated;
+use crate::generated::syscalls::{NAMES, table};
 use crate::kernel_version::KernelVersion;
 
 /// A system call number as a filter sees it: unsigned, with bit 30 set for x32 and with the base of
@@ -66,31 +66,6 @@ impl Table {
     }
 }
 
-/// The table of an architecture; byte order makes no difference to numbers.
-const fn table(arch: Arch) -> &'static Table {
-    match arch {
-        Arch::X86_64 => &generated::X86_64,
-        Arch::X86 => &generated::X86,
-        Arch::X32 => &generated::X32,
-        Arch::Aarch64 => &generated::AARCH64,
-        Arch::Arm => &generated::ARM,
-        Arch::Riscv64 => &generated::RISCV64,
-        Arch::Riscv32 => &generated::RISCV32,
-        Arch::Loongarch64 => &generated::LOONGARCH64,
-        Arch::Ppc64 | Arch::Ppc64le => &generated::PPC64,
-        Arch::Ppc => &generated::PPC,
-        Arch::S390x => &generated::S390X,
-        Arch::S390 => &generated::S390,
-        Arch::Mips | Arch::Mipsel => &generated::MIPS,
-        Arch::Mips64 | Arch::Mipsel64 => &generated::MIPS64,
-        Arch::Mips64n32 | Arch::Mipsel64n32 => &generated::MIPS64N32,
-        Arch::Parisc => &generated::PARISC,
-        Arch::Parisc64 => &generated::PARISC64,
-        Arch::M68k => &generated::M68K,
-        Arch::Sh | Arch::Sheb => &generated::SH,
-    }
-}
-
 /// The number of a named call on an architecture.
 ///
 /// ```
@@ -123,12 +98,12 @@ pub fn last(arch: Arch) -> Option<Nr> {
 
 /// All names of all architectures, sorted, each once.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    generated::NAMES.iter().copied()
+    NAMES.iter().copied()
 }
 
 /// Whether any architecture has a call of this name.
 pub fn is_known(name: &str) -> bool {
-    generated::NAMES.binary_search(&name).is_ok()
+    NAMES.binary_search(&name).is_ok()
 }
 
 /// The kernel in which a call appeared on this architecture, if known.

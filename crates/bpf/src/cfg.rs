@@ -9,7 +9,7 @@
 //! again may have its blocks in another order.
 
 use crate::insn::{Op, Operand, Test};
-use crate::program::Program;
+use crate::program::{Pc, Program};
 
 /// The index of a block in its [`Cfg`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,11 +88,7 @@ impl Cfg {
     /// The graph of a program. Code that no path reaches is kept; see [`reachable`](Cfg::reachable).
     /// Linear time.
     pub fn from_program(program: &Program) -> Cfg {
-        let ops: Vec<Op> = program
-            .insns()
-            .iter()
-            .map(|insn| insn.op().expect("a program holds legal instructions only"))
-            .collect();
+        let ops: Vec<Op> = (0..program.len()).map(|pc| program.op(Pc(pc))).collect();
         let block_of = number_blocks(&ops);
         let id = |pc: usize| BlockId(block_of[pc]);
         let mut blocks: Vec<Block> = Vec::new();

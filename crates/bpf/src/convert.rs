@@ -5,7 +5,7 @@
 //! all filters of a task counts those. Constant blinding (`bpf_jit_harden`) comes later and is not
 //! counted.
 
-use crate::insn::{AluOp, Insn, Op, Operand, Test};
+use crate::insn::{AluOp, Op, Operand, Test};
 use crate::program::Program;
 
 /// A = 0, X = 0 and saving the context.
@@ -13,8 +13,7 @@ const PROLOGUE_INSNS: usize = 3;
 
 /// How many extended instructions the kernel makes of the program. Linear.
 pub fn kernel_len_insns(program: &Program) -> usize {
-    let ops = program.insns().iter().copied().filter_map(Insn::op);
-    PROLOGUE_INSNS + ops.map(op_len_insns).sum::<usize>()
+    PROLOGUE_INSNS + program.ops().map(op_len_insns).sum::<usize>()
 }
 
 /// How many extended instructions the kernel makes of one instruction: 1 to 5.

@@ -9,7 +9,7 @@ mod facts;
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Action, Arch, Endian, Nr, Word, syscall};
+use tamis_abi::{Action, ActionKind, Arch, Endian, Nr, Word, errno, syscall};
 
 use self::facts::Facts;
 use crate::insn::{AluOp, Insn, Op, Operand, Test};
@@ -233,10 +233,16 @@ const fn alu_name(op: AluOp) -> &'static str {
 
 fn action_text(ret: u32) -> String {
     let action = Action::from_ret(ret);
-    if action.ret() == ret {
-        action.to_string()
-    } else {
-        format!("unknown action, {}", action.kind.name())
+    if action.ret() != ret {
+        return format!("unknown action, {}", action.kind.name());
+    }
+    let name = match action.kind {
+        ActionKind::Errno => errno::portable_name(action.data),
+        _ => None,
+    };
+    match name {
+        Some(name) => format!("{action} {name}"),
+        None => action.to_string(),
     }
 }
 
@@ -320,7 +326,7 @@ l6:     ret #0x7fff0000
             "x32",
             "openat",
             "allow",
-            "errno(13)",
+            "errno(13) EACCES",
             "unknown action, kill_process",
             "nr",
             "openat",

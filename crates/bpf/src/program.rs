@@ -61,6 +61,11 @@ impl Program {
         op.expect("a program holds legal instructions only")
     }
 
+    /// The decoded instructions in order.
+    pub fn ops(&self) -> impl Iterator<Item = Op> {
+        (0..self.len()).map(|pc| self.op(Pc(pc)))
+    }
+
     /// Whether the kernel takes it: at most [`MAX_INSNS`](Self::MAX_INSNS) instructions.
     pub fn is_installable(&self) -> bool {
         self.len() <= Program::MAX_INSNS

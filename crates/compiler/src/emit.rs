@@ -14,10 +14,12 @@ use crate::dag::{Dag, Node, NodeId, Question};
 /// What A and X hold on an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
-    /// A is this word…
+    /// A is this word, except that some bits may have been cleared…
     word: Word,
-    /// … under this mask.
+    /// … which are none of these.
     mask: u32,
+    /// Whether all other bits have been cleared.
+    is_exact: bool,
     /// X is this word.
     index: Option<Word>,
 }
@@ -26,10 +28,12 @@ struct Held {
 pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
     let below = dag.below([root]);
     let place = |id: NodeId| below.binary_search(&id).unwrap_or(0);
-    // Which instructions of a node's preparation are entered from somewhere, as a bit set.
+    // Which instructions of a node's preparation are entered from somewhere, as a bit set, and which
+    // bits of the word are in A whichever way it was entered.
     let mut entered = vec![0_u8; below.len()];
+    let mut intact = vec![u32::MAX; below.len()];
     entered[place(root)] |= 1;
-    for id in &below {
+    for (at, id) in below.iter().enumerate().rev() {
         if let Node::Ask {
             word,
             question,
@@ -37,16 +41,20 @@ pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
             no,
         } = dag.node(*id)
         {
-            let held = held_after(word, question);
+            let held = held_after(word, question, intact[at]);
             for child in [yes, no] {
-                entered[place(child)] |= 1 << entry(Some(held), dag.node(child));
+                let skipped = entry(held, dag.node(child));
+                entered[place(child)] |= 1 << skipped;
+                if skipped > 0 {
+                    intact[place(child)] &= held.mask;
+                }
             }
         }
     }
     let mut graph = Cfg::returning(0);
     // The block at which each instruction of a node's preparation is entered.
     let mut blocks: Vec<[BlockId; 4]> = Vec::with_capacity(below.len());
-    for (id, entered) in below.iter().zip(&entered) {
+    for (at, id) in below.iter().enumerate() {
         let node = dag.node(*id);
         let end = match node {
             Node::Ret(ret) => End::Ret(ret),
@@ -56,16 +64,16 @@ pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
                 yes,
                 no,
             } => {
-                let held = Some(held_after(word, question));
+                let held = held_after(word, question, intact[at]);
                 let block = |child: NodeId| blocks[place(child)][entry(held, dag.node(child))];
                 branch(question, block(yes), block(no))
             }
         };
         blocks.push(split_at_entries(
             &mut graph,
-            preparation(node, endian),
+            &preparation(node, endian),
             end,
-            *entered,
+            entered[at],
         ));
     }
     graph.set_entry(blocks[place(root)][0]);
@@ -73,7 +81,7 @@ pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
 }
 
 /// Makes one block per entry, the earlier ones falling into the later ones.
-fn split_at_entries(graph: &mut Cfg, ops: Vec<Op>, end: End, entered: u8) -> [BlockId; 4] {
+fn split_at_entries(graph: &mut Cfg, ops: &[Op], end: End, entered: u8) -> [BlockId; 4] {
     let mut blocks = [graph.entry(); 4];
     let mut end = end;
     let mut rest = ops.len();
@@ -89,17 +97,22 @@ fn split_at_entries(graph: &mut Cfg, ops: Vec<Op>, end: End, entered: u8) -> [Bl
     blocks
 }
 
-/// What A and X hold once the question is answered.
-fn held_after(word: Word, question: Question) -> Held {
-    let mask = match question {
-        Question::Masked { mask, .. } => mask,
-        _ => u32::MAX,
-    };
+/// What A and X hold once the question is answered, if these bits were intact when it was asked.
+fn held_after(word: Word, question: Question, intact: u32) -> Held {
     let index = match question {
         Question::EqWord(other) | Question::GeWord(other) => Some(other),
         _ => None,
     };
-    Held { word, mask, index }
+    let (mask, is_exact) = match question {
+        Question::Masked { mask, .. } => (mask, true),
+        _ => (intact, false),
+    };
+    Held {
+        word,
+        mask,
+        is_exact,
+        index,
+    }
 }
 
 /// The instructions that bring A and X into the state in which the node branches; at most three.
@@ -120,15 +133,15 @@ fn preparation(node: Node, endian: Endian) -> Vec<Op> {
 }
 
 /// How many instructions of the node's preparation may be skipped with this in A and X.
-fn entry(held: Option<Held>, node: Node) -> usize {
-    let (Some(held), Node::Ask { word, question, .. }) = (held, node) else {
+fn entry(held: Held, node: Node) -> usize {
+    let Node::Ask { word, question, .. } = node else {
         return 0;
     };
     let has = |bits: u32| held.word == word && bits & !held.mask == 0;
     match question {
         Question::Eq(_) | Question::Ge(_) => usize::from(has(u32::MAX)),
         Question::AnySet(bits) => usize::from(has(bits)),
-        Question::Masked { mask, .. } if has(mask) && held.mask == mask => 2,
+        Question::Masked { mask, .. } if has(mask) && held.is_exact && held.mask == mask => 2,
         Question::Masked { mask, .. } => usize::from(has(mask)),
         Question::EqWord(other) | Question::GeWord(other) => {
             if has(u32::MAX) && held.index == Some(other) {

@@ -79,8 +79,8 @@ impl Formula {
             }
         }
         let flat = combine_sets(flat, |sets| {
-            let gaps = sets.iter().map(IntervalSet::complement).collect();
-            union(gaps).complement()
+            let gaps: Vec<_> = sets.iter().map(IntervalSet::complement).collect();
+            union(&gaps).complement()
         });
         if flat.contains(&Formula::False) {
             return Formula::False;
@@ -110,10 +110,10 @@ impl Formula {
         match test {
             Test::Compare { operand, op, value } => {
                 let set = values_of(*op, *value);
-                in_set(*operand, if holds { set } else { set.complement() })
+                in_set(*operand, &if holds { set } else { set.complement() })
             }
-            Test::In { operand, set } if holds => in_set(*operand, set.clone()),
-            Test::In { operand, set } => in_set(*operand, set.complement()),
+            Test::In { operand, set } if holds => in_set(*operand, set),
+            Test::In { operand, set } => in_set(*operand, &set.complement()),
             Test::Masked {
                 operand,
                 mask,
@@ -145,7 +145,7 @@ impl Formula {
 }
 
 /// The union of many sets at once: linear apart from one sort.
-fn union(sets: Vec<IntervalSet<u32>>) -> IntervalSet<u32> {
+fn union(sets: &[IntervalSet<u32>]) -> IntervalSet<u32> {
     let pieces = sets.iter().flat_map(IntervalSet::intervals);
     pieces.map(|(first, last)| *first..=*last).collect()
 }
@@ -153,7 +153,7 @@ fn union(sets: Vec<IntervalSet<u32>>) -> IntervalSet<u32> {
 /// Replaces the sets of each word by one, at the place of the word's first.
 fn combine_sets(
     parts: Vec<Formula>,
-    combine: impl Fn(Vec<IntervalSet<u32>>) -> IntervalSet<u32>,
+    combine: impl Fn(&[IntervalSet<u32>]) -> IntervalSet<u32>,
 ) -> Vec<Formula> {
     let mut sets: HashMap<Word, Vec<IntervalSet<u32>>> = HashMap::new();
     for part in &parts {
@@ -166,7 +166,7 @@ fn combine_sets(
         .filter_map(|part| match part {
             Formula::In(word, _) => {
                 let sets = sets.remove(&word)?;
-                Some(Formula::in_word(word, combine(sets)))
+                Some(Formula::in_word(word, combine(&sets)))
             }
             other => Some(other),
         })
@@ -211,11 +211,11 @@ fn halves(operand: Operand) -> (Half, Half) {
     }
 }
 
-fn in_set(operand: Operand, set: IntervalSet<u64>) -> Formula {
+fn in_set(operand: Operand, set: &IntervalSet<u64>) -> Formula {
     let (Some(low), high) = halves(operand) else {
         return Formula::constant(set.contains(0));
     };
-    let groups = by_upper_half(&set);
+    let groups = by_upper_half(set);
     let Some(high) = high else {
         let mut lows = IntervalSet::empty();
         for (uppers, group) in groups {
@@ -237,10 +237,13 @@ fn in_set(operand: Operand, set: IntervalSet<u64>) -> Formula {
     Formula::any(parts)
 }
 
+/// Intervals of words, ascending.
+type Intervals = Vec<(u32, u32)>;
+
 /// Splits a set into upper halves and the lower halves that go with them; no upper half is in two
 /// groups, and no two groups have the same lower halves. In order of first upper half.
 fn by_upper_half(set: &IntervalSet<u64>) -> Vec<(IntervalSet<u32>, IntervalSet<u32>)> {
-    let mut pieces: Vec<(u32, u32, Vec<(u32, u32)>)> = Vec::new();
+    let mut pieces: Vec<(u32, u32, Intervals)> = Vec::new();
     let mut add = |first: u32, last: u32, lows: (u32, u32)| match pieces.last_mut() {
         Some((start, end, known)) if *start == first && *end == last => known.push(lows),
         _ => pieces.push((first, last, vec![lows])),
@@ -258,8 +261,8 @@ fn by_upper_half(set: &IntervalSet<u64>) -> Vec<(IntervalSet<u32>, IntervalSet<u
         }
         add(high_last, high_last, (0, low_last));
     }
-    let mut place: HashMap<Vec<(u32, u32)>, usize> = HashMap::new();
-    let mut groups: Vec<(Vec<(u32, u32)>, Vec<(u32, u32)>)> = Vec::new();
+    let mut place: HashMap<Intervals, usize> = HashMap::new();
+    let mut groups: Vec<(Intervals, Intervals)> = Vec::new();
     for (first, last, lows) in pieces {
         let at = *place.entry(lows.clone()).or_insert_with(|| {
             groups.push((Vec::new(), lows));
@@ -267,7 +270,7 @@ fn by_upper_half(set: &IntervalSet<u64>) -> Vec<(IntervalSet<u32>, IntervalSet<u
         });
         groups[at].0.push((first, last));
     }
-    let to_set = |pieces: Vec<(u32, u32)>| -> IntervalSet<u32> {
+    let to_set = |pieces: Intervals| -> IntervalSet<u32> {
         pieces
             .into_iter()
             .map(|(first, last)| first..=last)

@@ -112,23 +112,25 @@ pub fn verdicts(lists: &[Vec<Insn>]) -> Vec<Verdict> {
     verdicts
 }
 
-/// What a filter answers to each call, made by 64-bit code with these numbers and arguments;
-/// architecture and instruction pointer are what they are.
+/// What a task with these filters, the oldest first, sees of each call, made by 64-bit code with
+/// these numbers and arguments; architecture and instruction pointer are what they are.
+///
+/// Every filter but the last must allow `seccomp`, or the next cannot be installed.
 ///
 /// # Panics
-/// If the kernel refuses the filter, a process cannot be made or ends in an unexpected way.
-pub fn answers(insns: &[Insn], calls: &[SeccompData]) -> Vec<Answer> {
+/// If the kernel refuses a filter, a process cannot be made or ends in an unexpected way.
+pub fn answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Vec<Answer> {
     let (results, ips) = (Board::new(calls.len()), Board::new(calls.len()));
     let mut answers = Vec::with_capacity(calls.len());
     while answers.len() < calls.len() {
         let first = answers.len();
-        let ending = process::install_and_call(insns, &calls[first..], &results, &ips, first);
+        let ending = process::install_and_call(filters, &calls[first..], &results, &ips, first);
         let results = results.written_from(first);
         let mut outcomes: Vec<Outcome> = results.map(Outcome::of_result).collect();
         match ending {
             Ending::AsIntended => {}
             Ending::KilledByFilter => outcomes.push(Outcome::Killed),
-            Ending::Refused => panic!("the kernel refused the filter {insns:?}"),
+            Ending::Refused => panic!("the kernel refused one of {filters:?}"),
         }
         assert!(
             !outcomes.is_empty(),
@@ -141,6 +143,19 @@ pub fn answers(insns: &[Insn], calls: &[SeccompData]) -> Vec<Answer> {
         }
     }
     answers
+}
+
+/// How often one task can install a filter, which must allow `seccomp`.
+///
+/// # Panics
+/// If a process cannot be made, or the kernel refuses the filter for another reason than the number
+/// of those that are there.
+pub fn how_many_fit(insns: &[Insn]) -> usize {
+    const ENOMEM: i64 = 12;
+    let board = Board::new(2);
+    process::install_until_refused(insns, &board);
+    assert_eq!(board.value(1), Some(-ENOMEM), "refused for lack of room");
+    board.value(0).expect("the number is written first") as usize
 }
 
 impl fmt::Display for Verdict {

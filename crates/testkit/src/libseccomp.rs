@@ -101,9 +101,13 @@ fn check(code: c_int) -> Result<(), Errno> {
 
 type Context = *mut c_void;
 
+// SAFETY: this is a type only; the call says why it is sound.
+type Export = unsafe extern "C" fn(Context, c_int) -> c_int;
+
 /// The loaded library.
 #[derive(Debug)]
 pub struct Library {
+    // SAFETY: these are types only; every call says why it is sound.
     version: unsafe extern "C" fn() -> *const Version,
     resolve: unsafe extern "C" fn(*const c_char) -> c_int,
     init: unsafe extern "C" fn(u32) -> Context,
@@ -111,8 +115,8 @@ pub struct Library {
     arch_add: unsafe extern "C" fn(Context, u32) -> c_int,
     attr_set: unsafe extern "C" fn(Context, c_uint, u32) -> c_int,
     rule_add_array: unsafe extern "C" fn(Context, u32, c_int, c_uint, *const Condition) -> c_int,
-    export_bpf: unsafe extern "C" fn(Context, c_int) -> c_int,
-    export_pfc: unsafe extern "C" fn(Context, c_int) -> c_int,
+    export_bpf: Export,
+    export_pfc: Export,
     /// Keeps the code mapped as long as the function pointers exist.
     _handle: libloading::Library,
 }
@@ -263,10 +267,7 @@ impl Filter<'_> {
     }
 
     /// What an export function writes.
-    fn written(
-        &self,
-        export: unsafe extern "C" fn(Context, c_int) -> c_int,
-    ) -> Result<Vec<u8>, Errno> {
+    fn written(&self, export: Export) -> Result<Vec<u8>, Errno> {
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
         // It may be longer than what a pipe holds, so someone must read meanwhile.
         let reading = thread::spawn(move || {

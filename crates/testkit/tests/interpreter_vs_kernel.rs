@@ -15,7 +15,7 @@ type Confirmed = BTreeSet<(u16, Option<bool>)>;
 /// Compares the answers to all calls. What was executed on the way to a verdict that is not just a
 /// kill goes to `confirmed`.
 fn agree(program: &Program, calls: &[SeccompData], confirmed: &mut Confirmed) {
-    let answers = judge::answers(program.insns(), calls);
+    let answers = judge::answers(&[program.insns()], calls);
     for (call, answer) in calls.iter().zip(answers) {
         let seen = SeccompData {
             ip: answer.ip,

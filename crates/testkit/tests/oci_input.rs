@@ -376,3 +376,62 @@ fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) {
         _ => bytes[at] = *rng.choose(b"{}[],:\"0919-.eE \\nutSCMP_"),
     }
 }
+
+#[test]
+fn overlapping_entries_follow_libseccomps_order() {
+    let entry = |errno, args: &[(usize, &str, u64)]| {
+        let args: Vec<String> = args
+            .iter()
+            .map(|(index, op, value)| {
+                format!(r#"{{"index": {index}, "op": "SCMP_CMP_{op}", "value": {value}}}"#)
+            })
+            .collect();
+        let args = args.join(", ");
+        format!(
+            r#"{{"names": ["read"], "action": "SCMP_ACT_ERRNO", "errnoRet": {errno}, "args": [{args}]}}"#
+        )
+    };
+    let decide = |first: &str, second: &str, (a, b)| {
+        let text = profile(&format!("{first}, {second}"));
+        let ruleset = ruleset(&text, &Options::docker(Arch::X86_64));
+        answer(&ruleset, Arch::X86_64, "read", [a, b, 0, 0, 0, 0]).data
+    };
+    let in_any_order = [
+        (
+            entry(11, &[(0, "EQ", 5)]),
+            entry(12, &[(1, "EQ", 7)]),
+            (5, 7),
+        ),
+        (
+            entry(11, &[(0, "GT", 10)]),
+            entry(12, &[(0, "EQ", 20)]),
+            (20, 0),
+        ),
+        (
+            entry(11, &[(0, "GT", 10)]),
+            entry(12, &[(0, "GT", 20)]),
+            (25, 0),
+        ),
+        (
+            entry(11, &[(0, "LT", 20)]),
+            entry(12, &[(0, "LT", 10)]),
+            (5, 0),
+        ),
+        (
+            entry(11, &[(0, "GE", 4)]),
+            entry(12, &[(0, "LE", 6)]),
+            (5, 0),
+        ),
+    ];
+    for (loses, wins, args) in &in_any_order {
+        assert_eq!(decide(loses, wins, *args), 12, "{wins}");
+        assert_eq!(decide(wins, loses, *args), 12, "{wins}");
+    }
+    let (all, short) = (entry(11, &[]), entry(12, &[(0, "EQ", 5)]));
+    let long = entry(13, &[(0, "EQ", 5), (1, "EQ", 7)]);
+    assert_eq!(decide(&all, &short, (5, 0)), 11);
+    assert_eq!(decide(&short, &all, (5, 0)), 11);
+    assert_eq!(decide(&short, &long, (5, 7)), 12);
+    let refused = profile(&format!("{long}, {short}"));
+    assert_eq!(codes(&refused), [code::OCI_CONFLICT]);
+}

@@ -6,6 +6,9 @@
 //! `crates/abi/data/README.md`), which needs a network and Debian packages; `--check` compares
 //! without writing.
 
+mod columns;
+mod constants;
+mod headers;
 mod signatures;
 mod since;
 mod sources;
@@ -29,6 +32,7 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
         ["--refresh"] => {
             syscalls::refresh()?;
             signatures::refresh()?;
+            constants::refresh()?;
             write()
         }
         _ => bail!("usage: cargo xtask codegen [--check | --refresh]"),
@@ -43,6 +47,7 @@ struct Output {
 
 fn outputs() -> Result<Vec<Output>> {
     Ok(vec![
+        constants::generate(&read_data(constants::DATA)?)?,
         syscalls::generate(&read_data(syscalls::DATA)?)?,
         signatures::generate(
             &read_data(signatures::DATA)?,

@@ -10,45 +10,13 @@ use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::columns::{COLUMNS, Column, check_header, table_of_arch};
 use super::since::{Bounds, History, Kernel, Since};
 use super::sources::{Numbers, SystemCalls, linux_raw_sys};
 use super::{Output, write_data};
 
 /// The data file.
 pub(super) const DATA: &str = "syscalls.csv";
-
-/// One column: its name, its module in linux-raw-sys and its table in `system-calls`.
-struct Column {
-    name: &'static str,
-    raw: Option<&'static str>,
-    series: &'static str,
-}
-
-const fn column(name: &'static str, raw: Option<&'static str>, series: &'static str) -> Column {
-    Column { name, raw, series }
-}
-
-const COLUMNS: [Column; 19] = [
-    column("x86_64", Some("x86_64"), "x86_64"),
-    column("x86", Some("x86"), "i386"),
-    column("x32", Some("x32"), "x32"),
-    column("aarch64", Some("aarch64"), "arm64"),
-    column("arm", Some("arm"), "arm"),
-    column("riscv64", Some("riscv64"), "riscv64"),
-    column("riscv32", Some("riscv32"), "riscv32"),
-    column("loongarch64", Some("loongarch64"), "loongarch64"),
-    column("ppc64", Some("powerpc64"), "powerpc64"),
-    column("ppc", Some("powerpc"), "powerpc"),
-    column("s390x", Some("s390x"), "s390x"),
-    column("s390", None, "s390"),
-    column("mips", Some("mips"), "mipso32"),
-    column("mips64", Some("mips64"), "mips64"),
-    column("mips64n32", None, "mips64n32"),
-    column("parisc", None, "parisc"),
-    column("parisc64", None, "parisc64"),
-    column("m68k", Some("m68k"), "m68k"),
-    column("sh", None, "sh"),
-];
 
 /// The releases of `system-calls`, oldest first; tables of one kernel each.
 const RELEASES: [&str; 14] = [
@@ -204,13 +172,7 @@ fn to_csv(rows: &[Row]) -> String {
 
 fn from_csv(text: &str) -> Result<Vec<Row>> {
     let header: Vec<&str> = text.lines().next().unwrap_or("").split(',').collect();
-    let expected = ["name", "since"]
-        .into_iter()
-        .chain(COLUMNS.iter().map(|column| column.name));
-    ensure!(
-        header.iter().copied().eq(expected),
-        "{DATA}: the header is {header:?}"
-    );
+    check_header(&header, &["name", "since"])?;
     super::csv_rows(text)
         .map(|fields| {
             ensure!(fields.len() == header.len(), "{DATA}: {fields:?}");
@@ -248,13 +210,15 @@ pub(super) fn generate(data: &str) -> Result<Output> {
         &[DATA],
         "linux-raw-sys 0.12.1, PyPI system-calls 5.13 to 7.2, man-pages 6.03",
     );
-    text.push_str("use crate::syscall::{Call, Table, call};\n\n");
+    text.push_str("use crate::Arch;\nuse crate::syscall::{Call, Table, call};\n\n");
     text.push_str("/// Every name of any architecture, sorted.\n");
     writeln!(text, "pub(crate) static NAMES: [&str; {}] = [", rows.len())?;
     for row in &rows {
         writeln!(text, "    {:?},", row.name)?;
     }
     text.push_str("];\n");
+    text.push_str("\n/// The table of an architecture.\n");
+    text.push_str(&table_of_arch("table", "&'static Table"));
     for column in &COLUMNS {
         generate_table(&mut text, column, &rows)?;
     }
@@ -290,7 +254,7 @@ fn generate_table(text: &mut String, column: &Column, rows: &[Row]) -> Result<()
     by_name.sort_by_key(|&index| names[index]);
 
     let constant = column.name.to_uppercase();
-    writeln!(text, "\npub(crate) static {constant}: Table = Table {{")?;
+    writeln!(text, "\nstatic {constant}: Table = Table {{")?;
     writeln!(text, "    calls: &{constant}_CALLS,")?;
     writeln!(text, "    by_name: &[")?;
     super::wrapped(

@@ -43,6 +43,8 @@ pub(super) fn action(name: &str, span: Span) -> Step<ActionKind> {
             ));
         } else if let Some(arch) = Arch::from_name(name) {
             diagnostic = diagnostic.help(format!("write `#arch({arch})`"));
+        } else if name.starts_with("AUDIT_ARCH_") {
+            diagnostic = diagnostic.help("write `#arch(x86_64)` for an architecture");
         }
         Box::new(diagnostic)
     })

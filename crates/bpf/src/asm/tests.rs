@@ -1,3 +1,5 @@
+//! What is assembled to what, and which mistakes are told where.
+
 use tamis_abi::Endian;
 use tamis_diag::{Diagnostic, Sources, code};
 
@@ -201,11 +203,33 @@ fn misspelt_names_are_answered_with_the_nearest() {
         ("ja end\n ende: ret a", "ende"),
         ("ret #kill_proces", "kill_process"),
         ("ld #arch(x86_46)", "x86_64"),
+        ("ld #nr(x86_64, opeant)", "openat"),
     ];
     for (text, nearest) in helps {
         let source = sources.add("test.bpf", text);
         let diagnostics = assemble(text, source, Endian::Little).unwrap_err();
         let help = diagnostics.iter().find_map(|found| found.help.clone());
         assert_eq!(help, Some(format!("did you mean `{nearest}`?")), "{text}");
+    }
+}
+
+#[test]
+fn bare_names_of_calls_and_architectures_are_answered_with_what_to_write() {
+    let mut sources = Sources::new();
+    let helps = [
+        (
+            "jeq #openat, x1",
+            "write `#nr(x86_64, openat)`, or another architecture",
+        ),
+        ("jeq #i386, x1", "write `#arch(x86)`"),
+        (
+            "jeq #AUDIT_ARCH_X86_64, x1",
+            "write `#arch(x86_64)` for an architecture",
+        ),
+    ];
+    for (text, help) in helps {
+        let source = sources.add("test.bpf", text);
+        let diagnostics = assemble(text, source, Endian::Little).unwrap_err();
+        assert_eq!(diagnostics[0].help.as_deref(), Some(help), "{text}");
     }
 }

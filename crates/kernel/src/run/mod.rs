@@ -34,7 +34,7 @@ use tamis_bpf::{Insn, Program};
 use crate::errno::Errno;
 use crate::flags::{Flag, Flags};
 use crate::install::{self, InstallError};
-use crate::notify::{Notification, Reply};
+use crate::notify::{Listener, Notification, Reply};
 use crate::sys::child::{self, Argv, Plan, Stage};
 use crate::sys::page::SharedPage;
 use crate::sys::wait::{self, Event};
@@ -118,7 +118,7 @@ pub fn run(command: &Command) -> Result<Report, RunError> {
 /// Runs a command to its end and answers the calls that its last filter hands to user space.
 ///
 /// The function is called on another thread, for one call at a time; while it runs, the caller
-/// waits. Once the command has ended, notified calls of surviving descendants fail with `ENOSYS`.
+/// waits. It gets the listener for [`Listener::is_waiting`] and [`Listener::add_fd`]. Once the command has ended, notified calls of surviving descendants fail with `ENOSYS`.
 ///
 /// # Errors
 /// If the command was not executed: see [`RunError`].
@@ -127,7 +127,7 @@ pub fn run(command: &Command) -> Result<Report, RunError> {
 /// If the function does.
 pub fn supervise(
     command: &Command,
-    mut answer: impl FnMut(&Notification) -> Reply + Send,
+    mut answer: impl FnMut(&Listener, &Notification) -> Reply + Send,
 ) -> Result<Report, RunError> {
     on_own_thread(|| run_here(command, Some(&mut answer)))
 }

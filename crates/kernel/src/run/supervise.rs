@@ -19,7 +19,7 @@ use crate::sys::fd;
 use crate::sys::page::SharedPage;
 
 /// What answers notified calls.
-pub(crate) type Answer<'a> = dyn FnMut(&Notification) -> Reply + Send + 'a;
+pub(crate) type Answer<'a> = dyn FnMut(&Listener, &Notification) -> Reply + Send + 'a;
 
 /// Waits at most this long between looks for the listener.
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
@@ -35,7 +35,7 @@ pub(crate) fn answer_until_end(
         return Ok(());
     };
     while let Some(notification) = listener.receive(Some(stop.as_fd()))? {
-        let reply = answer(&notification);
+        let reply = answer(&listener, &notification);
         // A caller that is gone needs no answer.
         listener.reply(notification.id, reply)?;
     }

@@ -4,3 +4,4 @@
 //! the same value on every machine, so a failing test names its seed and nothing else.
 
 pub mod program;
+pub mod ruleset;

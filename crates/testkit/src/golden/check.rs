@@ -1,17 +1,19 @@
 //! Checking a golden: runs its commands and compares what came out with its sections.
 //!
-//! A step is a `run` section and what follows it up to the next. Its standard input is the step's
+//! A step is a `run` or `pass` section and what follows it up to the next. Its standard input is the step's
 //! own unnamed `input`, else the nearest one before it; named inputs are files in the working folder
 //! from the start. What a command writes and no section expects is a failure, except that standard
-//! output needs no `output` section where `stats` or `eval` judges it.
+//! output needs no `output` section where `stats` or `eval` judges it; a pass always needs one.
 
 use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
+use std::process::ExitStatus;
 
 use super::eval::{self, Row};
 use super::file::{Golden, Kind, Section, normal};
+use super::pass;
 use super::subject::Subject;
 use crate::command::{self, Outcome};
 use crate::diff;
@@ -64,12 +66,20 @@ pub(super) fn check(
     Ok(checker.into_verdict())
 }
 
-/// One command and the sections that belong to it.
+/// One command or pass and the sections that belong to it.
 struct Step {
     line: usize,
-    command: String,
-    /// The indices of the `run` section and the ones that follow it.
+    work: Work,
+    /// The indices of the section that begins the step and of the ones that follow it.
     sections: Range<usize>,
+}
+
+/// What a step does.
+enum Work {
+    /// Runs a command line.
+    Run(String),
+    /// Runs the pass of this name on standard input.
+    Pass(String),
 }
 
 struct Checker<'a> {
@@ -90,41 +100,69 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn check_step(&mut self, step: &Step) -> Result<(), String> {
         let at_line = |problem: String| format!("line {}: {problem}", step.line);
-        let stdin = self
-            .write_stdin(step)
-            .map_err(|error| at_line(error.to_string()))?;
-        let commands = command::split(&step.command).map_err(at_line)?;
-        let outcome =
-            command::run(self.binary, &commands, self.work, stdin.as_deref()).map_err(at_line)?;
-        let mut failures = self.check_exit(step, &outcome);
+        let stdin = self.write_stdin(step);
+        let stdin = stdin.map_err(|error| at_line(error.to_string()))?;
+        let mut failures = Vec::new();
+        let outcome = match &step.work {
+            Work::Run(command) => command::split(command)
+                .and_then(|split| command::run(self.binary, &split, self.work, stdin.as_deref())),
+            Work::Pass(name) => self.run_pass(name, step, &mut failures),
+        };
+        let outcome = outcome.map_err(at_line)?;
+        failures.extend(self.check_exit(step, &outcome));
         let subject = Subject::from_output(&outcome.stdout);
         if let Some(subject) = &subject {
             failures.extend(eval::check(&self.rows, subject));
         }
         let texts = self.texts(step, &outcome, subject.as_ref());
         failures.extend(self.check_texts(step, texts.map_err(at_line)?));
-
         self.subjects
             .extend(subject.map(|subject| (step.line, subject)));
-        let redirection = stdin.map_or(String::new(), |path| format!(" < {}", path.display()));
-        let folder = self.work.display();
-        let command = &step.command;
-        self.failures.extend(failures.into_iter().map(|failure| {
-            at_line(format!(
-                "{failure}\nby hand: cd {folder} && {command}{redirection}"
-            ))
-        }));
+        let by_hand = match &step.work {
+            Work::Run(command) => {
+                let redirection =
+                    stdin.map_or(String::new(), |path| format!(" < {}", path.display()));
+                let folder = self.work.display();
+                format!("\nby hand: cd {folder} && {command}{redirection}")
+            }
+            Work::Pass(_) => String::new(),
+        };
+        let failures = failures.into_iter();
+        self.failures
+            .extend(failures.map(|failure| at_line(format!("{failure}{by_hand}"))));
         Ok(())
     }
 
-    /// Writes the standard input of a step: its own, else the nearest one before it.
-    fn write_stdin(&self, step: &Step) -> io::Result<Option<PathBuf>> {
+    /// Runs a pass as if it were a command that prints what the pass made of standard input.
+    fn run_pass(
+        &self,
+        name: &str,
+        step: &Step,
+        failures: &mut Vec<String>,
+    ) -> Result<Outcome, String> {
+        let input = self.stdin(step).map_or("", |input| input.body.as_str());
+        let run = pass::run(name, input)?;
+        failures.extend(eval::check(&self.rows, &run.before));
+        failures.extend(run.broken_promises(&self.rows)?);
+        Ok(Outcome {
+            stdout: run.text.into_bytes(),
+            stderr: String::new(),
+            status: ExitStatus::default(),
+        })
+    }
+
+    /// The standard input of a step: its own, else the nearest one before it.
+    fn stdin(&self, step: &Step) -> Option<&Section> {
         let is_stdin =
             |section: &&Section| section.kind == Kind::Input && section.argument.is_empty();
         let sections = &self.golden.sections;
         let own = sections[step.sections.clone()].iter().find(is_stdin);
         let earlier = sections[..step.sections.start].iter().rfind(is_stdin);
-        let Some(input) = own.or(earlier) else {
+        own.or(earlier)
+    }
+
+    fn write_stdin(&self, step: &Step) -> io::Result<Option<PathBuf>> {
+        let Some(input) = self.stdin(step) else {
             return Ok(None);
         };
         let path = self.work.join(format!("stdin.{}", input.line));
@@ -169,7 +207,8 @@ impl Checker<'_> {
         let mut texts = Vec::new();
         let has_stats = self.find(step, Kind::Stats).is_some();
         let is_judged = has_stats || subject.is_some() && !self.rows.is_empty();
-        if !is_judged || self.find(step, Kind::Output).is_some() {
+        let is_command = matches!(step.work, Work::Run(_));
+        if !(is_judged && is_command) || self.find(step, Kind::Output).is_some() {
             let text = str::from_utf8(&outcome.stdout).map_err(
                 |_| "standard output is not text: add `| tamis disasm`, `-- stats` or `-- eval`",
             )?;
@@ -199,9 +238,13 @@ impl Checker<'_> {
                     failures.push(format!("`-- {name}` differs:\n{difference}"));
                 }
                 Some(index) => self.rewritten.push((index, actual)),
-                None => self
-                    .added
-                    .push((step.sections.end, Section::new(kind, actual))),
+                None => {
+                    let is_about_the_file =
+                        |index: &usize| self.golden.sections[*index].kind.is_about_the_file();
+                    let position = step.sections.clone().find(is_about_the_file);
+                    let position = position.unwrap_or(step.sections.end);
+                    self.added.push((position, Section::new(kind, actual)));
+                }
             }
         }
         failures
@@ -241,18 +284,23 @@ impl Checker<'_> {
 }
 
 fn steps(golden: &Golden) -> Result<Vec<Step>, String> {
-    let is_run = |index: &usize| golden.sections[*index].kind == Kind::Run;
-    let mut starts: Vec<usize> = (0..golden.sections.len()).filter(is_run).collect();
+    let begins_step = |index: &usize| golden.sections[*index].kind.begins_step();
+    let mut starts: Vec<usize> = (0..golden.sections.len()).filter(begins_step).collect();
     starts.push(golden.sections.len());
     let step = |bounds: &[usize]| {
-        let run = &golden.sections[bounds[0]];
-        let mut lines = run.body.lines();
-        let (Some(command), None) = (lines.next(), lines.next()) else {
-            return Err(format!("line {}: `-- run` holds one line", run.line));
+        let first = &golden.sections[bounds[0]];
+        let mut lines = first.body.lines();
+        let work = match (first.kind, lines.next(), lines.next()) {
+            (Kind::Pass, None, _) => Work::Pass(first.argument.clone()),
+            (Kind::Run, Some(command), None) => Work::Run(command.to_owned()),
+            (Kind::Pass, ..) => {
+                return Err(format!("line {}: `-- pass` holds nothing", first.line));
+            }
+            _ => return Err(format!("line {}: `-- run` holds one line", first.line)),
         };
         Ok(Step {
-            line: run.line,
-            command: command.to_owned(),
+            line: first.line,
+            work,
             sections: bounds[0]..bounds[1],
         })
     };
@@ -344,6 +392,16 @@ mod tests {
             "{:?}",
             verdict.failures
         );
+    }
+
+    #[test]
+    fn a_pass_is_held_to_its_promises_and_its_output_to_the_text() {
+        let text = "-- pass drop-unreachable\n-- input\nld [0]\nret #0\n\
+                    -- output\n        ld [0]\n        ret #0x0\n-- eval\nx86_64 0 -> kill_thread\n";
+        let verdict = check_with_cat("pass", text, false).unwrap();
+        assert!(verdict.failures.is_empty(), "{:?}", verdict.failures);
+        let unknown = check_with_cat("nopass", "-- pass frobnicate\n", false).unwrap_err();
+        assert_eq!(unknown, "line 1: there is no pass `frobnicate`");
     }
 
     #[test]

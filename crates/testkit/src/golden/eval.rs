@@ -15,8 +15,10 @@ use super::subject::Subject;
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     line: usize,
-    text: String,
-    data: SeccompData,
+    /// The row as written.
+    pub(super) text: String,
+    /// The call.
+    pub(super) data: SeccompData,
     expected: Action,
 }
 

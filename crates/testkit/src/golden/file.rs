@@ -11,6 +11,8 @@ use std::fmt;
 pub(super) enum Kind {
     /// A `tamis` command line; begins a step.
     Run,
+    /// A pass of the compiler, named by the argument; begins a step too.
+    Pass,
     /// Standard input, or with an argument a file of that name.
     Input,
     /// What the command must write to standard output.
@@ -28,8 +30,9 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Run,
+        Kind::Pass,
         Kind::Input,
         Kind::Output,
         Kind::Error,
@@ -43,6 +46,7 @@ impl Kind {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Kind::Run => "run",
+            Kind::Pass => "pass",
             Kind::Input => "input",
             Kind::Output => "output",
             Kind::Error => "error",
@@ -57,10 +61,20 @@ impl Kind {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
+    /// Whether the section begins a step.
+    pub(super) const fn begins_step(self) -> bool {
+        matches!(self, Kind::Run | Kind::Pass)
+    }
+
+    /// Whether the section is about the whole file rather than about a step.
+    pub(super) const fn is_about_the_file(self) -> bool {
+        matches!(self, Kind::Eval | Kind::Same)
+    }
+
     /// Whether the section takes an argument: `Some(true)` if it must, `None` if it may.
     const fn argument(self) -> Option<bool> {
         match self {
-            Kind::Exit => Some(true),
+            Kind::Exit | Kind::Pass => Some(true),
             Kind::Input => None,
             Kind::Run | Kind::Output | Kind::Error | Kind::Stats | Kind::Eval | Kind::Same => {
                 Some(false)
@@ -103,7 +117,7 @@ impl Golden {
     /// Parses a golden.
     ///
     /// # Errors
-    /// The first unknown section, wrong argument or missing `run`, as a sentence with the line.
+    /// The first unknown section, wrong argument or lack of steps, as a sentence with the line.
     pub(super) fn parse(text: &str) -> Result<Golden, String> {
         let mut preamble = String::new();
         let mut sections: Vec<Section> = Vec::new();
@@ -123,8 +137,8 @@ impl Golden {
         for section in &mut sections {
             section.body = normal(&section.body);
         }
-        if !sections.iter().any(|section| section.kind == Kind::Run) {
-            return Err("the golden has no section `-- run`, so it tests nothing".to_owned());
+        if !sections.iter().any(|section| section.kind.begins_step()) {
+            return Err("the golden has no `-- run` or `-- pass`, so it tests nothing".to_owned());
         }
         Ok(Golden { preamble, sections })
     }

@@ -11,6 +11,7 @@
 mod check;
 mod eval;
 mod file;
+mod pass;
 mod subject;
 
 use std::path::{Path, PathBuf};

@@ -9,6 +9,7 @@ use tamis_prover::{Equality, Function, Limits, Space};
 use tamis_rules::Ruleset;
 
 /// A function from calls to actions.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     /// A ruleset, written in its text form.
     Ruleset(Ruleset),

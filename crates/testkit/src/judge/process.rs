@@ -102,18 +102,35 @@ pub(super) fn install_until_accepted(lists: &[Vec<Insn>], board: &Board, first: 
     assert_eq!(ending, Ending::AsIntended);
 }
 
-/// Installs a filter in a new process and makes the calls one after the other, writing results and
+/// Installs a filter again and again in a new process; writes how often that went well, and what the
+/// kernel said to the attempt that failed.
+pub(super) fn install_until_refused(insns: &[Insn], board: &Board) {
+    let ending = in_child(|| {
+        let mut count = 0;
+        let refusal = loop {
+            match install(insns) {
+                0 => count += 1,
+                error => break error,
+            }
+        };
+        board.write(0, count);
+        board.write(1, refusal);
+    });
+    assert_eq!(ending, Ending::AsIntended);
+}
+
+/// Installs filters in a new process and makes the calls one after the other, writing results and
 /// instruction pointers from place `first` on.
 pub(super) fn install_and_call(
-    insns: &[Insn],
+    filters: &[&[Insn]],
     calls: &[SeccompData],
     results: &Board,
     ips: &Board,
     first: usize,
 ) -> Ending {
     in_child(|| {
-        if install(insns) != 0 {
-            // SAFETY: `_exit` runs no handlers; nothing was installed that could refuse it.
+        if filters.iter().any(|insns| install(insns) != 0) {
+            // SAFETY: `_exit` runs no handlers. If a filter refuses it, the parent sees that too.
             unsafe { libc::_exit(REFUSED_STATUS) };
         }
         for (index, data) in (first..).zip(calls) {

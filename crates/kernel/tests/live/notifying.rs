@@ -1,0 +1,162 @@
+//! Calls that are handed to user space.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use libtest_mimic::Trial;
+use tamis_abi::{Action, ActionKind};
+use tamis_kernel::notify::{Delivery, Listener, Reply};
+use tamis_kernel::{Command, Ended, Flag, Install, install, supervise};
+
+use crate::raw;
+use crate::support::{ARGS, CALL, answering, constant, native_call, own_path, told, trial};
+use crate::victim;
+
+const NOTIFY: u32 = ActionKind::Notify.ret();
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("notify::errno_reaches_the_caller", || {
+            assert_eq!(answered(Reply::Errno(7)), Ended::Exited(7));
+        }),
+        trial("notify::value_reaches_the_caller", || {
+            assert_eq!(answered(Reply::Return(5)), Ended::Exited(100));
+        }),
+        trial("notify::continue_executes_the_call", || {
+            let einval = libc::EINVAL as u8;
+            assert_eq!(answered(Reply::Continue), Ended::Exited(einval));
+        }),
+        trial("notify::the_call_is_told_as_it_is", the_call_is_told),
+        trial("notify::every_call_can_be_notified", every_call),
+        trial("notify::explains_a_kill_too", explains_a_kill_too),
+        trial("notify::descriptor_can_be_added", descriptor_can_be_added),
+        trial("notify::listener_gone_is_enosys", || {
+            let enosys = format!("Err({})", libc::ENOSYS);
+            assert_eq!(told(&["notify", "listener-gone"]), enosys);
+        }),
+        trial("notify::id_is_valid_until_the_reply", || {
+            assert_eq!(told(&["notify", "id"]), "true Delivered false Gone Ok(9)");
+        }),
+        trial("notify::receive_ends_with_the_last_task", || {
+            assert_eq!(told(&["notify", "last-task"]), "None");
+        }),
+    ]
+}
+
+fn calling(role: &str, ret: u32) -> Command {
+    Command {
+        args: [victim::MARK, role].map(Into::into).to_vec(),
+        filters: vec![answering(CALL, ret)],
+        explain: false,
+        ..Command::new(own_path())
+    }
+}
+
+fn answered(reply: Reply) -> Ended {
+    let report = supervise(&calling("call", NOTIFY), |_, _| reply).expect("it runs");
+    assert_eq!(report.notes, []);
+    report.ended
+}
+
+fn the_call_is_told() {
+    let mut calls = Vec::new();
+    supervise(&calling("call", NOTIFY), |_, notification| {
+        calls.push(notification.call);
+        Reply::Errno(1)
+    })
+    .expect("it runs");
+    let mut expected = native_call(CALL, ARGS);
+    expected.ip = calls[0].ip;
+    assert_ne!(expected.ip, 0);
+    assert_eq!(calls, [expected]);
+}
+
+/// Even those between the installation and `execve`: the listener is handed over without calls.
+fn every_call() {
+    let count = AtomicU32::new(0);
+    for explain in [false, true] {
+        let command = Command {
+            args: ["-c", "exit 4"].map(Into::into).to_vec(),
+            filters: vec![constant(NOTIFY)],
+            explain,
+            ..Command::new("sh")
+        };
+        let report = supervise(&command, |_, _| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Reply::Continue
+        })
+        .expect("it runs");
+        assert_eq!(report.ended, Ended::Exited(4));
+        assert_eq!(report.notes, []);
+    }
+    assert!(count.into_inner() > 20);
+}
+
+fn explains_a_kill_too() {
+    let mut command = calling("call", Action::KILL_PROCESS.ret());
+    command.filters.push(answering(libc::SYS_execve, NOTIFY));
+    command.explain = true;
+    let report = supervise(&command, |_, _| Reply::Continue).expect("it runs");
+    assert_eq!(report.killed.len(), 1);
+    assert_eq!(report.killed[0].decided_by, Some((0, Action::KILL_PROCESS)));
+}
+
+fn descriptor_can_be_added() {
+    let (mut reader, writer) = io::pipe().expect("a pipe");
+    let report = supervise(
+        &calling("call-with-fd", NOTIFY),
+        |listener, notification| {
+            let added = listener.add_fd(notification.id, writer.as_fd());
+            Reply::Return(added.expect("a descriptor").into())
+        },
+    );
+    assert_eq!(report.expect("it runs").ended, Ended::Exited(0));
+    drop(writer);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).expect("the pipe ends");
+    assert_eq!(text, "from the victim");
+}
+
+/// Roles of victims that hold the listener themselves.
+pub(crate) fn in_victim(case: &str) -> String {
+    let how = Install {
+        flags: Flag::NewListener.into(),
+        no_new_privs: true,
+    };
+    let installed = move || {
+        let installed = install(&answering(CALL, NOTIFY), &how).expect("it can be installed");
+        let listener = installed.listener.expect("a listener");
+        Listener::new(listener).expect("the kernel knows notifications")
+    };
+    match case {
+        "listener-gone" => {
+            drop(installed());
+            format!("{:?}", raw::call(CALL, ARGS))
+        }
+        "id" => id_is_valid_until_the_reply(&installed()),
+        "last-task" => {
+            // The filter is on a thread that ends.
+            let listener = thread::spawn(installed)
+                .join()
+                .expect("it can be installed");
+            format!("{:?}", listener.receive(None).expect("a listener"))
+        }
+        other => panic!("no case {other}"),
+    }
+}
+
+fn id_is_valid_until_the_reply(listener: &Listener) -> String {
+    thread::scope(|scope| {
+        let caller = scope.spawn(|| raw::call(CALL, ARGS));
+        let notification = listener.receive(None).expect("a listener").expect("a call");
+        let id = notification.id;
+        let before = listener.is_waiting(id).expect("a listener");
+        let first = listener.reply(id, Reply::Return(9)).expect("a listener");
+        let result = caller.join().expect("the caller returns");
+        let after = listener.is_waiting(id).expect("a listener");
+        let second: Delivery = listener.reply(id, Reply::Return(9)).expect("a listener");
+        format!("{before} {first:?} {after} {second:?} {result:?}")
+    })
+}

@@ -1,0 +1,157 @@
+//! The unsafe things that victims do: raw system calls and a handler for `SIGSYS`.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// Makes a system call; the error number if it fails.
+///
+/// Victims only make calls that read no memory: `getppid` and `getpriority`.
+pub(crate) fn call(nr: i64, args: [u64; 6]) -> Result<i64, i32> {
+    let [a, b, c, d, e, f] = args;
+    // SAFETY: neither of the two calls takes a pointer, and extra arguments are ignored.
+    let returned = unsafe { libc::syscall(nr, a, b, c, d, e, f) };
+    if returned == -1 {
+        Err(errno())
+    } else {
+        Ok(returned)
+    }
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// The number of `getpriority` on i386.
+pub(crate) const I386_GETPRIORITY: u32 = 96;
+
+/// Calls `getpriority` as an i386 program does; whether this machine can.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn call_i386(args: [u64; 6]) -> bool {
+    let mut result = u64::from(I386_GETPRIORITY);
+    // SAFETY: the call takes numbers only. `rbx` may not be named as an operand, so it is exchanged.
+    // Without the entry for i386 the process gets SIGSEGV.
+    unsafe {
+        std::arch::asm!(
+            "xchg {first}, rbx",
+            "int 0x80",
+            "xchg {first}, rbx",
+            first = inout(reg) args[0] => _,
+            inlateout("rax") result,
+            in("rcx") args[1],
+            in("rdx") args[2],
+        );
+    }
+    result != u64::from(I386_GETPRIORITY)
+}
+
+/// Calls `getpriority` as an i386 program does; whether this machine can.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn call_i386(_args: [u64; 6]) -> bool {
+    false
+}
+
+/// The calling thread's number.
+pub(crate) fn thread() -> i32 {
+    // SAFETY: takes no arguments.
+    unsafe { libc::gettid() }
+}
+
+/// Becomes the user nobody.
+pub(crate) fn drop_privileges() {
+    // SAFETY: take no pointers.
+    unsafe {
+        libc::setgid(65534);
+        libc::setuid(65534);
+    }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn kill(pid: i32, signal: i32) {
+    // SAFETY: takes no pointers.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// Blocks for good.
+pub(crate) fn pause() {
+    // SAFETY: takes no arguments.
+    unsafe { libc::pause() };
+}
+
+/// Whether a descriptor is closed on `execve`.
+pub(crate) fn closes_on_exec(fd: i32) -> bool {
+    // SAFETY: takes no pointers.
+    unsafe { libc::fcntl(fd, libc::F_GETFD) & libc::FD_CLOEXEC != 0 }
+}
+
+/// Writes to a descriptor by number.
+pub(crate) fn write(fd: i32, bytes: &[u8]) {
+    // SAFETY: the kernel reads as many bytes as there are.
+    unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+}
+
+static TRAPPED: AtomicBool = AtomicBool::new(false);
+static DATA: AtomicI32 = AtomicI32::new(0);
+static NR: AtomicI32 = AtomicI32::new(0);
+static ARCH: AtomicI32 = AtomicI32::new(0);
+
+/// Handles `SIGSYS` by noting what it says.
+pub(crate) fn catch_traps() {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: zero is valid for all members; the handler only stores to atomics.
+    unsafe {
+        (*action.as_mut_ptr()).sa_sigaction = on_sigsys as *const () as libc::sighandler_t;
+        (*action.as_mut_ptr()).sa_flags = libc::SA_SIGINFO;
+        libc::sigaction(libc::SIGSYS, action.as_ptr(), ptr::null_mut());
+    }
+}
+
+/// Data, number and architecture of the trap that happened, if one did.
+pub(crate) fn trapped() -> Option<(i32, i32, u32)> {
+    let load = |cell: &AtomicI32| cell.load(Ordering::SeqCst);
+    TRAPPED
+        .load(Ordering::SeqCst)
+        .then(|| (load(&DATA), load(&NR), load(&ARCH) as u32))
+}
+
+extern "C" fn on_sigsys(_: i32, info: *const libc::siginfo_t, _: *const libc::c_void) {
+    // SAFETY: the kernel passes a valid `siginfo_t`, whose union begins after three numbers at the
+    // alignment of a pointer, for `SIGSYS` with an address and two numbers.
+    let (data, nr, arch) = unsafe {
+        let union = (3 * size_of::<i32>()).next_multiple_of(align_of::<usize>());
+        let numbers = info.byte_add(union + size_of::<usize>()).cast::<i32>();
+        ((*info).si_errno, numbers.read(), numbers.add(1).read())
+    };
+    DATA.store(data, Ordering::SeqCst);
+    NR.store(nr, Ordering::SeqCst);
+    ARCH.store(arch, Ordering::SeqCst);
+    TRAPPED.store(true, Ordering::SeqCst);
+}
+
+/// Forks a child that installs something and makes a call, traces it, and tells the message of the
+/// first `SECCOMP_RET_TRACE` stop, if one comes.
+pub(crate) fn trace_message(child: impl FnOnce()) -> Option<u64> {
+    // SAFETY: the victim has one thread, so that the child may do anything. The tracing requests
+    // concern that child alone and get room for what the kernel writes.
+    unsafe {
+        let pid = libc::fork();
+        if pid == 0 {
+            libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+            libc::raise(libc::SIGSTOP);
+            child();
+            libc::_exit(0);
+        }
+        let mut status = 0;
+        libc::waitpid(pid, &raw mut status, 0);
+        let options = libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_EXITKILL;
+        libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options);
+        libc::ptrace(libc::PTRACE_CONT, pid, 0, 0);
+        libc::waitpid(pid, &raw mut status, 0);
+        if status >> 16 != libc::PTRACE_EVENT_SECCOMP {
+            return None;
+        }
+        let mut message: libc::c_ulong = 0;
+        libc::ptrace(libc::PTRACE_GETEVENTMSG, pid, 0, &raw mut message);
+        Some(message)
+    }
+}

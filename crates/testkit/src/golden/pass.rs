@@ -1,0 +1,152 @@
+//! Running one pass of the compiler on the input of a golden, and holding it to its word.
+//!
+//! Whatever the golden expects, a pass must keep the meaning (by proof), must have nothing left to do
+//! when it runs again, and must keep the claim that it makes in the registry; what it reads and what it
+//! writes must survive being printed and parsed.
+
+use tamis_abi::Endian;
+use tamis_bpf::disasm::{Style, disassemble};
+use tamis_bpf::{Op, Pc, Program, interp};
+use tamis_compiler::passes::registry::Selection;
+use tamis_compiler::passes::{self, Claim, PassCx, PassInfo};
+use tamis_rules::Ruleset;
+
+use super::eval::Row;
+use super::subject::Subject;
+
+/// What a pass made of an input.
+pub(super) struct PassRun {
+    info: PassInfo,
+    /// What it was given.
+    pub(super) before: Subject,
+    /// What it gave back.
+    pub(super) after: Subject,
+    /// The same as text.
+    pub(super) text: String,
+}
+
+/// Runs the pass of this name until it changes nothing more: over blocks if the input is a program in
+/// assembler, over rules if it is a ruleset.
+///
+/// # Errors
+/// If there is no such pass, or the input is not what it works on, as a sentence.
+pub(super) fn run(name: &str, input: &str) -> Result<PassRun, String> {
+    let info = passes::registry::all()
+        .find(|info| info.name == name)
+        .ok_or_else(|| format!("there is no pass `{name}`"))?;
+    let before = Subject::from_output(input.as_bytes())
+        .ok_or("the input is neither assembler nor a ruleset")?;
+    let after = apply(info, &before);
+    let text = print(&after);
+    Ok(PassRun {
+        info,
+        before,
+        after,
+        text,
+    })
+}
+
+impl PassRun {
+    /// The promises that were broken, each as a sentence.
+    ///
+    /// # Errors
+    /// If the prover gives up.
+    pub(super) fn broken_promises(&self, rows: &[Row]) -> Result<Vec<String>, String> {
+        let mut broken = Vec::new();
+        if let Some(difference) = self.before.difference(&self.after)? {
+            broken.push(format!("the pass changed the meaning: {difference}"));
+        }
+        if apply(self.info, &self.after) != self.after {
+            broken.push("the pass changes its own result when it runs again".to_owned());
+        }
+        for subject in [&self.before, &self.after] {
+            let text = print(subject);
+            if Subject::from_output(text.as_bytes()).as_ref() != Some(subject) {
+                broken.push(format!(
+                    "this text does not parse back to the same:\n{text}"
+                ));
+            }
+        }
+        broken.extend(self.broken_claims(rows));
+        Ok(broken)
+    }
+
+    fn broken_claims(&self, rows: &[Row]) -> Vec<String> {
+        let Claim {
+            never_longer,
+            never_slower,
+        } = self.info.claim;
+        let (before, after) = (length(&self.before), length(&self.after));
+        let mut broken = Vec::new();
+        if never_longer && after > before {
+            broken.push(format!(
+                "the pass claims never to lengthen: {before} to {after}"
+            ));
+        }
+        if let (Subject::Program(before), Subject::Program(after)) = (&self.before, &self.after) {
+            for row in rows.iter().filter(|_| never_slower) {
+                let (before, after) = (steps(before, row), steps(after, row));
+                if after > before {
+                    let text = &row.text;
+                    broken.push(format!(
+                        "the pass claims never to slow down: {before} to {after} steps for {text}"
+                    ));
+                }
+            }
+        }
+        broken
+    }
+}
+
+fn apply(info: PassInfo, subject: &Subject) -> Subject {
+    let selection = Selection::named([info.name]).expect("the registry has the pass");
+    let mut cx = PassCx::new(None);
+    match subject {
+        Subject::Ruleset(ruleset) => Subject::Ruleset(passes::run_on_rules(
+            ruleset,
+            selection.rule_passes(),
+            &mut cx,
+        )),
+        Subject::Program(program) => Subject::Program(passes::optimise(
+            program,
+            selection.bytecode_passes(),
+            &mut cx,
+        )),
+    }
+}
+
+fn print(subject: &Subject) -> String {
+    match subject {
+        Subject::Ruleset(ruleset) => ruleset.to_string(),
+        Subject::Program(program) => disassemble(program, Style::Plain),
+    }
+}
+
+/// Instructions but for unconditional jumps, or rules.
+fn length(subject: &Subject) -> usize {
+    match subject {
+        Subject::Ruleset(ruleset) => rules_count(ruleset),
+        Subject::Program(program) => (0..program.len())
+            .filter(|pc| counts(program, Pc(*pc)))
+            .count(),
+    }
+}
+
+fn rules_count(ruleset: &Ruleset) -> usize {
+    let sections = ruleset.sections().iter();
+    sections.map(|section| section.rules.len()).sum()
+}
+
+/// Where unconditional jumps are needed is not a pass's business.
+fn counts(program: &Program, pc: Pc) -> bool {
+    !matches!(program.op(pc), Op::Jump(_))
+}
+
+fn steps(program: &Program, row: &Row) -> usize {
+    let mut steps = 0;
+    let image = row.data.image(Endian::Little);
+    interp::run_traced(program, &image, &mut |pc| {
+        steps += usize::from(counts(program, pc))
+    });
+    steps
+}

@@ -1,0 +1,92 @@
+//! Several filters on one task: the verdict and the room they take are those of the running kernel.
+
+use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData};
+use tamis_bpf::{Insn, Op, Operand, Program, Stack, Test};
+use tamis_testkit::generate::program::program;
+use tamis_testkit::judge::{self, Outcome};
+use tamis_testkit::rng::Rng;
+use tamis_testkit::skip::{self, Need};
+
+/// The number of `seccomp` on x86_64, which filters must allow if more are to follow.
+const SECCOMP_NR: u32 = 317;
+
+/// Says why and returns true if the kernel cannot be asked.
+fn must_skip() -> bool {
+    let reason = judge::unavailable();
+    if let Some(reason) = &reason {
+        skip::because(Need::Live, reason);
+    }
+    reason.is_some()
+}
+
+/// A filter that answers the lower half of an argument, and allows `seccomp`.
+fn answers_argument(index: u32) -> Program {
+    let is_seccomp = Op::Branch {
+        test: Test::Eq,
+        operand: Operand::K(SECCOMP_NR),
+        jt: 2,
+        jf: 0,
+    };
+    let ops = [
+        Op::LoadData(0),
+        is_seccomp,
+        Op::LoadData(16 + 8 * index),
+        Op::RetA,
+        Op::RetImm(Action::ALLOW.ret()),
+    ];
+    Program::new(ops.map(Insn::from).to_vec()).expect("the filter is legal")
+}
+
+#[test]
+fn the_strictest_answer_wins_and_then_the_newest() {
+    if must_skip() {
+        return;
+    }
+    let stack = Stack::new((0..4).map(answers_argument).collect());
+    let filters: Vec<&[Insn]> = stack.programs().iter().map(Program::insns).collect();
+    let mut rng = Rng::new(0x7374_6163);
+    let ret = |rng: &mut Rng| {
+        let kind = match rng.range(0..=30) {
+            0 => *rng.choose(&ActionKind::ALL),
+            1..=15 => ActionKind::Errno,
+            _ => *rng.choose(&[ActionKind::Allow, ActionKind::Trace, ActionKind::Notify]),
+        };
+        u64::from(Action::new(kind, rng.range(0..=5000) as u16).ret())
+    };
+    let call = |rng: &mut Rng| SeccompData {
+        nr: 0x1_f000,
+        arch: Arch::X86_64.audit(),
+        ip: 0,
+        args: [(); 6].map(|()| ret(rng)),
+    };
+    let calls: Vec<SeccompData> = (0..2000).map(|_| call(&mut rng)).collect();
+    for (call, answer) in calls.iter().zip(judge::answers(&filters, &calls)) {
+        let run = stack.run(&call.image(Endian::Little));
+        assert_eq!(Outcome::of_ret(run.ret), answer.outcome, "{call:x?}");
+    }
+}
+
+#[test]
+fn as_many_filters_fit_as_the_converted_length_says() {
+    if must_skip() {
+        return;
+    }
+    let mut rng = Rng::new(0x726f_6f6d);
+    for _ in 0..60 {
+        // What follows the first return is never executed, but takes room.
+        let body_insns = rng.range(20..=120) as usize;
+        let mut insns = vec![Insn::from(Op::RetImm(Action::ALLOW.ret()))];
+        insns.extend_from_slice(program(&mut rng, body_insns).insns());
+        let program = Program::new(insns).expect("a program behind a return is one");
+        let fits = |count| Stack::new(vec![program.clone(); count]).is_installable();
+        let expected = (1..)
+            .find(|count| !fits(*count))
+            .expect("the room is limited")
+            - 1;
+        assert_eq!(
+            judge::how_many_fit(program.insns()),
+            expected,
+            "{program:?}"
+        );
+    }
+}

@@ -1,0 +1,359 @@
+//! Symbolic constants of arguments: sources → `constants.csv` → `constants.rs`.
+//!
+//! A row has the value that holds on all architectures, and the columns that differ: `column=value`,
+//! or `column=-` where the name does not exist. A row without a common value lists all its columns.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+
+use super::columns::{COLUMNS, Column, table_of_arch};
+use super::headers::{self, Values, is_constant_name};
+use super::sources::linux_raw_sys;
+use super::{Output, read_data, write_data};
+
+/// The data file.
+pub(super) const DATA: &str = "constants.csv";
+
+/// Rows that no header of the sources has.
+const HAND_ROWS: &str = "constants-hand.csv";
+
+/// The modules of linux-raw-sys whose names are values of arguments.
+const MODULES: [&str; 17] = [
+    "errno",
+    "general",
+    "if_ether",
+    "if_packet",
+    "if_tun",
+    "io_uring",
+    "ioctl",
+    "landlock",
+    "loop_device",
+    "mempolicy",
+    "net",
+    "prctl",
+    "ptrace",
+    "system",
+    "vm_sockets",
+    "xdp",
+    "netlink",
+];
+
+/// Of netlink's thousands of names only those that are arguments of system calls.
+const NETLINK_PREFIX: &str = "NETLINK_";
+
+/// Families of names that no argument of a call takes: types of the compiler, contents of structures,
+/// registers, device data. Ioctl numbers among them stay.
+const NOT_FOR_CALLS: &str = "\
+    ABS APM AUDIT BIG BOND BRIDGE BTN BTRFS BUS BYTE DEVCONF DRM DVD EM ETHTOOL FF FIEMAP FUSE FW GICD GICR \
+    GPCMD HWCAP HWCAP2 HWTSTAMP I2C ICMPV6 IFA IFLA INT IP6T KEY KVM LED LITTLE LPA MDBA MEDIA MII MODE \
+    MSC MTD NBD NDA NF NL NULL NVME PDP PPC PPP PSCI PSR PT PTRDIFF R REG REL RIO RTNH SC SIZE SND SNDRV SSIZE SW \
+    TCM TLS UAC UINT V4L2 VIRTIO WCHAR WIN WINT X86";
+
+/// Names that are arguments although their family is not.
+const FOR_CALLS: [&str; 4] = ["AUDIT_ARCH_", "KVM_CAP_", "TLS_TX", "TLS_RX"];
+
+/// Values of one constant by column.
+type Row = BTreeMap<&'static str, u64>;
+
+/// Reads the sources into the data file.
+pub(super) fn refresh() -> Result<()> {
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    let mut disagreements = Vec::new();
+    let ioctls = raw_ioctls()?;
+    for column in &COLUMNS {
+        let raw = column.raw.map(raw_values).transpose()?.unwrap_or_default();
+        let compiled = headers::values(column.name)?.unwrap_or_default();
+        let names: BTreeSet<&String> = raw.keys().chain(compiled.keys()).collect();
+        for name in names.into_iter().filter(|name| is_for_calls(name, &ioctls)) {
+            let (raw, compiled) = (raw.get(name).copied(), compiled.get(name).copied());
+            if let (Some(raw), Some(compiled)) = (raw, compiled)
+                && raw != compiled
+            {
+                disagreements.push(format!(
+                    "{} {name}: {raw:#x} and {compiled:#x}",
+                    column.name
+                ));
+            }
+            if let Some(value) = better(column, raw, compiled) {
+                rows.entry(name.clone())
+                    .or_default()
+                    .insert(column.name, value);
+            }
+        }
+    }
+    add_hand_rows(&mut rows)?;
+    eprintln!(
+        "{} values differ between linux-raw-sys and older headers:",
+        disagreements.len()
+    );
+    for disagreement in disagreements {
+        eprintln!("  {disagreement}");
+    }
+    fill_generic(&mut rows);
+    write_data(DATA, &to_csv(&rows))
+}
+
+/// The value to believe. linux-raw-sys is newer, but it evaluates `~0U` as a signed number, and it
+/// computes x32's ioctl numbers with the structures of x86_64.
+fn better(column: &Column, raw: Option<u64>, compiled: Option<u64>) -> Option<u64> {
+    let (Some(raw), Some(compiled)) = (raw, compiled) else {
+        return raw.or(compiled);
+    };
+    let is_sign_extended = raw >> 32 == 0xffff_ffff && compiled == raw & 0xffff_ffff;
+    Some(if column.name == "x32" || is_sign_extended {
+        compiled
+    } else {
+        raw
+    })
+}
+
+/// The names of linux-raw-sys' ioctl module on any architecture.
+fn raw_ioctls() -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for column in COLUMNS.iter().filter_map(|column| column.raw) {
+        let text = fs::read_to_string(linux_raw_sys()?.join(column).join("ioctl.rs"))?;
+        names.extend(
+            text.lines()
+                .filter_map(raw_constant)
+                .map(|(name, _)| name.to_owned()),
+        );
+    }
+    Ok(names)
+}
+
+/// The integer constants and enumerators of a module directory of linux-raw-sys.
+pub(super) fn raw_values(arch: &str) -> Result<Values> {
+    let mut values = Values::new();
+    for module in MODULES {
+        let path = linux_raw_sys()?
+            .join(arch)
+            .join(module)
+            .with_extension("rs");
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        for line in text.lines() {
+            let Some((name, value)) = raw_constant(line) else {
+                continue;
+            };
+            if module != "netlink" || name.starts_with(NETLINK_PREFIX) {
+                values.insert(name.to_owned(), value);
+            }
+        }
+    }
+    Ok(values)
+}
+
+/// Reads `pub const NAME: u32 = 1;` or the enumerator `NAME = 1,`.
+fn raw_constant(line: &str) -> Option<(&str, u64)> {
+    let (name, value) = match line.strip_prefix("pub const ") {
+        Some(rest) => {
+            let (name, rest) = rest.split_once(": ")?;
+            (name, rest.strip_suffix(';')?.split_once(" = ")?.1)
+        }
+        None => line.strip_suffix(',')?.split_once(" = ")?,
+    };
+    let value: i128 = value.trim_end_matches("u8").parse().ok()?;
+    is_constant_name(name).then_some((name, value as u64))
+}
+
+fn is_for_calls(name: &str, ioctls: &BTreeSet<String>) -> bool {
+    let is_ioctl = name.contains("IOC") || ioctls.contains(name);
+    let is_excepted = FOR_CALLS.iter().any(|prefix| name.starts_with(prefix));
+    let is_excluded = NOT_FOR_CALLS
+        .split_whitespace()
+        .any(|excluded| excluded == family(name));
+    is_ioctl || is_excepted || !is_excluded
+}
+
+/// The part of a name before its first underscore.
+fn family(name: &str) -> &str {
+    name.split('_').next().unwrap_or(name)
+}
+
+/// Adds the rows `name,value,columns…,source` where the sources are silent.
+fn add_hand_rows(rows: &mut BTreeMap<String, Row>) -> Result<()> {
+    for fields in super::csv_rows(&read_data(HAND_ROWS)?) {
+        ensure!(
+            fields.len() == 4,
+            "{HAND_ROWS}: {fields:?} has not four fields"
+        );
+        let value = number(fields[1])?;
+        for column in &COLUMNS {
+            if fields[2] == "*" || fields[2].split(' ').any(|name| name == column.name) {
+                let row = rows.entry(fields[0].to_owned()).or_default();
+                row.entry(column.name).or_insert(value);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Columns whose value is that of two others where these agree: users of the kernel's generic
+/// headers, and conventions between two others in word size.
+const SIBLINGS: [(&str, [&str; 2]); 4] = [
+    ("loongarch64", ["aarch64", "riscv64"]),
+    ("riscv32", ["riscv64", "arm"]),
+    ("mips64n32", ["mips", "mips64"]),
+    ("s390", ["s390x", "arm"]),
+];
+
+/// Fills gaps of columns whose sources are older or missing, where the value is beyond doubt:
+/// the name has one value on all columns that know it, among them architectures that went their own
+/// ways (mips, ppc), and so has every name of its family; or two [`SIBLINGS`] agree.
+fn fill_generic(rows: &mut BTreeMap<String, Row>) {
+    let is_uniform = |row: &Row| row.values().all(|value| Some(value) == row.values().next());
+    let diverse: BTreeSet<String> = rows
+        .iter()
+        .filter(|(_, row)| !is_uniform(row))
+        .map(|(name, _)| family(name).to_owned())
+        .collect();
+    for (name, row) in rows {
+        let is_widespread = ["x86_64", "mips", "ppc64", "arm"]
+            .iter()
+            .all(|column| row.contains_key(column));
+        let common = row.values().next().copied();
+        if is_widespread && is_uniform(row) && !diverse.contains(family(name)) {
+            for column in &COLUMNS {
+                row.entry(column.name).or_insert(common.unwrap_or_default());
+            }
+        }
+        for (column, siblings) in SIBLINGS {
+            let values = siblings.map(|sibling| row.get(sibling).copied());
+            if let [Some(a), Some(b)] = values
+                && a == b
+            {
+                row.entry(column).or_insert(a);
+            }
+        }
+    }
+}
+
+fn to_csv(rows: &BTreeMap<String, Row>) -> String {
+    let mut text = String::from("name,value,differing columns\n");
+    for (name, row) in rows {
+        let (common, differing) = split(row);
+        write!(text, "{name},").unwrap();
+        if let Some(common) = common {
+            write!(text, "{}", in_text(common)).unwrap();
+        }
+        let differing: Vec<String> = differing
+            .iter()
+            .map(|(column, value)| match value {
+                Some(value) => format!("{column}={}", in_text(*value)),
+                None => format!("{column}=-"),
+            })
+            .collect();
+        writeln!(text, ",{}", differing.join(" ")).unwrap();
+    }
+    text
+}
+
+/// The common value of a row, if naming the exceptions to it is shorter than listing all columns.
+fn split(row: &Row) -> (Option<u64>, Vec<(&'static str, Option<u64>)>) {
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for &value in row.values() {
+        *counts.entry(value).or_default() += 1;
+    }
+    let exceptions = |common: Option<u64>| -> Vec<_> {
+        COLUMNS
+            .iter()
+            .map(|column| (column.name, row.get(column.name).copied()))
+            .filter(|&(_, value)| value != common)
+            .collect()
+    };
+    let (common, _) = counts
+        .into_iter()
+        .max_by_key(|&(_, count)| count)
+        .unwrap_or_default();
+    let with_common = exceptions(Some(common));
+    if with_common.len() < row.len() {
+        (Some(common), with_common)
+    } else {
+        (None, exceptions(None))
+    }
+}
+
+/// Small and negative values in decimal, the rest in hexadecimal.
+fn in_text(value: u64) -> String {
+    let signed = value as i64;
+    if (-4096..1024).contains(&signed) {
+        signed.to_string()
+    } else {
+        format!("{value:#x}")
+    }
+}
+
+fn number(text: &str) -> Result<u64> {
+    let value = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse::<i64>().map(|value| value as u64),
+    };
+    value.with_context(|| format!("value `{text}`"))
+}
+
+/// The Rust tables of the data file.
+pub(super) fn generate(data: &str) -> Result<Output> {
+    let mut constants = String::new();
+    let mut overrides: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut count = 0;
+    for fields in super::csv_rows(data) {
+        ensure!(fields.len() == 3, "{DATA}: {fields:?}");
+        writeln!(constants, "    ({:?}, {}),", fields[0], in_rust(fields[1])?)?;
+        for word in fields[2].split_whitespace() {
+            let (column, value) = word.split_once('=').with_context(|| word.to_owned())?;
+            let cell = format!("({count}, {}),", in_rust(value)?);
+            overrides.entry(column).or_default().push(cell);
+        }
+        count += 1;
+    }
+    let mut text = super::header(
+        "Symbolic constants of system call arguments.",
+        &[DATA],
+        "linux-raw-sys 0.12.1, Debian 12's linux-libc-dev and libc6-dev cross packages",
+    );
+    text.push_str("use crate::Arch;\n\n");
+    text.push_str("/// All names, sorted, with the value that holds where `overrides` has none.\n");
+    writeln!(
+        text,
+        "pub(crate) static CONSTANTS: [(&str, Option<u64>); {count}] = ["
+    )?;
+    text.push_str(&constants);
+    text.push_str("];\n\ntype Overrides = &'static [(u16, Option<u64>)];\n\n");
+    text.push_str(
+        "/// What differs on an architecture: indices into `CONSTANTS`, ascending, and values.\n",
+    );
+    text.push_str(&table_of_arch("overrides", "Overrides"));
+    for Column { name, .. } in &COLUMNS {
+        writeln!(text, "\nstatic {}: Overrides = &[", name.to_uppercase())?;
+        super::wrapped(
+            &mut text,
+            "    ",
+            overrides.remove(name).unwrap_or_default().into_iter(),
+        );
+        text.push_str("];\n");
+    }
+    ensure!(
+        overrides.is_empty(),
+        "unknown columns {:?}",
+        overrides.keys()
+    );
+    Ok(Output {
+        file: "constants.rs",
+        text,
+    })
+}
+
+/// An optional value of the data file as a Rust expression.
+fn in_rust(value: &str) -> Result<String> {
+    if matches!(value, "" | "-") {
+        return Ok("None".to_owned());
+    }
+    let value = number(value)?;
+    Ok(if value < 1024 {
+        format!("Some({value})")
+    } else {
+        format!("Some({value:#x})")
+    })
+}
