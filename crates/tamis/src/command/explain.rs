@@ -36,6 +36,15 @@ struct Document {
     explanations: Vec<Explanation>,
 }
 
+/// The document for a diagnostic code.
+#[derive(Serialize)]
+struct CodeDocument {
+    schema: &'static str,
+    code: &'static str,
+    title: &'static str,
+    explanation: &'static str,
+}
+
 /// What happens to one call.
 #[derive(Serialize)]
 struct Explanation {
@@ -105,12 +114,12 @@ fn explain_code(id: &str, global: &Global) -> Result<u8, Failure> {
         ));
     };
     if global.json {
-        let document = serde_json::json!({
-            "schema": "tamis.explain-code/1",
-            "code": id,
-            "title": title,
-            "explanation": explanation,
-        });
+        let document = CodeDocument {
+            schema: "tamis.explain-code/1",
+            code: id,
+            title,
+            explanation,
+        };
         print_json(&document)?;
     } else {
         print(format!("{id}: {title}\n\n{explanation}\n").as_bytes())?;

@@ -1,0 +1,153 @@
+//! Every `--json` document is what `docs/schemas` says.
+//!
+//! The schemas use a small part of JSON Schema; this file checks that part and fails on any other, so
+//! that no rule of a schema goes unchecked.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Map, Value};
+use tamis_testkit::corpus::repository;
+
+/// What is wrong with a value, as paths and reasons; nothing if it fits.
+fn mismatches(value: &Value, schema: &Value, path: &str) -> Vec<String> {
+    let rules = schema.as_object().expect("a schema is an object");
+    let mut found = Vec::new();
+    for (rule, wanted) in rules {
+        match rule.as_str() {
+            "$schema" | "title" | "description" => {}
+            "type" if has_type(value, wanted) => {}
+            "const" if value == wanted => {}
+            "enum"
+                if wanted
+                    .as_array()
+                    .is_some_and(|choices| choices.contains(value)) => {}
+            "properties" | "required" | "additionalProperties" => {}
+            "items" => {
+                for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+                    found.extend(mismatches(item, wanted, &format!("{path}[{index}]")));
+                }
+            }
+            _ => found.push(format!("{path}: {rule} {wanted} against {value}")),
+        }
+    }
+    if let (Some(members), Some(properties)) = (value.as_object(), rules.get("properties")) {
+        let properties = properties.as_object().expect("properties are an object");
+        found.extend(member_mismatches(
+            members,
+            properties,
+            &rules["required"],
+            path,
+        ));
+    }
+    found
+}
+
+fn member_mismatches(
+    members: &Map<String, Value>,
+    properties: &Map<String, Value>,
+    required: &Value,
+    path: &str,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, member) in members {
+        match properties.get(name) {
+            Some(schema) => found.extend(mismatches(member, schema, &format!("{path}.{name}"))),
+            None => found.push(format!("{path}: no property {name}")),
+        }
+    }
+    for name in required
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
+        if !members.contains_key(name) {
+            found.push(format!("{path}: {name} is missing"));
+        }
+    }
+    found
+}
+
+fn has_type(value: &Value, wanted: &Value) -> bool {
+    let one = |name: &str| match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "null" => value.is_null(),
+        _ => false,
+    };
+    match wanted {
+        Value::String(name) => one(name),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).any(one),
+        _ => false,
+    }
+}
+
+/// Runs a command that prints a document and checks it against the schema that it names.
+fn check(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(args)
+        .output()
+        .unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{args:?}: {error}: {output:?}"));
+    let name = document["schema"]
+        .as_str()
+        .expect("a document names its schema");
+    let file = name.trim_start_matches("tamis.").replace('/', ".");
+    let path = repository().join(format!("docs/schemas/{file}.json"));
+    let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let found = mismatches(&document, &schema, "$");
+    assert!(found.is_empty(), "{args:?}: {found:#?}");
+    assert!(
+        output.stdout.starts_with(b"{\n  \"schema\""),
+        "the schema is the first member"
+    );
+    name.to_owned()
+}
+
+#[test]
+fn every_document_fits_its_schema_and_every_schema_has_a_document() {
+    let covered = [
+        check(&["compile", "container-default", "--json"]),
+        check(&["disasm", "pure-compute", "--json"]),
+        check(&[
+            "eval",
+            "--json",
+            "--trace",
+            "container-default",
+            "socket(AF_VSOCK)",
+            "0xdead 1",
+        ]),
+        check(&[
+            "explain",
+            "--json",
+            "container-default",
+            "socket(AF_VSOCK)",
+            "read",
+            "0xdead 1",
+        ]),
+        check(&["explain", "TM0201", "--json"]),
+        check(&["passes", "--json"]),
+        check(&["tables", "arches", "--json"]),
+        check(&["tables", "syscalls", "open", "--json"]),
+        check(&["tables", "constants", "O_", "--json"]),
+    ];
+    for entry in fs::read_dir(repository().join("docs/schemas")).unwrap() {
+        let file = entry.unwrap().file_name().into_string().unwrap();
+        let covers = |name: &String| {
+            file == format!(
+                "{}.json",
+                name.trim_start_matches("tamis.").replace('/', ".")
+            )
+        };
+        assert!(
+            covered.iter().any(covers),
+            "no document was checked against {file}"
+        );
+    }
+}
