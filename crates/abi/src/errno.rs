@@ -22,3 +22,25 @@ pub fn portable_name(errno: u16) -> Option<&'static str> {
     let index = usize::from(errno).checked_sub(1)?;
     BASE.get(index).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Arch, consts};
+
+    #[test]
+    fn the_names_have_these_values_on_every_architecture() {
+        for arch in Arch::all() {
+            for errno in 1..=34 {
+                let name = portable_name(errno).expect("the table has 34 names");
+                assert_eq!(
+                    consts::value(arch, name),
+                    Some(u64::from(errno)),
+                    "{name} on {arch}"
+                );
+            }
+        }
+        assert_eq!(portable_name(0), None);
+        assert_eq!(portable_name(35), None);
+    }
+}
