@@ -13,7 +13,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tamis_abi::{Action, Arch, Word, syscall};
-use tamis_rules::{IntervalSet, Ruleset, Section};
+use tamis_rules::{Ruleset, Section};
 
 use crate::dag::{Dag, Node, NodeId, Question};
 use crate::diagram::Case;
@@ -34,7 +34,8 @@ pub struct Layout {
     pub dag: Dag,
     /// The decision about a call.
     pub root: NodeId,
-    /// Every distinct list of rules and what became of it, in order of section and number.
+    /// Every distinct list of rules that looks at arguments, and what became of it, in order of section
+    /// and number.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -97,9 +98,21 @@ fn pieces(dag: &mut Dag, section: &Section, outcomes: &mut Vec<Outcome>) -> Vec<
     let mut known: HashMap<Vec<u32>, usize> = HashMap::new();
     let mut pieces = Vec::new();
     sweep(section, &formulas, |first, last, rules| {
-        let owned: IntervalSet<u32> = [first..=last].into_iter().collect();
-        for (first, last) in owned.intersection(&domain).intervals() {
-            let at = *known.entry(rules.to_vec()).or_insert_with(|| {
+        for (from, to) in domain.intervals() {
+            let (first, last) = (first.max(*from), last.min(*to));
+            if first > last {
+                continue;
+            }
+            if let Some(ret) = constant(section, &formulas, rules) {
+                pieces.push(Piece {
+                    first,
+                    last,
+                    arch: Some(section.arch),
+                    node: dag.ret(ret),
+                });
+                continue;
+            }
+            let at = known.get(rules).copied().unwrap_or_else(|| {
                 let cases = rules.iter().map(|rule| Case {
                     when: formulas[*rule as usize].clone(),
                     ret: section.rules[*rule as usize].action.ret(),
@@ -111,18 +124,31 @@ fn pieces(dag: &mut Dag, section: &Section, outcomes: &mut Vec<Outcome>) -> Vec<
                     numbers: Vec::new(),
                     node,
                 });
+                known.insert(rules.to_vec(), outcomes.len() - 1);
                 outcomes.len() - 1
             });
-            outcomes[at].numbers.push((*first, *last));
+            outcomes[at].numbers.push((first, last));
             pieces.push(Piece {
-                first: *first,
-                last: *last,
+                first,
+                last,
                 arch: Some(section.arch),
                 node: outcomes[at].node,
             });
         }
     });
     pieces
+}
+
+/// The answer of a list of rules that is the same for every call. Most lists are of this kind, and need
+/// not go through lowering.
+fn constant(section: &Section, formulas: &[Formula], rules: &[u32]) -> Option<u32> {
+    match rules.first() {
+        None => Some(section.default.ret()),
+        Some(rule) if formulas[*rule as usize] == Formula::True => {
+            Some(section.rules[*rule as usize].action.ret())
+        }
+        Some(_) => None,
+    }
 }
 
 /// Calls `visit` with every maximal interval of numbers to which the same rules apply, ascending; the

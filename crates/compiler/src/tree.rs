@@ -19,9 +19,9 @@ const EXACT_RUNS: usize = 48;
 /// values had very different weights.
 const MAX_CHAIN: usize = 4;
 
-/// The price of one question of length, as a fraction of the whole weight: a tree may be 256 questions
+/// The price of one question of length, as a fraction of the whole weight: a tree may be 64 questions
 /// longer if that saves one executed question on average.
-const LENGTH_SHARE: u64 = 256;
+const LENGTH_SHARE: u64 = 64;
 
 /// Consecutive values of a word with one decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +154,7 @@ impl Line<'_> {
 struct Table {
     from: usize,
     size: usize,
+    weight_before: Vec<u64>,
     cost: Vec<u64>,
     choice: Vec<Choice>,
 }
@@ -161,9 +162,16 @@ struct Table {
 impl Table {
     fn fill(line: &Line<'_>, from: usize, to: usize) -> Table {
         let size = to - from;
+        let mut weight_before = vec![0];
+        let mut before = 0;
+        for run in &line.runs[from..to] {
+            before += run.weight;
+            weight_before.push(before);
+        }
         let mut table = Table {
             from,
             size,
+            weight_before,
             cost: vec![0; size * size],
             choice: vec![Choice::Leaf; size * size],
         };
@@ -180,7 +188,7 @@ impl Table {
 
     fn best(&self, line: &Line<'_>, first: usize, last: usize) -> (u64, Choice) {
         let (from, to) = (self.from + first, self.from + last);
-        let weight: u64 = line.runs[from..=to].iter().map(|run| run.weight).sum();
+        let weight = self.weight_before[last + 1] - self.weight_before[first];
         let below =
             |at: usize| self.cost[first * self.size + at - 1] + self.cost[at * self.size + last];
         // Of equally good cuts the one nearest the middle, for depth.
@@ -229,7 +237,7 @@ mod tests {
     fn line(dag: &mut Dag, count: u32, weight: impl Fn(u32) -> u64) -> Vec<Run> {
         let mut first = 0;
         let mut run = |index: u32| {
-            let node = dag.ret(if index % 2 == 0 { 0 } else { 1 + index % 3 });
+            let node = dag.ret(if index.is_multiple_of(2) { 0 } else { 1 + index % 3 });
             let run = Run {
                 first,
                 weight: weight(index),
