@@ -243,7 +243,7 @@ const NAMES: &[Case] = &[
         "TM0207",
         "@mine",
         "unknown set of system calls `@mine`",
-        "did you mean `@timer`?",
+        "",
     ),
     (
         "let A = 1\nlet A = 1",

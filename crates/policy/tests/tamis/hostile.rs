@@ -92,7 +92,7 @@ const WORDS: [&str; 60] = [
 #[test]
 fn random_words() {
     let mut rng = Rng::new(1);
-    for _ in 0..3000 {
+    for _ in 0..1500 {
         let count = rng.range(1..=40);
         let words: Vec<&str> = (0..count).map(|_| *rng.choose(&WORDS)).collect();
         survive(&words.join(" "));
@@ -102,7 +102,7 @@ fn random_words() {
 #[test]
 fn random_characters() {
     let mut rng = Rng::new(2);
-    for _ in 0..2000 {
+    for _ in 0..1500 {
         let count = rng.range(0..=80);
         let text: String = (0..count)
             .map(|_| match rng.range(0..=3) {
@@ -117,7 +117,7 @@ fn random_characters() {
 #[test]
 fn mutated_policies() {
     let mut rng = Rng::new(3);
-    for round in 0..600 {
+    for round in 0..240 {
         let mut text: Vec<char> = embedded::ALL[round % embedded::ALL.len()]
             .text
             .chars()
