@@ -1,6 +1,7 @@
 //! The tamis language as its users meet it: what policies mean, what mistakes are told, what comes
 //! embedded, and that nothing can bring it down.
 
+mod book;
 mod diagnostics;
 mod embedded;
 mod hostile;
