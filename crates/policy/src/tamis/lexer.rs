@@ -1,7 +1,8 @@
 //! From text to tokens.
 //!
-//! Blanks, line breaks and comments only separate tokens; a token remembers whether it is the first of
-//! its line, which error recovery uses. A character that no token begins with is reported and skipped.
+//! Blanks, line breaks and comments only separate tokens; the first token of a line remembers how far it
+//! is indented, which error recovery uses. What is no token is reported here and becomes
+//! [`TokenKind::Broken`], about which the parser need not complain again.
 
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
@@ -20,6 +21,8 @@ pub(super) enum TokenKind {
     Text,
     /// An operator, bracket or comma, by its spelling.
     Symbol(&'static str),
+    /// Not a token; reported.
+    Broken,
     /// After the last token.
     End,
 }
@@ -31,8 +34,8 @@ pub(super) struct Token {
     pub(super) kind: TokenKind,
     /// Where it is.
     pub(super) span: Span,
-    /// Whether it is the first of its line.
-    pub(super) starts_line: bool,
+    /// If it is the first of its line, how many bytes stand before it.
+    pub(super) indent: Option<usize>,
 }
 
 /// Every symbol; a longer one stands before its own beginnings.
@@ -44,39 +47,37 @@ const SYMBOLS: [&str; 23] = [
 /// The tokens of a source, the last of which is [`TokenKind::End`].
 pub(super) fn tokens(source: SourceId, text: &str, sink: &mut Sink) -> Vec<Token> {
     let mut tokens = Vec::new();
-    let mut starts_line = true;
+    let mut line_start = Some(0);
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
         let rest = &text[at..];
         let start = at;
-        let span = |end: usize| Span {
+        if first.is_whitespace() || first == '#' {
+            at += match first {
+                '#' => rest.find('\n').unwrap_or(rest.len()),
+                _ => first.len_utf8(),
+            };
+            if first == '\n' {
+                line_start = Some(at);
+            }
+            continue;
+        }
+        let (kind, length) =
+            token(rest).unwrap_or_else(|| (TokenKind::Broken, broken_length(rest)));
+        at += length;
+        let span = Span {
             source,
             start: start as u32,
-            end: end as u32,
+            end: at as u32,
         };
-        if first == '\n' {
-            starts_line = true;
+        if kind == TokenKind::Broken {
+            sink.report(unexpected(first, span));
         }
-        if first.is_whitespace() {
-            at += first.len_utf8();
-            continue;
-        }
-        if first == '#' {
-            at += rest.find('\n').unwrap_or(rest.len());
-            continue;
-        }
-        let Some((kind, length)) = token(rest) else {
-            at += first.len_utf8();
-            sink.report(unexpected(first, span(at)));
-            continue;
-        };
-        at += length;
         tokens.push(Token {
             kind,
-            span: span(at),
-            starts_line,
+            span,
+            indent: line_start.take().map(|line| start - line),
         });
-        starts_line = false;
     }
     let end = text.len() as u32;
     tokens.push(Token {
@@ -86,7 +87,7 @@ pub(super) fn tokens(source: SourceId, text: &str, sink: &mut Sink) -> Vec<Token
             start: end,
             end,
         },
-        starts_line: true,
+        indent: None,
     });
     tokens
 }
@@ -114,6 +115,16 @@ fn token(text: &str) -> Option<(TokenKind, usize)> {
     }
 }
 
+/// How much to skip of what is no token: a text without end up to the end of its line, else one
+/// character.
+fn broken_length(text: &str) -> usize {
+    match text.chars().next() {
+        Some('"') => text.find('\n').unwrap_or(text.len()),
+        Some(character) => character.len_utf8(),
+        None => 0,
+    }
+}
+
 /// The length of a name: words joined by single hyphens.
 fn name_length(bytes: &[u8]) -> usize {
     let belongs = |at: usize| {
@@ -129,15 +140,11 @@ fn is_word(byte: u8) -> bool {
 }
 
 fn unexpected(character: char, span: Span) -> Diagnostic {
-    let diagnostic = Diagnostic::error(
-        code::TAMIS_SYNTAX,
-        format!("unexpected character `{}`", character.escape_default()),
-    );
     if character == '"' {
-        diagnostic
-            .label(span, "this text has no end")
-            .help("close it with `\"` on the same line")
-    } else {
-        diagnostic.label(span, "no word or operator begins so")
+        return Diagnostic::error(code::TAMIS_SYNTAX, "text without an end")
+            .label(span, "")
+            .help("close it with `\"` on the same line");
     }
+    let message = format!("unexpected character `{}`", character.escape_default());
+    Diagnostic::error(code::TAMIS_SYNTAX, message).label(span, "no word or operator begins so")
 }

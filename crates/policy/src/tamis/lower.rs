@@ -259,7 +259,7 @@ impl Lowering<'_> {
         match &target.kind {
             TargetKind::Call(name) => self.numbers_of_call(name, &arches),
             TargetKind::Set(name) => {
-                let calls = self.names.set(name, self.sink)?.calls.clone();
+                let calls = self.names.set(name, self.sink)?;
                 let numbers_on = |arch: &Arch| {
                     calls
                         .iter()

@@ -6,7 +6,7 @@
 //! somebody uses it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tamis_abi::signature::Width;
 use tamis_abi::{Arch, consts, syscall};
@@ -45,41 +45,24 @@ struct Definition {
     meanings: BTreeMap<(Arch, bool), Checked<Meaning>>,
 }
 
-/// A named set of system calls.
-pub(super) struct CallSet {
-    /// Where it is defined; absent for the built-in ones.
-    span: Option<Span>,
-    /// The names of the calls.
-    pub(super) calls: Rc<BTreeSet<Rc<str>>>,
+/// The names of the calls of a set.
+pub(super) type Calls = Arc<BTreeSet<Arc<str>>>;
+
+/// A set of system calls that the policy defines.
+struct CallSet {
+    span: Span,
+    calls: Calls,
 }
 
 impl Names {
-    /// The built-in names.
+    /// No names but the built-in ones.
     pub(super) fn new(arches: &[Arch]) -> Names {
-        let mut names = Names {
+        Names {
             arches: arches.to_vec(),
             constants: BTreeMap::new(),
             sets: BTreeMap::new(),
             set_elements: 0,
-        };
-        let known: BTreeSet<Rc<str>> = syscall::names().map(Rc::from).collect();
-        names.sets.insert(
-            sets::KNOWN.to_owned(),
-            CallSet {
-                span: None,
-                calls: Rc::new(known),
-            },
-        );
-        for (name, members) in sets::built_in() {
-            let calls = names.calls_of(&members, &mut Sink::new(false));
-            let set = CallSet {
-                span: None,
-                calls: Rc::new(calls),
-            };
-            names.sets.insert(name.text, set);
         }
-        names.set_elements = 0;
-        names
     }
 
     /// Defines a constant; reports what is wrong with the definition whether or not it is used.
@@ -125,16 +108,17 @@ impl Names {
 
     /// Defines a set of calls.
     pub(super) fn define_set(&mut self, name: &Name, members: &[Name], sink: &mut Sink) {
-        if let Some(earlier) = self.sets.get(&name.text) {
-            sink.report(defined_twice(name, earlier.span));
+        let earlier = self.sets.get(&name.text).map(|set| set.span);
+        if earlier.is_some() || sets::built_in(&name.text).is_some() {
+            sink.report(defined_twice(name, earlier));
             return;
         }
         let calls = self.calls_of(members, sink);
         self.set_elements += calls.len();
         self.check_room(name, sink);
         let set = CallSet {
-            span: Some(name.span),
-            calls: Rc::new(calls),
+            span: name.span,
+            calls: Arc::new(calls),
         };
         self.sets.insert(name.text.clone(), set);
     }
@@ -155,25 +139,24 @@ impl Names {
         self.constants.keys().map(String::as_str)
     }
 
-    /// The set of this name; reports its absence.
-    pub(super) fn set(&self, name: &Name, sink: &mut Sink) -> Option<&CallSet> {
-        let found = self.sets.get(&name.text);
+    /// The calls of the set of this name; reports its absence.
+    pub(super) fn set(&self, name: &Name, sink: &mut Sink) -> Option<Calls> {
+        let own = self.sets.get(&name.text).map(|set| &set.calls);
+        let found = own.or_else(|| sets::built_in(&name.text));
         if found.is_none() {
             let diagnostic = Diagnostic::error(
                 code::UNKNOWN_SET,
                 format!("unknown set of system calls `{name}`"),
             )
             .label(name.span, "not built in and not defined above");
-            sink.report(suggest_from(
-                diagnostic,
-                &name.text,
-                self.sets.keys().map(String::as_str),
-            ));
+            let own = self.sets.keys().map(String::as_str);
+            let candidates = own.chain(sets::built_in_names().map(|set| -> &str { set }));
+            sink.report(suggest_from(diagnostic, &name.text, candidates));
         }
-        found
+        found.cloned()
     }
 
-    fn calls_of(&self, members: &[Name], sink: &mut Sink) -> BTreeSet<Rc<str>> {
+    fn calls_of(&self, members: &[Name], sink: &mut Sink) -> BTreeSet<Arc<str>> {
         let mut calls = BTreeSet::new();
         for member in members {
             if sink.is_finished() {
@@ -181,10 +164,10 @@ impl Names {
             }
             if member.text.starts_with('@') {
                 if let Some(set) = self.set(member, sink) {
-                    calls.extend(set.calls.iter().cloned());
+                    calls.extend(set.iter().cloned());
                 }
             } else if syscall::is_known(&member.text) {
-                calls.insert(Rc::from(member.text.as_str()));
+                calls.insert(Arc::from(member.text.as_str()));
             } else {
                 sink.report(unknown_call(member));
             }

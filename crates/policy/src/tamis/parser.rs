@@ -1,8 +1,8 @@
 //! From tokens to the syntax tree: statements. Conditions and values are in [`expression`].
 //!
 //! Recursive descent with one token of lookahead. A mistake ends its statement: the parser reports it
-//! and goes on at the next line that begins with a word that begins statements, so one run reports
-//! several mistakes. Recursion is bounded by [`MAX_NESTING`].
+//! and goes on at the next line that looks like the beginning of a statement - by its first word, or
+//! because it is not indented more than the broken one - so one run reports several mistakes. Recursion is bounded by [`MAX_NESTING`].
 
 mod expression;
 
@@ -63,19 +63,27 @@ impl Parser<'_> {
             if self.peek() == TokenKind::End || inside_block && self.is_next("}") {
                 return statements;
             }
+            let start = self.at;
             match self.statement() {
                 Ok(statement) => statements.push(statement),
-                Err(Abandon) => self.recover(base, inside_block),
+                Err(Abandon) => self.recover(start, base, inside_block),
             }
         }
     }
 
-    /// Skips to where the next statement may begin.
-    fn recover(&mut self, base: usize, inside_block: bool) {
+    /// Skips to where the statement after the one that began at `start` may begin.
+    fn recover(&mut self, start: usize, base: usize, inside_block: bool) {
+        if self.at == start {
+            self.advance();
+        }
+        let broken_indent = self.tokens[start].indent.unwrap_or(0);
         loop {
             let token = self.tokens[self.at];
-            let ends_block = inside_block && self.open_braces == base && self.is_next("}");
-            let begins_statement = token.starts_line && is_statement_word(self.text_of(token.span));
+            let ends_block = inside_block && self.open_braces <= base && self.is_next("}");
+            let begins_statement = token.indent.is_some_and(|indent| {
+                let is_word = token.kind == TokenKind::Name;
+                is_word && (indent <= broken_indent || is_statement_word(self.text_of(token.span)))
+            });
             if token.kind == TokenKind::End || ends_block || begins_statement {
                 self.open_braces = base;
                 return;
@@ -374,8 +382,11 @@ impl Parser<'_> {
         ))
     }
 
+    /// Reports a mistake, unless the lexer did.
     fn abandon(&mut self, diagnostic: Diagnostic) -> Abandon {
-        self.sink.report(diagnostic);
+        if self.peek() != TokenKind::Broken {
+            self.sink.report(diagnostic);
+        }
         Abandon
     }
 

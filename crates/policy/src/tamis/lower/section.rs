@@ -150,10 +150,10 @@ impl Draft {
                 continue;
             }
             warned.push(nr);
-            let (arch, by) = (
-                self.arch,
-                syscall::name(self.arch, nr).unwrap_or("a multiplexer"),
-            );
+            let (arch, number) = (self.arch, multiplexed.call);
+            let by = syscall::name(arch, nr).unwrap_or("the multiplexer");
+            // The upper half of ipc's selector is a version.
+            let selector = if by == "ipc" { "call & 0xffff" } else { "call" };
             sink.report(
                 Diagnostic::warning(
                     code::MULTIPLEXED_CALL,
@@ -161,13 +161,9 @@ impl Draft {
                 )
                 .label(call.span, "this restriction can be walked around")
                 .note(format!(
-                    "`{by}` is allowed; its call {} does the same",
-                    multiplexed.call
+                    "`{by}` is allowed; its call {number} does the same"
                 ))
-                .help(format!(
-                    "restrict it: `allow {by}(call != {})`",
-                    multiplexed.call
-                )),
+                .help(format!("restrict it: `allow {by}({selector} != {number})`")),
             );
         }
     }
