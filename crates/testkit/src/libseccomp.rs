@@ -20,9 +20,6 @@ use crate::pseudo_code::PseudoCode;
 /// The name that the dynamic linker knows the library by.
 const SONAME: &str = "libseccomp.so.2";
 
-/// `SCMP_FLTATR_CTL_OPTIMIZE`.
-const ATTRIBUTE_OPTIMIZE: c_uint = 8;
-
 /// `__NR_SCMP_ERROR`: the name is unknown.
 const NO_SUCH_NAME: c_int = -1;
 
@@ -113,7 +110,6 @@ pub struct Library {
     init: unsafe extern "C" fn(u32) -> Context,
     release: unsafe extern "C" fn(Context),
     arch_add: unsafe extern "C" fn(Context, u32) -> c_int,
-    attr_set: unsafe extern "C" fn(Context, c_uint, u32) -> c_int,
     rule_add_array: unsafe extern "C" fn(Context, u32, c_int, c_uint, *const Condition) -> c_int,
     export_bpf: Export,
     export_pfc: Export,
@@ -144,7 +140,6 @@ impl Library {
             init: function!(b"seccomp_init\0"),
             release: function!(b"seccomp_release\0"),
             arch_add: function!(b"seccomp_arch_add\0"),
-            attr_set: function!(b"seccomp_attr_set\0"),
             rule_add_array: function!(b"seccomp_rule_add_array\0"),
             export_bpf: function!(b"seccomp_export_bpf\0"),
             export_pfc: function!(b"seccomp_export_pfc\0"),
@@ -204,17 +199,6 @@ impl Filter<'_> {
         };
         // SAFETY: the context is live, and the function takes any token.
         check(unsafe { (self.library.arch_add)(self.context.as_ptr(), token) })
-    }
-
-    /// Chooses a list of numbers (1) or a tree (2).
-    ///
-    /// # Errors
-    /// The library's.
-    pub fn set_optimize(&mut self, level: u32) -> Result<(), Errno> {
-        // SAFETY: the context is live, and the function takes any value.
-        let code =
-            unsafe { (self.library.attr_set)(self.context.as_ptr(), ATTRIBUTE_OPTIMIZE, level) };
-        check(code)
     }
 
     /// Adds a rule for a native number: if all conditions hold, the action.

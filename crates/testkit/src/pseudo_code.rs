@@ -67,6 +67,9 @@ impl PseudoCode {
     }
 
     /// The answer for a call.
+    ///
+    /// # Panics
+    /// If a section ended without an action; libseccomp writes none like that.
     pub fn decide(&self, data: &SeccompData) -> Action {
         let arch = Arch::of_call(data.arch, data.nr);
         let section = self.sections.iter().find(|(known, _)| Some(*known) == arch);

@@ -4,17 +4,16 @@
 //! about share one graph and become one group of rules, so that the hundreds of calls of an allow
 //! list are one rule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use tamis_abi::syscall;
-use tamis_abi::{Arch, ArgIndex};
+use tamis_abi::{Action, Arch, ArgIndex, syscall};
 use tamis_diag::{Diagnostic, Sources, Span, code};
 use tamis_rules::{IntervalSet, Origin, Rule, Section};
 
 use super::clause::{self, Clause};
 use super::model::{Comparison, Condition, Entry};
 use super::paths::{self, Path};
-use super::tree::{CallTree, ClauseId, Refusal, Verdict};
+use super::tree::{self, CallTree, ClauseId, Refusal, Verdict};
 
 /// A clause as it applies to one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +23,14 @@ struct Use {
     call: Option<u32>,
 }
 
+/// What the names of a profile are on one architecture.
+struct Named<'p> {
+    /// The clauses about each number, in the order of the profile.
+    present: Vec<(u32, Use)>,
+    /// Calls that only other architectures have, with the clauses about them.
+    absent: BTreeMap<&'p str, Vec<Use>>,
+}
+
 /// Lowers the entries of a profile for a number of architectures.
 pub(super) struct Lowering<'p> {
     sources: &'p Sources,
@@ -31,6 +38,8 @@ pub(super) struct Lowering<'p> {
     clauses: Vec<Clause<'p>>,
     /// The clauses of each entry.
     ranges: Vec<std::ops::Range<u32>>,
+    /// Clauses that were said to have no effect somewhere.
+    idle: BTreeSet<ClauseId>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
@@ -43,16 +52,18 @@ impl<'p> Lowering<'p> {
             entries,
             clauses,
             ranges,
+            idle: BTreeSet::new(),
             diagnostics,
         }
     }
 
     /// The rules of one architecture.
-    pub(super) fn section(&mut self, arch: Arch, default: tamis_abi::Action) -> Section {
-        self.check_absent(arch);
+    pub(super) fn section(&mut self, arch: Arch, default: Action) -> Section {
+        let named = self.resolve(arch);
+        self.check_absent(arch, named.absent);
         let mut rules = Vec::new();
         let mut previous: Option<(Vec<Path>, IntervalSet<u32>)> = None;
-        for (uses, numbers) in self.groups(arch) {
+        for (uses, numbers) in groups(named.present) {
             let Some(paths) = self.paths(arch, &uses, numbers[0]) else {
                 continue;
             };
@@ -85,45 +96,35 @@ impl<'p> Lowering<'p> {
         }));
     }
 
-    /// The numbers of an architecture that have rules, by the clauses about them.
-    fn groups(&self, arch: Arch) -> BTreeMap<Vec<Use>, Vec<u32>> {
-        let mut uses: Vec<(u32, Use)> = Vec::new();
+    /// What the names of all entries are on an architecture.
+    fn resolve(&self, arch: Arch) -> Named<'p> {
+        let multiplexes = syscall::multiplexed(arch, "socket").is_some();
+        let mut present = Vec::new();
+        let mut absent: BTreeMap<&'p str, Vec<Use>> = BTreeMap::new();
         for (entry, range) in self.entries.iter().zip(&self.ranges) {
             for (name, _) in &entry.names {
                 let direct = syscall::number(arch, name).map(|nr| (nr.0, None));
-                let shared = syscall::multiplexed(arch, name).map(|to| (to.nr.0, Some(to.call)));
+                let shared = multiplexes
+                    .then(|| syscall::multiplexed(arch, name))
+                    .flatten();
+                let shared = shared.map(|to| (to.nr.0, Some(to.call)));
                 for (nr, call) in shared.into_iter().chain(direct) {
-                    uses.extend(clause::ids(range).map(|clause| (nr, Use { clause, call })));
+                    present.extend(clause::ids(range).map(|clause| (nr, Use { clause, call })));
+                }
+                if direct.is_none() && !multiplexes && syscall::is_known(name) {
+                    let uses = clause::ids(range).map(|clause| Use { clause, call: None });
+                    absent.entry(name).or_default().extend(uses);
                 }
             }
         }
-        // The order in which clauses are added to a number is that of the profile.
-        uses.sort_by_key(|(nr, _)| *nr);
-        let mut groups: BTreeMap<Vec<Use>, Vec<u32>> = BTreeMap::new();
-        for same_nr in uses.chunk_by(|(a, _), (b, _)| a == b) {
-            let key = same_nr.iter().map(|(_, used)| *used).collect();
-            groups.entry(key).or_default().push(same_nr[0].0);
-        }
-        groups
+        Named { present, absent }
     }
 
     /// Reports contradictions about calls that an architecture doesn't have.
     ///
     /// libseccomp keeps rules for those as well, under negative numbers that no program tests, and
     /// refuses what contradicts them; but not where calls are multiplexed.
-    fn check_absent(&mut self, arch: Arch) {
-        if syscall::multiplexed(arch, "socket").is_some() {
-            return;
-        }
-        let mut absent: BTreeMap<&'p str, Vec<Use>> = BTreeMap::new();
-        for (entry, range) in self.entries.iter().zip(&self.ranges) {
-            for (name, _) in &entry.names {
-                if syscall::number(arch, name).is_none() && syscall::is_known(name) {
-                    let uses = clause::ids(range).map(|clause| Use { clause, call: None });
-                    absent.entry(name).or_default().extend(uses);
-                }
-            }
-        }
+    fn check_absent(&mut self, arch: Arch, absent: BTreeMap<&str, Vec<Use>>) {
         for (name, uses) in absent {
             if let Err((refusal, clause)) = self.tree(arch, &uses) {
                 let call = format!("`{name}`, which {arch} doesn't have");
@@ -169,11 +170,8 @@ impl<'p> Lowering<'p> {
             }
             Err(paths::TooMany) => {
                 let clause = uses.last().map_or(ClauseId(0), |used| used.clause);
-                let message = format!(
-                    "the conditions on {} have more than {} combinations",
-                    call_name(arch, example),
-                    paths::MAX_PATHS
-                );
+                let call = call_name(arch, example);
+                let message = format!("too many combinations of conditions on {call}");
                 let diagnostic = Diagnostic::error(code::OCI_TOO_COMPLEX, message)
                     .label(self.place(clause), "the last of the entries about it");
                 self.diagnostics.push(diagnostic);
@@ -196,6 +194,12 @@ impl<'p> Lowering<'p> {
                     .note("libseccomp refuses such a pair (EEXIST): the container would not start")
                     .help("delete one of them, or give both the same action")
             }
+            Refusal::TooMany => {
+                let message = format!("more than {} entries are about {call}", tree::MAX_CLAUSES);
+                Diagnostic::error(code::OCI_TOO_COMPLEX, message)
+                    .label(self.place(new), "this is one too many")
+                    .note("no program that the kernel takes could tell them apart")
+            }
             Refusal::Endless => {
                 let message = format!("libseccomp cannot take this entry for {call} on {arch}");
                 Diagnostic::error(code::OCI_ENDLESS, message)
@@ -211,30 +215,18 @@ impl<'p> Lowering<'p> {
 
     /// Warns of clauses that give another answer than all that count.
     fn warn_about_idle(&mut self, uses: &[Use], paths: &[Path], arch: Arch, example: u32) {
-        for (at, used) in uses.iter().enumerate() {
-            let is_first = uses[..at]
-                .iter()
-                .all(|earlier| earlier.clause != used.clause);
+        let Some(winner) = paths.first() else { return };
+        let clauses: BTreeSet<ClauseId> = paths.iter().map(|path| path.clause).collect();
+        let actions: HashSet<Action> = paths.iter().map(|path| path.action).collect();
+        for used in uses {
             let action = self.clauses[used.clause.0 as usize].action();
-            let counts = paths
-                .iter()
-                .any(|path| path.clause == used.clause || path.action == action);
-            let Some(winner) = paths.first() else {
-                continue;
-            };
-            if counts || !is_first {
+            let counts = clauses.contains(&used.clause) || actions.contains(&action);
+            if counts || !self.idle.insert(used.clause) {
                 continue;
             }
             let message = format!("this entry has no effect on {}", call_name(arch, example));
-            let place = self.place(used.clause);
-            let is_known = |known: &Diagnostic| {
-                known.code == code::OCI_NO_EFFECT && known.labels[0].span == place
-            };
-            if self.diagnostics.iter().any(is_known) {
-                continue;
-            }
             let diagnostic = Diagnostic::warning(code::OCI_NO_EFFECT, message)
-                .label(place, format!("would answer {action}"))
+                .label(self.place(used.clause), format!("would answer {action}"))
                 .label(
                     self.place(winner.clause),
                     format!("answers {} instead", winner.action),
@@ -265,6 +257,17 @@ impl<'p> Lowering<'p> {
             column: position.column,
         }
     }
+}
+
+/// Numbers by the clauses about them.
+fn groups(mut uses: Vec<(u32, Use)>) -> BTreeMap<Vec<Use>, Vec<u32>> {
+    uses.sort_by_key(|(nr, _)| *nr);
+    let mut groups: BTreeMap<Vec<Use>, Vec<u32>> = BTreeMap::new();
+    for same_nr in uses.chunk_by(|(a, _), (b, _)| a == b) {
+        let key = same_nr.iter().map(|(_, used)| *used).collect();
+        groups.entry(key).or_default().push(same_nr[0].0);
+    }
+    groups
 }
 
 /// The conditions of a clause about a call that goes through `socketcall` or `ipc`: argument 0 is

@@ -19,6 +19,9 @@ use tamis_rules::{IntervalSet, Part};
 use super::model::{Comparison, Condition};
 use super::prune::Pruned;
 
+/// The most clauses with conditions on one number: as many as a program has instructions.
+pub(super) const MAX_CLAUSES: usize = 4096;
+
 /// Which clause of the profile put something into a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ClauseId(pub(super) u32);
@@ -93,6 +96,8 @@ enum Rank {
 pub(super) enum Refusal {
     /// An earlier clause answers otherwise in the same place; libseccomp returns `EEXIST`.
     Conflict(ClauseId),
+    /// There are more than [`MAX_CLAUSES`] clauses with conditions.
+    TooMany,
     /// libseccomp would link a node of a shared level to itself and never return.
     Endless,
 }
@@ -102,6 +107,8 @@ pub(super) enum Refusal {
 pub(super) struct CallTree {
     /// Whether arguments have 64 bits.
     wide: bool,
+    /// How many clauses were added.
+    clauses: usize,
     nodes: Vec<Node>,
     /// The nodes of each level in order.
     pub(super) levels: Vec<Vec<NodeId>>,
@@ -114,6 +121,7 @@ impl CallTree {
     pub(super) fn new(wide: bool) -> CallTree {
         CallTree {
             wide,
+            clauses: 0,
             nodes: Vec::new(),
             levels: Vec::new(),
             top: Exit::Fall,
@@ -162,8 +170,14 @@ impl CallTree {
         conditions: &[Condition],
         verdict: Verdict,
     ) -> Result<(), Refusal> {
+        if let Exit::Verdict(_) = self.top {
+            return Ok(());
+        }
+        self.clauses += 1;
+        if self.clauses > MAX_CLAUSES {
+            return Err(Refusal::TooMany);
+        }
         match (self.top, self.chain(conditions, verdict)) {
-            (Exit::Verdict(_), _) => {}
             (Exit::Level(_), Exit::Level(new)) => {
                 if self.prune(new, verdict.action) == Pruned::NewIsRedundant {
                     return Ok(());
@@ -173,7 +187,7 @@ impl CallTree {
                     Exit::Fall | Exit::Verdict(_) => Exit::Level(new),
                 };
             }
-            (Exit::Fall | Exit::Level(_), chain) => self.top = chain,
+            (_, chain) => self.top = chain,
         }
         Ok(())
     }
