@@ -52,6 +52,10 @@ const NOT_FOR_CALLS: &str = "\
     MSC MTD NBD NDA NF NL NULL NVME PDP PPC PPP PSCI PSR PT PTRDIFF R REG REL RIO RTNH SC SIZE SND SNDRV SSIZE SW \
     TCM TLS UAC UINT V4L2 VIRTIO WCHAR WIN WINT X86";
 
+/// Names that are no arguments although their family is: words of headers in the byte order of the
+/// network, so that their values differ between architectures that share a column.
+const NOT_FOR_CALLS_EITHER: [&str; 3] = ["TCP_FLAG_", "TCP_RESERVED_BITS", "TCP_DATA_OFFSET"];
+
 /// Names that are arguments although their family is not.
 const FOR_CALLS: [&str; 4] = ["AUDIT_ARCH_", "KVM_CAP_", "TLS_TX", "TLS_RX"];
 
@@ -164,7 +168,10 @@ fn is_for_calls(name: &str, ioctls: &BTreeSet<String>) -> bool {
     let is_excluded = NOT_FOR_CALLS
         .split_whitespace()
         .any(|excluded| excluded == family(name));
-    is_ioctl || is_excepted || !is_excluded
+    let is_word = NOT_FOR_CALLS_EITHER
+        .iter()
+        .any(|prefix| name.starts_with(prefix));
+    is_ioctl || is_excepted || !is_excluded && !is_word
 }
 
 /// The part of a name before its first underscore.
@@ -356,4 +363,34 @@ fn in_rust(value: &str) -> Result<String> {
     } else {
         format!("Some({value:#x})")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_abi::{Arch, consts};
+
+    #[test]
+    fn values_are_those_of_linux_raw_sys() {
+        let ioctls = raw_ioctls().unwrap();
+        for column in COLUMNS.iter().filter(|column| column.name != "x32") {
+            let Some(module) = column.raw else { continue };
+            let arch = Arch::from_name(column.name).unwrap();
+            for (name, raw) in raw_values(module).unwrap() {
+                if is_for_calls(&name, &ioctls) {
+                    let value = consts::value(arch, &name).unwrap();
+                    let is_believed = better(column, Some(raw), Some(value)) == Some(value);
+                    assert!(is_believed, "{arch} {name}: {value:#x}, but {raw:#x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn small_and_negative_values_are_written_in_decimal() {
+        for (value, text) in [(0, "0"), (1023, "1023"), (1024, "0x400"), (u64::MAX, "-1")] {
+            assert_eq!(in_text(value), text);
+            assert_eq!(number(text).unwrap(), value);
+        }
+    }
 }

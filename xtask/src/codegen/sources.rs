@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 
@@ -12,7 +13,11 @@ pub(super) type Numbers = BTreeMap<String, u32>;
 
 /// The source directory of the crate linux-raw-sys, which is a dependency of this package so that it
 /// is always there.
-pub(super) fn linux_raw_sys() -> Result<PathBuf> {
+pub(super) fn linux_raw_sys() -> Result<&'static Path> {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(dir) = DIR.get() {
+        return Ok(dir);
+    }
     let metadata = output(
         Command::new(env!("CARGO"))
             .args(["metadata", "--format-version", "1", "--offline"])
@@ -26,7 +31,7 @@ pub(super) fn linux_raw_sys() -> Result<PathBuf> {
         .find(|package| package["name"] == "linux-raw-sys")
         .and_then(|package| package["manifest_path"].as_str())
         .context("linux-raw-sys is not among the packages")?;
-    Ok(Path::new(manifest).with_file_name("src"))
+    Ok(DIR.get_or_init(|| Path::new(manifest).with_file_name("src")))
 }
 
 /// A release of the PyPI package `system-calls`, installed under `target/codegen`.

@@ -271,3 +271,29 @@ fn generate_table(text: &mut String, column: &Column, rows: &[Row]) -> Result<()
     text.push_str("];\n");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_holds_every_number_of_linux_raw_sys() {
+        let rows = from_csv(&crate::codegen::read_data(DATA).unwrap()).unwrap();
+        let cells: BTreeMap<&str, &Row> = rows.iter().map(|row| (row.name.as_str(), row)).collect();
+        for column in &COLUMNS {
+            let Some(module) = column.raw else { continue };
+            let numbers = raw_numbers(module).unwrap();
+            assert!(numbers.len() > 300, "{module}");
+            for (name, nr) in numbers {
+                let cell = cells[name.as_str()].cells[column.name];
+                assert_eq!(cell.nr, nr, "{} {name}", column.name);
+            }
+        }
+    }
+
+    #[test]
+    fn data_file_is_what_its_rows_give() {
+        let text = crate::codegen::read_data(DATA).unwrap();
+        assert_eq!(to_csv(&from_csv(&text).unwrap()), text);
+    }
+}
