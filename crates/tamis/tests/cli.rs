@@ -1,0 +1,235 @@
+//! What the command line does with files, pipes, limits and exit codes; texts are in `tests/golden`.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use tamis_testkit::skip::{self, Need};
+
+fn tamis(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn output(args: &[&str]) -> Output {
+    tamis(args).output().unwrap()
+}
+
+/// An empty folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join("cli")
+        .join(name);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn names_in(folder: &PathBuf) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Runs with a text on standard input.
+fn with_input(args: &[&str], input: &[u8]) -> Output {
+    let mut child = tamis(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A child that has seen enough closes the pipe; that is for the test to judge by its output.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_mistake_leaves_the_old_output_file_and_nothing_else() {
+    let folder = folder("mistake");
+    let (policy, filter) = (folder.join("policy.tamis"), folder.join("filter.bpf"));
+    fs::write(&policy, "allow raed\n").unwrap();
+    fs::write(&filter, "precious").unwrap();
+    let args = [
+        "compile",
+        policy.to_str().unwrap(),
+        "-o",
+        filter.to_str().unwrap(),
+    ];
+    assert_eq!(output(&args).status.code(), Some(2));
+    assert_eq!(fs::read_to_string(&filter).unwrap(), "precious");
+    assert_eq!(names_in(&folder), ["filter.bpf", "policy.tamis"]);
+}
+
+#[test]
+fn an_output_file_is_replaced_by_the_whole_program() {
+    let folder = folder("replace");
+    let filter = folder.join("filter.bpf");
+    fs::write(&filter, "old").unwrap();
+    let result = output(&["compile", "pure-compute", "-o", filter.to_str().unwrap()]);
+    assert!(result.status.success(), "{result:?}");
+    let on_stdout = output(&["compile", "pure-compute"]).stdout;
+    assert_eq!(fs::read(&filter).unwrap(), on_stdout);
+    assert_eq!(names_in(&folder), ["filter.bpf"]);
+}
+
+#[test]
+fn an_output_file_that_cannot_be_written_is_the_environments_fault() {
+    let result = output(&[
+        "compile",
+        "pure-compute",
+        "-o",
+        "/no/such/folder/filter.bpf",
+    ]);
+    assert_eq!(result.status.code(), Some(4));
+}
+
+#[test]
+fn a_file_of_100_megabytes_is_refused_without_being_read_to_the_end() {
+    let path = folder("huge").join("huge.tamis");
+    let file = File::create(&path).unwrap();
+    file.set_len(100 << 20).unwrap();
+    let result = output(&["compile", path.to_str().unwrap()]);
+    assert_eq!(result.status.code(), Some(2));
+    let message = String::from_utf8(result.stderr).unwrap();
+    assert!(message.contains("TM0001"), "{message}");
+}
+
+#[test]
+fn hostile_texts_are_errors_and_never_panics() {
+    let deep_json = "[".repeat(1 << 20);
+    let deep_policy = format!("allow read({}fd == 1", "(".repeat(1 << 20));
+    let many_errors = "allow raed\n".repeat(100_000);
+    let cases: [(&str, &[u8]); 8] = [
+        ("tamis", b"allow read(\xff)"),
+        ("tamis", deep_policy.as_bytes()),
+        ("tamis", many_errors.as_bytes()),
+        ("oci", deep_json.as_bytes()),
+        (
+            "oci",
+            b"{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": [{",
+        ),
+        ("oci", b""),
+        (
+            "rules",
+            b"ruleset bad-arch allow\nsection x86_64 default allow\n 1 if not(not(",
+        ),
+        ("asm", b"ja 4294967295\nret #0\n"),
+    ];
+    for (kind, text) in cases {
+        let command = if kind == "asm" { "disasm" } else { "compile" };
+        let result = with_input(&[command, "-", "--from", kind], text);
+        let message = String::from_utf8_lossy(&result.stderr);
+        assert_eq!(result.status.code(), Some(2), "{kind}: {message}");
+        assert!(message.contains("error"), "{kind}: {message}");
+        assert!(result.stdout.is_empty(), "{kind}");
+        assert!(
+            message.len() < 200_000,
+            "{kind}: {} bytes of messages",
+            message.len()
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = tamis(&["tables", "syscalls"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 16];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let result = child.wait_with_output().unwrap();
+    assert!(result.status.success(), "{result:?}");
+    assert!(result.stderr.is_empty(), "{result:?}");
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let first = output(&["compile", "container-default"]).stdout;
+    assert!(!first.is_empty());
+    for _ in 0..3 {
+        assert_eq!(output(&["compile", "container-default"]).stdout, first);
+    }
+}
+
+#[test]
+fn completions_exist_for_every_shell() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = String::from_utf8(output(&["completions", shell]).stdout).unwrap();
+        assert!(script.contains("disasm"), "{shell}");
+    }
+}
+
+/// Whether filters can be installed here; says that the test skips if not.
+fn can_run() -> bool {
+    let probe = tamis_kernel::probe::probe();
+    if !probe.may_install() {
+        skip::because(Need::Live, "no filter may be installed here");
+    }
+    probe.may_install()
+}
+
+#[test]
+fn run_passes_on_exit_codes_and_signals() {
+    if !can_run() {
+        return;
+    }
+    for code in [0, 1, 42, 255] {
+        let script = format!("exit {code}");
+        let status = tamis(&["run", "--", "sh", "-c", &script]).status().unwrap();
+        assert_eq!(status.code(), Some(code));
+    }
+    for signal in [libc::SIGTERM, libc::SIGKILL, libc::SIGSEGV] {
+        let script = format!("kill -{signal} $$");
+        let status = tamis(&["run", "--", "sh", "-c", &script]).status().unwrap();
+        assert_eq!(status.signal(), Some(signal));
+    }
+}
+
+#[test]
+fn run_explains_a_kill_with_call_rule_and_line() {
+    if !can_run() {
+        return;
+    }
+    let policy = folder("kill").join("policy.tamis");
+    fs::write(
+        &policy,
+        "default allow\n# Nobody renames anything here.\nkill uname\n",
+    )
+    .unwrap();
+    let result = output(&["run", "-p", policy.to_str().unwrap(), "--", "uname"]);
+    assert_eq!(result.status.signal(), Some(libc::SIGSYS), "{result:?}");
+    let message = String::from_utf8(result.stderr).unwrap();
+    for part in [
+        "x86_64 uname(",
+        "kill_process",
+        "policy.tamis:3:",
+        "kill uname",
+    ] {
+        assert!(
+            cfg!(not(target_arch = "x86_64")) || message.contains(part),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn run_tells_a_missing_command_from_one_that_cannot_be_executed() {
+    if !can_run() {
+        return;
+    }
+    let missing = output(&["run", "--", "no-such-command-anywhere"]);
+    assert_eq!(missing.status.code(), Some(127));
+    let file = folder("execute").join("text");
+    fs::write(&file, "no program").unwrap();
+    let not_executable = output(&["run", "--", file.to_str().unwrap()]);
+    assert_eq!(not_executable.status.code(), Some(126));
+}
