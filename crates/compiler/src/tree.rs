@@ -237,7 +237,11 @@ mod tests {
     fn line(dag: &mut Dag, count: u32, weight: impl Fn(u32) -> u64) -> Vec<Run> {
         let mut first = 0;
         let mut run = |index: u32| {
-            let node = dag.ret(if index.is_multiple_of(2) { 0 } else { 1 + index % 3 });
+            let node = dag.ret(if index.is_multiple_of(2) {
+                0
+            } else {
+                1 + index % 3
+            });
             let run = Run {
                 first,
                 weight: weight(index),
