@@ -26,8 +26,9 @@ const MAX_LISTED: usize = 5;
 /// let text = "ruleset bad-arch kill_process\nsection x86_64 default errno(1)\n  0..3: allow\n";
 /// let mut sources = tamis_diag::Sources::new();
 /// let source = sources.add("a.rules", text);
-/// // ld [arch]; jeq x86_64; ld [nr]; jge 4; three returns.
-/// assert_eq!(compiled.program().len(), 7);
+/// let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
+/// let compiled = compile(&ruleset, &Options::default()).unwrap();
+/// assert_eq!(compiled.stats().archs[0].cacheable, 4);
 /// ```
 ///
 /// # Errors

@@ -171,3 +171,63 @@ fn branch(question: Question, yes: BlockId, no: BlockId) -> End {
         no,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linearise::linearise;
+    use tamis_bpf::Program;
+    use tamis_bpf::disasm::{Style, disassemble};
+
+    const WORD: Word = Word::IP_LOW;
+
+    fn listing(dag: &Dag, root: NodeId) -> String {
+        let program = Program::new(linearise(&emit(dag, root, Endian::Little))).unwrap();
+        disassemble(&program, Style::Plain)
+    }
+
+    fn loads(dag: &Dag, root: NodeId) -> usize {
+        listing(dag, root).matches("ld [").count()
+    }
+
+    #[test]
+    fn a_word_asked_about_twice_is_loaded_once() {
+        let mut dag = Dag::new();
+        let (a, b, c) = (dag.ret(0), dag.ret(1), dag.ret(2));
+        let second = dag.ask(WORD, Question::Ge(9), a, b);
+        let root = dag.ask(WORD, Question::Eq(5), c, second);
+        assert_eq!(loads(&dag, root), 1);
+    }
+
+    #[test]
+    fn a_bit_behind_a_mask_needs_no_load_but_the_question_behind_it_does() {
+        let mut dag = Dag::new();
+        let (a, b, c) = (dag.ret(0), dag.ret(1), dag.ret(2));
+        let masked = |mask, value| Question::Masked { mask, value };
+        let whole = dag.ask(WORD, Question::Eq(0x1001), a, b);
+        let bit = dag.ask(WORD, Question::AnySet(1), whole, c);
+        let root = dag.ask(WORD, masked(0x9, 0x9), c, bit);
+        assert_eq!(loads(&dag, root), 2);
+    }
+
+    #[test]
+    fn an_equal_mask_is_applied_once_and_a_smaller_one_to_what_is_left() {
+        let mut dag = Dag::new();
+        let (a, b, c) = (dag.ret(0), dag.ret(1), dag.ret(2));
+        let masked = |mask, value| Question::Masked { mask, value };
+        let smaller = dag.ask(WORD, masked(0x3, 0x3), a, b);
+        let equal = dag.ask(WORD, masked(0x7, 0x5), c, smaller);
+        let root = dag.ask(WORD, masked(0x7, 0x6), c, equal);
+        assert_eq!(loads(&dag, root), 1);
+        assert_eq!(listing(&dag, root).matches("and ").count(), 2);
+    }
+
+    #[test]
+    fn equality_and_order_of_the_same_two_words_load_them_once() {
+        let mut dag = Dag::new();
+        let (a, b, c) = (dag.ret(0), dag.ret(1), dag.ret(2));
+        let order = dag.ask(Word::IP_LOW, Question::GeWord(Word::IP_HIGH), a, b);
+        let root = dag.ask(Word::IP_LOW, Question::EqWord(Word::IP_HIGH), c, order);
+        assert_eq!(loads(&dag, root), 2);
+    }
+}

@@ -146,3 +146,95 @@ impl Line<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_abi::{Endian, SeccompData};
+    use tamis_bpf::cfg::Block;
+    use tamis_bpf::{Program, interp};
+
+    /// A chain of `count` comparisons with the number; what all but one of them lead to is far away.
+    fn chain(count: u32, hit: Block, miss: Block) -> Cfg {
+        let mut graph = Cfg::returning(0);
+        let hit = graph.push(hit);
+        let mut next = graph.push(miss);
+        for k in (0..count).rev() {
+            let ops = if k == 0 {
+                vec![Op::LoadData(0)]
+            } else {
+                Vec::new()
+            };
+            next = graph.push(Block {
+                ops,
+                end: End::Branch {
+                    test: Test::Eq,
+                    operand: Operand::K(k * 3),
+                    yes: hit,
+                    no: next,
+                },
+            });
+        }
+        graph.set_entry(next);
+        graph
+    }
+
+    fn run(program: &Program, nr: u32) -> interp::Run {
+        let data = SeccompData {
+            nr,
+            ..SeccompData::default()
+        };
+        interp::run(program, &data.image(Endian::Little))
+    }
+
+    fn ret(ret: u32) -> Block {
+        Block {
+            ops: Vec::new(),
+            end: End::Ret(ret),
+        }
+    }
+
+    #[test]
+    fn far_returns_are_copied_and_cost_no_step() {
+        let count = 3000;
+        let program = Program::new(linearise(&chain(count, ret(1), ret(2)))).unwrap();
+        for k in 0..count {
+            assert_eq!(
+                (run(&program, k * 3).ret, run(&program, k * 3 + 1).ret),
+                (1, 2)
+            );
+            assert_eq!(run(&program, k * 3).steps, k + 3);
+        }
+        // One copy per 255 instructions, the load and the last return.
+        let most = count as usize + count as usize / 250 + 3;
+        assert!(program.len() <= most, "{}", program.len());
+    }
+
+    #[test]
+    fn far_blocks_are_reached_by_one_jump() {
+        let count = 3000;
+        let hit = Block {
+            ops: vec![Op::LoadData(4)],
+            end: End::RetA,
+        };
+        let program = Program::new(linearise(&chain(count, hit, ret(2)))).unwrap();
+        for k in 0..count {
+            assert_eq!(
+                (run(&program, k * 3).ret, run(&program, k * 3 + 1).ret),
+                (0, 2)
+            );
+            assert!(run(&program, k * 3).steps <= k + 5);
+        }
+    }
+
+    #[test]
+    fn taking_apart_and_putting_together_keeps_length_and_meaning() {
+        let graph = chain(700, ret(1), ret(2));
+        let program = Program::new(linearise(&graph)).unwrap();
+        let again = Program::new(linearise(&Cfg::from_program(&program))).unwrap();
+        assert_eq!(again.len(), program.len());
+        for nr in 0..2100 {
+            assert_eq!(run(&again, nr).ret, run(&program, nr).ret);
+        }
+    }
+}

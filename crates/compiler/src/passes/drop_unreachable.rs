@@ -51,3 +51,25 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     }
     Changed::when(applied)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::BytecodePass;
+    use super::super::testing::check_bytecode;
+
+    const PASS: BytecodePass = BytecodePass {
+        info: super::INFO,
+        run: super::run,
+    };
+
+    #[test]
+    fn dead_code_goes() {
+        check_bytecode(
+            PASS,
+            "ja live\n\
+             ret #kill_process\n\
+             live: ret #allow",
+            "ret #allow",
+        );
+    }
+}

@@ -105,3 +105,72 @@ impl Decided {
         self.0.extend(set.intervals().iter().copied());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::RulePass;
+    use super::super::testing::check_rules;
+
+    const PASS: RulePass = RulePass {
+        info: super::INFO,
+        run: super::run,
+    };
+
+    #[test]
+    fn what_is_decided_goes() {
+        check_rules(
+            PASS,
+            "0..9: allow\n\
+             5 if arg0 == 0x1: errno(2)\n\
+             8..10: errno(3)",
+            "0..9: allow\n\
+             10: errno(3)",
+        );
+    }
+
+    #[test]
+    fn a_conditional_rule_decides_nothing() {
+        check_rules(
+            PASS,
+            "0..9 if arg0 == 0x1: allow\n\
+             5: errno(2)",
+            "0..9 if arg0 == 0x1: allow\n\
+             5: errno(2)",
+        );
+    }
+
+    #[test]
+    fn rules_that_never_apply_go() {
+        check_rules(
+            PASS,
+            "1 if false: allow\n\
+             none: allow\n\
+             2: allow",
+            "2: allow",
+        );
+    }
+
+    #[test]
+    fn pieces_on_both_sides_and_between_remain() {
+        check_rules(
+            PASS,
+            "3..5: allow\n\
+             8: allow\n\
+             0..20: errno(2)",
+            "3..5: allow\n\
+             8: allow\n\
+             0..2, 6..7, 9..20: errno(2)",
+        );
+    }
+
+    #[test]
+    fn the_largest_number_is_a_number() {
+        check_rules(
+            PASS,
+            "4294967295: allow\n\
+             all: errno(2)",
+            "4294967295: allow\n\
+             0..4294967294: errno(2)",
+        );
+    }
+}

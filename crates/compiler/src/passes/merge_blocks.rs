@@ -72,3 +72,55 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     graph.set_entry(stands_for[graph.entry().index()]);
     Changed::when(changed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::BytecodePass;
+    use super::super::testing::check_bytecode;
+
+    const PASS: BytecodePass = BytecodePass {
+        info: super::INFO,
+        run: super::run,
+    };
+
+    #[test]
+    fn returns_merge() {
+        check_bytecode(
+            PASS,
+            "ld [nr]\n\
+             jeq #7, a, b\n\
+             a: ret #allow\n\
+             b: jeq #8, c, d\n\
+             c: ret #allow\n\
+             d: ret #errno(1)",
+            "ld [nr]\n\
+             jeq #7, a\n\
+             jeq #8, a\n\
+             ret #errno(1)\n\
+             a: ret #allow",
+        );
+    }
+
+    #[test]
+    fn tails_merge_from_the_end_upwards() {
+        check_bytecode(
+            PASS,
+            "ld [nr]\n\
+             jeq #7, a, b\n\
+             a: ld [16]\n\
+             jeq #1, yes1, no1\n\
+             yes1: ret #allow\n\
+             no1: ret #errno(1)\n\
+             b: ld [16]\n\
+             jeq #1, yes2, no2\n\
+             yes2: ret #allow\n\
+             no2: ret #errno(1)",
+            "ld [nr]\n\
+             jeq #7, tail, tail\n\
+             tail: ld [16]\n\
+             jeq #1, yes\n\
+             ret #errno(1)\n\
+             yes: ret #allow",
+        );
+    }
+}

@@ -48,3 +48,41 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     }
     Changed::when(changed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::BytecodePass;
+    use super::super::testing::check_bytecode;
+
+    const PASS: BytecodePass = BytecodePass {
+        info: super::INFO,
+        run: super::run,
+    };
+
+    #[test]
+    fn a_branch_with_one_target_becomes_a_jump() {
+        check_bytecode(
+            PASS,
+            "ld [nr]\n\
+             jeq #7, end, end\n\
+             end: ret #allow",
+            "ld [nr]\n\
+             ret #allow",
+        );
+    }
+
+    #[test]
+    fn equal_blocks_are_not_its_business() {
+        check_bytecode(
+            PASS,
+            "ld [nr]\n\
+             jeq #7, a, b\n\
+             a: ret #allow\n\
+             b: ret #allow",
+            "ld [nr]\n\
+             jeq #7, a, b\n\
+             b: ret #allow\n\
+             a: ret #allow",
+        );
+    }
+}

@@ -16,6 +16,9 @@ mod merge_value_tests;
 mod simplify_predicates;
 mod thread_jumps;
 
+#[cfg(test)]
+mod testing;
+
 use tamis_bpf::Program;
 use tamis_bpf::cfg::Cfg;
 use tamis_rules::{Ruleset, Section};

@@ -158,3 +158,54 @@ fn constant(test: &Test) -> Option<Predicate> {
         Predicate::False
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::RulePass;
+    use super::super::testing::check_rules;
+
+    const PASS: RulePass = RulePass {
+        info: super::INFO,
+        run: super::run,
+    };
+
+    #[test]
+    fn lists_flatten_and_repetitions_go() {
+        check_rules(
+            PASS,
+            "0 if all(true, all(arg0 == 0x1, arg0 == 0x1), not(not(arg1 == 0x2))): allow",
+            "0 if all(arg0 == 0x1, arg1 == 0x2): allow",
+        );
+    }
+
+    #[test]
+    fn constants_absorb() {
+        check_rules(
+            PASS,
+            "0 if any(arg0 == 0x1, true): allow\n\
+             1 if all(arg0 == 0x1, any()): allow",
+            "0: allow\n\
+             1 if false: allow",
+        );
+    }
+
+    #[test]
+    fn tests_with_one_answer_are_constants() {
+        check_rules(
+            PASS,
+            "0 if all(arg0 >= 0x0, arg1.low <= 0xffffffff, arg2 & 0x0 == 0x0, arg3 == arg3): allow\n\
+             1 if any(arg0.low == 0x100000000, arg1 & 0x1 == 0x2, arg2 < 0x0): allow",
+            "0: allow\n\
+             1 if false: allow",
+        );
+    }
+
+    #[test]
+    fn other_tests_stay() {
+        check_rules(
+            PASS,
+            "0 if any(arg0 <= 0xffffffff, arg1.low == 0xffffffff, arg2 < arg3): allow",
+            "0 if any(arg0 <= 0xffffffff, arg1.low == 0xffffffff, arg2 < arg3): allow",
+        );
+    }
+}

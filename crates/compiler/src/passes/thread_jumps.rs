@@ -128,3 +128,64 @@ impl Known {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::BytecodePass;
+    use super::super::testing::check_bytecode;
+
+    const PASS: BytecodePass = BytecodePass {
+        info: super::INFO,
+        run: super::run,
+    };
+
+    #[test]
+    fn a_repeated_test_is_not_asked_again() {
+        check_bytecode(
+            PASS,
+            "ld [nr]\n\
+             jeq #7, a, b\n\
+             a: jeq #7, yes, no\n\
+             b: jeq #7, yes, no\n\
+             yes: ret #allow\n\
+             no: ret #errno(1)",
+            "ld [nr]\n\
+             jeq #7, yes, no\n\
+             no: ret #errno(1)\n\
+             yes: ret #allow",
+        );
+    }
+
+    #[test]
+    fn a_value_known_exactly_decides_other_tests() {
+        check_bytecode(
+            PASS,
+            "ld [nr]\n\
+             jeq #7, a, no\n\
+             a: jge #5, yes, no\n\
+             yes: ret #allow\n\
+             no: ret #errno(1)",
+            "ld [nr]\n\
+             jeq #7, yes, no\n\
+             no: ret #errno(1)\n\
+             yes: ret #allow",
+        );
+    }
+
+    #[test]
+    fn what_a_no_leaves_open_is_still_asked() {
+        check_bytecode(
+            PASS,
+            "ld [nr]\n\
+             jeq #7, yes, a\n\
+             a: jge #5, yes, no\n\
+             yes: ret #allow\n\
+             no: ret #errno(1)",
+            "ld [nr]\n\
+             jeq #7, yes\n\
+             jge #5, yes, no\n\
+             no: ret #errno(1)\n\
+             yes: ret #allow",
+        );
+    }
+}

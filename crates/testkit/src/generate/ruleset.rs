@@ -49,6 +49,9 @@ struct Pool {
 }
 
 /// A ruleset for machines of this byte order.
+///
+/// # Panics
+/// Never: no architecture is drawn twice.
 pub fn ruleset(rng: &mut Rng, size: Size, endian: Endian) -> Ruleset {
     let pool = pool(rng, size);
     let candidates: &[Arch] = match endian {
@@ -275,7 +278,7 @@ fn collect_constants(predicate: &Predicate, constants: &mut Vec<u64>) {
         }
         Predicate::Test(Test::Compare { value, .. }) => constants.push(*value),
         Predicate::Test(Test::Masked { mask, value, .. }) => {
-            constants.extend([*value, value | !mask])
+            constants.extend([*value, value | !mask]);
         }
         Predicate::Test(Test::In { set, .. }) => {
             constants.extend(

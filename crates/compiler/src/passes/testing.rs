@@ -1,0 +1,42 @@
+//! What the tests of passes share: text in, one pass, text out.
+
+use tamis_abi::Endian;
+use tamis_bpf::asm::assemble;
+use tamis_bpf::cfg::Cfg;
+use tamis_bpf::disasm::{Style, disassemble_insns};
+use tamis_diag::Sources;
+
+use super::{BytecodePass, Changed, PassCx, RulePass, run_on_rules};
+use crate::linearise::linearise;
+
+/// Runs one pass over a program until it changes nothing, and compares what it makes.
+#[track_caller]
+pub(super) fn check_bytecode(pass: BytecodePass, before: &str, after: &str) {
+    let mut sources = Sources::new();
+    let source = sources.add("before", before);
+    let assembly = assemble(before, source, Endian::Little).expect("the text assembles");
+    let program = assembly.into_program().expect("the program is valid");
+    let mut graph = Cfg::from_program(&program);
+    let mut cx = PassCx::new(None);
+    while (pass.run)(&mut graph, &mut cx) == Changed::Yes {}
+    let source = sources.add("after", after);
+    let wanted = assemble(after, source, Endian::Little).expect("the text assembles");
+    let wanted = wanted.into_program().expect("the program is valid");
+    assert_eq!(
+        disassemble_insns(&linearise(&graph), Style::Plain),
+        disassemble_insns(wanted.insns(), Style::Plain),
+    );
+}
+
+/// Runs one pass over the rules of an x86_64 section that denies by default, and compares what it makes.
+#[track_caller]
+pub(super) fn check_rules(pass: RulePass, before: &str, after: &str) {
+    const HEAD: &str = "ruleset bad-arch kill_process\nsection x86_64 default errno(1)\n";
+    let parse = |rules: &str| {
+        let mut sources = Sources::new();
+        let source = sources.add("rules", format!("{HEAD}{rules}"));
+        tamis_rules::text::parse(&sources, source).expect("the text parses")
+    };
+    let made = run_on_rules(&parse(before), &[pass], &mut PassCx::new(None));
+    assert_eq!(made.to_string(), parse(after).to_string());
+}

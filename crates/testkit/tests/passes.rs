@@ -1,0 +1,152 @@
+//! Passes on programs that come from elsewhere: other compilers' programs, and long random ones.
+
+use tamis_abi::Endian;
+use tamis_bpf::cfg::{Cfg, End};
+use tamis_bpf::{Op, Pc, Program, interp};
+use tamis_compiler::emit::emit;
+use tamis_compiler::layout::lay_out;
+use tamis_compiler::linearise::linearise;
+use tamis_compiler::passes::registry::BYTECODE_PASSES;
+use tamis_compiler::passes::{self, BytecodePass, PassCx};
+use tamis_prover::{Equality, Limits, Space};
+use tamis_testkit::corpus;
+use tamis_testkit::generate::ruleset::{Size, call, ruleset};
+use tamis_testkit::rng::Rng;
+
+fn assert_equal(left: &Program, right: &Program, name: &str) {
+    let mut space = Space::new(Limits::default());
+    let left = space
+        .program(left, Endian::Little)
+        .expect("within the limits");
+    let right = space
+        .program(right, Endian::Little)
+        .expect("within the limits");
+    assert_eq!(space.compare(left, right), Equality::Equal, "{name}");
+}
+
+#[test]
+fn programs_of_other_compilers_keep_their_meaning_and_never_get_longer() {
+    let Some(names) = corpus::files("", ".bpf") else {
+        return;
+    };
+    let (mut before, mut after) = (0, 0);
+    for name in names {
+        let insns = corpus::insns(&name).expect("the listed file is there");
+        let program = Program::new(insns).expect("a corpus program is valid");
+        let optimised = passes::optimise(&program, &BYTECODE_PASSES, &mut PassCx::new(None));
+        assert!(optimised.len() <= program.len(), "{name}");
+        assert_equal(&program, &optimised, &name);
+        before += program.len();
+        after += optimised.len();
+    }
+    println!("{before} instructions before, {after} after");
+}
+
+#[test]
+fn a_second_run_over_a_program_of_another_compiler_changes_nothing() {
+    let Some(names) = corpus::files("", ".bpf") else {
+        return;
+    };
+    for name in names {
+        let insns = corpus::insns(&name).expect("the listed file is there");
+        let program = Program::new(insns).expect("a corpus program is valid");
+        let mut graph = Cfg::from_program(&program);
+        passes::run_on_graph(&mut graph, &BYTECODE_PASSES, &mut PassCx::new(None));
+        let once = graph.clone();
+        let mut cx = PassCx::new(None);
+        passes::run_on_graph(&mut graph, &BYTECODE_PASSES, &mut cx);
+        assert_eq!(cx.into_remarks(), [], "{name}");
+        assert_eq!(graph, once, "{name}");
+    }
+}
+
+/// The instructions of reachable blocks, unconditional jumps not counted.
+fn length(graph: &Cfg) -> usize {
+    let reachable = graph.reachable();
+    let kept = graph.blocks().filter(|(id, _)| reachable[id.index()]);
+    kept.map(|(_, block)| block.ops.len() + usize::from(!matches!(block.end, End::Goto(_))))
+        .sum()
+}
+
+/// The steps of one input, unconditional jumps not counted.
+fn steps(program: &Program, image: &[u32; 16]) -> u32 {
+    let mut jumps = 0;
+    let run = interp::run_traced(program, image, &mut |pc: Pc| {
+        jumps += u32::from(matches!(program.op(pc), Op::Jump(_)));
+    });
+    run.steps - jumps
+}
+
+fn check_claim(pass: BytecodePass, graph: &Cfg, images: &[[u32; 16]]) {
+    let before = Program::new(linearise(graph)).expect("the program is valid");
+    let mut changed = graph.clone();
+    passes::run_on_graph(&mut changed, &[pass], &mut PassCx::new(None));
+    let after = Program::new(linearise(&changed)).expect("the program is valid");
+    let name = pass.info.name;
+    if pass.info.claim.never_longer {
+        assert!(length(&changed) <= length(graph), "{name}");
+    }
+    for image in images {
+        assert_eq!(
+            interp::run(&before, image).ret,
+            interp::run(&after, image).ret,
+            "{name}"
+        );
+        if pass.info.claim.never_slower {
+            assert!(steps(&after, image) <= steps(&before, image), "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_pass_keeps_what_it_claims() {
+    for seed in 0..100 {
+        let mut rng = Rng::new(seed);
+        let ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
+        let layout = lay_out(&ruleset);
+        let mut graph = emit(&layout.dag, layout.root, Endian::Little);
+        scramble(&mut rng, &mut graph);
+        let images: Vec<[u32; 16]> = (0..100)
+            .map(|_| call(&mut rng, &ruleset).image(Endian::Little))
+            .collect();
+        for pass in BYTECODE_PASSES {
+            check_claim(pass, &graph, &images);
+        }
+    }
+}
+
+/// Gives passes something to do: copies of blocks, detours and repeated tests.
+fn scramble(rng: &mut Rng, graph: &mut Cfg) {
+    for _ in 0..40 {
+        let reachable = graph.reverse_postorder();
+        let id = *rng.choose(&reachable);
+        let next: Vec<_> = graph.block(id).end.successors().collect();
+        if next.is_empty() {
+            continue;
+        }
+        let target = *rng.choose(&next);
+        let mut copy = graph.block(target).clone();
+        if rng.chance(1, 3) {
+            copy.ops.clear();
+            copy.end = End::Goto(target);
+        } else if rng.chance(1, 3) && matches!(graph.block(id).end, End::Branch { .. }) {
+            // The same test again: both answers lead to what was there.
+            copy.ops.clear();
+            if let End::Branch { test, operand, .. } = graph.block(id).end {
+                copy.end = End::Branch {
+                    test,
+                    operand,
+                    yes: target,
+                    no: target,
+                };
+            }
+        }
+        let copy = graph.push(copy);
+        match &mut graph.block_mut(id).end {
+            End::Goto(next) => *next = copy,
+            End::Branch { yes, .. } if *yes == target => *yes = copy,
+            End::Branch { no, .. } => *no = copy,
+            End::Ret(_) | End::RetA => {}
+        }
+    }
+}
