@@ -493,7 +493,8 @@ fn several_mistakes_are_told_in_one_run() {
 
 #[test]
 fn trouble_with_includes_points_at_the_include() {
-    let cases: [(&[(&str, &str)], &str, &str); 3] = [
+    type Files = &'static [(&'static str, &'static str)];
+    let cases: [(Files, &str, &str); 3] = [
         (
             &[("root", "include \"none\"")],
             "TM0212",

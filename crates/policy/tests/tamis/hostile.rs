@@ -123,7 +123,9 @@ fn mutated_policies() {
             .chars()
             .collect();
         for _ in 0..rng.range(1..=8) {
-            text.push(' ');
+            if text.is_empty() {
+                break;
+            }
             let (from, to) = (rng.index(text.len()), rng.index(text.len()));
             match rng.range(0..=3) {
                 0 => text[from] = char::from(rng.range(32..=126) as u8),
