@@ -119,7 +119,12 @@ fn exec_error(command: &Command) -> (i32, Option<(usize, Action)>) {
 
 /// The error is the one that other ways of starting a program get.
 fn no_such_program() {
-    for program in ["no-such-program-anywhere", "/no/such/program", "/", "/proc/self/status"] {
+    for program in [
+        "no-such-program-anywhere",
+        "/no/such/program",
+        "/",
+        "/proc/self/status",
+    ] {
         let elsewhere = std::process::Command::new(program).spawn();
         let expected = elsewhere.expect_err("it can't be executed").raw_os_error();
         let mut command = command(program, &[]);
