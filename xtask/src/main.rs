@@ -1,13 +1,24 @@
 //! Developer tasks: `cargo xtask <task>`.
 
+use std::process::ExitCode;
+
 mod codegen;
 mod tidy;
 
 /// The tasks, for messages.
 const TASKS: &str = "codegen, tidy";
 
-fn main() -> anyhow::Result<()> {
-    let mut args = std::env::args().skip(1);
+fn main() -> ExitCode {
+    match run(std::env::args().skip(1)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
     match args.next().as_deref() {
         Some("codegen") => codegen::run(args),
         Some("tidy") => tidy::run(),

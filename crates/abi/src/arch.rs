@@ -212,6 +212,11 @@ impl Arch {
         self.audit() & BITS_64 != 0 && !runs_32_bit_programs
     }
 
+    /// Whether the registers that pass arguments have 64 bits: true for x32 and MIPS n32, too.
+    pub const fn has_64_bit_registers(self) -> bool {
+        self.audit() & BITS_64 != 0
+    }
+
     /// The byte order.
     pub const fn endian(self) -> Endian {
         if self.audit() & LITTLE != 0 {

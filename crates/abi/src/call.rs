@@ -159,7 +159,7 @@ impl Machine {
             for item in value.split('|') {
                 *slot |= self.argument_item(item.trim())?;
             }
-            if matches!(self, Machine::Known(arch) if !arch.is_64_bit()) {
+            if matches!(self, Machine::Known(arch) if !arch.has_64_bit_registers()) {
                 *slot &= 0xffff_ffff;
             }
         }
@@ -299,9 +299,10 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_32_bit_architectures_have_32_bits() {
-        let data = parse("x86 read(-1)", Arch::X86_64).unwrap();
-        assert_eq!(data.args[0], 0xffff_ffff);
+    fn arguments_have_the_bits_of_the_registers() {
+        let first = |text: &str| parse(text, Arch::X86_64).unwrap().args[0];
+        assert_eq!(first("x86 read(-1)"), 0xffff_ffff);
+        assert_eq!(first("x32 read(-1)"), u64::MAX);
     }
 
     #[test]

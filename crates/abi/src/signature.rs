@@ -79,7 +79,7 @@ impl Arg {
     /// assert_eq!(ioctl[2].width(Arch::X86), Width::Bits32);
     /// ```
     pub fn width(&self, arch: Arch) -> Width {
-        if has_64_bit_registers(arch) && !NARROW_TYPES.contains(&without_const(self.c_type)) {
+        if arch.has_64_bit_registers() && !NARROW_TYPES.contains(&without_const(self.c_type)) {
             Width::Bits64
         } else {
             Width::Bits32
@@ -88,16 +88,12 @@ impl Arg {
 
     /// Whether the argument takes two places on an architecture.
     fn is_split(&self, arch: Arch) -> bool {
-        !has_64_bit_registers(arch) && TYPES_OF_64_BITS.contains(&without_const(self.c_type))
+        !arch.has_64_bit_registers() && TYPES_OF_64_BITS.contains(&without_const(self.c_type))
     }
 }
 
 fn without_const(c_type: &str) -> &str {
     c_type.strip_prefix("const ").unwrap_or(c_type)
-}
-
-const fn has_64_bit_registers(arch: Arch) -> bool {
-    arch.is_64_bit() || matches!(arch, Arch::X32 | Arch::Mips64n32 | Arch::Mipsel64n32)
 }
 
 /// The arguments of a call, in the order of x86_64 (or of the architectures that have it); `None`
@@ -227,7 +223,7 @@ mod tests {
 
     #[test]
     fn every_argument_of_a_64_bit_architecture_has_a_place_of_its_own() {
-        for arch in Arch::all().filter(|&arch| has_64_bit_registers(arch)) {
+        for arch in Arch::all().filter(|&arch| arch.has_64_bit_registers()) {
             for (call, args) in &SIGNATURES {
                 if syscall::number(arch, call).is_none() || takes_pointer_to_arguments(arch, call) {
                     continue;

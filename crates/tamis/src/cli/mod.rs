@@ -24,13 +24,18 @@ pub(crate) struct Global {
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
     /// When to colour messages; `auto` heeds NO_COLOR
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    color: ColorChoice,
+    #[arg(
+        long = "color",
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    colour: Colour,
 }
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ColorChoice {
+enum Colour {
     /// On a terminal, unless NO_COLOR is set
     Auto,
     Always,
@@ -40,10 +45,10 @@ enum ColorChoice {
 impl Global {
     /// Whether messages on standard error are coloured.
     pub(crate) fn colours_messages(&self) -> bool {
-        match self.color {
-            ColorChoice::Always => true,
-            ColorChoice::Never => false,
-            ColorChoice::Auto => {
+        match self.colour {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => {
                 let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
                 !unwanted && io::stderr().is_terminal()
             }
