@@ -146,7 +146,7 @@ fn steps(program: &Program, row: &Row) -> usize {
     let mut steps = 0;
     let image = row.data.image(Endian::Little);
     interp::run_traced(program, &image, &mut |pc| {
-        steps += usize::from(counts(program, pc))
+        steps += usize::from(counts(program, pc));
     });
     steps
 }
