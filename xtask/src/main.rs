@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 mod codegen;
+mod counts;
 mod tidy;
 
 /// The tasks, for messages.
-const TASKS: &str = "codegen, tidy";
+const TASKS: &str = "codegen, counts, tidy";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
 fn run(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
     match args.next().as_deref() {
         Some("codegen") => codegen::run(args),
+        Some("counts") => counts::run(),
         Some("tidy") => tidy::run(),
         Some(other) => anyhow::bail!("unknown task `{other}`; tasks: {TASKS}"),
         None => anyhow::bail!("which task? tasks: {TASKS}"),

@@ -44,8 +44,8 @@ impl ArchStats {
 }
 
 impl Stats {
-    /// The figures of a program that was made for this ruleset.
-    pub(crate) fn of(program: &Program, ruleset: &Ruleset) -> Stats {
+    /// The figures of a program that was made for this ruleset, by whatever compiler.
+    pub fn of(program: &Program, ruleset: &Ruleset) -> Stats {
         let archs = ruleset.sections().iter().map(|section| section.arch);
         Stats {
             length_insns: program.len(),

@@ -35,75 +35,50 @@ pub(crate) fn live_before(program: &Program) -> Vec<Live> {
                     slots: yes.slots | no.slots,
                 }
             }
-            Op::LoadData(_) | Op::LoadImm(_) | Op::LoadLen => Live {
-                a: false,
-                ..after(0)
-            },
-            Op::LoadMem(slot) => {
-                let live = after(0);
-                Live {
-                    a: false,
-                    slots: live.slots | 1 << slot,
-                    ..live
-                }
-            }
-            Op::LoadXImm(_) | Op::LoadXLen => Live {
-                x: false,
-                ..after(0)
-            },
-            Op::LoadXMem(slot) => {
-                let live = after(0);
-                Live {
-                    x: false,
-                    slots: live.slots | 1 << slot,
-                    ..live
-                }
-            }
-            Op::Store(slot) => {
-                let live = after(0);
-                Live {
-                    a: true,
-                    slots: live.slots & !(1 << slot),
-                    ..live
-                }
-            }
-            Op::StoreX(slot) => {
-                let live = after(0);
-                Live {
-                    x: true,
-                    slots: live.slots & !(1 << slot),
-                    ..live
-                }
-            }
-            Op::Alu(_, operand) => {
-                let live = after(0);
-                Live {
-                    a: true,
-                    x: live.x || operand == Operand::X,
-                    ..live
-                }
-            }
-            Op::Neg => Live {
-                a: true,
-                ..after(0)
-            },
-            Op::Tax => {
-                let live = after(0);
-                Live {
-                    a: true,
-                    x: false,
-                    ..live
-                }
-            }
-            Op::Txa => {
-                let live = after(0);
-                Live {
-                    a: false,
-                    x: true,
-                    ..live
-                }
-            }
+            op => live_before_straight(op, after(0)),
         };
+    }
+    live
+}
+
+/// What may be read from an instruction on that only goes on to the next, given what may be read from
+/// there on.
+fn live_before_straight(op: Op, mut live: Live) -> Live {
+    match op {
+        Op::LoadData(_) | Op::LoadImm(_) | Op::LoadLen => live.a = false,
+        Op::LoadXImm(_) | Op::LoadXLen => live.x = false,
+        Op::LoadMem(slot) => {
+            live.a = false;
+            live.slots |= 1 << slot;
+        }
+        Op::LoadXMem(slot) => {
+            live.x = false;
+            live.slots |= 1 << slot;
+        }
+        Op::Store(slot) => {
+            live.a = true;
+            live.slots &= !(1 << slot);
+        }
+        Op::StoreX(slot) => {
+            live.x = true;
+            live.slots &= !(1 << slot);
+        }
+        Op::Alu(_, operand) => {
+            live.a = true;
+            live.x |= operand == Operand::X;
+        }
+        Op::Neg => live.a = true,
+        Op::Tax => {
+            live.a = true;
+            live.x = false;
+        }
+        Op::Txa => {
+            live.a = false;
+            live.x = true;
+        }
+        Op::RetImm(_) | Op::RetA | Op::Jump(_) | Op::Branch { .. } => {
+            unreachable!("these end or jump")
+        }
     }
     live
 }

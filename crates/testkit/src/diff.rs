@@ -18,7 +18,7 @@ enum Change {
 
 /// The difference as text: expected lines that are missing after `-`, unexpected ones after `+`;
 /// empty if there is none.
-pub(crate) fn unified(expected: &str, actual: &str) -> String {
+pub fn unified(expected: &str, actual: &str) -> String {
     let old: Vec<&str> = expected.lines().collect();
     let new: Vec<&str> = actual.lines().collect();
     let script = script(&old, &new);

@@ -7,7 +7,7 @@
 mod command;
 pub mod console;
 pub mod corpus;
-mod diff;
+pub mod diff;
 pub mod generate;
 pub mod golden;
 pub mod inputs;

@@ -20,6 +20,9 @@ use crate::pseudo_code::PseudoCode;
 /// The name that the dynamic linker knows the library by.
 const SONAME: &str = "libseccomp.so.2";
 
+/// `SCMP_FLTATR_CTL_OPTIMIZE`.
+const ATTRIBUTE_OPTIMIZE: c_uint = 8;
+
 /// `__NR_SCMP_ERROR`: the name is unknown.
 const NO_SUCH_NAME: c_int = -1;
 
@@ -109,6 +112,7 @@ pub struct Library {
     resolve: unsafe extern "C" fn(*const c_char) -> c_int,
     init: unsafe extern "C" fn(u32) -> Context,
     release: unsafe extern "C" fn(Context),
+    attr_set: unsafe extern "C" fn(Context, c_uint, u32) -> c_int,
     arch_add: unsafe extern "C" fn(Context, u32) -> c_int,
     rule_add_array: unsafe extern "C" fn(Context, u32, c_int, c_uint, *const Condition) -> c_int,
     export_bpf: Export,
@@ -139,6 +143,7 @@ impl Library {
             resolve: function!(b"seccomp_syscall_resolve_name\0"),
             init: function!(b"seccomp_init\0"),
             release: function!(b"seccomp_release\0"),
+            attr_set: function!(b"seccomp_attr_set\0"),
             arch_add: function!(b"seccomp_arch_add\0"),
             rule_add_array: function!(b"seccomp_rule_add_array\0"),
             export_bpf: function!(b"seccomp_export_bpf\0"),
@@ -199,6 +204,16 @@ impl Filter<'_> {
         };
         // SAFETY: the context is live, and the function takes any token.
         check(unsafe { (self.library.arch_add)(self.context.as_ptr(), token) })
+    }
+
+    /// Chooses a list of numbers (1, the default) or a tree (2).
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn set_optimize(&mut self, level: u32) -> Result<(), Errno> {
+        let context = self.context.as_ptr();
+        // SAFETY: the context is live, and the function takes any value.
+        check(unsafe { (self.library.attr_set)(context, ATTRIBUTE_OPTIMIZE, level) })
     }
 
     /// Adds a rule for a native number: if all conditions hold, the action.

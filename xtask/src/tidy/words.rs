@@ -87,13 +87,17 @@ fn prose(text: &str) -> String {
     prose
 }
 
+/// Words in capitals are names and left alone.
 fn spelling(path: &str, prose: &str) -> Vec<Problem> {
-    let lower = prose.to_ascii_lowercase();
     let mut problems = Vec::new();
     for (american, british) in SPELLINGS {
-        for (at, _) in lower.match_indices(american) {
-            let message = format!("spell it `{british}`");
-            problems.push(Problem::new(path, line_of(&lower, at), message));
+        // Without the first letter, which may be a capital.
+        for (at, _) in prose.match_indices(&american[1..]) {
+            let is_word = prose[..at].to_ascii_lowercase().ends_with(&american[..1]);
+            if is_word {
+                let message = format!("spell it `{british}`");
+                problems.push(Problem::new(path, line_of(prose, at), message));
+            }
         }
     }
     problems
@@ -120,7 +124,7 @@ mod tests {
 
     #[test]
     fn code_and_quoted_words_may_be_spelt_as_they_are() {
-        let text = "/// Sets the `color` of it.\nfn color() {}\n/// The color.\n";
+        let text = "/// Sets the `color` of NO_COLOR.\nfn color() {}\n/// The color.\n";
         assert_eq!(lines_with_problems("a.rs", text), [3]);
         let text = "Behavior.\n```\ncolor\n```\nfine\n";
         assert_eq!(lines_with_problems("a.md", text), [1]);

@@ -1,13 +1,13 @@
 //! Rows of calls and the actions they must get.
 //!
 //! ```text
-//! ; architecture, call by name or number, arguments that are not zero, instruction pointer
-//! x86_64 socket(AF_INET, 1) -> allow
-//! x86 0x66(1) ip=0x1000 -> errno(EPERM)
-//! 0xc00000b7 198 -> kill_process
+//! ; a call as `tamis eval` takes it, and an action; an unknown architecture is a number
+//! x86_64 socket(AF_INET, SOCK_STREAM) -> allow
+//! x86 102(1) @0x1000 -> errno(EPERM)
+//! 0xc00000b6 198 -> kill_process
 //! ```
 
-use tamis_abi::{Action, ActionKind, Arch, SeccompData, syscall};
+use tamis_abi::{Action, ActionKind, Arch, SeccompData, call, consts};
 
 use super::subject::Subject;
 
@@ -52,89 +52,45 @@ pub(super) fn parse(body: &str, first_line: usize) -> Result<Vec<Row>, String> {
 
 fn row(line: usize, text: &str) -> Result<Row, String> {
     let (call, action) = text.split_once("->").ok_or("a row needs `-> action`")?;
-    let (arch_name, call) = call
-        .trim()
-        .split_once(' ')
-        .ok_or("a row begins with an architecture and a call")?;
-    let arch = Arch::from_name(arch_name);
-    let audit = match arch {
-        Some(arch) => arch.audit(),
-        None => number(arch_name)
-            .and_then(|value| u32::try_from(value).ok())
-            .ok_or_else(|| format!("unknown architecture `{arch_name}`"))?,
-    };
-    let (call, ip) = call.split_once("ip=").unwrap_or((call, "0"));
-    let (name, arguments) = match call.trim().split_once('(') {
-        Some((name, rest)) => (name, rest.strip_suffix(')').ok_or("missing `)`")?),
-        None => (call.trim(), ""),
-    };
-    let mut data = SeccompData {
-        nr: call_number(arch, name)?,
-        arch: audit,
-        ip: value(ip)?,
-        args: [0; 6],
-    };
-    let arguments: Vec<&str> = arguments.split_terminator(',').collect();
-    if arguments.len() > data.args.len() {
-        return Err("a call has at most six arguments".to_owned());
-    }
-    for (slot, argument) in data.args.iter_mut().zip(arguments) {
-        *slot = value(argument)?;
-    }
     Ok(Row {
         line,
         text: text.to_owned(),
-        data,
+        data: parse_call(call.trim())?,
         expected: parse_action(action.trim())?,
     })
 }
 
-fn call_number(arch: Option<Arch>, name: &str) -> Result<u32, String> {
-    if let Some(number) = number(name) {
-        return Ok(number as u32);
+/// A call that names its architecture, or an architecture by number followed by one of x86_64.
+fn parse_call(text: &str) -> Result<SeccompData, String> {
+    let (arch, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let audit = arch
+        .strip_prefix("0x")
+        .map(|digits| u32::from_str_radix(digits, 16));
+    let parse = |text| call::parse(text, Arch::X86_64).map_err(|error| error.to_string());
+    match (Arch::from_name(arch), audit) {
+        (Some(_), _) => parse(text),
+        (None, Some(Ok(audit))) => parse(rest).map(|data| SeccompData {
+            arch: audit,
+            ..data
+        }),
+        (None, _) => Err(format!("a row begins with an architecture, not `{arch}`")),
     }
-    let number = arch.and_then(|arch| syscall::number(arch, name));
-    number
-        .map(|nr| nr.0)
-        .ok_or_else(|| format!("no call `{name}`"))
 }
 
+/// An action; the data of `errno` may be a name of x86_64.
 fn parse_action(text: &str) -> Result<Action, String> {
     let (kind, data) = match text.split_once('(') {
         Some((kind, rest)) => (kind, rest.strip_suffix(')').ok_or("missing `)`")?),
         None => (text, "0"),
     };
     let kind = ActionKind::from_name(kind).ok_or_else(|| format!("unknown action `{kind}`"))?;
-    let data = u16::try_from(value(data)?)
-        .map_err(|_| format!("the data of an action has 16 bits, not {data}"))?;
+    let value = data
+        .parse()
+        .ok()
+        .or_else(|| consts::value(Arch::X86_64, data));
+    let data = value.and_then(|value| u16::try_from(value).ok());
+    let data = data.ok_or_else(|| format!("not the 16-bit data of an action: {text}"))?;
     Ok(Action::new(kind, data))
-}
-
-/// A value: numbers joined by `|`.
-fn value(text: &str) -> Result<u64, String> {
-    text.split('|').try_fold(0, |bits, part| {
-        let part = part.trim();
-        number(part)
-            .map(|value| bits | value)
-            .ok_or_else(|| format!("unknown value `{part}`"))
-    })
-}
-
-/// A decimal or hexadecimal number; negative ones in two's complement.
-fn number(text: &str) -> Option<u64> {
-    let (is_negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text),
-    };
-    let magnitude = match digits.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok()?,
-        None => digits.parse().ok()?,
-    };
-    Some(if is_negative {
-        magnitude.wrapping_neg()
-    } else {
-        magnitude
-    })
 }
 
 #[cfg(test)]
@@ -142,35 +98,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_has_all_parts_of_a_call() {
-        let rows = parse("; why\n\naarch64 -1(0x10|1, -2) ip=7 -> errno(5)\n", 10).unwrap();
+    fn a_row_has_a_call_and_an_action() {
+        let text = "; why\n\naarch64 openat(0x10|1, -2) @7 -> errno(EPERM)\n";
+        let rows = parse(text, 10).unwrap();
         let [row] = rows.as_slice() else {
             panic!("one row, not {}", rows.len());
         };
         assert_eq!(row.line, 12);
         assert_eq!(row.data.arch, Arch::Aarch64.audit());
-        assert_eq!((row.data.nr, row.data.ip), (u32::MAX, 7));
+        assert_eq!((row.data.nr, row.data.ip), (56, 7));
         assert_eq!(row.data.args, [0x11, u64::MAX - 1, 0, 0, 0, 0]);
-        assert_eq!(row.expected, Action::errno(5));
+        assert_eq!(row.expected, Action::errno(1));
+    }
+
+    #[test]
+    fn an_unknown_architecture_is_a_number() {
+        let rows = parse("0x28 3(1) -> kill_thread", 1).unwrap();
+        assert_eq!((rows[0].data.arch, rows[0].data.nr), (0x28, 3));
     }
 
     #[test]
     fn mistakes_name_the_line_and_the_part() {
         for (text, problem) in [
             ("x86_64 read()", "a row needs `-> action`"),
-            ("x86_65 read() -> allow", "unknown architecture `x86_65`"),
-            ("x86_64 raed() -> allow", "no call `raed`"),
-            ("x86_64 read(y) -> allow", "unknown value `y`"),
-            ("x86_64 read(1,2,3,4,5,6,7) -> allow", "at most six"),
-            ("x86_64 read( -> allow", "missing `)`"),
+            ("x86_65 read() -> allow", "not `x86_65`"),
+            ("read() -> allow", "not `read()`"),
+            ("x86_64 raed() -> allow", "`raed`"),
             ("x86_64 read -> permit", "unknown action `permit`"),
-            ("x86_64 read -> errno(65536)", "16 bits"),
+            ("x86_64 read -> errno(65536)", "16-bit"),
+            ("x86_64 read -> errno(1", "missing `)`"),
         ] {
             let error = parse(text, 3).unwrap_err();
-            assert!(
-                error.starts_with("line 3: ") && error.contains(problem),
-                "{error}"
-            );
+            let is_told = error.starts_with("line 3: ") && error.contains(problem);
+            assert!(is_told, "{error}");
         }
     }
 }

@@ -1,0 +1,52 @@
+//! Docker's default profile to a program for x86-64, x86 and x32: from the text to raw bytes, by tamis
+//! and by the system's libseccomp, in one run.
+//!
+//! `cargo bench -p tamis-bench`; the first argument is the number of rounds. tamis proves every program
+//! that it hands out, and the time contains the proof.
+
+use tamis_abi::Endian;
+use tamis_bench::policies::{DOCKER, docker_ruleset};
+use tamis_bench::ratio::{Contestant, compare};
+use tamis_bench::runc;
+use tamis_compiler::Options;
+use tamis_testkit::corpus;
+use tamis_testkit::libseccomp::Library;
+use tamis_testkit::skip::{self, Need};
+
+const ROUNDS: usize = 15;
+
+fn main() {
+    let Some(text) = corpus::text(DOCKER) else {
+        return;
+    };
+    let library = match Library::open() {
+        Ok(library) => library,
+        Err(reason) => return skip::because(Need::Peers, reason),
+    };
+    let rounds = std::env::args().find_map(|argument| argument.parse().ok());
+    let libseccomp = |optimize| {
+        let program = runc::compile(&library, &text, optimize);
+        program.expect("libseccomp takes the profile").len()
+    };
+    let tamis = || {
+        let ruleset = docker_ruleset(DOCKER, &text);
+        let compiled = tamis_compiler::compile(&ruleset, &Options::default());
+        let compiled = compiled.expect("the profile compiles");
+        compiled.program().to_bytes(Endian::Little).len() / 8
+    };
+    let (list, tree) = (|| libseccomp(1), || libseccomp(2));
+    let (major, minor, micro) = library.version();
+    println!("libseccomp {major}.{minor}.{micro}");
+    println!(
+        "instructions: tamis {}, list {}, tree {}",
+        tamis(),
+        list(),
+        tree()
+    );
+    let mut contestants = [
+        Contestant::new("tamis", tamis),
+        Contestant::new("libseccomp, list", list),
+        Contestant::new("libseccomp, tree", tree),
+    ];
+    print!("{}", compare(&mut contestants, rounds.unwrap_or(ROUNDS)));
+}

@@ -1,0 +1,8 @@
+//! What the compiler costs, and what its programs cost, on policies that people use.
+//!
+//! Counts are exact and the same everywhere, so they are checked by a test against `counts.tsv` and
+//! reviewed in diffs. Times are not, so they are only ever shown as ratios: see [`ratio`].
+
+pub mod policies;
+pub mod ratio;
+pub mod runc;

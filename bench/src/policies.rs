@@ -1,0 +1,92 @@
+//! The policies that are measured.
+
+use tamis_abi::Arch;
+use tamis_diag::Sources;
+use tamis_policy::loader::NoIncludes;
+use tamis_policy::{embedded, oci, tamis};
+use tamis_rules::Ruleset;
+use tamis_testkit::corpus::{self, gvisor, pol_json};
+
+/// Docker's default profile in the corpus.
+pub const DOCKER: &str = "docker/docker-default-x86_64.json";
+
+/// A policy, and how to get at what it means.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// The name in `counts.tsv`.
+    pub name: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Comes with tamis.
+    Embedded,
+    /// A file of the corpus: a Docker profile, used as Docker does on x86-64.
+    Oci,
+    /// A file of the corpus: gVisor's rule sets.
+    Gvisor,
+    /// A file of the corpus: what was fed to other compilers.
+    PolJson,
+}
+
+const fn policy(name: &'static str, kind: Kind) -> Policy {
+    Policy { name, kind }
+}
+
+/// All of them, in the order of `counts.tsv`.
+pub const ALL: [Policy; 12] = [
+    policy("container-default", Kind::Embedded),
+    policy("network-service", Kind::Embedded),
+    policy("pure-compute", Kind::Embedded),
+    policy(DOCKER, Kind::Oci),
+    policy("peers/docker.pol.json", Kind::PolJson),
+    policy("peers/fc-vmm.pol.json", Kind::PolJson),
+    policy("peers/gappy302.pol.json", Kind::PolJson),
+    policy("gvisor/gvisor-gofer-directfs.json", Kind::Gvisor),
+    policy("gvisor/gvisor-sentry-nvproxy.json", Kind::Gvisor),
+    policy("gvisor/gvisor-sentry-systrap.json", Kind::Gvisor),
+    policy("gvisor/gvisor-systrap-stub.json", Kind::Gvisor),
+    policy("gvisor/gvisor-systrap-sysmsg-thread.json", Kind::Gvisor),
+];
+
+/// Programs of the corpus that other compilers made of [`DOCKER`].
+pub const DOCKER_PEERS: [&str; 2] = [
+    "docker/docker-libseccomp-opt1.bpf",
+    "docker/docker-libseccomp-opt2.bpf",
+];
+
+impl Policy {
+    /// What the policy means; `None` if it is in the corpus and the corpus isn't there.
+    ///
+    /// # Panics
+    /// If the policy has mistakes.
+    pub fn ruleset(self) -> Option<Ruleset> {
+        match self.kind {
+            Kind::Embedded => Some(embedded_ruleset(self.name)),
+            Kind::Oci => corpus::text(self.name).map(|text| docker_ruleset(self.name, &text)),
+            Kind::Gvisor => gvisor::ruleset(self.name),
+            Kind::PolJson => pol_json::ruleset(self.name),
+        }
+    }
+}
+
+/// The meaning of a Docker profile for x86-64, x86 and x32.
+///
+/// # Panics
+/// If the profile has mistakes.
+pub fn docker_ruleset(name: &str, text: &str) -> Ruleset {
+    let mut sources = Sources::new();
+    let source = sources.add(name, text);
+    let profile = oci::parse(&sources, source, &oci::Options::docker(Arch::X86_64));
+    profile.parsed.ruleset.expect("the profile has no mistakes")
+}
+
+fn embedded_ruleset(name: &str) -> Ruleset {
+    let policy = embedded(name).expect("the policy comes with tamis");
+    let mut sources = Sources::new();
+    let root = sources.add(policy.name, policy.text);
+    let options = tamis::Options::new(vec![Arch::X86_64, Arch::X86, Arch::X32]);
+    let parsed = tamis::parse(&mut sources, root, &mut NoIncludes, &options);
+    parsed.ruleset.expect("the policy has no mistakes")
+}

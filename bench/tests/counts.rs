@@ -1,0 +1,88 @@
+//! Length and steps of the programs that the compiler makes, exactly as `bench/counts.tsv` says.
+//!
+//! `TAMIS_BLESS=1` writes the file anew, which needs the corpus; without the corpus its policies are
+//! left out of the comparison.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+use tamis_bench::policies::{self, DOCKER, docker_ruleset};
+use tamis_bpf::Program;
+use tamis_compiler::{Options, Stats, compile};
+use tamis_testkit::{corpus, diff};
+
+const HEADER: &str = "\
+# What the compiler makes of real policies: one line per policy and architecture. Steps are those of all
+# calls that the tables know, each once with all arguments 0; `cacheable` calls cost the kernel none.
+# At the end, for comparison, programs that other compilers made. Written by `cargo xtask counts`.
+policy\tarch\tlength_insns\tkernel_insns\tcalls\tcacheable\tmean_steps\tmax_steps
+";
+
+/// The lines of one program, one for each architecture.
+fn lines(name: &str, stats: &Stats) -> String {
+    let mut lines = String::new();
+    for arch in &stats.archs {
+        writeln!(
+            lines,
+            "{name}\t{}\t{}\t{}\t{}\t{}\t{:.2}\t{}",
+            arch.arch,
+            stats.length_insns,
+            stats.kernel_insns,
+            arch.calls,
+            arch.cacheable,
+            arch.mean_steps(),
+            arch.max_steps
+        )
+        .expect("a string takes any text");
+    }
+    lines
+}
+
+/// All lines, and the names of what is not there to be measured.
+fn measure() -> (String, BTreeSet<&'static str>) {
+    let mut text = HEADER.to_owned();
+    let mut missing = BTreeSet::new();
+    for policy in policies::ALL {
+        let Some(ruleset) = policy.ruleset() else {
+            missing.insert(policy.name);
+            continue;
+        };
+        let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
+        text += &lines(policy.name, compiled.stats());
+    }
+    for name in policies::DOCKER_PEERS {
+        let (Some(insns), Some(profile)) = (corpus::insns(name), corpus::text(DOCKER)) else {
+            missing.insert(name);
+            continue;
+        };
+        let program = Program::new(insns).expect("the program is valid");
+        text += &lines(
+            name,
+            &Stats::of(&program, &docker_ruleset(DOCKER, &profile)),
+        );
+    }
+    (text, missing)
+}
+
+#[test]
+fn programs_are_as_long_and_as_fast_as_the_table_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("counts.tsv");
+    let (actual, missing) = measure();
+    if env::var("TAMIS_BLESS").is_ok_and(|value| value == "1") {
+        assert!(
+            missing.is_empty(),
+            "not writing a table without {missing:?}"
+        );
+        fs::write(&path, &actual).unwrap();
+    }
+    let table = fs::read_to_string(&path).unwrap_or_default();
+    let is_measured = |line: &&str| !missing.contains(line.split('\t').next().unwrap_or_default());
+    let expected: Vec<&str> = table.lines().filter(is_measured).collect();
+    let difference = diff::unified(&expected.join("\n"), &actual);
+    assert!(
+        difference.is_empty(),
+        "counts changed; if they are better or it is worth it, run `cargo xtask counts`:\n{difference}"
+    );
+}
