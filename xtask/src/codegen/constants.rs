@@ -57,19 +57,24 @@ const NOT_FOR_CALLS: &str = "\
 const NOT_FOR_CALLS_EITHER: [&str; 3] = ["TCP_FLAG_", "TCP_RESERVED_BITS", "TCP_DATA_OFFSET"];
 
 /// Names that are arguments although their family is not.
-const FOR_CALLS: [&str; 4] = ["AUDIT_ARCH_", "KVM_CAP_", "TLS_TX", "TLS_RX"];
+const FOR_CALLS: [&str; 5] = ["AUDIT_ARCH_", "KVM_CAP_", "R_OK", "TLS_TX", "TLS_RX"];
 
 /// Values of one constant by column.
 type Row = BTreeMap<&'static str, u64>;
 
 /// Reads the sources into the data file.
 pub(super) fn refresh() -> Result<()> {
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    let mut disagreements = Vec::new();
-    let ioctls = raw_ioctls()?;
+    let mut ioctls = raw_ioctls()?;
+    let mut sources = Vec::new();
     for column in &COLUMNS {
         let raw = column.raw.map(raw_values).transpose()?.unwrap_or_default();
-        let compiled = headers::values(column.name)?.unwrap_or_default();
+        let headers = headers::read(column.name)?;
+        ioctls.extend(headers.ioctls);
+        sources.push((column, raw, headers.values));
+    }
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    let mut disagreements = Vec::new();
+    for (column, raw, compiled) in &sources {
         let names: BTreeSet<&String> = raw.keys().chain(compiled.keys()).collect();
         for name in names.into_iter().filter(|name| is_for_calls(name, &ioctls)) {
             let (raw, compiled) = (raw.get(name).copied(), compiled.get(name).copied());
@@ -90,7 +95,7 @@ pub(super) fn refresh() -> Result<()> {
     }
     add_hand_rows(&mut rows)?;
     eprintln!(
-        "{} values differ between linux-raw-sys and older headers:",
+        "{} values differ between linux-raw-sys and the headers:",
         disagreements.len()
     );
     for disagreement in disagreements {

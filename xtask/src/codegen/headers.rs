@@ -194,13 +194,30 @@ const GLIBC_HEADERS: &str = "\
     sys/signalfd sys/socket sys/stat sys/statvfs sys/swap sys/time sys/timerfd sys/timex sys/uio sys/un sys/vfs \
     sys/wait sys/xattr";
 
+/// What headers use without including it.
+const PREAMBLE: &str = "\
+#define _GNU_SOURCE
+#include <stddef.h>
+#include <linux/serial.h>
+#include <asm/ioctls.h>
+";
+
 /// Names and values.
 pub(super) type Values = BTreeMap<String, u64>;
 
-/// The constants of a column, the kernel's before glibc's; `None` if no package has its headers.
-pub(super) fn values(column: &str) -> Result<Option<Values>> {
+/// What the headers of an architecture define.
+#[derive(Default)]
+pub(super) struct Headers {
+    pub(super) values: Values,
+    /// The names that are defined by one of the `_IO*` macros.
+    pub(super) ioctls: BTreeSet<String>,
+}
+
+/// The constants of a column, the kernel's before glibc's; none if no package has its headers.
+pub(super) fn read(column: &str) -> Result<Headers> {
+    let mut headers = Headers::default();
     let Some(target) = TARGETS.iter().find(|target| target.column == column) else {
-        return Ok(None);
+        return Ok(headers);
     };
     let mut includes = Vec::new();
     for package in ["linux-libc-dev", "libc6-dev"] {
@@ -216,11 +233,10 @@ pub(super) fn values(column: &str) -> Result<Option<Values>> {
         }
     });
     let glibc_headers = GLIBC_HEADERS.split_whitespace().map(str::to_owned);
-    let mut values = Values::new();
     for header in kernel_headers.chain(glibc_headers) {
-        compiler.evaluate(&format!("{header}.h"), &mut values)?;
+        compiler.evaluate(&format!("{header}.h"), &mut headers)?;
     }
-    Ok(Some(values))
+    Ok(headers)
 }
 
 /// Downloads and unpacks a Debian package unless that was done before.
@@ -301,14 +317,15 @@ impl Compiler<'_> {
 
     /// Adds the constants of a header that are not known yet; a header that the architecture lacks
     /// or that does not compile adds none.
-    fn evaluate(&self, header: &str, values: &mut Values) -> Result<()> {
-        let include = format!("#define _GNU_SOURCE\n#include <stddef.h>\n#include <{header}>\n");
+    fn evaluate(&self, header: &str, known: &mut Headers) -> Result<()> {
+        let include = format!("{PREAMBLE}#include <{header}>\n");
         let Ok(text) = self.compile(&["-E", "-P", "-dD"], &include)? else {
             return Ok(());
         };
+        known.ioctls.extend(ioctls(&text));
         let mut names = macros(&text);
         names.append(&mut enumerators(&text));
-        names.retain(|name| !values.contains_key(name));
+        names.retain(|name| !known.values.contains_key(name));
         let mut names: Vec<String> = names.into_iter().collect();
         while !names.is_empty() {
             let mut probe = include.clone();
@@ -320,7 +337,7 @@ impl Compiler<'_> {
             }
             let errors = match self.compile(&["-S"], &probe)? {
                 Ok(assembly) => {
-                    values.extend(initialisers(&assembly));
+                    known.values.extend(initialisers(&assembly));
                     return Ok(());
                 }
                 Err(errors) => errors,
@@ -349,6 +366,14 @@ fn macros(text: &str) -> BTreeSet<String> {
             (is_constant_name(name) && !value.trim().is_empty()).then(|| name.to_owned())
         })
         .collect()
+}
+
+/// The macros whose value is made by `_IO`, `_IOR`, `_IOW` or `_IOWR`.
+fn ioctls(text: &str) -> impl Iterator<Item = String> {
+    text.lines().filter_map(|line| {
+        let (name, value) = line.strip_prefix("#define ")?.split_once(' ')?;
+        value.trim().starts_with("_IO").then(|| name.to_owned())
+    })
 }
 
 /// The enumerators of preprocessed C.
