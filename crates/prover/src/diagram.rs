@@ -26,20 +26,25 @@ pub(crate) const FALSE: Node = Node(0);
 /// The constant true.
 pub(crate) const TRUE: Node = Node(1);
 
-/// The diagrams would need more nodes than allowed.
+/// A limit of [`Limits`](crate::Limits) doesn't suffice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitReached {
-    /// The limit.
-    pub max_nodes: usize,
+pub enum LimitReached {
+    /// The decision diagrams need more than `max_nodes`.
+    Nodes,
+    /// A program can be in more than `max_states`.
+    States,
 }
 
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the decision diagrams need more than {} nodes",
-            self.max_nodes
-        )
+        f.write_str(match self {
+            LimitReached::Nodes => {
+                "the decision diagrams need more nodes than the limit `max_nodes`"
+            }
+            LimitReached::States => {
+                "the program has more symbolic states than the limit `max_states`"
+            }
+        })
     }
 }
 
@@ -168,6 +173,11 @@ impl Diagram {
         }
     }
 
+    /// The first variable that a function depends on; greater than every variable if it is constant.
+    pub(crate) fn top(&self, node: Node) -> Variable {
+        self.row(node).variable
+    }
+
     /// The function that is `yes` where the condition holds and `no` elsewhere.
     ///
     /// Proportional to the number of distinct triples of sub-diagrams that meet; a condition on one
@@ -250,9 +260,7 @@ impl Diagram {
             slot = (slot + 1) & (self.unique.len() - 1);
         }
         if self.rows.len() >= self.max_nodes {
-            return Err(LimitReached {
-                max_nodes: self.max_nodes,
-            });
+            return Err(LimitReached::Nodes);
         }
         Ok(self.insert(row, hash))
     }
@@ -360,7 +368,7 @@ mod tests {
     fn the_limit_is_an_error() {
         let mut diagram = Diagram::new(10);
         let made: Vec<_> = (0..20).map(|v| diagram.variable(Variable(v))).collect();
-        assert_eq!(made[19], Err(LimitReached { max_nodes: 10 }));
+        assert_eq!(made[19], Err(LimitReached::Nodes));
         assert_eq!(diagram.len(), 10);
     }
 }

@@ -16,14 +16,18 @@
 
 mod bits;
 mod diagram;
+mod explore;
 mod liveness;
 mod order;
+mod piecewise;
 mod program;
 mod relation;
 mod ruleset;
 mod space;
 mod stack;
+mod value;
 mod witness;
+mod word_test;
 
 pub use diagram::LimitReached;
 pub use space::{Equality, Function, Limits, Space};
