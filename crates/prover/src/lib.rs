@@ -20,6 +20,7 @@ mod explore;
 mod liveness;
 mod order;
 mod piecewise;
+mod predicate;
 mod program;
 mod relation;
 mod ruleset;
