@@ -8,9 +8,9 @@
 //! The graph knows nothing of instructions: what a question costs, where its word is loaded and how far
 //! a jump reaches is decided when blocks are made of it.
 
-use std::collections::HashMap;
-
 use tamis_abi::{SeccompData, Word};
+
+use crate::hash::{FastMap, FastSet};
 
 /// The index of a node in its [`Dag`]. Children have smaller ids than their parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +60,7 @@ pub enum Node {
 #[derive(Clone, Debug, Default)]
 pub struct Dag {
     nodes: Vec<Node>,
-    known: HashMap<Node, NodeId>,
+    known: FastMap<Node, NodeId>,
 }
 
 impl NodeId {
@@ -172,7 +172,7 @@ impl Dag {
     /// The nodes that can be reached from the roots, children before parents. Linear time.
     pub fn below(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<NodeId> {
         let mut open: Vec<NodeId> = roots.into_iter().collect();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = FastSet::default();
         while let Some(id) = open.pop() {
             if seen.insert(id)
                 && let Node::Ask { yes, no, .. } = self.node(id)

@@ -10,13 +10,12 @@
 //! The price: some functions have diagrams that are exponentially larger than their formulas. Building
 //! stops with `None` when its budget is used up; the caller then lowers directly.
 
-use std::collections::HashMap;
-
 use tamis_abi::Word;
 
 use crate::dag::{Dag, NodeId, Question};
 use crate::direct::value_weight;
 use crate::formula::Formula;
+use crate::hash::FastMap;
 use crate::tree::{Run, search};
 
 /// The most boolean variables; bounds the recursion together with the number of words.
@@ -26,6 +25,7 @@ const MAX_QUESTIONS: usize = 64;
 pub(crate) type Order = [Word; Word::COUNT];
 
 /// One alternative of a decision: where the formula holds and no earlier one does, this is returned.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Case {
     /// The condition.
     pub(crate) when: Formula,
@@ -82,8 +82,8 @@ enum Node {
 struct Diagram {
     variables: Vec<Variable>,
     nodes: Vec<Node>,
-    known: HashMap<Node, Id>,
-    chosen: HashMap<(Id, Id, Id), Id>,
+    known: FastMap<Node, Id>,
+    chosen: FastMap<(Id, Id, Id), Id>,
     budget: u64,
 }
 
@@ -124,8 +124,8 @@ impl Diagram {
         Some(Diagram {
             variables,
             nodes: Vec::new(),
-            known: HashMap::new(),
-            chosen: HashMap::new(),
+            known: FastMap::default(),
+            chosen: FastMap::default(),
             budget,
         })
     }

@@ -16,7 +16,7 @@ use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Test};
 use crate::dag::Question;
 
 /// A condition over words, without negation except at the leaves.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Formula {
     /// Always.
     True,

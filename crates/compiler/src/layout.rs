@@ -10,7 +10,7 @@
 //! argument is decided by those two words alone: exactly what the kernel's cache of always-allowed
 //! numbers (5.11) is able to see.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use tamis_abi::{Action, Arch, Word, syscall};
 use tamis_rules::{Ruleset, Section};
@@ -18,7 +18,8 @@ use tamis_rules::{Ruleset, Section};
 use crate::dag::{Dag, Node, NodeId, Question};
 use crate::diagram::Case;
 use crate::formula::Formula;
-use crate::outcome;
+use crate::hash::FastMap;
+use crate::outcome::Decisions;
 use crate::tree::{Run, search};
 
 /// How much more a number counts whose decision is made at every call, and not once at installation.
@@ -64,11 +65,12 @@ struct Piece {
 pub fn lay_out(ruleset: &Ruleset) -> Layout {
     let mut dag = Dag::new();
     let mut outcomes = Vec::new();
+    let mut decisions = Decisions::default();
     let bad_arch = dag.ret(ruleset.bad_arch.ret());
     let calls = Calls::of(ruleset.sections().iter().map(|section| section.arch));
     let mut lines: Vec<(u32, Vec<Piece>)> = Vec::new();
     for section in ruleset.sections() {
-        let pieces = pieces(&mut dag, section, &mut outcomes);
+        let pieces = pieces(&mut dag, &mut decisions, section, &mut outcomes);
         let audit = section.arch.audit();
         match lines.iter_mut().find(|(known, _)| *known == audit) {
             Some((_, line)) => line.extend(pieces),
@@ -88,14 +90,19 @@ pub fn lay_out(ruleset: &Ruleset) -> Layout {
 }
 
 /// Decides every number that the section owns.
-fn pieces(dag: &mut Dag, section: &Section, outcomes: &mut Vec<Outcome>) -> Vec<Piece> {
+fn pieces(
+    dag: &mut Dag,
+    decisions: &mut Decisions,
+    section: &Section,
+    outcomes: &mut Vec<Outcome>,
+) -> Vec<Piece> {
     let formulas: Vec<Formula> = section
         .rules
         .iter()
         .map(|rule| Formula::of(&rule.when, true))
         .collect();
     let domain = Section::domain(section.arch);
-    let mut known: HashMap<Vec<u32>, usize> = HashMap::new();
+    let mut known: FastMap<Vec<u32>, usize> = FastMap::default();
     let mut pieces = Vec::new();
     sweep(section, &formulas, |first, last, rules| {
         for (from, to) in domain.intervals() {
@@ -117,7 +124,7 @@ fn pieces(dag: &mut Dag, section: &Section, outcomes: &mut Vec<Outcome>) -> Vec<
                     when: formulas[*rule as usize].clone(),
                     ret: section.rules[*rule as usize].action.ret(),
                 });
-                let node = outcome::decide(dag, cases.collect(), section.default.ret());
+                let node = decisions.decide(dag, cases.collect(), section.default.ret());
                 outcomes.push(Outcome {
                     arch: section.arch,
                     rules: rules.to_vec(),

@@ -29,6 +29,7 @@ mod compile;
 mod diagram;
 mod direct;
 mod formula;
+mod hash;
 mod outcome;
 mod verify;
 

@@ -12,28 +12,47 @@ use crate::dag::{Dag, NodeId};
 use crate::diagram::{self, Case, Order};
 use crate::direct;
 use crate::formula::Formula;
+use crate::hash::FastMap;
 
 /// How much building one diagram may cost, per part of the formulas; keeps compiling near-linear.
 const BUDGET_PER_PART: u64 = 64;
 
-/// Adds the decision of the first case that holds, else `default`.
-pub(crate) fn decide(dag: &mut Dag, cases: Vec<Case>, default: u32) -> NodeId {
-    let cases = group(cases, default);
-    let [first, ..] = cases.as_slice() else {
+/// The decisions made so far: calls and architectures with the same list are decided once.
+#[derive(Debug, Default)]
+pub(crate) struct Decisions {
+    known: FastMap<(Vec<Case>, u32), NodeId>,
+}
+
+impl Decisions {
+    /// Adds the decision of the first case that holds, else `default`.
+    pub(crate) fn decide(&mut self, dag: &mut Dag, cases: Vec<Case>, default: u32) -> NodeId {
+        let key = (group(cases, default), default);
+        if let Some(node) = self.known.get(&key) {
+            return *node;
+        }
+        let node = lower(dag, &key.0, default);
+        self.known.insert(key, node);
+        node
+    }
+}
+
+/// The best of all lowerings.
+fn lower(dag: &mut Dag, cases: &[Case], default: u32) -> NodeId {
+    let [first, ..] = cases else {
         return dag.ret(default);
     };
     if first.when == Formula::True {
         return dag.ret(first.ret);
     }
-    let mut best = lower_directly(dag, &cases, default);
+    let mut best = lower_directly(dag, cases, default);
     let mut best_measure = cost::measure(dag, best);
-    let used = words_used(&cases);
+    let used = words_used(cases);
     if used.parts <= 1 {
         return best;
     }
     let budget = BUDGET_PER_PART * (used.parts + 16);
     for order in orders(&used) {
-        let Some(node) = diagram::lower(dag, &cases, default, &order, budget) else {
+        let Some(node) = diagram::lower(dag, cases, default, &order, budget) else {
             continue;
         };
         let measure = cost::measure(dag, node);
