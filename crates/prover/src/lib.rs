@@ -16,6 +16,7 @@
 
 mod bits;
 mod diagram;
+mod inspect;
 mod liveness;
 mod order;
 mod program;
