@@ -17,6 +17,7 @@
 mod bits;
 mod diagram;
 mod explore;
+mod inspect;
 mod liveness;
 mod order;
 mod piecewise;
