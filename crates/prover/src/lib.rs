@@ -14,20 +14,28 @@
 //! M. Fujita et al., "Multi-Terminal Binary Decision Diagrams" (1997).
 #![forbid(unsafe_code)]
 
+mod arg_values;
 mod bits;
+mod cases;
+mod condition;
+mod decompile;
 mod diagram;
 mod explore;
 mod liveness;
 mod order;
 mod piecewise;
+mod predicate;
 mod program;
 mod relation;
 mod ruleset;
 mod space;
 mod stack;
 mod value;
+
 mod witness;
 mod word_test;
 
+pub use cases::{Case, CaseLimits, Cases, Machine};
+pub use decompile::Undecompilable;
 pub use diagram::LimitReached;
 pub use space::{Equality, Function, Limits, Space};

@@ -90,6 +90,12 @@ impl Piecewise {
         Piecewise { word, pieces }
     }
 
+    /// The same below `from`, and this function from there on.
+    pub(crate) fn with_all_from(self, from: u32, node: Node) -> Piecewise {
+        let all = Piecewise::everywhere(self.word, node);
+        Piecewise::choose(Interval::From(from), &all, self)
+    }
+
     /// The intervals up to a value that is excluded and not 0; the last of them goes on for ever.
     fn until(mut self, end: u32) -> Piecewise {
         let kept = self.pieces.partition_point(|(start, _)| *start < end);

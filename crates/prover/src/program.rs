@@ -169,3 +169,147 @@ impl Meaning {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::SeccompData;
+    use tamis_bpf::{AluOp, Insn, Op, Operand, interp};
+
+    use super::*;
+    use crate::Limits;
+
+    const SAMPLES: [u32; 8] = [0, 1, 2, 31, 32, 0x4000_0000, 0x8000_0001, u32::MAX];
+
+    /// A word has too many values for a diagram of what it is.
+    const SOME_BITS: Op = Op::Alu(AluOp::And, Operand::K(0x8000_003f));
+
+    fn branch(test: Test, operand: Operand, jt: u8, jf: u8) -> Op {
+        Op::Branch {
+            test,
+            operand,
+            jt,
+            jf,
+        }
+    }
+
+    /// Compares the function with the interpreter on all pairs of samples for nr and the lower half
+    /// of the first argument.
+    fn assert_meaning(ops: &[Op]) {
+        let insns = ops.iter().copied().map(Insn::from).collect();
+        let program = Program::new(insns).unwrap();
+        for endian in [Endian::Little, Endian::Big] {
+            let mut space = Space::new(Limits::default());
+            let function = space.program(&program, endian).unwrap();
+            for nr in SAMPLES {
+                for arg in SAMPLES {
+                    let data = SeccompData {
+                        nr,
+                        args: [u64::from(arg) << 32 | u64::from(!arg); 6],
+                        ..SeccompData::default()
+                    };
+                    let expected = interp::run(&program, &data.image(endian)).ret;
+                    assert_eq!(space.value(function, &data), expected, "{ops:?} {data:x?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn chains_and_trees_of_tests() {
+        let eq = |k, jt| branch(Test::Eq, Operand::K(k), jt, 0);
+        assert_meaning(&[
+            Op::LoadData(0),
+            branch(Test::Ge, Operand::K(32), 3, 0),
+            eq(1, 3),
+            eq(2, 4),
+            Op::RetImm(10),
+            branch(Test::Set, Operand::K(0xc000_0000), 2, 0),
+            Op::RetImm(20),
+            Op::RetImm(30),
+            branch(Test::Gt, Operand::K(0x4000_0000), 0, 1),
+            eq(u32::MAX, 0),
+            SOME_BITS,
+            Op::RetA,
+        ]);
+    }
+
+    #[test]
+    fn two_words_that_are_tested_in_turns() {
+        let eq = |k, jt| branch(Test::Eq, Operand::K(k), jt, 0);
+        assert_meaning(&[
+            Op::LoadData(16),
+            eq(31, 3),
+            Op::LoadData(0),
+            eq(32, 1),
+            eq(1, 2),
+            Op::LoadData(20),
+            branch(Test::Set, Operand::K(0x8000_0001), 1, 0),
+            Op::RetImm(1),
+            Op::Alu(AluOp::And, Operand::K(0xff)),
+            branch(Test::Gt, Operand::K(5), 0, 1),
+            Op::RetImm(2),
+            Op::RetA,
+        ]);
+    }
+
+    #[test]
+    fn arithmetic_scratch_memory_and_both_registers() {
+        let shift_and_store = [
+            Op::LoadData(0),
+            Op::Alu(AluOp::Rsh, Operand::K(3)),
+            Op::Store(4),
+        ];
+        let rest = [
+            Op::Alu(AluOp::Add, Operand::K(9)),
+            Op::Tax,
+            Op::LoadLen,
+            Op::Alu(AluOp::Lsh, Operand::X),
+            Op::LoadXMem(4),
+            Op::Alu(AluOp::Xor, Operand::X),
+            SOME_BITS,
+            Op::RetA,
+        ];
+        assert_meaning(&[&shift_and_store[..], &rest].concat());
+    }
+
+    #[test]
+    fn a_division_by_zero_ends_the_program_with_zero() {
+        let divide = Op::Alu(AluOp::Div, Operand::X);
+        let load = [Op::LoadData(0), Op::Alu(AluOp::And, Operand::K(3)), Op::Tax];
+        assert_meaning(&[&load[..], &[Op::LoadImm(100), divide, Op::RetA]].concat());
+        assert_meaning(&[Op::LoadXImm(0), divide, Op::RetImm(5)]);
+        assert_meaning(&[
+            Op::LoadData(0),
+            SOME_BITS,
+            Op::LoadXImm(3),
+            divide,
+            Op::RetA,
+        ]);
+    }
+
+    #[test]
+    fn words_are_compared_with_each_other() {
+        for test in [Test::Eq, Test::Gt, Test::Ge] {
+            let compare = branch(test, Operand::X, 0, 1);
+            let load = [Op::LoadData(0), Op::Tax, Op::LoadData(16), compare];
+            assert_meaning(&[&load[..], &[Op::RetImm(1), Op::RetImm(2)]].concat());
+        }
+    }
+
+    #[test]
+    fn too_many_states_are_an_error() {
+        let limits = Limits {
+            max_states: 1,
+            ..Limits::default()
+        };
+        let ops = [
+            Op::LoadData(0),
+            branch(Test::Eq, Operand::K(1), 0, 1),
+            Op::RetImm(1),
+            Op::RetImm(2),
+        ];
+        let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
+        let result = Space::new(limits).program(&program, Endian::Little);
+        assert_eq!(result, Err(LimitReached::States));
+    }
+}

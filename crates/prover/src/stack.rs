@@ -56,3 +56,64 @@ impl Space {
         Ok(result)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::{SeccompData, Word};
+    use tamis_bpf::{Insn, Op, Program, Stack};
+
+    use super::*;
+    use crate::Limits;
+
+    /// Filters that answer one value for number 0 and another for the rest.
+    fn filters() -> Vec<Program> {
+        const RETS: [u32; 6] = [
+            0x7fff_0000,
+            0x0005_0001,
+            0x0005_0002,
+            0x8000_0000,
+            0,
+            0x1234_5678,
+        ];
+        let jump_if_zero = Op::Branch {
+            test: tamis_bpf::Test::Eq,
+            operand: tamis_bpf::Operand::K(0),
+            jt: 0,
+            jf: 1,
+        };
+        let filter = |zero, rest| {
+            let ops = [
+                Op::LoadData(0),
+                jump_if_zero,
+                Op::RetImm(zero),
+                Op::RetImm(rest),
+            ];
+            Program::new(ops.map(Insn::from).to_vec()).unwrap()
+        };
+        let pairs = RETS.iter().flat_map(|zero| RETS.map(|rest| (*zero, rest)));
+        pairs.map(|(zero, rest)| filter(zero, rest)).collect()
+    }
+
+    #[test]
+    fn precedence_and_data_are_those_of_the_stack() {
+        use tamis_abi::Endian::Little;
+        let filters = filters();
+        let mut space = Space::new(Limits::default());
+        let functions: Vec<Function> = filters
+            .iter()
+            .map(|filter| space.program(filter, Little).unwrap())
+            .collect();
+        for (older, older_function) in filters.iter().zip(&functions) {
+            for (newer, newer_function) in filters.iter().zip(&functions) {
+                let stack = Stack::new(vec![older.clone(), newer.clone()]);
+                let function = space.stack(&[*older_function, *newer_function]).unwrap();
+                for nr in [0, 1] {
+                    let data = SeccompData::default().with_word(Word::NR, nr);
+                    let expected = stack.run(&data.image(Little)).ret;
+                    assert_eq!(space.value(function, &data), expected);
+                }
+            }
+        }
+        assert_eq!(space.stack(&[]), space.constant(Action::ALLOW.ret()));
+    }
+}

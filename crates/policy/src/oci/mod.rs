@@ -6,7 +6,7 @@
 //! alternatives, entries that replace each other, arguments of `socketcall` - the result follows
 //! libseccomp 2.6 and a warning says so. The stages, each a module:
 //!
-//! 1. `json`, `read`: text to a checked [`model`], every mistake with its place;
+//! 1. `json`, `read`: text to a checked `model`, every mistake with its place;
 //! 2. `select`: the engine's choice of architectures and entries;
 //! 3. `clause`: entries to conjunctions of conditions;
 //! 4. `tree`, `prune`: libseccomp's graph of the conditions on one number;
