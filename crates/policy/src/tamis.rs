@@ -9,10 +9,11 @@
 //!
 //! The grammar and the rules are in `docs/book/language.md`. The stages, one file each: [`parse()`]
 //! drives; `lexer` and `parser` make the [`ast`]; `include` puts files together; `names` and `value`
-//! know what words mean; `condition` and `lower` make the ruleset.
+//! know what words mean; `condition` and `lower` make the ruleset. [`export`] goes the other way.
 
 pub mod ast;
 mod condition;
+pub mod export;
 mod include;
 mod lexer;
 mod lower;

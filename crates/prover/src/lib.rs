@@ -14,7 +14,11 @@
 //! M. Fujita et al., "Multi-Terminal Binary Decision Diagrams" (1997).
 #![forbid(unsafe_code)]
 
+mod arg_values;
 mod bits;
+mod cases;
+mod condition;
+mod decompile;
 mod diagram;
 mod explore;
 mod inspect;
@@ -28,8 +32,11 @@ mod ruleset;
 mod space;
 mod stack;
 mod value;
+
 mod witness;
 mod word_test;
 
+pub use cases::{Case, CaseLimits, Cases, Machine};
+pub use decompile::Undecompilable;
 pub use diagram::LimitReached;
 pub use space::{Equality, Function, Limits, Space};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tamis_abi::{Arch, Endian, KernelVersion, SeccompData};
 use tamis_bpf::{Program, asm, cache, program};
-use tamis_compiler::Compiled;
+use tamis_compiler::{CompileError, Compiled};
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_policy::loader::{Loaded as Included, Loader};
 use tamis_policy::tamis::Arches;
@@ -293,14 +293,23 @@ fn policy(
 impl Policy {
     /// Compiles the policy.
     pub(crate) fn compile(&self, options: &tamis_compiler::Options) -> Result<Compiled, Failure> {
-        tamis_compiler::compile(&self.ruleset, options).map_err(|error| match error.diagnostic() {
+        tamis_compiler::compile(&self.ruleset, options).map_err(|error| self.failure(&error))
+    }
+
+    /// Why there is no program for the policy.
+    pub(crate) fn failure(&self, error: &CompileError) -> Failure {
+        match error.diagnostic() {
             Some(diagnostic) => Failure::Diagnostics(vec![diagnostic], self.sources.clone()),
             None => Failure::Message {
                 message: error.to_string(),
-                help: Some("please report this with the policy; no program was written".to_owned()),
+                help: Some(
+                    "please report this with the policy and what `tamis bisect` says about it; \
+                     no program was written"
+                        .to_owned(),
+                ),
                 code: exit::BUG,
             },
-        })
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use clap::Subcommand;
 use crate::cli::{Failure, Global};
 
 mod asm;
+mod bisect;
 mod compile;
 mod completions;
 mod disasm;
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Disasm(disasm::Args),
     Tables(tables::Args),
     Passes(passes::Args),
+    Bisect(bisect::Args),
     Completions(completions::Args),
 }
 
@@ -42,6 +44,7 @@ impl Command {
             Command::Disasm(args) => disasm::run(args, global),
             Command::Tables(args) => tables::run(args, global),
             Command::Passes(args) => passes::run(args, global),
+            Command::Bisect(args) => bisect::run(args, global),
             Command::Completions(args) => completions::run(args),
         }
     }
