@@ -12,6 +12,9 @@ pub struct Limits {
     /// The most diagram nodes, 12 bytes each and as much again for the hash table; about a second's
     /// worth by default. Real filters need some thousands.
     pub max_nodes: usize,
+    /// The most steps of composing diagrams, all functions of the space together; a few seconds'
+    /// worth by default. Real filters need some ten thousand.
+    pub max_steps: u64,
     /// The most symbolic states of a program, all instructions together.
     pub max_states: usize,
     /// The most differing paths that are tried until one gives a witness.
@@ -22,6 +25,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             max_nodes: 2_000_000,
+            max_steps: 50_000_000,
             max_states: 200_000,
             max_paths: 10_000,
         }
@@ -56,7 +60,7 @@ impl Space {
     /// An empty space.
     pub fn new(limits: Limits) -> Space {
         Space {
-            diagram: Diagram::new(limits.max_nodes),
+            diagram: Diagram::new(limits.max_nodes, limits.max_steps),
             relations: Relations::default(),
             limits,
         }
