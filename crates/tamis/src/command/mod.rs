@@ -9,6 +9,7 @@ use crate::cli::{Failure, Global};
 mod asm;
 mod compile;
 mod completions;
+mod decompile;
 mod disasm;
 mod eval;
 mod explain;
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     Run(run::Args),
     Asm(asm::Args),
     Disasm(disasm::Args),
+    Decompile(decompile::Args),
     Tables(tables::Args),
     Passes(passes::Args),
     Completions(completions::Args),
@@ -40,6 +42,7 @@ impl Command {
             Command::Run(args) => run::run(args, global),
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),
+            Command::Decompile(args) => decompile::run(args, global),
             Command::Tables(args) => tables::run(args, global),
             Command::Passes(args) => passes::run(args, global),
             Command::Completions(args) => completions::run(args),
