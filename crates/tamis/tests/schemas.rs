@@ -120,6 +120,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     let mut covered = vec![
         check("compile container-default --json"),
         check("disasm pure-compute --json"),
+        check("decompile pure-compute --json"),
         check("eval --json --trace container-default socket(AF_VSOCK) read"),
         check("explain --json container-default socket(AF_VSOCK) read x86:read"),
         check("explain TM0201 --json"),

@@ -10,6 +10,7 @@ mod asm;
 mod bisect;
 mod compile;
 mod completions;
+mod decompile;
 mod disasm;
 mod eval;
 mod explain;
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Run(run::Args),
     Asm(asm::Args),
     Disasm(disasm::Args),
+    Decompile(decompile::Args),
     Tables(tables::Args),
     Passes(passes::Args),
     Bisect(bisect::Args),
@@ -42,6 +44,7 @@ impl Command {
             Command::Run(args) => run::run(args, global),
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),
+            Command::Decompile(args) => decompile::run(args, global),
             Command::Tables(args) => tables::run(args, global),
             Command::Passes(args) => passes::run(args, global),
             Command::Bisect(args) => bisect::run(args, global),
