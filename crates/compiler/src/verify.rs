@@ -5,7 +5,7 @@
 //! of layout, emission or passes. A refusal carries an input for which the two differ; where the prover
 //! gives up, there is no program either.
 
-use tamis_abi::{Endian, SeccompData};
+use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bpf::{Program, interp};
 use tamis_prover::{Equality, LimitReached, Limits, Space};
 use tamis_rules::Ruleset;
@@ -20,7 +20,7 @@ pub struct Compiled {
     program: Program,
     endian: Endian,
     remarks: Vec<Remark>,
-    stats: Stats,
+    archs: Vec<Arch>,
 }
 
 impl Compiled {
@@ -39,9 +39,10 @@ impl Compiled {
         &self.remarks
     }
 
-    /// Figures about the program.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
+    /// Figures about the program, for the architectures of the ruleset in order. Made anew each time, by
+    /// running the program.
+    pub fn stats(&self) -> Stats {
+        Stats::of(&self.program, self.archs.iter().copied())
     }
 }
 
@@ -52,18 +53,16 @@ pub(crate) fn verify(
     endian: Endian,
     remarks: Vec<Remark>,
 ) -> Result<Compiled, CompileError> {
+    let archs = ruleset.sections().iter().map(|section| section.arch);
     let equality = compare(&program, ruleset, endian)
         .map_err(|limit| CompileError::Unproven { limit: Some(limit) })?;
     match equality {
-        Equality::Equal => {
-            let stats = Stats::of(&program, ruleset);
-            Ok(Compiled {
-                program,
-                endian,
-                remarks,
-                stats,
-            })
-        }
+        Equality::Equal => Ok(Compiled {
+            program,
+            endian,
+            remarks,
+            archs: archs.collect(),
+        }),
         Equality::Different(witness) => Err(refusal(&program, ruleset, endian, witness)),
         Equality::Unknown => Err(CompileError::Unproven { limit: None }),
     }
