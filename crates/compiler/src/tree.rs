@@ -108,16 +108,15 @@ impl Line<'_> {
         }
     }
 
-    /// Whether the runs `from..=to` are single values between runs of one decision, and not too many.
-    fn is_chain(&self, from: usize, to: usize) -> bool {
-        let places = to - from;
-        places >= 2
-            && places.is_multiple_of(2)
-            && places / 2 <= MAX_CHAIN
-            && (from..=to)
-                .step_by(2)
-                .all(|at| self.runs[at].node == self.runs[from].node)
-            && (from + 1..to).step_by(2).all(|at| self.is_single(at))
+    /// The last run of the longest chain from a run on: single values between runs of one decision, and
+    /// not too many. `from` itself if there is none.
+    fn chain_end(&self, from: usize) -> usize {
+        let continues = |at: usize| {
+            let after = self.runs.get(at + 2);
+            after.is_some_and(|run| run.node == self.runs[from].node) && self.is_single(at + 1)
+        };
+        let places = (from..).step_by(2).take(MAX_CHAIN);
+        from + 2 * places.take_while(|at| continues(*at)).count()
     }
 
     /// The single values of a chain, the heaviest first.
@@ -178,6 +177,7 @@ impl Table<'_> {
         // So far the costs of both sides of the best cut.
         let mut row = vec![u64::MAX; size];
         row[first] = 0;
+        let chain_end = self.line.chain_end(self.from + first) - self.from;
         for cut in first + 1..size {
             let left = row[cut - 1];
             let rights = &self.cost[cut * size + cut..(cut + 1) * size];
@@ -186,9 +186,10 @@ impl Table<'_> {
             }
             // No later cut is inside this part.
             let split = self.split_cost(first, cut, row[cut]);
-            row[cut] = match self.chain_cost(first, cut) {
-                Some(chain) => chain.min(split),
-                None => split,
+            row[cut] = if cut <= chain_end && (cut - first).is_multiple_of(2) {
+                split.min(self.line.chain_cost(self.from + first, self.from + cut))
+            } else {
+                split
             };
         }
         self.cost[first * size..][..size].copy_from_slice(&row);
@@ -200,13 +201,6 @@ impl Table<'_> {
         sides + weight + self.line.question_price
     }
 
-    /// What a part costs as a chain of equality questions, if it can be one.
-    fn chain_cost(&self, first: usize, last: usize) -> Option<u64> {
-        let (from, to) = (self.from + first, self.from + last);
-        let is_chain = self.line.is_chain(from, to);
-        is_chain.then(|| self.line.chain_cost(from, to))
-    }
-
     fn build(&self, dag: &mut Dag, first: usize, last: usize) -> NodeId {
         let (from, to) = (self.from + first, self.from + last);
         let mut node = self.line.runs[from].node;
@@ -214,7 +208,8 @@ impl Table<'_> {
             return node;
         }
         let word = self.line.word;
-        if self.chain_cost(first, last) == Some(self.cost[first * self.size + last]) {
+        let is_chain = to <= self.line.chain_end(from) && (to - from).is_multiple_of(2);
+        if is_chain && self.line.chain_cost(from, to) == self.cost[first * self.size + last] {
             for link in self.line.links(from, to).into_iter().rev() {
                 node = dag.ask(word, Question::Eq(link.first), link.node, node);
             }
