@@ -35,6 +35,10 @@ pub enum LimitReached {
     States,
     /// Composing the diagrams takes more than `max_steps`.
     Steps,
+    /// The circuit of gates needs more than `max_gates`.
+    Gates,
+    /// The SAT solver met more than `max_conflicts`.
+    Conflicts,
 }
 
 impl fmt::Display for LimitReached {
@@ -42,6 +46,12 @@ impl fmt::Display for LimitReached {
         f.write_str(match self {
             LimitReached::Nodes => {
                 "the decision diagrams need more nodes than the limit `max_nodes`"
+            }
+            LimitReached::Gates => {
+                "the circuit of the filters needs more gates than the limit `max_gates`"
+            }
+            LimitReached::Conflicts => {
+                "the search met more conflicts than the limit `max_conflicts`"
             }
             LimitReached::Steps => {
                 "composing the decision diagrams takes more steps than the limit `max_steps`"

@@ -22,18 +22,20 @@ mod decompile;
 mod diagram;
 mod difference;
 mod explore;
+mod gates;
 mod inspect;
 mod liveness;
 mod order;
 mod piecewise;
 mod predicate;
 mod program;
+mod prove;
 mod relation;
 mod ruleset;
 mod space;
 mod stack;
+mod subject;
 mod value;
-
 mod witness;
 mod word_test;
 
@@ -41,4 +43,6 @@ pub use cases::{Case, CaseLimits, Cases, Machine};
 pub use decompile::Undecompilable;
 pub use diagram::LimitReached;
 pub use difference::{Difference, Differences};
+pub use prove::{Answer, Method, decide};
 pub use space::{Equality, Function, Limits, Space};
+pub use subject::Subject;

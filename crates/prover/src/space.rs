@@ -17,6 +17,10 @@ pub struct Limits {
     pub max_steps: u64,
     /// The most symbolic states of a program, all instructions together.
     pub max_states: usize,
+    /// The most gates of a circuit, where diagrams don't suffice; some 50 bytes each.
+    pub max_gates: usize,
+    /// The most conflicts of the search for an input in a circuit, for each of its three questions.
+    pub max_conflicts: u64,
     /// The most differing paths that are tried until one gives a witness.
     pub max_paths: usize,
 }
@@ -27,6 +31,8 @@ impl Default for Limits {
             max_nodes: 2_000_000,
             max_steps: 50_000_000,
             max_states: 200_000,
+            max_gates: 4_000_000,
+            max_conflicts: 200_000,
             max_paths: 10_000,
         }
     }

@@ -17,6 +17,8 @@ const LIMITS: Limits = Limits {
     max_steps: 200_000,
     max_states: 5_000,
     max_paths: 1_000,
+    max_gates: 200_000,
+    max_conflicts: 2_000,
 };
 
 /// A mutant may return a whole word, which no diagram holds.
