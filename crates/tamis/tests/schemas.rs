@@ -4,8 +4,9 @@
 //! that no rule of a schema goes unchecked.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value};
 use tamis_testkit::corpus::repository;
@@ -115,12 +116,50 @@ fn check(line: &str) -> String {
     name.to_owned()
 }
 
+/// Checks the document of a process under a filter; nothing where the kernel doesn't show filters.
+fn check_dump() -> String {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args([
+            "run",
+            "--quiet",
+            "--no-explain",
+            "--",
+            "sh",
+            "-c",
+            "echo $$; read end",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pid = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap())
+        .read_line(&mut pid)
+        .unwrap();
+    let line = format!("dump --json --pid {}", pid.trim());
+    let tried = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(line.split(' '))
+        .output()
+        .unwrap();
+    let name = match tried.status.code() {
+        Some(4) => {
+            skip::because(Need::Live, String::from_utf8_lossy(&tried.stderr));
+            "tamis.dump/1".to_owned()
+        }
+        _ => check(&line),
+    };
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    name
+}
+
 #[test]
 fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     let mut covered = vec![
         check("compile container-default --json"),
         check("disasm pure-compute --json"),
         check("decompile pure-compute --json"),
+        check_dump(),
         check("eval --json --trace container-default socket(AF_VSOCK) read"),
         check("explain --json container-default socket(AF_VSOCK) read x86:read"),
         check("explain TM0201 --json"),

@@ -12,6 +12,7 @@ mod compile;
 mod completions;
 mod decompile;
 mod disasm;
+mod dump;
 mod eval;
 mod explain;
 mod passes;
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     Explain(explain::Args),
     Eval(eval::Args),
     Run(run::Args),
+    Dump(dump::Args),
     Asm(asm::Args),
     Disasm(disasm::Args),
     Decompile(decompile::Args),
@@ -42,6 +44,7 @@ impl Command {
             Command::Explain(args) => explain::run(args, global),
             Command::Eval(args) => eval::run(args, global),
             Command::Run(args) => run::run(args, global),
+            Command::Dump(args) => dump::run(args, global),
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),
             Command::Decompile(args) => decompile::run(args, global),
