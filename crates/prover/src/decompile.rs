@@ -101,7 +101,7 @@ impl Space {
     }
 
     /// The condition that a call is one of an architecture.
-    fn calls_of(&mut self, arch: Arch) -> Result<Node, LimitReached> {
+    pub(crate) fn calls_of(&mut self, arch: Arch) -> Result<Node, LimitReached> {
         let mut numbers = Piecewise::everywhere(Word::NR, FALSE);
         for (first, last) in Section::domain(arch).intervals() {
             numbers = numbers.with_all_from(*first, TRUE);

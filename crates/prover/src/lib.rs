@@ -20,6 +20,7 @@ mod cases;
 mod condition;
 mod decompile;
 mod diagram;
+mod difference;
 mod explore;
 mod liveness;
 mod order;
@@ -31,11 +32,11 @@ mod ruleset;
 mod space;
 mod stack;
 mod value;
-
 mod witness;
 mod word_test;
 
 pub use cases::{Case, CaseLimits, Cases, Machine};
 pub use decompile::Undecompilable;
 pub use diagram::LimitReached;
+pub use difference::{Change, Difference, Pair, Scope, Verdict};
 pub use space::{Equality, Function, Limits, Space};

@@ -11,7 +11,11 @@ use tamis_testkit::rng::Rng;
 /// The function of a corpus program.
 fn corpus_function(space: &mut Space, name: &str) -> Option<Function> {
     let program = Program::new(corpus::insns(name)?).expect("a corpus program is valid");
-    Some(space.program(&program, Endian::Little).expect("within the limits"))
+    Some(
+        space
+            .program(&program, Endian::Little)
+            .expect("within the limits"),
+    )
 }
 
 #[test]
@@ -28,7 +32,11 @@ fn corpus_programs_decompile_to_equal_rulesets() {
         match space.decompile(function, &CaseLimits::default()) {
             Ok(ruleset) => {
                 assert_eq!(space.ruleset(&ruleset), Ok(function), "{name}");
-                println!("{name}: {} lines, {:?}", ruleset.to_string().lines().count(), start.elapsed());
+                println!(
+                    "{name}: {} lines, {:?}",
+                    ruleset.to_string().lines().count(),
+                    start.elapsed()
+                );
             }
             Err(error) => println!("{name}: {error}, {:?}", start.elapsed()),
         }

@@ -1,0 +1,408 @@
+//! How two functions differ: which pairs of answers occur, where, and what that says about strictness.
+//!
+//! Both functions are walked together into one whose leaves are pairs of different answers. Everything
+//! that is asked about two filters is read off that function: they are equal if there is no pair, one
+//! is stricter if all pairs say so, a projection takes away pairs or calls, and cutting it into cases
+//! says where each pair occurs.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Action, ActionKind, Arch, SeccompData, Word};
+use tamis_rules::{IntervalSet, Predicate};
+
+use crate::cases::{CaseLimits, Group, Machine};
+use crate::condition::Conditions;
+use crate::diagram::{FALSE, LimitReached, Node, TRUE, View};
+use crate::order;
+use crate::space::{Function, Space};
+
+/// Which calls are compared, and what of their answers. By default all, and everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Only calls of these architectures; if empty, of all audit values. x86_64 and x32 have only
+    /// their own numbers.
+    pub arches: Vec<Arch>,
+    /// Only numbers below 2^30: not those of x32, and not the -1 with which a tracer skips a call.
+    pub native_only: bool,
+    /// Only what happens to the call: the data of an action is ignored, and so is whether the process or
+    /// the thread is killed.
+    pub actions_only: bool,
+}
+
+/// Two answers that some call gets, one from each function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// What the first function returns.
+    pub left: u32,
+    /// What the second returns.
+    pub right: u32,
+    /// A call that gets them. `None` if no such call was found within the limits; perhaps none exists.
+    pub example: Option<SeccompData>,
+}
+
+/// How two functions differ.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    function: Function,
+    /// By the value of the leaf; 0 stands for equal answers and has no entry.
+    answers: Vec<(u32, u32)>,
+    pairs: Vec<Pair>,
+}
+
+/// What a difference says about the two functions, the first of which is the subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// They answer everything alike.
+    Equal,
+    /// They take the same action everywhere, but not always with the same data.
+    SameActions,
+    /// The first never takes a looser action, and somewhere a stricter one.
+    Stricter,
+    /// The first never takes a stricter action, and somewhere a looser one.
+    Looser,
+    /// Here the one is stricter, there the other.
+    Incomparable,
+}
+
+/// Calls that two functions answer differently, all in the same way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Whose calls.
+    pub machine: Machine,
+    /// Which calls.
+    pub numbers: IntervalSet<u32>,
+    /// Under which condition; `None` if it takes more tests than allowed, or compares the number or the
+    /// architecture with an argument.
+    pub when: Option<Predicate>,
+    /// The two answers, with a call of this group.
+    pub pair: Pair,
+}
+
+/// Whether two answers count as equal.
+fn is_same(left: u32, right: u32, scope: &Scope) -> bool {
+    let without_data = |ret: u32| match Action::from_ret(ret).kind {
+        ActionKind::KillThread => ActionKind::KillProcess,
+        kind => kind,
+    };
+    left == right || scope.actions_only && without_data(left) == without_data(right)
+}
+
+impl Pair {
+    /// Which of the answers is the stricter one: less if it is the first. The kernel's order of actions;
+    /// data don't count.
+    pub fn strictness(&self) -> std::cmp::Ordering {
+        let place = |ret: u32| Action::from_ret(ret).kind.ret().cast_signed();
+        place(self.left).cmp(&place(self.right))
+    }
+}
+
+impl Difference {
+    /// The pairs of different answers that occur, ascending.
+    pub fn pairs(&self) -> &[Pair] {
+        &self.pairs
+    }
+
+    /// The verdict; `None` if it depends on a pair of which no example was found.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let all = verdict(self.pairs.iter());
+        let sure = verdict(self.pairs.iter().filter(|pair| pair.example.is_some()));
+        (all == sure).then_some(all)
+    }
+}
+
+fn verdict<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Verdict {
+    pairs.fold(Verdict::Equal, |verdict, pair| {
+        let here = match pair.strictness() {
+            std::cmp::Ordering::Less => Verdict::Stricter,
+            std::cmp::Ordering::Equal => Verdict::SameActions,
+            std::cmp::Ordering::Greater => Verdict::Looser,
+        };
+        match (verdict, here) {
+            (Verdict::Equal | Verdict::SameActions, here) => here,
+            (verdict, Verdict::SameActions) => verdict,
+            (verdict, here) if verdict == here => verdict,
+            _ => Verdict::Incomparable,
+        }
+    })
+}
+
+impl Space {
+    /// How two functions differ for the calls of a scope.
+    ///
+    /// # Errors
+    /// If the space is full.
+    pub fn difference(
+        &mut self,
+        left: Function,
+        right: Function,
+        scope: &Scope,
+    ) -> Result<Difference, LimitReached> {
+        let mut walk = Walk {
+            scope,
+            known: BTreeMap::new(),
+            answers: vec![(0, 0)],
+        };
+        let everywhere = walk.pairs(self, left.0, right.0)?;
+        let domain = self.domain(scope)?;
+        let node = self.diagram.ite(domain, everywhere, FALSE)?;
+        let (values, _) = self.outcomes(node, usize::MAX);
+        let mut pairs = Vec::new();
+        for value in values.into_iter().filter(|value| *value != 0) {
+            let (left_ret, right_ret) = walk.answers[value as usize];
+            let holds = self.returns(node, value)?;
+            pairs.push(Pair {
+                left: left_ret,
+                right: right_ret,
+                example: self.witness(Function(holds), Function(FALSE)),
+            });
+        }
+        pairs.sort_by_key(|pair| (pair.left, pair.right));
+        Ok(Difference {
+            function: Function(node),
+            answers: walk.answers,
+            pairs,
+        })
+    }
+
+    /// Where two functions differ, by architecture, number and arguments, and whether that is all.
+    ///
+    /// # Errors
+    /// If the space is full.
+    pub fn changes(
+        &mut self,
+        difference: &Difference,
+        limits: &CaseLimits,
+    ) -> Result<(Vec<Change>, bool), LimitReached> {
+        let (groups, mut is_complete) = self.groups(difference.function, limits);
+        let mut conditions = Conditions::new(limits.max_tests);
+        let mut changes = Vec::new();
+        for group in groups {
+            let (values, all) = self.outcomes(group.node, limits.max_outcomes);
+            is_complete &= all;
+            for value in values.into_iter().filter(|value| *value != 0) {
+                if changes.len() == limits.max_cases {
+                    return Ok((changes, false));
+                }
+                let holds = self.returns(group.node, value)?;
+                let (left, right) = difference.answers[value as usize];
+                let example = self.example(&group, holds);
+                changes.push(Change {
+                    machine: group.machine.clone(),
+                    numbers: group.numbers.clone(),
+                    when: conditions.of(self, holds)?,
+                    pair: Pair {
+                        left,
+                        right,
+                        example,
+                    },
+                });
+            }
+        }
+        Ok((changes, is_complete))
+    }
+
+    /// The architectures that a function treats otherwise than most audit values.
+    pub fn arches(&self, function: Function) -> Vec<Arch> {
+        let (groups, _) = self.groups(function, &CaseLimits::default());
+        let mut arches = Vec::new();
+        for group in groups {
+            if let Machine::Known(arch) = group.machine
+                && !arches.contains(&arch)
+            {
+                arches.push(arch);
+            }
+        }
+        arches
+    }
+
+    /// A call of a group for which a condition on arguments holds.
+    fn example(&self, group: &Group, holds: Node) -> Option<SeccompData> {
+        let data = if holds == TRUE {
+            SeccompData::default()
+        } else {
+            self.witness(Function(holds), Function(FALSE))?
+        };
+        let arch = match &group.machine {
+            Machine::Known(arch) => arch.audit(),
+            Machine::Other(audits) => audits.intervals().first()?.0,
+        };
+        let nr = group.numbers.intervals().first()?.0;
+        let data = data.with_word(Word::ARCH, arch).with_word(Word::NR, nr);
+        (self.value(Function(holds), &data) != 0).then_some(data)
+    }
+
+    /// The condition that a call is in the scope.
+    fn domain(&mut self, scope: &Scope) -> Result<Node, LimitReached> {
+        let mut domain = if scope.arches.is_empty() { TRUE } else { FALSE };
+        for arch in &scope.arches {
+            let calls = self.calls_of(*arch)?;
+            domain = self.diagram.ite(calls, TRUE, domain)?;
+        }
+        if scope.native_only {
+            for bit in [30, 31] {
+                let is_set = self.diagram.variable(order::variable(Word::NR, bit))?;
+                domain = self.diagram.ite(is_set, FALSE, domain)?;
+            }
+        }
+        Ok(domain)
+    }
+}
+
+/// Two functions, walked together.
+struct Walk<'a> {
+    scope: &'a Scope,
+    known: BTreeMap<(Node, Node), Node>,
+    answers: Vec<(u32, u32)>,
+}
+
+impl Walk<'_> {
+    /// The function that tells which pair of answers there is, 0 where they are the same.
+    fn pairs(&mut self, space: &mut Space, left: Node, right: Node) -> Result<Node, LimitReached> {
+        if left == right {
+            return Ok(FALSE);
+        }
+        if let Some(node) = self.known.get(&(left, right)) {
+            return Ok(*node);
+        }
+        let diagram = &space.diagram;
+        let node = match (diagram.view(left), diagram.view(right)) {
+            (View::Leaf(left), View::Leaf(right)) if is_same(left, right, self.scope) => FALSE,
+            (View::Leaf(left), View::Leaf(right)) => {
+                self.answers.push((left, right));
+                space.diagram.leaf(self.answers.len() as u32 - 1)?
+            }
+            _ => {
+                let variable = diagram.top(left).min(diagram.top(right));
+                let (left_low, left_high) = diagram.cofactors(left, variable);
+                let (right_low, right_high) = diagram.cofactors(right, variable);
+                let low = self.pairs(space, left_low, right_low)?;
+                let high = self.pairs(space, left_high, right_high)?;
+                space.diagram.branch(variable, low, high)?
+            }
+        };
+        self.known.insert((left, right), node);
+        Ok(node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_diag::Sources;
+
+    use super::*;
+    use crate::Limits;
+
+    fn function(space: &mut Space, sections: &str) -> Function {
+        let mut sources = Sources::new();
+        let text = format!("ruleset bad-arch kill_process\n{sections}");
+        let source = sources.add("rules", text);
+        let ruleset = tamis_rules::text::parse(&sources, source).expect("the text parses");
+        space.ruleset(&ruleset).expect("the space has room")
+    }
+
+    fn verdict_of(left: &str, right: &str, scope: &Scope) -> Option<Verdict> {
+        let mut space = Space::new(Limits::default());
+        let (left, right) = (function(&mut space, left), function(&mut space, right));
+        let difference = space.difference(left, right, scope).unwrap();
+        for pair in difference.pairs() {
+            let example = pair.example.expect("constants are compared only");
+            assert_eq!(space.value(left, &example), pair.left);
+            assert_eq!(space.value(right, &example), pair.right);
+        }
+        difference.verdict()
+    }
+
+    const BASE: &str = "section x86_64 default errno(1)\nread: allow\n";
+
+    #[test]
+    fn verdicts_follow_the_kernels_order_of_actions() {
+        let cases = [
+            (BASE, Verdict::Equal),
+            (
+                "section x86_64 default errno(2)\nread: allow\n",
+                Verdict::SameActions,
+            ),
+            (
+                "section x86_64 default errno(1)\nread: log\n",
+                Verdict::Looser,
+            ),
+            (
+                "section x86_64 default errno(1)\nread: allow\nwrite if arg0 == 0x1: log\n",
+                Verdict::Stricter,
+            ),
+            (
+                "section x86_64 default errno(1)\nwrite: allow\n",
+                Verdict::Incomparable,
+            ),
+            (
+                "section x86_64 default kill_thread\nread: allow\n",
+                Verdict::Looser,
+            ),
+        ];
+        for (right, verdict) in cases {
+            assert_eq!(
+                verdict_of(BASE, right, &Scope::default()),
+                Some(verdict),
+                "{right}"
+            );
+        }
+    }
+
+    #[test]
+    fn scopes_leave_out_calls_and_data() {
+        let other = "section x86_64 default errno(2)\nread: allow\nsection x86 default allow\n";
+        let verdict = |arches: &[Arch], actions_only| {
+            let arches = arches.to_vec();
+            let scope = Scope {
+                arches,
+                actions_only,
+                native_only: false,
+            };
+            verdict_of(BASE, other, &scope)
+        };
+        assert_eq!(verdict(&[], false), Some(Verdict::Stricter));
+        assert_eq!(verdict(&[Arch::X86_64], false), Some(Verdict::SameActions));
+        assert_eq!(verdict(&[Arch::X86_64], true), Some(Verdict::Equal));
+        assert_eq!(
+            verdict(&[Arch::X86_64, Arch::X86], true),
+            Some(Verdict::Stricter)
+        );
+        let x32 = format!("{BASE}section x32 default allow\n");
+        let native = Scope {
+            native_only: true,
+            ..Scope::default()
+        };
+        assert_eq!(
+            verdict_of(BASE, &x32, &Scope::default()),
+            Some(Verdict::Stricter)
+        );
+        assert_eq!(verdict_of(BASE, &x32, &native), Some(Verdict::Equal));
+    }
+
+    #[test]
+    fn changes_say_which_calls_differ_and_how() {
+        let mut space = Space::new(Limits::default());
+        let left = function(&mut space, BASE);
+        let right = function(
+            &mut space,
+            "section x86_64 default errno(1)\nread, 3 if arg0.low == 0x7: allow\n",
+        );
+        let difference = space.difference(left, right, &Scope::default()).unwrap();
+        let (changes, is_complete) = space.changes(&difference, &CaseLimits::default()).unwrap();
+        assert!(is_complete);
+        let shown: Vec<String> = changes
+            .iter()
+            .map(|change| {
+                let when = change.when.as_ref().expect("one test");
+                let example = change.pair.example.expect("one argument");
+                assert_eq!(space.value(left, &example), change.pair.left);
+                assert_eq!(space.value(right, &example), change.pair.right);
+                format!("{:?} {when}", change.numbers.intervals())
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            ["[(0, 0)] arg0.low != 0x7", "[(3, 3)] arg0.low == 0x7"]
+        );
+    }
+}
