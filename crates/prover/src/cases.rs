@@ -15,6 +15,7 @@ use tamis_rules::{IntervalSet, Predicate, Section};
 use crate::condition::Conditions;
 use crate::diagram::{FALSE, LimitReached, Node, TRUE, Variable, View};
 use crate::order;
+use crate::piecewise::Piecewise;
 use crate::space::{Function, Space};
 
 /// How much may be said.
@@ -166,9 +167,40 @@ impl Space {
         (groups, is_complete)
     }
 
+    /// The condition that a call is one of these.
+    pub(crate) fn calls_in(
+        &mut self,
+        machine: &Machine,
+        numbers: &IntervalSet<u32>,
+    ) -> Result<Node, LimitReached> {
+        let audits = match machine {
+            Machine::Known(arch) => IntervalSet::single(arch.audit()),
+            Machine::Other(audits) => audits.clone(),
+        };
+        let in_numbers = self.word_in(Word::NR, numbers, TRUE)?;
+        self.word_in(Word::ARCH, &audits, in_numbers)
+    }
+
+    /// The condition that a word is in a set and, if it is, another one holds.
+    fn word_in(
+        &mut self,
+        word: Word,
+        set: &IntervalSet<u32>,
+        inside: Node,
+    ) -> Result<Node, LimitReached> {
+        let mut values = Piecewise::everywhere(word, FALSE);
+        for (first, last) in set.intervals() {
+            values = values.with_all_from(*first, inside);
+            if let Some(after) = last.checked_add(1) {
+                values = values.with_all_from(after, FALSE);
+            }
+        }
+        values.to_node(&mut self.diagram)
+    }
+
     /// The architectures that are treated alike: those with a name one by one, except for those that
     /// are treated like most values.
-    fn machines(
+    pub(crate) fn machines(
         &self,
         function: Function,
         limits: &CaseLimits,

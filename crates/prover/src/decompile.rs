@@ -9,13 +9,12 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 
-use tamis_abi::{Action, ActionKind, Arch, Word, syscall};
+use tamis_abi::{Action, ActionKind, Arch, syscall};
 use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 
 use crate::cases::{CaseLimits, Group, Machine};
 use crate::condition::{Conditions, Said};
 use crate::diagram::{FALSE, LimitReached, Node, TRUE, View};
-use crate::piecewise::Piecewise;
 use crate::space::{Function, Space};
 
 /// Why there is no ruleset for a function.
@@ -94,26 +93,10 @@ impl Space {
     ) -> Result<Function, LimitReached> {
         let mut narrowed = self.diagram.leaf(ret)?;
         for arch in arches {
-            let calls = self.calls_of(*arch)?;
+            let calls = self.calls_in(&Machine::Known(*arch), &Section::domain(*arch))?;
             narrowed = self.diagram.ite(calls, function.0, narrowed)?;
         }
         Ok(Function(narrowed))
-    }
-
-    /// The condition that a call is one of an architecture.
-    pub(crate) fn calls_of(&mut self, arch: Arch) -> Result<Node, LimitReached> {
-        let mut numbers = Piecewise::everywhere(Word::NR, FALSE);
-        for (first, last) in Section::domain(arch).intervals() {
-            numbers = numbers.with_all_from(*first, TRUE);
-            if let Some(after) = last.checked_add(1) {
-                numbers = numbers.with_all_from(after, FALSE);
-            }
-        }
-        let is_owned = numbers.to_node(&mut self.diagram)?;
-        let arches = Piecewise::everywhere(Word::ARCH, FALSE);
-        arches
-            .with_value(arch.audit(), is_owned)
-            .to_node(&mut self.diagram)
     }
 
     /// A ruleset that means what the function means.

@@ -1,286 +1,95 @@
-//! How two functions differ: which pairs of answers occur, where, and what that says about strictness.
+//! Differences: where two functions answer differently, grouped as cases are.
 //!
-//! Both functions are walked together into one whose leaves are pairs of different answers. Everything
-//! that is asked about two filters is read off that function: they are equal if there is no pair, one
-//! is stricter if all pairs say so, a projection takes away pairs or calls, and cutting it into cases
-//! says where each pair occurs.
+//! A [`Comparison`] is a function to the pairs of answers; its cases are the differences. Comparisons of arguments with each other may be told apart in ways that no input can take:
+//! a difference without an example may be one of those.
 
-use std::collections::BTreeMap;
-
-use tamis_abi::{Action, ActionKind, Arch, SeccompData, Word};
+use tamis_abi::SeccompData;
 use tamis_rules::{IntervalSet, Predicate};
 
-use crate::cases::{CaseLimits, Group, Machine};
+use crate::cases::{CaseLimits, Machine};
+use crate::comparison::{Comparison, Scope};
 use crate::condition::Conditions;
-use crate::diagram::{FALSE, LimitReached, Node, TRUE, View};
-use crate::order;
+use crate::diagram::{FALSE, LimitReached};
 use crate::space::{Function, Space};
 
-/// Which calls are compared, and what of their answers. By default all, and everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scope {
-    /// Only calls of these architectures; if empty, of all audit values. x86_64 and x32 have only
-    /// their own numbers.
-    pub arches: Vec<Arch>,
-    /// Only numbers below 2^30: not those of x32, and not the -1 with which a tracer skips a call.
-    pub native_only: bool,
-    /// Only what happens to the call: the data of an action is ignored, and so is whether the process or
-    /// the thread is killed.
-    pub actions_only: bool,
-}
-
-/// Two answers that some call gets, one from each function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
-    /// What the first function returns.
-    pub left: u32,
-    /// What the second returns.
-    pub right: u32,
-    /// A call that gets them. `None` if no such call was found within the limits; perhaps none exists.
-    pub example: Option<SeccompData>,
-}
-
-/// How two functions differ.
-#[derive(Clone, Debug)]
-pub struct Difference {
-    function: Function,
-    /// By the value of the leaf; 0 stands for equal answers and has no entry.
-    answers: Vec<(u32, u32)>,
-    pairs: Vec<Pair>,
-}
-
-/// What a difference says about the two functions, the first of which is the subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// They answer everything alike.
-    Equal,
-    /// They take the same action everywhere, but not always with the same data.
-    SameActions,
-    /// The first never takes a looser action, and somewhere a stricter one.
-    Stricter,
-    /// The first never takes a stricter action, and somewhere a looser one.
-    Looser,
-    /// Here the one is stricter, there the other.
-    Incomparable,
-}
-
-/// Calls that two functions answer differently, all in the same way.
+/// Calls that two functions answer differently, all of them in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct Difference {
     /// Whose calls.
     pub machine: Machine,
     /// Which calls.
     pub numbers: IntervalSet<u32>,
-    /// Under which condition; `None` if it takes more tests than allowed, or compares the number or the
-    /// architecture with an argument.
+    /// Under which condition; `None` if it can't be said within the limits.
     pub when: Option<Predicate>,
-    /// The two answers, with a call of this group.
-    pub pair: Pair,
+    /// What the left function returns.
+    pub left_ret: u32,
+    /// What the right function returns.
+    pub right_ret: u32,
+    /// One of the calls; `None` if none was found, which is possible only where words are compared with
+    /// each other.
+    pub example: Option<SeccompData>,
 }
 
-/// Whether two answers count as equal.
-fn is_same(left: u32, right: u32, scope: &Scope) -> bool {
-    let without_data = |ret: u32| match Action::from_ret(ret).kind {
-        ActionKind::KillThread => ActionKind::KillProcess,
-        kind => kind,
-    };
-    left == right || scope.actions_only && without_data(left) == without_data(right)
-}
-
-impl Pair {
-    /// Which of the answers is the stricter one: less if it is the first. The kernel's order of actions;
-    /// data don't count.
-    pub fn strictness(&self) -> std::cmp::Ordering {
-        let place = |ret: u32| Action::from_ret(ret).kind.ret().cast_signed();
-        place(self.left).cmp(&place(self.right))
-    }
-}
-
-impl Difference {
-    /// The pairs of different answers that occur, ascending.
-    pub fn pairs(&self) -> &[Pair] {
-        &self.pairs
-    }
-
-    /// The verdict; `None` if it depends on a pair of which no example was found.
-    pub fn verdict(&self) -> Option<Verdict> {
-        let all = verdict(self.pairs.iter());
-        let sure = verdict(self.pairs.iter().filter(|pair| pair.example.is_some()));
-        (all == sure).then_some(all)
-    }
-}
-
-fn verdict<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Verdict {
-    pairs.fold(Verdict::Equal, |verdict, pair| {
-        let here = match pair.strictness() {
-            std::cmp::Ordering::Less => Verdict::Stricter,
-            std::cmp::Ordering::Equal => Verdict::SameActions,
-            std::cmp::Ordering::Greater => Verdict::Looser,
-        };
-        match (verdict, here) {
-            (Verdict::Equal | Verdict::SameActions, here) => here,
-            (verdict, Verdict::SameActions) => verdict,
-            (verdict, here) if verdict == here => verdict,
-            _ => Verdict::Incomparable,
-        }
-    })
+/// Where two functions differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Differences {
+    /// By architecture, then by the smallest number.
+    pub list: Vec<Difference>,
+    /// Whether the list has all of them; otherwise a limit was reached and there are more.
+    pub is_complete: bool,
 }
 
 impl Space {
-    /// How two functions differ for the calls of a scope.
+    /// Where two functions of this space differ, by architecture, number and arguments.
     ///
     /// # Errors
     /// If the space is full.
-    pub fn difference(
+    pub fn differences(
         &mut self,
         left: Function,
         right: Function,
-        scope: &Scope,
-    ) -> Result<Difference, LimitReached> {
-        let mut walk = Walk {
-            scope,
-            known: BTreeMap::new(),
-            answers: vec![(0, 0)],
-        };
-        let everywhere = walk.pairs(self, left.0, right.0)?;
-        let domain = self.domain(scope)?;
-        let node = self.diagram.ite(domain, everywhere, FALSE)?;
-        let (values, _) = self.outcomes(node, usize::MAX);
-        let mut pairs = Vec::new();
-        for value in values.into_iter().filter(|value| *value != 0) {
-            let (left_ret, right_ret) = walk.answers[value as usize];
-            let holds = self.returns(node, value)?;
-            pairs.push(Pair {
-                left: left_ret,
-                right: right_ret,
-                example: self.witness(Function(holds), Function(FALSE)),
-            });
-        }
-        pairs.sort_by_key(|pair| (pair.left, pair.right));
-        Ok(Difference {
-            function: Function(node),
-            answers: walk.answers,
-            pairs,
-        })
+        limits: &CaseLimits,
+    ) -> Result<Differences, LimitReached> {
+        let comparison = self.comparison(left, right, &Scope::default())?;
+        self.differences_of(&comparison, limits)
     }
 
-    /// Where two functions differ, by architecture, number and arguments, and whether that is all.
+    /// Where the functions of a comparison differ, within its scope.
     ///
     /// # Errors
     /// If the space is full.
-    pub fn changes(
+    pub fn differences_of(
         &mut self,
-        difference: &Difference,
+        comparison: &Comparison,
         limits: &CaseLimits,
-    ) -> Result<(Vec<Change>, bool), LimitReached> {
-        let (groups, mut is_complete) = self.groups(difference.function, limits);
+    ) -> Result<Differences, LimitReached> {
+        let (groups, mut is_complete) = self.groups(comparison.function, limits);
         let mut conditions = Conditions::new(limits.max_tests);
-        let mut changes = Vec::new();
+        let mut list = Vec::new();
         for group in groups {
-            let (values, all) = self.outcomes(group.node, limits.max_outcomes);
+            let (outcomes, all) = self.outcomes(group.node, limits.max_outcomes);
             is_complete &= all;
-            for value in values.into_iter().filter(|value| *value != 0) {
-                if changes.len() == limits.max_cases {
-                    return Ok((changes, false));
+            for outcome in outcomes.into_iter().filter(|outcome| *outcome != 0) {
+                if list.len() == limits.max_cases {
+                    return Ok(Differences {
+                        list,
+                        is_complete: false,
+                    });
                 }
-                let holds = self.returns(group.node, value)?;
-                let (left, right) = difference.answers[value as usize];
-                let example = self.example(&group, holds);
-                changes.push(Change {
+                let (left_ret, right_ret) = comparison.answers[outcome as usize];
+                let holds = self.returns(group.node, outcome)?;
+                let calls = self.calls_in(&group.machine, &group.numbers)?;
+                let here = self.diagram.ite(calls, holds, FALSE)?;
+                list.push(Difference {
                     machine: group.machine.clone(),
                     numbers: group.numbers.clone(),
                     when: conditions.of(self, holds)?,
-                    pair: Pair {
-                        left,
-                        right,
-                        example,
-                    },
+                    left_ret,
+                    right_ret,
+                    example: self.witness(Function(here), Function(FALSE)),
                 });
             }
         }
-        Ok((changes, is_complete))
-    }
-
-    /// The architectures that a function treats otherwise than most audit values.
-    pub fn arches(&self, function: Function) -> Vec<Arch> {
-        let (groups, _) = self.groups(function, &CaseLimits::default());
-        let mut arches = Vec::new();
-        for group in groups {
-            if let Machine::Known(arch) = group.machine
-                && !arches.contains(&arch)
-            {
-                arches.push(arch);
-            }
-        }
-        arches
-    }
-
-    /// A call of a group for which a condition on arguments holds.
-    fn example(&self, group: &Group, holds: Node) -> Option<SeccompData> {
-        let data = if holds == TRUE {
-            SeccompData::default()
-        } else {
-            self.witness(Function(holds), Function(FALSE))?
-        };
-        let arch = match &group.machine {
-            Machine::Known(arch) => arch.audit(),
-            Machine::Other(audits) => audits.intervals().first()?.0,
-        };
-        let nr = group.numbers.intervals().first()?.0;
-        let data = data.with_word(Word::ARCH, arch).with_word(Word::NR, nr);
-        (self.value(Function(holds), &data) != 0).then_some(data)
-    }
-
-    /// The condition that a call is in the scope.
-    fn domain(&mut self, scope: &Scope) -> Result<Node, LimitReached> {
-        let mut domain = if scope.arches.is_empty() { TRUE } else { FALSE };
-        for arch in &scope.arches {
-            let calls = self.calls_of(*arch)?;
-            domain = self.diagram.ite(calls, TRUE, domain)?;
-        }
-        if scope.native_only {
-            for bit in [30, 31] {
-                let is_set = self.diagram.variable(order::variable(Word::NR, bit))?;
-                domain = self.diagram.ite(is_set, FALSE, domain)?;
-            }
-        }
-        Ok(domain)
-    }
-}
-
-/// Two functions, walked together.
-struct Walk<'a> {
-    scope: &'a Scope,
-    known: BTreeMap<(Node, Node), Node>,
-    answers: Vec<(u32, u32)>,
-}
-
-impl Walk<'_> {
-    /// The function that tells which pair of answers there is, 0 where they are the same.
-    fn pairs(&mut self, space: &mut Space, left: Node, right: Node) -> Result<Node, LimitReached> {
-        if left == right {
-            return Ok(FALSE);
-        }
-        if let Some(node) = self.known.get(&(left, right)) {
-            return Ok(*node);
-        }
-        let diagram = &space.diagram;
-        let node = match (diagram.view(left), diagram.view(right)) {
-            (View::Leaf(left), View::Leaf(right)) if is_same(left, right, self.scope) => FALSE,
-            (View::Leaf(left), View::Leaf(right)) => {
-                self.answers.push((left, right));
-                space.diagram.leaf(self.answers.len() as u32 - 1)?
-            }
-            _ => {
-                let variable = diagram.top(left).min(diagram.top(right));
-                let (left_low, left_high) = diagram.cofactors(left, variable);
-                let (right_low, right_high) = diagram.cofactors(right, variable);
-                let low = self.pairs(space, left_low, right_low)?;
-                let high = self.pairs(space, left_high, right_high)?;
-                space.diagram.branch(variable, low, high)?
-            }
-        };
-        self.known.insert((left, right), node);
-        Ok(node)
+        Ok(Differences { list, is_complete })
     }
 }

@@ -115,6 +115,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     let covered = [
         check(&["compile", "container-default", "--json"]),
         check(&["disasm", "pure-compute", "--json"]),
+        check(&["decompile", "pure-compute", "--json"]),
         check(&[
             "eval",
             "--json",

@@ -1,9 +1,8 @@
-//! How functions differ: verdicts, scopes and the calls that change.
+//! How functions differ: verdicts, scopes and the calls that difference.
 
 use tamis_abi::Arch;
 use tamis_diag::Sources;
 use tamis_prover::{CaseLimits, Function, Limits, Scope, Space, Verdict};
-
 
 fn function(space: &mut Space, sections: &str) -> Function {
     let mut sources = Sources::new();
@@ -16,13 +15,13 @@ fn function(space: &mut Space, sections: &str) -> Function {
 fn verdict_of(left: &str, right: &str, scope: &Scope) -> Option<Verdict> {
     let mut space = Space::new(Limits::default());
     let (left, right) = (function(&mut space, left), function(&mut space, right));
-    let difference = space.difference(left, right, scope).unwrap();
-    for pair in difference.pairs() {
+    let comparison = space.comparison(left, right, scope).unwrap();
+    for pair in comparison.pairs() {
         let example = pair.example.expect("constants are compared only");
         assert_eq!(space.value(left, &example), pair.left);
         assert_eq!(space.value(right, &example), pair.right);
     }
-    difference.verdict()
+    comparison.verdict()
 }
 
 const BASE: &str = "section x86_64 default errno(1)\nread: allow\n";
@@ -100,17 +99,19 @@ fn changes_say_which_calls_differ_and_how() {
         &mut space,
         "section x86_64 default errno(1)\nread, 3 if arg0.low == 0x7: allow\n",
     );
-    let difference = space.difference(left, right, &Scope::default()).unwrap();
-    let (changes, is_complete) = space.changes(&difference, &CaseLimits::default()).unwrap();
-    assert!(is_complete);
-    let shown: Vec<String> = changes
+    let differences = space
+        .differences(left, right, &CaseLimits::default())
+        .unwrap();
+    assert!(differences.is_complete);
+    let shown: Vec<String> = differences
+        .list
         .iter()
-        .map(|change| {
-            let when = change.when.as_ref().expect("one test");
-            let example = change.pair.example.expect("one argument");
-            assert_eq!(space.value(left, &example), change.pair.left);
-            assert_eq!(space.value(right, &example), change.pair.right);
-            format!("{:?} {when}", change.numbers.intervals())
+        .map(|difference| {
+            let when = difference.when.as_ref().expect("one test");
+            let example = difference.example.expect("one argument");
+            assert_eq!(space.value(left, &example), difference.left_ret);
+            assert_eq!(space.value(right, &example), difference.right_ret);
+            format!("{:?} {when}", difference.numbers.intervals())
         })
         .collect();
     assert_eq!(

@@ -6,6 +6,8 @@ pub(crate) const OK: u8 = 0;
 pub(crate) const NO: u8 = 1;
 /// Wrong usage or input; standard error says where.
 pub(crate) const USAGE: u8 = 2;
+/// A limit was reached before there was an answer.
+pub(crate) const GAVE_UP: u8 = 3;
 /// This environment can't: the kernel or the permissions lack something.
 pub(crate) const ENVIRONMENT: u8 = 4;
 /// A bug of tamis.

@@ -6,6 +6,7 @@ use std::panic::PanicHookInfo;
 use clap::ValueEnum;
 
 pub(crate) mod call;
+pub(crate) mod compare;
 pub(crate) mod exit;
 pub(crate) mod failure;
 pub(crate) mod input;

@@ -10,10 +10,12 @@ mod asm;
 mod bisect;
 mod compile;
 mod completions;
+mod decompile;
 mod disasm;
 mod eval;
 mod explain;
 mod passes;
+mod prove;
 mod run;
 mod tables;
 
@@ -23,9 +25,11 @@ pub(crate) enum Command {
     Compile(compile::Args),
     Explain(explain::Args),
     Eval(eval::Args),
+    Prove(prove::Args),
     Run(run::Args),
     Asm(asm::Args),
     Disasm(disasm::Args),
+    Decompile(decompile::Args),
     Tables(tables::Args),
     Passes(passes::Args),
     Bisect(bisect::Args),
@@ -39,9 +43,11 @@ impl Command {
             Command::Compile(args) => compile::run(args, global),
             Command::Explain(args) => explain::run(args, global),
             Command::Eval(args) => eval::run(args, global),
+            Command::Prove(args) => prove::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),
+            Command::Decompile(args) => decompile::run(args, global),
             Command::Tables(args) => tables::run(args, global),
             Command::Passes(args) => passes::run(args, global),
             Command::Bisect(args) => bisect::run(args, global),

@@ -163,7 +163,9 @@ impl Block {
         if has_conditional && !self.plain.is_empty() {
             statements.text.push('\n');
         }
-        for (answer, names) in self.plain {
+        let mut plain: Vec<(String, Vec<String>)> = self.plain.into_iter().collect();
+        plain.sort_by_key(|(_, names)| names.len());
+        for (answer, names) in plain {
             statements.indented(&format!("{answer} {}", names.join(", ")), indent);
         }
         match (statements.text.is_empty(), arches) {
