@@ -16,7 +16,7 @@ use std::fmt;
 use crate::arch::Arch;
 use crate::data::{ArgIndex, SeccompData};
 use crate::syscall::Nr;
-use crate::{consts, signature, syscall};
+use crate::{consts, family, signature, syscall};
 
 /// A call that could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,6 +259,68 @@ pub fn describe(data: &SeccompData) -> String {
     format!("{machine} {name}({}){ip}", shown.join(", "))
 }
 
+/// The call in the fewest words that [`parse`] reads: arguments that are 0 are left out, constants have
+/// their names.
+///
+/// ```
+/// use tamis_abi::{Arch, call};
+/// let data = call::parse("x86_64 socket(40, 0x80002)", Arch::X86_64).unwrap();
+/// let text = "x86_64 socket(family=AF_VSOCK, type=SOCK_DGRAM|SOCK_CLOEXEC)";
+/// assert_eq!(call::describe_briefly(&data), text);
+/// ```
+pub fn describe_briefly(data: &SeccompData) -> String {
+    let full = || describe(data);
+    let Some(arch) = Arch::of_call(data.arch, data.nr) else {
+        return full();
+    };
+    let Some(name) = syscall::name(arch, Nr(data.nr)) else {
+        return full();
+    };
+    let mut shown = Vec::new();
+    let mut values = data.args;
+    for arg in signature::args(name).unwrap_or_default() {
+        let Some(index) = signature::index(arch, name, arg.name) else {
+            continue;
+        };
+        let value = std::mem::take(&mut values[index.index()]);
+        if value != 0 {
+            shown.push(format!("{}={}", arg.name, symbol(arch, name, arg, value)));
+        }
+    }
+    if values != [0; 6] {
+        return full();
+    }
+    let ip = match data.ip {
+        0 => String::new(),
+        ip => format!(" @{ip:#x}"),
+    };
+    format!("{arch} {name}({}){ip}", shown.join(", "))
+}
+
+/// An argument's value by the names of its constants, if they say exactly that.
+fn symbol(arch: Arch, call: &str, arg: &signature::Arg, value: u64) -> String {
+    let bits = match arg.width(arch) {
+        signature::Width::Bits32 => 32,
+        signature::Width::Bits64 => 64,
+    };
+    let names = family::of(call, arg.name).and_then(|family| {
+        let whole = family.name(arch, value, bits).map(|name| vec![name]);
+        whole.or_else(|| family.flags(arch, value, bits))
+    });
+    let register = if arch.has_64_bit_registers() {
+        u64::MAX
+    } else {
+        u64::from(u32::MAX)
+    };
+    let says = |names: &Vec<&str>| {
+        let values = names.iter().filter_map(|name| consts::value(arch, name));
+        values.fold(0, |all, value| all | value) & register == value
+    };
+    names
+        .filter(says)
+        .map_or_else(|| format!("{value:#x}"), |names| names.join("|"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,6 +357,8 @@ mod tests {
                 "{}",
                 describe(&data)
             );
+            let brief = describe_briefly(&data);
+            assert_eq!(parse(&brief, Arch::X86_64), Ok(data), "{brief}");
         }
     }
 

@@ -200,7 +200,7 @@ impl Space {
 
     /// The architectures that are treated alike: those with a name one by one, except for those that
     /// are treated like most values.
-    fn machines(
+    pub(crate) fn machines(
         &self,
         function: Function,
         limits: &CaseLimits,

@@ -1,17 +1,15 @@
 //! Differences: where two functions answer differently, grouped as cases are.
 //!
-//! Both diagrams are walked at once to one whose leaves are the pairs of answers; its cases are the
-//! differences. Comparisons of arguments with each other may be told apart in ways that no input can take:
+//! A [`Comparison`] is a function to the pairs of answers; its cases are the differences. Comparisons of arguments with each other may be told apart in ways that no input can take:
 //! a difference without an example may be one of those.
-
-use std::collections::BTreeMap;
 
 use tamis_abi::SeccompData;
 use tamis_rules::{IntervalSet, Predicate};
 
 use crate::cases::{CaseLimits, Machine};
+use crate::comparison::{Comparison, Scope};
 use crate::condition::Conditions;
-use crate::diagram::{FALSE, LimitReached, Node, View};
+use crate::diagram::{FALSE, LimitReached};
 use crate::space::{Function, Space};
 
 /// Calls that two functions answer differently, all of them in the same way.
@@ -41,13 +39,6 @@ pub struct Differences {
     pub is_complete: bool,
 }
 
-/// The pairs of different answers; a leaf of the walked diagram is a number in it, from 1.
-#[derive(Default)]
-struct Pairs {
-    list: Vec<(u32, u32)>,
-    numbers: BTreeMap<(u32, u32), u32>,
-}
-
 impl Space {
     /// Where two functions of this space differ, by architecture, number and arguments.
     ///
@@ -59,9 +50,20 @@ impl Space {
         right: Function,
         limits: &CaseLimits,
     ) -> Result<Differences, LimitReached> {
-        let mut pairs = Pairs::default();
-        let walked = self.paired(left.0, right.0, &mut pairs, &mut BTreeMap::new())?;
-        let (groups, mut is_complete) = self.groups(Function(walked), limits);
+        let comparison = self.comparison(left, right, &Scope::default())?;
+        self.differences_of(&comparison, limits)
+    }
+
+    /// Where the functions of a comparison differ, within its scope.
+    ///
+    /// # Errors
+    /// If the space is full.
+    pub fn differences_of(
+        &mut self,
+        comparison: &Comparison,
+        limits: &CaseLimits,
+    ) -> Result<Differences, LimitReached> {
+        let (groups, mut is_complete) = self.groups(comparison.function, limits);
         let mut conditions = Conditions::new(limits.max_tests);
         let mut list = Vec::new();
         for group in groups {
@@ -74,7 +76,7 @@ impl Space {
                         is_complete: false,
                     });
                 }
-                let (left_ret, right_ret) = pairs.list[outcome as usize - 1];
+                let (left_ret, right_ret) = comparison.answers[outcome as usize];
                 let holds = self.returns(group.node, outcome)?;
                 let calls = self.calls_in(&group.machine, &group.numbers)?;
                 let here = self.diagram.ite(calls, holds, FALSE)?;
@@ -89,46 +91,5 @@ impl Space {
             }
         }
         Ok(Differences { list, is_complete })
-    }
-
-    /// The diagram of the pairs of answers; 0 where they are the same.
-    fn paired(
-        &mut self,
-        left: Node,
-        right: Node,
-        pairs: &mut Pairs,
-        known: &mut BTreeMap<(Node, Node), Node>,
-    ) -> Result<Node, LimitReached> {
-        if left == right {
-            return Ok(FALSE);
-        }
-        if let Some(result) = known.get(&(left, right)) {
-            return Ok(*result);
-        }
-        let result = match (self.diagram.view(left), self.diagram.view(right)) {
-            (View::Leaf(left), View::Leaf(right)) => {
-                let number = pairs.number(left, right);
-                self.diagram.leaf(number)?
-            }
-            _ => {
-                let variable = self.diagram.top(left).min(self.diagram.top(right));
-                let (left_low, left_high) = self.diagram.cofactors(left, variable);
-                let (right_low, right_high) = self.diagram.cofactors(right, variable);
-                let low = self.paired(left_low, right_low, pairs, known)?;
-                let high = self.paired(left_high, right_high, pairs, known)?;
-                self.diagram.branch(variable, low, high)?
-            }
-        };
-        known.insert((left, right), result);
-        Ok(result)
-    }
-}
-
-impl Pairs {
-    fn number(&mut self, left: u32, right: u32) -> u32 {
-        *self.numbers.entry((left, right)).or_insert_with(|| {
-            self.list.push((left, right));
-            self.list.len() as u32
-        })
     }
 }

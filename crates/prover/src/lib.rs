@@ -17,6 +17,7 @@
 mod arg_values;
 mod bits;
 mod cases;
+mod comparison;
 mod condition;
 mod decompile;
 mod diagram;
@@ -40,6 +41,7 @@ mod witness;
 mod word_test;
 
 pub use cases::{Case, CaseLimits, Cases, Machine};
+pub use comparison::{Comparison, Pair, Scope, Verdict};
 pub use decompile::Undecompilable;
 pub use diagram::LimitReached;
 pub use difference::{Difference, Differences};

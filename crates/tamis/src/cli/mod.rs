@@ -6,11 +6,13 @@ use std::panic::PanicHookInfo;
 use clap::ValueEnum;
 
 pub(crate) mod call;
+pub(crate) mod compare;
 pub(crate) mod exit;
 pub(crate) mod failure;
 pub(crate) mod input;
 pub(crate) mod load;
 pub(crate) mod output;
+pub(crate) mod side;
 
 pub(crate) use failure::Failure;
 

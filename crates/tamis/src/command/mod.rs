@@ -16,6 +16,7 @@ mod dump;
 mod eval;
 mod explain;
 mod passes;
+mod prove;
 mod run;
 mod tables;
 
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     Compile(compile::Args),
     Explain(explain::Args),
     Eval(eval::Args),
+    Prove(prove::Args),
     Run(run::Args),
     Dump(dump::Args),
     Asm(asm::Args),
@@ -43,6 +45,7 @@ impl Command {
             Command::Compile(args) => compile::run(args, global),
             Command::Explain(args) => explain::run(args, global),
             Command::Eval(args) => eval::run(args, global),
+            Command::Prove(args) => prove::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Dump(args) => dump::run(args, global),
             Command::Asm(args) => asm::run(args, global),
