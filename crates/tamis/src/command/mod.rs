@@ -14,6 +14,7 @@ mod decompile;
 mod disasm;
 mod eval;
 mod explain;
+mod lint;
 mod passes;
 mod run;
 mod tables;
@@ -23,6 +24,7 @@ mod tables;
 pub(crate) enum Command {
     Compile(compile::Args),
     Explain(explain::Args),
+    Lint(lint::Args),
     Eval(eval::Args),
     Run(run::Args),
     Asm(asm::Args),
@@ -40,6 +42,7 @@ impl Command {
         match self {
             Command::Compile(args) => compile::run(args, global),
             Command::Explain(args) => explain::run(args, global),
+            Command::Lint(args) => lint::run(args, global),
             Command::Eval(args) => eval::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Asm(args) => asm::run(args, global),
