@@ -317,8 +317,9 @@ impl<'a> Context<'a> {
             }
             Meaning::Filters { stack, endian } => {
                 let image = data.image(endian);
-                let newest = stack.programs().len().checked_sub(1)?;
-                let filter = stack.run(&image).decided_by.unwrap_or(newest);
+                let only = (stack.programs().len() == 1).then_some(0);
+                // What all filters allow, none decides.
+                let filter = stack.run(&image).decided_by.or(only)?;
                 let mut last = Pc(0);
                 interp::run_traced(&stack.programs()[filter], &image, &mut |pc| last = pc);
                 Some(Place::Insn { filter, pc: last })

@@ -87,11 +87,11 @@ impl Example {
 }
 
 impl Place {
-    /// For sorting: line and column, or filter and instruction.
-    pub(crate) fn order(&self) -> (usize, usize) {
+    /// For sorting: line and column; instructions keep the order of the checks.
+    pub(crate) fn order(&self) -> (u32, u32) {
         match self {
-            Place::Rule(origin, _) => (origin.line as usize, origin.column as usize),
-            Place::Insn { filter, pc } => (*filter, pc.0),
+            Place::Rule(origin, _) => (origin.line, origin.column),
+            Place::Insn { .. } => (0, 0),
         }
     }
 }

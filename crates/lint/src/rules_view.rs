@@ -59,11 +59,11 @@ pub(crate) fn place(rule: &Rule, label: &str) -> Option<Place> {
     Some(Place::Rule(origin, label.to_owned()))
 }
 
-/// How to name a rule that may have no place: ` 3 of x86_64`, or nothing if its place will be shown.
-pub(crate) fn number(rule: &RuleView) -> String {
+/// How to name a rule that may have no place: `rule 3 of x86_64`, or `a rule` if its place is shown.
+pub(crate) fn name(rule: &RuleView) -> String {
     match rule.rule().origin {
-        Some(_) => String::new(),
-        None => format!(" {} of {}", rule.index + 1, rule.section.arch),
+        Some(_) => "a rule".to_owned(),
+        None => format!("rule {} of {}", rule.index + 1, rule.section.arch),
     }
 }
 

@@ -8,7 +8,7 @@ use tamis_abi::Arch;
 use tamis_diag::code::LINT_COMPAT_GAP;
 
 use super::sisters::sisters;
-use crate::context::{Access, Call, Context};
+use crate::context::{Access, Call, Context, is_executed};
 use crate::finding::{Finding, list};
 use crate::registry::{Check, warning};
 use tamis_prover::LimitReached;
@@ -53,11 +53,11 @@ fn gap(context: &mut Context, own: Arch, sister: Arch) -> Result<Option<Finding>
     let Some((refused, allowed)) = gaps.first() else {
         return Ok(None);
     };
-    let examples = [
-        context.example(refused, false),
-        context.example(allowed, true),
-    ];
-    let [_, allowed] = examples;
+    let refusal = context.example(refused, false);
+    // The same arguments tell most, where they are allowed.
+    let same = refusal.map(|example| context.answer(&allowed.complete(example.call)));
+    let same = same.filter(|example| is_executed(example.action.ret()));
+    let allowed = same.or_else(|| context.example(allowed, true));
     let place = allowed.and_then(|example| context.place(&example.call, ""));
     let names = gaps.iter().map(|(call, _)| call.name);
     let finding = Finding::new(
@@ -68,7 +68,7 @@ fn gap(context: &mut Context, own: Arch, sister: Arch) -> Result<Option<Finding>
     );
     Ok(Some(
         finding
-            .examples(examples.into_iter().flatten())
+            .examples(refusal.into_iter().chain(allowed))
             .places(place),
     ))
 }

@@ -8,7 +8,7 @@ use super::unreachable_rule::is_unreachable;
 use crate::context::Context;
 use crate::finding::Finding;
 use crate::registry::{Check, warning};
-use crate::rules_view::{RuleView, Statement, number, statements};
+use crate::rules_view::{RuleView, Statement, name, statements};
 use tamis_prover::{LimitReached, Space};
 
 pub(crate) const CHECK: Check = Check {
@@ -36,7 +36,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         };
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
-            format!("rule{} repeats an earlier one", number(&statement.rules[0])),
+            format!("{} repeats an earlier one", name(&statement.rules[0])),
             "it matches the same calls and gives the same answer",
             "delete one, or correct the one that was meant to differ",
         );

@@ -6,8 +6,8 @@
 use tamis_diag::Severity;
 use tamis_diag::code::LINT_FOREIGN_ARCH;
 
-use super::sisters::sisters;
-use crate::context::{Access, Context, is_executed};
+use super::sisters::{most_telling, sisters};
+use crate::context::{Context, is_executed};
 use crate::finding::Finding;
 use crate::registry::{Check, warning};
 use tamis_prover::LimitReached;
@@ -31,8 +31,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             if context.arches.contains(sister) {
                 continue;
             }
-            let open = |call: &crate::context::Call| call.access == Access::Open;
-            let Some(call) = context.calls_of(*sister)?.into_iter().find(open) else {
+            let Some(call) = most_telling(&context.calls_of(*sister)?) else {
                 continue;
             };
             let example = context.example(&call, true);

@@ -11,7 +11,7 @@ use tamis_rules::{Ruleset, Section};
 use crate::context::{Context, is_executed};
 use crate::finding::Finding;
 use crate::registry::{Check, note};
-use crate::rules_view::{RuleView, Statement, number, place, statements};
+use crate::rules_view::{RuleView, Statement, name, place, statements};
 use tamis_prover::{Function, LimitReached, Space};
 
 pub(crate) const CHECK: Check = Check {
@@ -43,7 +43,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         }
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
-            format!("rule{} has no effect", number(rule)),
+            format!("{} has no effect", name(rule)),
             "without it, every call would get the same answer from a later rule or the default",
             "delete it, or put it where it makes a difference",
         );

@@ -51,7 +51,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
             format!(
-                "io_uring does what is refused{}: {names}",
+                "io_uring walks around what is restricted{}: {names}",
                 context.on(&arches)
             ),
             "requests in a ring are no system calls: no filter sees them",

@@ -8,7 +8,7 @@ use tamis_rules::{Predicate, Section};
 use crate::context::Context;
 use crate::finding::Finding;
 use crate::registry::{Check, warning};
-use crate::rules_view::{RuleView, number, statements};
+use crate::rules_view::{RuleView, name, statements};
 use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = Check {
@@ -34,7 +34,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         let rule = &statement.rules[0];
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
-            format!("the condition of rule{} never holds", number(rule)),
+            format!("the condition of {} never holds", name(rule)),
             "its parts contradict each other, so the rule does nothing",
             "correct the condition (`||` where `&&` stands?), or delete the rule",
         );

@@ -2,6 +2,8 @@
 
 use tamis_abi::Arch;
 
+use crate::context::{Access, Call};
+
 /// The architectures whose calls a 64-bit kernel of this one usually takes as well; x32, which shares
 /// the audit value of x86_64, is not among them.
 pub(super) const fn sisters(arch: Arch) -> &'static [Arch] {
@@ -15,4 +17,15 @@ pub(super) const fn sisters(arch: Arch) -> &'static [Arch] {
         Arch::Parisc64 => &[Arch::Parisc],
         _ => &[],
     }
+}
+
+/// Calls that tell the most about a filter that lets them pass.
+const TELLING: [&str; 3] = ["execve", "openat", "socket"];
+
+/// The most telling of the open calls; `None` if none is open.
+pub(super) fn most_telling(calls: &[Call]) -> Option<Call> {
+    let open = || calls.iter().filter(|call| call.access == Access::Open);
+    let mut telling = TELLING.iter();
+    let found = telling.find_map(|name| open().find(|call| call.name == *name));
+    found.or_else(|| open().next()).copied()
 }

@@ -3,13 +3,14 @@
 //! What is left alone: calls that a list of what is allowed doesn't mention, since it may simply not
 //! need them; refusals with ENOSYS; and twins that are restricted in another way.
 
-use tamis_abi::{Arch, syscall};
+use tamis_abi::{Arch, Word, signature, syscall};
 use tamis_diag::code::LINT_TWIN;
 
 use crate::context::{Access, Call, Context};
 use crate::finding::{Finding, Place, list};
 use crate::registry::{Check, warning};
-use crate::tables::{Form, any, twins};
+use crate::tables::any;
+use crate::tables::twins::{self, Twins};
 use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = warning(
@@ -31,12 +32,17 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let mut gaps: Vec<Gap> = Vec::new();
     for arch in context.arches.clone() {
         for row in twins::ALL {
-            collect(context, arch, row.purpose, [row.calls, row.ways], &mut gaps)?;
+            collect(context, arch, row, &mut gaps)?;
         }
         for (_, name) in syscall::all(arch) {
             if let Some([base, variant]) = variant(arch, name) {
-                let calls = [any(base), any(variant)];
-                collect(context, arch, "do the same", [&calls, &[]], &mut gaps)?;
+                let row = Twins {
+                    purpose: "do the same",
+                    calls: &[any(base), any(variant)],
+                    ways: &[],
+                    common: &[],
+                };
+                collect(context, arch, &row, &mut gaps)?;
             }
         }
     }
@@ -52,25 +58,39 @@ fn variant(arch: Arch, name: &'static str) -> Option<[&'static str; 2]> {
     Some([base, name])
 }
 
+/// Whether the conditions of a call, if it has any, are about what it has in common with its twins.
+fn looks_at_common(context: &Context, call: &Call, row: &Twins) -> bool {
+    if call.access != Access::Conditional || row.common.is_empty() {
+        return true;
+    }
+    let words = context.space.words(call.function);
+    let mut common = row.common.iter();
+    common.any(|argument| {
+        let index = signature::index(call.arch, call.name, argument);
+        index.is_some_and(|index| {
+            words.contains(&Word::arg_low(index)) || words.contains(&Word::arg_high(index))
+        })
+    })
+}
+
 fn collect(
     context: &mut Context,
     arch: Arch,
-    purpose: &'static str,
-    [calls, ways]: [&[Form]; 2],
+    row: &Twins,
     gaps: &mut Vec<Gap>,
 ) -> Result<(), LimitReached> {
     let (mut restricted, mut open) = (Vec::new(), Vec::new());
-    for form in calls {
+    for form in row.calls {
         let Some(call) = context.form(arch, *form)? else {
             continue;
         };
         if call.access == Access::Open {
             open.push(call);
-        } else if context.on_purpose(&call)? {
+        } else if context.on_purpose(&call)? && looks_at_common(context, &call, row) {
             restricted.push(call);
         }
     }
-    for form in ways {
+    for form in row.ways {
         let call = context.form(arch, *form)?;
         open.extend(call.filter(|call| call.access == Access::Open));
     }
@@ -85,7 +105,7 @@ fn collect(
         Some(gap) if gap.arches.contains(&arch) => {}
         Some(gap) => gap.arches.push(arch),
         None => gaps.push(Gap {
-            purpose,
+            purpose: row.purpose,
             restricted,
             open,
             arches: vec![arch],

@@ -4,8 +4,8 @@
 
 use tamis_diag::code::LINT_UNCHECKED_ARCH;
 
-use super::sisters::sisters;
-use crate::context::{Access, Context, is_executed};
+use super::sisters::{most_telling, sisters};
+use crate::context::{Access, Call, Context, is_executed};
 use crate::finding::{Example, Finding};
 use crate::registry::{Check, warning};
 use tamis_prover::LimitReached;
@@ -38,18 +38,16 @@ fn example(context: &mut Context) -> Result<Option<Example>, LimitReached> {
     let Some(own) = context.arches.first().copied() else {
         return Ok(None);
     };
-    let mut any = None;
     for sister in sisters(own) {
-        for call in context.calls_of(*sister)? {
-            if call.access != Access::Open {
-                continue;
-            }
-            any = any.or(Some(call));
+        let calls = context.calls_of(*sister)?;
+        let is_refused_here = |call: &Call| {
             let namesake = context.call(own, call.name);
-            if namesake.is_some_and(|namesake| namesake.access == Access::Refused) {
-                return Ok(context.example(&call, true));
-            }
+            namesake.is_some_and(|namesake| namesake.access == Access::Refused)
+        };
+        let disguised: Vec<Call> = calls.iter().copied().filter(is_refused_here).collect();
+        if let Some(call) = most_telling(&disguised).or_else(|| most_telling(&calls)) {
+            return Ok(context.example(&call, true));
         }
     }
-    Ok(any.and_then(|call| context.example(&call, true)))
+    Ok(None)
 }

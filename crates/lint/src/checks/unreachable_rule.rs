@@ -9,7 +9,7 @@ use super::duplicate_rule::repeated;
 use crate::context::Context;
 use crate::finding::{Finding, Place};
 use crate::registry::{Check, warning};
-use crate::rules_view::{RuleView, Statement, number, place, statements};
+use crate::rules_view::{RuleView, Statement, name, place, statements};
 use tamis_prover::{LimitReached, Space};
 
 pub(crate) const CHECK: Check = Check {
@@ -42,7 +42,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         };
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
-            format!("rule{} never decides a call", number(rule)),
+            format!("{} never decides a call", name(rule)),
             "every call that it matches is decided by a rule before it",
             "put it before the more general rule, or delete it",
         );

@@ -3,27 +3,49 @@
 use super::{Form, any, with};
 
 /// Calls with one purpose.
-pub(crate) struct Twins {
+pub(crate) struct Twins<'a> {
     /// What they do: completes "both can …".
     pub(crate) purpose: &'static str,
     /// Calls of which each can do what the others can.
-    pub(crate) calls: &'static [Form],
+    pub(crate) calls: &'a [Form],
     /// Calls that can do that and more: a restriction of `calls` is void while one of these is open,
     /// but not the reverse.
-    pub(crate) ways: &'static [Form],
+    pub(crate) ways: &'a [Form],
+    /// Of conditional calls those count that look at one of these arguments; at any, if there are none.
+    /// `writev` limited in its number of pieces has no gap in `write`, `writev` limited to one
+    /// descriptor has.
+    pub(crate) common: &'static [&'static str],
 }
 
 /// A row.
-const fn row(purpose: &'static str, calls: &'static [Form], ways: &'static [Form]) -> Twins {
+const fn row(
+    purpose: &'static str,
+    calls: &'static [Form],
+    ways: &'static [Form],
+) -> Twins<'static> {
     Twins {
         purpose,
         calls,
         ways,
+        common: &[],
+    }
+}
+
+/// A row whose calls have one argument in common that conditions are about.
+const fn row_by(
+    common: &'static [&'static str],
+    purpose: &'static str,
+    calls: &'static [Form],
+    ways: &'static [Form],
+) -> Twins<'static> {
+    Twins {
+        common,
+        ..row(purpose, calls, ways)
     }
 }
 
 /// All of them. Variants whose names differ by `32`, `64` or `_time64` only need no row.
-pub(crate) const ALL: &[Twins] = &[
+pub(crate) const ALL: &[Twins<'static>] = &[
     // open_by_handle_at needs CAP_DAC_READ_SEARCH but opens any file of the file system.
     row(
         "open files",
@@ -168,24 +190,28 @@ pub(crate) const ALL: &[Twins] = &[
         &[any("setgid"), any("setregid"), any("setresgid")],
         &[any("setgid32"), any("setregid32"), any("setresgid32")],
     ),
-    row(
+    row_by(
+        &["prot"],
         "make memory executable",
         &[any("mprotect"), any("pkey_mprotect")],
         &[],
     ),
     // Where both exist, mmap takes its arguments from memory.
-    row("map memory", &[any("mmap2")], &[any("mmap")]),
-    row(
+    row_by(&["prot"], "map memory", &[any("mmap2")], &[any("mmap")]),
+    row_by(
+        &["fd"],
         "write to descriptors",
         &[any("write"), any("writev"), any("pwritev2")],
         &[],
     ),
-    row(
+    row_by(
+        &["fd"],
         "read from descriptors",
         &[any("read"), any("readv"), any("preadv2")],
         &[],
     ),
-    row(
+    row_by(
+        &["fd"],
         "send to addresses",
         &[any("sendto"), any("sendmsg"), any("sendmmsg")],
         &[],

@@ -235,7 +235,7 @@ impl Args {
             findings.extend(told.filter(is_shown).cloned().map(Finding::told));
         }
         for finding in found {
-            let finding = Finding::of_policy(finding, &policy.sources);
+            let finding = Finding::of_policy(&finding, &policy.sources);
             if !finding.is_told(&policy.warnings, &policy.sources) {
                 findings.push(finding);
             }
@@ -255,7 +255,7 @@ impl Args {
         let stack = &stack;
         let found = self.found(&input, Meaning::Filters { stack, endian }, checks)?;
         let findings = found
-            .into_iter()
+            .iter()
             .map(|finding| Finding::of_program(finding, &names))
             .collect();
         Ok(self.finish(input, tamis_diag::Sources::new(), findings))
@@ -269,6 +269,9 @@ impl Args {
     ) -> Report {
         if matches!(self.min_severity, MinSeverity::Warning) {
             findings.retain(|finding| finding.diagnostic.severity >= Severity::Warning);
+        }
+        for finding in &mut findings {
+            finding.name_input(&input);
         }
         // Stable: what a front end says stands before other findings of its severity.
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.diagnostic.severity));

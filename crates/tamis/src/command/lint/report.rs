@@ -83,8 +83,8 @@ impl Finding {
     }
 
     /// What a check found in a policy.
-    pub(super) fn of_policy(finding: tamis_lint::Finding, sources: &Sources) -> Finding {
-        let mut result = Finding::without_places(&finding);
+    pub(super) fn of_policy(finding: &tamis_lint::Finding, sources: &Sources) -> Finding {
+        let mut result = Finding::without_places(finding);
         for place in &finding.places {
             if let Place::Rule(origin, label) = place
                 && let Some(span) = span(origin, sources)
@@ -96,8 +96,8 @@ impl Finding {
     }
 
     /// What a check found in programs of these names.
-    pub(super) fn of_program(finding: tamis_lint::Finding, names: &[String]) -> Finding {
-        let mut result = Finding::without_places(&finding);
+    pub(super) fn of_program(finding: &tamis_lint::Finding, names: &[String]) -> Finding {
+        let mut result = Finding::without_places(finding);
         for place in &finding.places {
             let Place::Insn { filter, pc } = place else {
                 continue;
@@ -108,6 +108,13 @@ impl Finding {
             result.insn.get_or_insert(Insn { file, pc: pc.0 });
         }
         result
+    }
+
+    /// Says which input a finding is about that has no place of its own.
+    pub(super) fn name_input(&mut self, input: &str) {
+        if self.diagnostic.labels.is_empty() && self.insn.is_none() {
+            self.diagnostic.notes.push(format!("in {input}"));
+        }
     }
 
     fn without_places(finding: &tamis_lint::Finding) -> Finding {

@@ -66,7 +66,7 @@ fn result(report: &Report, finding: &Finding, rule_index: usize) -> Value {
     let mut message = diagnostic.message.clone();
     let parts = diagnostic.notes.iter().chain(&diagnostic.help);
     for part in parts {
-        message.push_str("\n");
+        message.push('\n');
         message.push_str(part);
     }
     json!({
