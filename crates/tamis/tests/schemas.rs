@@ -163,6 +163,8 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("eval --json --trace container-default socket(AF_VSOCK) read"),
         check("explain --json container-default socket(AF_VSOCK) read x86:read"),
         check("explain TM0201 --json"),
+        check("lint container-default pure-compute --json"),
+        check("lint --list --json"),
         check("passes --json"),
         check("tables arches --json"),
         check("tables syscalls open --json"),

@@ -15,6 +15,7 @@ mod disasm;
 mod dump;
 mod eval;
 mod explain;
+mod lint;
 mod passes;
 mod prove;
 mod run;
@@ -25,6 +26,7 @@ mod tables;
 pub(crate) enum Command {
     Compile(compile::Args),
     Explain(explain::Args),
+    Lint(lint::Args),
     Eval(eval::Args),
     Prove(prove::Args),
     Run(run::Args),
@@ -44,6 +46,7 @@ impl Command {
         match self {
             Command::Compile(args) => compile::run(args, global),
             Command::Explain(args) => explain::run(args, global),
+            Command::Lint(args) => lint::run(args, global),
             Command::Eval(args) => eval::run(args, global),
             Command::Prove(args) => prove::run(args, global),
             Command::Run(args) => run::run(args, global),
