@@ -99,7 +99,8 @@ impl<'p> Lowering<'p> {
     /// What the names of all entries are on an architecture.
     fn resolve(&self, arch: Arch) -> Named<'p> {
         let multiplexes = syscall::multiplexed(arch, "socket").is_some();
-        let mut present = Vec::new();
+        let names = self.entries.iter().map(|entry| entry.names.len());
+        let mut present = Vec::with_capacity(names.sum());
         let mut absent: BTreeMap<&'p str, Vec<Use>> = BTreeMap::new();
         for (entry, range) in self.entries.iter().zip(&self.ranges) {
             for name in &entry.names {
