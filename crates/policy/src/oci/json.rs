@@ -202,10 +202,14 @@ impl Reader {
             return Vec::new();
         };
         let element = format!("an element of {what}");
-        let elements = array.elements.iter();
-        elements
-            .filter_map(|value| Some((self.string(value, &element)?, value.range())))
-            .collect()
+        let mut strings = Vec::with_capacity(array.elements.len());
+        for value in &array.elements {
+            strings.extend(
+                self.string(value, &element)
+                    .map(|text| (text, value.range())),
+            );
+        }
+        strings
     }
 
     /// The value as an unsigned integer of at most `max`.

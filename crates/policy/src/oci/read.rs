@@ -5,11 +5,14 @@ use std::borrow::Cow;
 
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::{Range, Ranged};
+use tamis_abi::syscall::Name;
 use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_diag::{Diagnostic, code, suggest};
 
 use super::json::{Reader, member};
-use super::model::{ArchFamily, Comparison, Condition, Entry, KernelVersion, Profile, Selector};
+use super::model::{
+    ArchFamily, CallName, Comparison, Condition, Entry, KernelVersion, Profile, Selector,
+};
 use super::names::{self, ACTIONS, ARCHES, CAPABILITIES, FLAGS, OPERATORS, Operator};
 
 const PROFILE_MEMBERS: [&str; 9] = [
@@ -189,24 +192,21 @@ fn read_entry<'t>(reader: &mut Reader, value: &Value<'t>) -> Option<Entry<'t>> {
 }
 
 /// The names of an entry: `names`, or the older `name` for one.
-fn read_names<'t>(
-    reader: &mut Reader,
-    object: &Object<'t>,
-) -> Option<Vec<(Cow<'t, str>, tamis_diag::Span)>> {
-    let listed: Vec<(Cow<'t, str>, Range)> = match member(object, "names") {
+fn read_names<'t>(reader: &mut Reader, object: &Object<'t>) -> Option<Vec<CallName<'t>>> {
+    let call_name = |reader: &Reader, text: &Cow<'t, str>, range| CallName {
+        text: text.clone(),
+        span: reader.span(range),
+        known: Name::find(text),
+    };
+    let mut names: Vec<CallName> = match member(object, "names") {
         Some(value) => {
-            let names = reader.strings(value, "`names`");
-            names
-                .into_iter()
-                .map(|(name, range)| (name.clone(), range))
+            let listed = reader.strings(value, "`names`").into_iter();
+            listed
+                .map(|(text, range)| call_name(reader, text, range))
                 .collect()
         }
         None => Vec::new(),
     };
-    let mut names: Vec<_> = listed
-        .into_iter()
-        .map(|(name, range)| (name, reader.span(range)))
-        .collect();
     if let Some(value) = member(object, "name")
         && let Some(name) = reader.string(value, "`name`")
         && !name.is_empty()
@@ -216,7 +216,7 @@ fn read_names<'t>(
             let label = "`names` is given too";
             reader.error(code::OCI_CONTRADICTION, value.range(), message, label);
         }
-        names.push((name.clone(), reader.span(value.range())));
+        names.push(call_name(reader, name, value.range()));
     }
     let has_key = member(object, "names").is_some() || member(object, "name").is_some();
     if names.is_empty() {
