@@ -15,4 +15,5 @@ pub mod judge;
 pub mod libseccomp;
 pub mod pseudo_code;
 pub mod rng;
+pub mod sabotage;
 pub mod skip;
