@@ -11,6 +11,7 @@ mod bisect;
 mod compile;
 mod completions;
 mod decompile;
+mod diff;
 mod disasm;
 mod eval;
 mod explain;
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Explain(explain::Args),
     Eval(eval::Args),
     Prove(prove::Args),
+    Diff(diff::Args),
     Run(run::Args),
     Asm(asm::Args),
     Disasm(disasm::Args),
@@ -44,6 +46,7 @@ impl Command {
             Command::Explain(args) => explain::run(args, global),
             Command::Eval(args) => eval::run(args, global),
             Command::Prove(args) => prove::run(args, global),
+            Command::Diff(args) => diff::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),
