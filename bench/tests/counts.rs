@@ -50,7 +50,7 @@ fn measure() -> (String, BTreeSet<&'static str>) {
             continue;
         };
         let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
-        text += &lines(policy.name, compiled.stats());
+        text += &lines(policy.name, &compiled.stats());
     }
     for name in policies::DOCKER_PEERS {
         let (Some(insns), Some(profile)) = (corpus::insns(name), corpus::text(DOCKER)) else {
@@ -58,10 +58,9 @@ fn measure() -> (String, BTreeSet<&'static str>) {
             continue;
         };
         let program = Program::new(insns).expect("the program is valid");
-        text += &lines(
-            name,
-            &Stats::of(&program, &docker_ruleset(DOCKER, &profile)),
-        );
+        let ruleset = docker_ruleset(DOCKER, &profile);
+        let archs = ruleset.sections().iter().map(|section| section.arch);
+        text += &lines(name, &Stats::of(&program, archs));
     }
     (text, missing)
 }

@@ -59,6 +59,7 @@ const SOCKET_TYPE: Family = flags(
         "SOCK_SEQPACKET",
         "SOCK_NONBLOCK",
         "SOCK_CLOEXEC",
+        "SOCK_TYPE_MASK",
     ],
     "",
     &[],

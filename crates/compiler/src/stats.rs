@@ -4,7 +4,6 @@ use tamis_abi::{Arch, SeccompData, syscall};
 use tamis_bpf::cache::is_cacheable;
 use tamis_bpf::convert::kernel_len_insns;
 use tamis_bpf::interp;
-use tamis_rules::Ruleset;
 
 use tamis_bpf::Program;
 
@@ -15,7 +14,7 @@ pub struct Stats {
     pub length_insns: usize,
     /// How many the kernel makes of them; the limit on all filters of a task counts these.
     pub kernel_insns: usize,
-    /// Figures per architecture, in the order of the ruleset's sections.
+    /// Figures per architecture, in the order asked for.
     pub archs: Vec<ArchStats>,
 }
 
@@ -44,9 +43,10 @@ impl ArchStats {
 }
 
 impl Stats {
-    /// The figures of a program that was made for this ruleset, by whatever compiler.
-    pub fn of(program: &Program, ruleset: &Ruleset) -> Stats {
-        let archs = ruleset.sections().iter().map(|section| section.arch);
+    /// The figures of a program for these architectures, by whatever compiler it was made. Runs the
+    /// program once for every call that the architectures have.
+    pub fn of(program: &Program, archs: impl IntoIterator<Item = Arch>) -> Stats {
+        let archs = archs.into_iter();
         Stats {
             length_insns: program.len(),
             kernel_insns: kernel_len_insns(program),

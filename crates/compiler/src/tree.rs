@@ -75,21 +75,10 @@ struct Line<'a> {
     question_price: u64,
 }
 
-/// How a contiguous part of the line is decided.
-#[derive(Clone, Copy)]
-enum Choice {
-    /// By nothing: there is one run.
-    Leaf,
-    /// Is the value at least this run's first?
-    Split(usize),
-    /// Is it one of the single values at the odd places?
-    Chain,
-}
-
 impl Line<'_> {
     fn solve(&self, dag: &mut Dag, from: usize, to: usize) -> NodeId {
         if to - from <= EXACT_RUNS {
-            return Table::fill(self, from, to).build(self, dag, 0, to - from - 1);
+            return Table::fill(self, from, to).build(dag, 0, to - from - 1);
         }
         let at = self.median(from, to);
         let no = self.solve(dag, from, at);
@@ -119,16 +108,15 @@ impl Line<'_> {
         }
     }
 
-    /// Whether the runs `from..=to` are single values between runs of one decision, and not too many.
-    fn is_chain(&self, from: usize, to: usize) -> bool {
-        let places = to - from;
-        places >= 2
-            && places.is_multiple_of(2)
-            && places / 2 <= MAX_CHAIN
-            && (from..=to)
-                .step_by(2)
-                .all(|at| self.runs[at].node == self.runs[from].node)
-            && (from + 1..to).step_by(2).all(|at| self.is_single(at))
+    /// The last run of the longest chain from a run on: single values between runs of one decision, and
+    /// not too many. `from` itself if there is none.
+    fn chain_end(&self, from: usize) -> usize {
+        let continues = |at: usize| {
+            let after = self.runs.get(at + 2);
+            after.is_some_and(|run| run.node == self.runs[from].node) && self.is_single(at + 1)
+        };
+        let places = (from..).step_by(2).take(MAX_CHAIN);
+        from + 2 * places.take_while(|at| continues(*at)).count()
     }
 
     /// The single values of a chain, the heaviest first.
@@ -150,17 +138,19 @@ impl Line<'_> {
     }
 }
 
-/// The best decision for every contiguous part of a line.
-struct Table {
+/// What the best decision costs for every contiguous part of a line.
+struct Table<'a> {
+    line: &'a Line<'a>,
+    /// The first run, as an index into the line; the table counts from there.
     from: usize,
     size: usize,
     weight_before: Vec<u64>,
+    /// By first run, then by last.
     cost: Vec<u64>,
-    choice: Vec<Choice>,
 }
 
-impl Table {
-    fn fill(line: &Line<'_>, from: usize, to: usize) -> Table {
+impl Table<'_> {
+    fn fill<'a>(line: &'a Line<'a>, from: usize, to: usize) -> Table<'a> {
         let size = to - from;
         let mut weight_before = vec![0];
         let mut before = 0;
@@ -169,61 +159,80 @@ impl Table {
             weight_before.push(before);
         }
         let mut table = Table {
+            line,
             from,
             size,
             weight_before,
             cost: vec![0; size * size],
-            choice: vec![Choice::Leaf; size * size],
         };
-        for length in 2..=size {
-            for first in 0..=size - length {
-                let last = first + length - 1;
-                let (cost, choice) = table.best(line, first, last);
-                table.cost[first * size + last] = cost;
-                table.choice[first * size + last] = choice;
-            }
+        for first in (0..size).rev() {
+            table.fill_row(first);
         }
         table
     }
 
-    fn best(&self, line: &Line<'_>, first: usize, last: usize) -> (u64, Choice) {
-        let (from, to) = (self.from + first, self.from + last);
-        let weight = self.weight_before[last + 1] - self.weight_before[first];
-        let below =
-            |at: usize| self.cost[first * self.size + at - 1] + self.cost[at * self.size + last];
-        // Of equally good cuts the one nearest the middle, for depth.
-        let middle = (first + last).div_ceil(2);
-        let cut = (first + 1..=last)
-            .min_by_key(|at| (below(*at), at.abs_diff(middle)))
-            .unwrap_or(last);
-        let split = below(cut) + weight + line.question_price;
-        if line.is_chain(from, to) {
-            let chain = line.chain_cost(from, to);
-            if chain <= split {
-                return (chain, Choice::Chain);
+    /// Finds the costs of all parts that begin with a run, given those that begin later.
+    fn fill_row(&mut self, first: usize) {
+        let size = self.size;
+        // So far the costs of both sides of the best cut.
+        let mut row = vec![u64::MAX; size];
+        row[first] = 0;
+        let chain_end = self.line.chain_end(self.from + first) - self.from;
+        for cut in first + 1..size {
+            let left = row[cut - 1];
+            let rights = &self.cost[cut * size + cut..(cut + 1) * size];
+            for (sides, right) in row[cut..].iter_mut().zip(rights) {
+                *sides = (*sides).min(left + right);
             }
+            // No later cut is inside this part.
+            let split = self.split_cost(first, cut, row[cut]);
+            row[cut] = if cut <= chain_end && (cut - first).is_multiple_of(2) {
+                split.min(self.line.chain_cost(self.from + first, self.from + cut))
+            } else {
+                split
+            };
         }
-        (split, Choice::Split(cut))
+        self.cost[first * size..][..size].copy_from_slice(&row);
     }
 
-    fn build(&self, line: &Line<'_>, dag: &mut Dag, first: usize, last: usize) -> NodeId {
+    /// What it costs to cut a part whose sides cost this.
+    fn split_cost(&self, first: usize, last: usize, sides: u64) -> u64 {
+        let weight = self.weight_before[last + 1] - self.weight_before[first];
+        sides + weight + self.line.question_price
+    }
+
+    fn build(&self, dag: &mut Dag, first: usize, last: usize) -> NodeId {
         let (from, to) = (self.from + first, self.from + last);
-        match self.choice[first * self.size + last] {
-            Choice::Leaf => line.runs[from].node,
-            Choice::Split(at) => {
-                let no = self.build(line, dag, first, at - 1);
-                let yes = self.build(line, dag, at, last);
-                let start = line.runs[self.from + at].first;
-                dag.ask(line.word, Question::Ge(start), yes, no)
-            }
-            Choice::Chain => {
-                let mut node = line.runs[from].node;
-                for link in line.links(from, to).into_iter().rev() {
-                    node = dag.ask(line.word, Question::Eq(link.first), link.node, node);
-                }
-                node
-            }
+        let mut node = self.line.runs[from].node;
+        if first == last {
+            return node;
         }
+        let word = self.line.word;
+        let is_chain = to <= self.line.chain_end(from) && (to - from).is_multiple_of(2);
+        if is_chain && self.line.chain_cost(from, to) == self.cost[first * self.size + last] {
+            for link in self.line.links(from, to).into_iter().rev() {
+                node = dag.ask(word, Question::Eq(link.first), link.node, node);
+            }
+            return node;
+        }
+        let cut = self.best_cut(first, last);
+        let no = self.build(dag, first, cut - 1);
+        let yes = self.build(dag, cut, last);
+        let start = self.line.runs[self.from + cut].first;
+        dag.ask(word, Question::Ge(start), yes, no)
+    }
+
+    /// The run at which the right side of the best cut begins. Of equally good cuts the one nearest the
+    /// middle, for depth.
+    fn best_cut(&self, first: usize, last: usize) -> usize {
+        let cost = |first: usize, last: usize| self.cost[first * self.size + last];
+        let middle = (first + last).div_ceil(2);
+        (first + 1..=last)
+            .min_by_key(|cut| {
+                let sides = cost(first, cut - 1) + cost(*cut, last);
+                (sides, cut.abs_diff(middle))
+            })
+            .unwrap_or(last)
     }
 }
 

@@ -5,7 +5,7 @@
 //! of layout, emission or passes. A refusal carries an input for which the two differ; where the prover
 //! gives up, there is no program either.
 
-use tamis_abi::{Endian, SeccompData};
+use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bpf::{Program, interp};
 use tamis_prover::{Equality, Function, LimitReached, Limits, Space};
 use tamis_rules::Ruleset;
@@ -20,7 +20,7 @@ pub struct Compiled {
     program: Program,
     endian: Endian,
     remarks: Vec<Remark>,
-    stats: Stats,
+    archs: Vec<Arch>,
 }
 
 impl Compiled {
@@ -39,9 +39,10 @@ impl Compiled {
         &self.remarks
     }
 
-    /// Figures about the program.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
+    /// Figures about the program, for the architectures of the ruleset in order. Made anew each time, by
+    /// running the program.
+    pub fn stats(&self) -> Stats {
+        Stats::of(&self.program, self.archs.iter().copied())
     }
 }
 
@@ -53,12 +54,12 @@ pub(crate) fn verify(
     remarks: Vec<Remark>,
 ) -> Result<Compiled, CompileError> {
     check_program(&program, ruleset, endian)?;
-    let stats = Stats::of(&program, ruleset);
+    let archs = ruleset.sections().iter().map(|section| section.arch);
     Ok(Compiled {
         program,
         endian,
         remarks,
-        stats,
+        archs: archs.collect(),
     })
 }
 

@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn arithmetic_on_constants_is_the_machines() {
-        let mut diagram = Diagram::new(1 << 10);
+        let mut diagram = Diagram::new(1 << 10, 1 << 20);
         for (op, expected) in OPS {
             for a in SAMPLES {
                 for b in SAMPLES {
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn tests_of_constants_are_the_machines() {
-        let mut diagram = Diagram::new(1 << 10);
+        let mut diagram = Diagram::new(1 << 10, 1 << 20);
         for a in SAMPLES {
             for b in SAMPLES {
                 for kind in [Test::Eq, Test::Gt, Test::Ge, Test::Set] {
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn comparison_with_a_constant_needs_at_most_one_node_a_bit() {
-        let mut diagram = Diagram::new(1 << 16);
+        let mut diagram = Diagram::new(1 << 16, 1 << 20);
         let nr = word(&mut diagram, Word::NR).unwrap();
         for value in SAMPLES {
             for kind in [Test::Eq, Test::Gt, Test::Ge, Test::Set] {

@@ -231,7 +231,7 @@ mod tests {
     /// Chains and trees of tests: every choice of two of the functions made so far is another.
     #[test]
     fn choices_and_their_diagrams_agree_with_the_tests() {
-        let mut diagram = Diagram::new(1 << 20);
+        let mut diagram = Diagram::new(1 << 20, 1 << 20);
         let one = diagram.leaf(7).unwrap();
         let odd = diagram.variable(order::variable(Word::NR, 0)).unwrap();
         let starts = [FALSE, one, odd].map(|node| Piecewise::everywhere(Word::NR, node));

@@ -14,8 +14,8 @@ use crate::space::{Function, Space};
 
 /// The branches taken so far.
 #[derive(Default)]
-struct Path {
-    taken: Vec<(Variable, bool)>,
+pub(crate) struct Path {
+    pub(crate) taken: Vec<(Variable, bool)>,
 }
 
 impl Space {
@@ -79,7 +79,7 @@ impl Space {
     }
 
     /// An input that takes the path, if one is found.
-    fn input_on(&self, path: &Path) -> Option<SeccompData> {
+    pub(crate) fn input_on(&self, path: &Path) -> Option<SeccompData> {
         let mut fixed = SeccompData::default();
         let mut data = SeccompData::default();
         for (variable, value) in &path.taken {

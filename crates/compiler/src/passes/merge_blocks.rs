@@ -22,9 +22,9 @@
 //! # Prior art
 //! libpcap's `intern_blocks`; minimisation of acyclic automata.
 
-use std::collections::HashMap;
-
 use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
+
+use crate::hash::FastMap;
 
 use super::{Changed, Claim, PassCx, PassInfo, Stage};
 
@@ -42,7 +42,8 @@ pub(super) const INFO: PassInfo = PassInfo {
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut order = graph.reverse_postorder();
     order.reverse();
-    let mut first: HashMap<Block, BlockId> = HashMap::new();
+    let mut first: FastMap<Block, BlockId> = FastMap::default();
+    first.reserve(order.len());
     let mut stands_for: Vec<BlockId> = (0..graph.len() as u32).map(BlockId).collect();
     let mut changed = false;
     for id in order {

@@ -319,10 +319,13 @@ fn arrange(listings: &[Listing], bad_arch: &str) -> String {
             block.fallback("unknown", own_unknown);
         }
         for (numbers, clauses) in &listing.odd {
-            blocks
-                .entry(vec![index])
-                .or_default()
-                .numbers(numbers, clauses);
+            // Where a policy is for one architecture, numbers are its own.
+            let place = if listings.len() == 1 {
+                Vec::new()
+            } else {
+                vec![index]
+            };
+            blocks.entry(place).or_default().numbers(numbers, clauses);
         }
     }
     let names: BTreeSet<&str> = listings

@@ -67,6 +67,8 @@ pub(crate) struct Policy {
     pub(crate) ruleset: Ruleset,
     /// The texts that its rules came from.
     pub(crate) sources: Sources,
+    /// What the front end said about it, short of errors.
+    pub(crate) warnings: Vec<Diagnostic>,
 }
 
 /// A program with what is known of it.
@@ -142,6 +144,20 @@ impl LoadArgs {
 
     /// Reads and understands an input; warnings go to standard error.
     pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
+        let loaded = self.read(path)?;
+        if let Loaded::Policy(policy) = &loaded
+            && !policy.warnings.is_empty()
+            && !global.quiet
+        {
+            let (warnings, sources) = (&policy.warnings, &policy.sources);
+            let colour = global.colours_messages();
+            message(&tamis_diag::render::render(warnings, sources, colour));
+        }
+        Ok(loaded)
+    }
+
+    /// Reads and understands an input and leaves it to the caller to show the warnings.
+    pub(crate) fn read(&self, path: &str) -> Result<Loaded, Failure> {
         let input = Input::read(path)?;
         let kind = self.from.unwrap_or_else(|| input.kind());
         let name = input.name.clone();
@@ -158,17 +174,18 @@ impl LoadArgs {
                 };
                 let mut loader = FileLoader;
                 let parsed = tamis::parse(&mut sources, source, &mut loader, &options);
-                policy(name, parsed, sources, global)
+                policy(name, parsed, sources)
             }
             Kind::Oci => {
                 let parsed = oci::parse(&sources, source, &self.oci_options()).parsed;
-                policy(name, parsed, sources, global)
+                policy(name, parsed, sources)
             }
             Kind::Rules => match text::parse(&sources, source) {
                 Ok(ruleset) => Ok(Loaded::Policy(Policy {
                     name,
                     ruleset,
                     sources,
+                    warnings: Vec::new(),
                 })),
                 Err(diagnostics) => Err(Failure::Diagnostics(diagnostics, sources)),
             },
@@ -262,32 +279,21 @@ fn invalid(message: String) -> Failure {
     Failure::Diagnostics(vec![diagnostic], Sources::new())
 }
 
-/// Shows the warnings and keeps the ruleset, or fails with everything.
-fn policy(
-    name: String,
-    parsed: Parsed,
-    sources: Sources,
-    global: &Global,
-) -> Result<Loaded, Failure> {
+/// Keeps the ruleset and the warnings, or fails with everything.
+fn policy(name: String, parsed: Parsed, sources: Sources) -> Result<Loaded, Failure> {
     let Parsed {
         ruleset,
         diagnostics,
     } = parsed;
-    let Some(ruleset) = ruleset else {
-        return Err(Failure::Diagnostics(diagnostics, sources));
-    };
-    if !diagnostics.is_empty() && !global.quiet {
-        message(&tamis_diag::render::render(
-            &diagnostics,
-            &sources,
-            global.colours_messages(),
-        ));
+    match ruleset {
+        Some(ruleset) => Ok(Loaded::Policy(Policy {
+            name,
+            ruleset,
+            sources,
+            warnings: diagnostics,
+        })),
+        None => Err(Failure::Diagnostics(diagnostics, sources)),
     }
-    Ok(Loaded::Policy(Policy {
-        name,
-        ruleset,
-        sources,
-    }))
 }
 
 impl Policy {

@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let emit = args.emit.or(global.json.then_some(Emit::Json));
     let shows_person = emit.is_none() && args.output.is_terminal();
     if args.stats || shows_person {
-        message(&summary(&policy, compiled.stats()));
+        message(&summary(&policy, &compiled.stats()));
     }
     match emit {
         Some(Emit::Json) => args

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 
+use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
-use tamis_kernel::run::{self, Command, Killed, Report, RunError, Trapped};
+use tamis_kernel::run::{self, Command, Ended, Killed, Report, RunError, Trapped};
 
 use crate::cli::load::{self, LoadArgs, Loaded, Policy};
-use crate::cli::{Failure, Global, exit, message};
+use crate::cli::{Failure, Global, exit, message, output};
 use crate::command::explain;
 
 /// Run a command under one or more filters
@@ -72,10 +73,79 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     command.forward_signals = true;
     match run::run(&command) {
         Ok(report) => {
-            tell(&report, &policies, global);
+            if global.json {
+                message(output::json(&document(&report))?.trim_end());
+            } else {
+                tell(&report, &policies, global);
+            }
             Ok(report.ended.pass_on())
         }
         Err(error) => refuse(&error, &program.to_string_lossy(), &policies),
+    }
+}
+
+/// The document for programs, on standard error: standard output is the command's.
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    /// The exit code, unless a signal ended the command.
+    exit_code: Option<u8>,
+    /// The signal that ended the command.
+    signal: Option<i32>,
+    killed: Vec<KilledEntry>,
+    trapped: Vec<TrappedEntry>,
+    notes: Vec<String>,
+}
+
+/// A thread or process that a filter killed.
+#[derive(Serialize)]
+struct KilledEntry {
+    process: i32,
+    thread: i32,
+    whole_process: bool,
+    call: Option<String>,
+    /// The filter that decided, counted from the oldest.
+    filter: Option<usize>,
+    action: Option<String>,
+}
+
+/// A trap.
+#[derive(Serialize)]
+struct TrappedEntry {
+    process: i32,
+    thread: i32,
+    call: String,
+    data: u16,
+    is_caught: bool,
+}
+
+fn document(report: &Report) -> Document {
+    let (exit_code, signal) = match report.ended {
+        Ended::Exited(code) => (Some(code), None),
+        Ended::Signalled { signal, .. } => (None, Some(signal)),
+    };
+    let killed = |killed: &Killed| KilledEntry {
+        process: killed.process,
+        thread: killed.thread,
+        whole_process: killed.scope == run::Scope::Process,
+        call: killed.call.as_ref().map(call::describe),
+        filter: killed.decided_by.map(|(filter, _)| filter),
+        action: killed.decided_by.map(|(_, action)| action.to_string()),
+    };
+    let trapped = |trapped: &Trapped| TrappedEntry {
+        process: trapped.process,
+        thread: trapped.thread,
+        call: call::describe(&trapped.call),
+        data: trapped.data,
+        is_caught: trapped.is_caught,
+    };
+    Document {
+        schema: "tamis.run/1",
+        exit_code,
+        signal,
+        killed: report.killed.iter().map(killed).collect(),
+        trapped: report.trapped.iter().map(trapped).collect(),
+        notes: report.notes.iter().map(ToString::to_string).collect(),
     }
 }
 

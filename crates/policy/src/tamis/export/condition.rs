@@ -436,16 +436,21 @@ impl Namer<'_> {
 
     /// A mask; one of most bits as the complement of the others.
     fn mask(&self, mask: u64) -> Value {
-        let max = u64::MAX >> (64 - self.bits);
-        let rest = max & !mask;
-        if rest != 0 && rest.count_ones() < mask.count_ones() {
-            let rest = Box::new(self.value(rest));
-            return Value {
-                kind: ValueKind::Complement(rest),
+        let bits = |bits: u64| {
+            let named = self.name(bits).or_else(|| self.bits(bits));
+            named.unwrap_or_else(|| Value {
+                kind: ValueKind::Number(bits, format!("{bits:#x}")),
                 span: self.context.span,
-            };
+            })
+        };
+        let rest = u64::MAX >> (64 - self.bits) & !mask;
+        if rest == 0 || rest.count_ones() >= mask.count_ones() {
+            return bits(mask);
         }
-        self.value(mask)
+        Value {
+            kind: ValueKind::Complement(Box::new(bits(rest))),
+            span: self.context.span,
+        }
     }
 
     fn element(&self, value: u64) -> Element {
