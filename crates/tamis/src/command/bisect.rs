@@ -102,7 +102,7 @@ fn text(policy: &Policy, found: &Bisection) -> String {
     let name = &policy.name;
     match found {
         Bisection::Right { changes } => {
-            format!("{name}: with all {changes} changes the program means what the policy says\n")
+            format!("{name}: right with all changes ({changes} in all)\n")
         }
         Bisection::WrongFromTheStart(error) => {
             format!("{name}: the program is wrong before any pass changes it\n  {error}\n")

@@ -11,6 +11,7 @@ mod bisect;
 mod compile;
 mod completions;
 mod decompile;
+mod diff;
 mod disasm;
 mod dump;
 mod eval;
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     Lint(lint::Args),
     Eval(eval::Args),
     Prove(prove::Args),
+    Diff(diff::Args),
     Run(run::Args),
     Dump(dump::Args),
     Asm(asm::Args),
@@ -49,6 +51,7 @@ impl Command {
             Command::Lint(args) => lint::run(args, global),
             Command::Eval(args) => eval::run(args, global),
             Command::Prove(args) => prove::run(args, global),
+            Command::Diff(args) => diff::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Dump(args) => dump::run(args, global),
             Command::Asm(args) => asm::run(args, global),

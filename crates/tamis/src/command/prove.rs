@@ -189,7 +189,11 @@ fn narrower(
     scope: &Scope,
 ) -> Result<Vec<Scope>, Failure> {
     let arches = match scope.arches.as_slice() {
-        [] => compared.arches(),
+        [] => {
+            // Few mean to compare x32 alone, and it shares its audit value with x86_64.
+            let arches = compared.arches().into_iter();
+            arches.filter(|arch| *arch != Arch::X32).collect()
+        }
         arches => arches.to_vec(),
     };
     let mut found: Vec<Scope> = Vec::new();
@@ -270,7 +274,7 @@ fn first_line(
     };
     let text = match verdict {
         None => format!("{left} and {right} differ"),
-        Some(Verdict::Equal) => format!("{left} and {right} mean the same"),
+        Some(Verdict::Equal) => format!("{left} and {right} mean the same for every call"),
         Some(Verdict::SameActions) => {
             format!("{left} and {right} take the same actions, with different data")
         }
@@ -280,21 +284,25 @@ fn first_line(
             format!("{left} and {right} differ, and neither is stricter")
         }
     };
-    format!("{answer}: {text}, {}\n", in_words(scope))
+    format!("{answer}: {text}{}\n", in_words(scope))
 }
 
-/// What was compared, for a person.
+/// What was compared, for a person; nothing if everything was.
 fn in_words(scope: &Scope) -> String {
-    let arches: Vec<&str> = scope.arches.iter().map(|arch| arch.name()).collect();
-    let calls = match (arches.is_empty(), scope.native_only) {
-        (true, false) => "for every call".to_owned(),
-        (true, true) => "for every number below 2^30".to_owned(),
-        (false, false) => format!("for every call of {}", arches.join(", ")),
-        (false, true) => format!("for every number below 2^30 of {}", arches.join(", ")),
-    };
-    match scope.actions_only {
-        true => format!("{calls}, apart from data and who is killed"),
-        false => calls,
+    let mut parts = Vec::new();
+    if !scope.arches.is_empty() {
+        let arches: Vec<&str> = scope.arches.iter().map(|arch| arch.name()).collect();
+        parts.push(format!("calls of {}", arches.join(", ")));
+    }
+    if scope.native_only {
+        parts.push("numbers below 2^30".to_owned());
+    }
+    if scope.actions_only {
+        parts.push("actions without their data".to_owned());
+    }
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!(" (comparing {})", parts.join(", ")),
     }
 }
 
