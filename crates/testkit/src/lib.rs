@@ -17,3 +17,4 @@ pub mod pseudo_code;
 pub mod rng;
 pub mod sabotage;
 pub mod skip;
+pub mod smt;

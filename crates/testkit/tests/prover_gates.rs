@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
-use tamis_abi::Endian;
-use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Test};
-use tamis_prover::{Answer, LimitReached, Limits, Method, Subject, decide};
+use tamis_abi::{Endian, SeccompData};
+use tamis_bpf::{Program, asm};
+use tamis_diag::Sources;
+use tamis_prover::{Answer, LimitReached, Limits, Method, Scope, Subject, decide, prove};
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::program;
@@ -21,201 +22,146 @@ const GATES_ONLY: Limits = Limits {
     max_conflicts: 5_000,
 };
 
+const WITH_DIAGRAMS: Limits = Limits {
+    max_nodes: 20_000,
+    max_steps: 200_000,
+    max_states: 2_000,
+    max_paths: 1_000,
+    ..GATES_ONLY
+};
+
 fn little(program: &Program) -> Subject<'_> {
     let endian = Endian::Little;
     Subject::Program { program, endian }
 }
 
-const A0: Op = Op::LoadData(16);
-const A1: Op = Op::LoadData(24);
-const A2: Op = Op::LoadData(32);
-
-fn alu(op: AluOp) -> Op {
-    Op::Alu(op, Operand::X)
+/// A program of instructions between bars.
+fn program_of(text: &str) -> Program {
+    let text = text.replace('|', "\n");
+    let source = Sources::new().add("test", text.clone());
+    let assembly = asm::assemble(&text, source, Endian::Little).expect("it assembles");
+    assembly.into_program().expect("a valid program")
 }
 
-fn alu_k(op: AluOp, k: u32) -> Op {
-    Op::Alu(op, Operand::K(k))
-}
-
-/// Returns 1 if the test holds, else 2.
-fn tell(test: Test, operand: Operand) -> [Op; 3] {
-    let branch = Op::Branch {
-        test,
-        operand,
-        jt: 0,
-        jf: 1,
-    };
-    [branch, Op::RetImm(1), Op::RetImm(2)]
-}
-
-fn program_of(parts: &[&[Op]]) -> Program {
-    let insns = parts.concat().into_iter().map(Insn::from).collect();
-    Program::new(insns).expect("a valid program")
-}
-
-fn decided(name: &str, left: &[&[Op]], right: &[&[Op]]) -> Answer {
+fn decided(name: &str, left: &str, right: &str, limits: &Limits) -> Answer {
     let (left, right) = (program_of(left), program_of(right));
     let start = Instant::now();
-    let answer = decide(&little(&left), &little(&right), &Limits::default());
+    let answer = decide(&little(&left), &little(&right), limits);
     println!("{name}: {answer:?}, {:?}", start.elapsed());
     answer
 }
 
-/// Two ways to compute the same from two arguments.
+/// Small enough that diagrams of two words are given up at once.
+const FEW_NODES: Limits = Limits {
+    max_nodes: 20_000,
+    max_steps: 200_000,
+    max_states: 1_000,
+    max_paths: 1_000,
+    max_gates: 1_000_000,
+    max_conflicts: 50_000,
+};
+
+/// A name and two ways to compute the same from two arguments.
+const EQUAL_PAIRS: [[&str; 3]; 8] = [
+    [
+        "commuted product",
+        "ld [arg1.low] | tax | ld [arg0.low] | mul x | ret a",
+        "ld [arg0.low] | tax | ld [arg1.low] | mul x | ret a",
+    ],
+    [
+        "sum of two arguments",
+        "ld [arg1.low] | tax | ld [arg0.low] | add x | jne #7, no | ret #1 | no: ret #2",
+        "ld [arg1.low] | tax | ld #7 | sub x | tax | ld [arg0.low] | jne x, no | ret #1 | no: ret #2",
+    ],
+    [
+        "shift by an argument",
+        "ld [arg1.low] | tax | ld [arg0.low] | lsh x | ret a",
+        "ld [arg1.low] | and #31 | tax | ld [arg0.low] | lsh x | ret a",
+    ],
+    [
+        "quotient by ten",
+        "ld [arg0.low] | div #10 | ret a",
+        "ld [arg0.low] | rsh #1 | div #5 | ret a",
+    ],
+    [
+        "a whole word",
+        "ld [arg0.low] | neg | ret a",
+        "ld [arg0.low] | xor #0xffffffff | add #1 | ret a",
+    ],
+    [
+        "exclusive or of two arguments",
+        "ld [arg1.low] | tax | ld [arg0.low] | xor x | jne #0, no | ret #1 | no: ret #2",
+        "ld [arg1.low] | tax | ld [arg0.low] | jne x, no | ret #1 | no: ret #2",
+    ],
+    [
+        "comparison from the other side",
+        "ld [arg1.low] | tax | ld [arg0.low] | jge x, yes | ret #2 | yes: ret #1",
+        "ld [arg0.low] | tax | ld [arg1.low] | jgt x, no | ret #1 | no: ret #2",
+    ],
+    [
+        "relation that contradicts bits",
+        "ld [arg1.low] | tax | ld [arg0.low] | jgt #5, go | ret #0
+         go: ld [arg1.low] | jge #9, no | ld [arg0.low] | jlt #10, no | jlt x, yes | no: ret #0
+         yes: ret #1",
+        "ret #0",
+    ],
+];
+
 #[test]
 fn arithmetic_on_two_words() {
-    let x_is_a1 = [A1, Op::Tax];
-    let x_is_a0 = [A0, Op::Tax];
-    let equal = |k| tell(Test::Eq, Operand::K(k));
-    let cases: [(&str, [&[Op]; 3], [&[Op]; 3]); 7] = [
-        (
-            "commuted product",
-            [&x_is_a1, &[A0, alu(AluOp::Mul)], &[Op::RetA]],
-            [&x_is_a0, &[A1, alu(AluOp::Mul)], &[Op::RetA]],
-        ),
-        (
-            "sum of two arguments",
-            [&x_is_a1, &[A0, alu(AluOp::Add)], &equal(7)],
-            [
-                &x_is_a1,
-                &[Op::LoadImm(7), alu(AluOp::Sub), Op::Tax, A0],
-                &tell(Test::Eq, Operand::X),
-            ],
-        ),
-        (
-            "shift by an argument",
-            [&x_is_a1, &[A0, alu(AluOp::Lsh)], &[Op::RetA]],
-            [
-                &[A1, alu_k(AluOp::And, 31), Op::Tax],
-                &[A0, alu(AluOp::Lsh)],
-                &[Op::RetA],
-            ],
-        ),
-        (
-            "quotient by ten",
-            [&[A0], &[alu_k(AluOp::Div, 10)], &[Op::RetA]],
-            [
-                &[A0],
-                &[alu_k(AluOp::Rsh, 1), alu_k(AluOp::Div, 5)],
-                &[Op::RetA],
-            ],
-        ),
-        (
-            "a whole word",
-            [&[A0], &[Op::Neg], &[Op::RetA]],
-            [
-                &[A0],
-                &[alu_k(AluOp::Xor, u32::MAX), alu_k(AluOp::Add, 1)],
-                &[Op::RetA],
-            ],
-        ),
-        (
-            "exclusive or of two arguments",
-            [&x_is_a1, &[A0, alu(AluOp::Xor)], &equal(0)],
-            [&x_is_a1, &[A0], &tell(Test::Eq, Operand::X)],
-        ),
-        (
-            "greater by borrow",
-            [&x_is_a1, &[A0], &tell(Test::Ge, Operand::X)],
-            [
-                &x_is_a0,
-                &[A1],
-                &[
-                    Op::Branch {
-                        test: Test::Gt,
-                        operand: Operand::X,
-                        jt: 1,
-                        jf: 0,
-                    },
-                    Op::RetImm(1),
-                    Op::RetImm(2),
-                ],
-            ],
-        ),
-    ];
-    for (name, left, right) in cases {
-        let answer = decided(name, &left, &right);
+    for [name, left, right] in EQUAL_PAIRS {
+        let answer = decided(name, left, right, &FEW_NODES);
         assert!(matches!(answer, Answer::Equal(_)), "{name}");
     }
 }
 
-/// Where the quotient isn't 0 the dividend isn't the smaller; by zero the machine stops.
+/// Where the quotient is 0 the dividend is the smaller; by zero the machine stops with 0.
 #[test]
 fn a_quotient_and_a_comparison() {
-    let x_is_a1 = [A1, Op::Tax];
-    let not_by_zero = [
-        Op::Txa,
-        Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(0),
-            jt: 0,
-            jf: 1,
-        },
-        Op::RetImm(0),
-    ];
-    let quotient = [A0, alu(AluOp::Div)];
-    let is_zero = tell(Test::Eq, Operand::K(0));
-    let swapped = [
-        Op::Branch {
-            test: Test::Ge,
-            operand: Operand::X,
-            jt: 1,
-            jf: 0,
-        },
-        Op::RetImm(1),
-        Op::RetImm(2),
-    ];
     let answer = decided(
         "quotient is zero",
-        &[&x_is_a1, &quotient, &is_zero],
-        &[&x_is_a1, &not_by_zero, &[A0], &swapped],
+        "ld [arg1.low] | tax | ld [arg0.low] | div x | jne #0, no | ret #1 | no: ret #2",
+        "ld [arg1.low] | jeq #0, zero | tax | ld [arg0.low] | jge x, no | ret #1 | no: ret #2
+         zero: ret #0",
+        &FEW_NODES,
     );
     assert_eq!(answer, Answer::Equal(Method::Gates));
 }
 
 #[test]
 fn differences_that_only_arithmetic_reaches() {
-    let x_is_a1 = [A1, Op::Tax];
-    let product = [A0, alu(AluOp::Mul)];
-    let never = [Op::RetImm(2)];
     let answer = decided(
         "a product that is hit",
-        &[&x_is_a1, &product, &tell(Test::Eq, Operand::K(0xdead_beef))],
-        &[&never],
+        "ld [arg1.low] | tax | ld [arg0.low] | mul x | jne #0xdeadbeef, no | ret #1 | no: ret #2",
+        "ret #2",
+        &FEW_NODES,
     );
-    assert!(matches!(
+    let is_expected = matches!(
         answer,
         Answer::Different {
             left: 1,
             right: 2,
             ..
         }
-    ));
+    );
+    assert!(is_expected, "{answer:?}");
 }
 
 #[test]
 fn what_is_too_hard_is_unknown_and_names_the_limit() {
-    let products = |first: Op, second: Op, third: Op| {
-        program_of(&[&[
-            first,
-            Op::Tax,
-            second,
-            alu(AluOp::Mul),
-            Op::Tax,
-            third,
-            alu(AluOp::Mul),
-            Op::RetA,
-        ]])
+    let answer = |max_gates| {
+        let limits = Limits {
+            max_gates,
+            max_conflicts: 300,
+            ..FEW_NODES
+        };
+        decided(
+            "a product of three",
+            "ld [arg0.low] | tax | ld [arg1.low] | mul x | tax | ld [arg2.low] | mul x | ret a",
+            "ld [arg1.low] | tax | ld [arg2.low] | mul x | tax | ld [arg0.low] | mul x | ret a",
+            &limits,
+        )
     };
-    let (left, right) = (products(A0, A1, A2), products(A1, A2, A0));
-    let limits = |max_gates| Limits {
-        max_gates,
-        max_conflicts: 300,
-        max_nodes: 10_000,
-        ..Limits::default()
-    };
-    let answer = |max_gates| decide(&little(&left), &little(&right), &limits(max_gates));
     assert_eq!(answer(1_000_000), Answer::Unknown(LimitReached::Conflicts));
     assert_eq!(answer(1_000), Answer::Unknown(LimitReached::Gates));
 }
@@ -232,22 +178,17 @@ struct Tally {
 fn judge(
     left: &Subject,
     right: &Subject,
-    near: impl Fn(&mut Rng) -> tamis_abi::SeccompData,
+    near: impl Fn(&mut Rng) -> SeccompData,
     rng: &mut Rng,
     tally: &mut Tally,
 ) {
-    let limits = Limits {
-        max_nodes: 20_000,
-        max_steps: 200_000,
-        ..GATES_ONLY
-    };
-    let limits = Limits {
-        max_states: 2_000,
-        max_paths: 1_000,
-        ..limits
-    };
+    let verdicts =
+        [GATES_ONLY, WITH_DIAGRAMS].map(|limits| prove(left, right, &Scope::default(), &limits));
+    if let [Ok(by_gates), Ok(by_both)] = verdicts.map(|report| report.verdict) {
+        assert_eq!(by_gates, by_both, "{left:?} {right:?}");
+    }
     let by_gates = decide(left, right, &GATES_ONLY);
-    let by_both = decide(left, right, &limits);
+    let by_both = decide(left, right, &WITH_DIAGRAMS);
     match by_gates {
         Answer::Equal(_) => {
             tally.equal += 1;

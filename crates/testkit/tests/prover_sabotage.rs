@@ -15,8 +15,8 @@ use tamis_testkit::sabotage::{self, STACKS};
 const MAX_PLACES: usize = 6;
 
 const LIMITS: Limits = Limits {
-    max_nodes: 300_000,
-    max_steps: 2_000_000,
+    max_nodes: 30_000,
+    max_steps: 300_000,
     max_states: 20_000,
     max_paths: 1_000,
     max_gates: 1_000_000,
