@@ -225,6 +225,7 @@ impl Walk<'_> {
         if let Some(node) = self.known.get(&(left, right)) {
             return Ok(*node);
         }
+        space.diagram.count_step()?;
         let diagram = &space.diagram;
         let node = match (diagram.view(left), diagram.view(right)) {
             (View::Leaf(left), View::Leaf(right)) if is_same(left, right, self.scope) => FALSE,

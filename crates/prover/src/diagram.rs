@@ -35,6 +35,8 @@ pub enum LimitReached {
     States,
     /// Composing the diagrams takes more than `max_steps`.
     Steps,
+    /// Comparisons of words with each other leave more than `max_paths` open.
+    Paths,
     /// The circuit of gates needs more than `max_gates`.
     Gates,
     /// The SAT solver met more than `max_conflicts`.
@@ -46,6 +48,9 @@ impl fmt::Display for LimitReached {
         f.write_str(match self {
             LimitReached::Nodes => {
                 "the decision diagrams need more nodes than the limit `max_nodes`"
+            }
+            LimitReached::Paths => {
+                "more paths than the limit `max_paths` may be such that no call takes them"
             }
             LimitReached::Gates => {
                 "the circuit of the filters needs more gates than the limit `max_gates`"
@@ -278,9 +283,15 @@ impl Diagram {
         Ok(result)
     }
 
+    /// Takes one step of those that are allowed.
+    pub(crate) fn count_step(&mut self) -> Result<(), LimitReached> {
+        self.steps_left = self.steps_left.checked_sub(1).ok_or(LimitReached::Steps)?;
+        Ok(())
+    }
+
     /// A remembered result. Asking is the unit of [`LimitReached::Steps`].
     fn recall(&mut self, a: Node, b: Node, c: Node) -> Result<Option<Node>, LimitReached> {
-        self.steps_left = self.steps_left.checked_sub(1).ok_or(LimitReached::Steps)?;
+        self.count_step()?;
         let known = self.memory[self.slot(a, b, c)];
         let is_known = (known.condition, known.yes, known.no) == (a, b, c);
         Ok(is_known.then_some(known.result))

@@ -2,8 +2,9 @@
 
 use tamis_abi::SeccompData;
 
+use crate::comparison::{Pair, Scope, Verdict};
 use crate::diagram::LimitReached;
-use crate::gates::{self, Scope};
+use crate::gates::{self, Found};
 use crate::space::{Equality, Limits, Space};
 use crate::subject::Subject;
 
@@ -96,4 +97,71 @@ fn by_gates(
     let found = gates::find(left, right, &Scope::default(), limits)?;
     let witness = found.stricter.or(found.looser).or(found.data_only);
     Ok(witness.map_or(Equality::Equal, Equality::Different))
+}
+
+/// How two subjects compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The verdict, or the limit at which the search for it ended.
+    pub verdict: Result<Verdict, LimitReached>,
+    /// Pairs of different answers, each with a call that gets them by the evaluator and the
+    /// interpreter. Found by diagrams these are all pairs that occur; by gates one of each strictness.
+    pub pairs: Vec<Pair>,
+    /// How it was found.
+    pub method: Method,
+}
+
+/// Compares two subjects for the calls of a scope: which is stricter, with confirmed examples.
+pub fn prove(left: &Subject<'_>, right: &Subject<'_>, scope: &Scope, limits: &Limits) -> Report {
+    let confirmed = |data: SeccompData| Pair {
+        left: left.answer(&data),
+        right: right.answer(&data),
+        example: Some(data),
+    };
+    if let Ok((verdict, examples, nodes)) = verdict_by_diagrams(left, right, scope, limits) {
+        return Report {
+            verdict: Ok(verdict),
+            pairs: examples.into_iter().map(confirmed).collect(),
+            method: Method::Diagrams { nodes },
+        };
+    }
+    let (verdict, pairs) = match gates::find(left, right, scope, limits) {
+        Ok(found) => {
+            let examples = [found.stricter, found.looser, found.data_only];
+            let pairs = examples.into_iter().flatten().map(confirmed).collect();
+            (Ok(verdict_of(&found)), pairs)
+        }
+        Err(limit) => (Err(limit), Vec::new()),
+    };
+    Report {
+        verdict,
+        pairs,
+        method: Method::Gates,
+    }
+}
+
+/// The verdict, an example of each pair of answers, and how many nodes there are.
+fn verdict_by_diagrams(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    scope: &Scope,
+    limits: &Limits,
+) -> Result<(Verdict, Vec<SeccompData>, usize), LimitReached> {
+    let mut space = Space::new(*limits);
+    let (left, right) = (space.subject(left)?, space.subject(right)?);
+    let comparison = space.comparison(left, right, scope)?;
+    let verdict = comparison.verdict().ok_or(LimitReached::Paths)?;
+    let pairs = comparison.pairs().iter();
+    let examples = pairs.filter_map(|pair| pair.example).collect();
+    Ok((verdict, examples, space.len_nodes()))
+}
+
+fn verdict_of(found: &Found) -> Verdict {
+    match (found.stricter, found.looser, found.data_only) {
+        (Some(_), Some(_), _) => Verdict::Incomparable,
+        (Some(_), None, _) => Verdict::Stricter,
+        (None, Some(_), _) => Verdict::Looser,
+        (None, None, Some(_)) => Verdict::SameActions,
+        (None, None, None) => Verdict::Equal,
+    }
 }

@@ -12,7 +12,7 @@ pub struct Limits {
     /// The most diagram nodes, 12 bytes each and as much again for the hash table; about a second's
     /// worth by default. Real filters need some thousands.
     pub max_nodes: usize,
-    /// The most steps of composing diagrams, all functions of the space together; a few seconds'
+    /// The most steps of composing diagrams, all functions of the space together; a second's
     /// worth by default. Real filters need some ten thousand.
     pub max_steps: u64,
     /// The most symbolic states of a program, all instructions together.
@@ -29,7 +29,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             max_nodes: 2_000_000,
-            max_steps: 50_000_000,
+            max_steps: 20_000_000,
             max_states: 200_000,
             max_gates: 4_000_000,
             max_conflicts: 200_000,

@@ -39,7 +39,7 @@ fn endian(rng: &mut Rng) -> Endian {
 #[test]
 fn the_function_of_a_program_is_what_the_interpreter_answers() {
     let mut translated = 0;
-    for seed in 0..3000 {
+    for seed in 0..1500 {
         let mut rng = Rng::new(seed);
         let endian = endian(&mut rng);
         let body_insns = rng.range(1..=12) as usize;
@@ -59,13 +59,13 @@ fn the_function_of_a_program_is_what_the_interpreter_answers() {
             assert_eq!(found, expected, "seed {seed}: {data:x?}");
         }
     }
-    println!("{translated} programs of 3000 within the limits");
-    assert!(translated > 1000, "{translated}");
+    println!("{translated} programs of 1500 within the limits");
+    assert!(translated > 500, "{translated}");
 }
 
 #[test]
 fn the_function_of_a_ruleset_is_what_it_decides() {
-    for seed in 0..2000 {
+    for seed in 0..1000 {
         let mut rng = Rng::new(seed);
         let endian = endian(&mut rng);
         let ruleset = ruleset(&mut rng, Size::SMALL, endian);
@@ -82,7 +82,7 @@ fn the_function_of_a_ruleset_is_what_it_decides() {
 
 #[test]
 fn the_function_of_a_stack_is_what_the_stack_answers() {
-    for seed in 0..500 {
+    for seed in 0..300 {
         let mut rng = Rng::new(seed);
         let endian = endian(&mut rng);
         let mut space = Space::new(LIMITS);
@@ -154,7 +154,7 @@ fn judge(
 #[test]
 fn mutants_of_random_programs() {
     let mut tally = Tally::default();
-    for seed in 0..1500 {
+    for seed in 0..600 {
         let mut rng = Rng::new(seed);
         let endian = endian(&mut rng);
         let program = program(&mut rng, 10);
@@ -169,7 +169,7 @@ fn mutants_of_random_programs() {
         }
     }
     println!("{tally:?}");
-    assert!(tally.equal > 100 && tally.different > 500, "{tally:?}");
+    assert!(tally.equal > 100 && tally.different > 100, "{tally:?}");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn mutants_of_real_programs() {
             continue;
         };
         let mut rng = Rng::new(seed as u64);
-        for _ in 0..8 {
+        for _ in 0..4 {
             let mut space = Space::new(CORPUS_LIMITS);
             let function = space.program(&program, Endian::Little);
             let original = (&program, function.expect(file));
@@ -200,5 +200,5 @@ fn mutants_of_real_programs() {
         }
     }
     println!("{tally:?}");
-    assert!(tally.different > 500, "{tally:?}");
+    assert!(tally.different > 300, "{tally:?}");
 }

@@ -13,9 +13,10 @@ mod ruleset;
 mod solve;
 mod words;
 
-use tamis_abi::{ActionKind, Arch, SeccompData, Word};
+use tamis_abi::{ActionKind, SeccompData, Word};
 use tamis_rules::{IntervalSet, Section};
 
+use crate::comparison::Scope;
 use crate::diagram::LimitReached;
 use crate::space::Limits;
 use crate::subject::Subject;
@@ -23,17 +24,6 @@ use graph::{Gate, Gates};
 use words::Bits;
 
 type Outcome<T> = Result<T, LimitReached>;
-
-/// Which calls are compared, and what of the answers. By default all, and everything.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Scope<'a> {
-    /// Only calls of these architectures; if empty, of all audit values.
-    pub(crate) arches: &'a [Arch],
-    /// Only numbers below 2^30.
-    pub(crate) native_only: bool,
-    /// Neither the data of an action, nor whether it is the process or the thread that is killed.
-    pub(crate) actions_only: bool,
-}
 
 /// Inputs that tell two filters apart, one of each kind that there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +43,7 @@ pub(crate) struct Found {
 pub(crate) fn find(
     left: &Subject<'_>,
     right: &Subject<'_>,
-    scope: &Scope<'_>,
+    scope: &Scope,
     limits: &Limits,
 ) -> Outcome<Found> {
     let mut gates = Gates::new(limits.max_gates);
@@ -110,7 +100,7 @@ fn place(ret: &Bits) -> Bits {
 }
 
 /// How strict the kernel's reaction to a return value is: the smaller the stricter.
-fn strictness(gates: &mut Gates, ret: &Bits, scope: &Scope<'_>) -> Outcome<Bits> {
+fn strictness(gates: &mut Gates, ret: &Bits, scope: &Scope) -> Outcome<Bits> {
     // Unknown actions kill the process.
     let mut rank = words::constant(0);
     for (number, kind) in ActionKind::ALL.into_iter().enumerate() {
@@ -129,11 +119,11 @@ fn strictness(gates: &mut Gates, ret: &Bits, scope: &Scope<'_>) -> Outcome<Bits>
 }
 
 /// The condition that a call is in the scope.
-fn domain(gates: &mut Gates, scope: &Scope<'_>) -> Outcome<Gate> {
+fn domain(gates: &mut Gates, scope: &Scope) -> Outcome<Gate> {
     let nr = words::input(gates, Word::NR)?;
     let arch = words::input(gates, Word::ARCH)?;
     let mut domain = Gate::from(scope.arches.is_empty());
-    for known in scope.arches {
+    for known in &scope.arches {
         let is_arch = words::equal(gates, &arch, &words::constant(known.audit()))?;
         let is_own = ruleset::in_set(gates, &nr, &Section::domain(*known))?;
         let applies = gates.and(is_arch, is_own)?;
