@@ -59,7 +59,7 @@ fn one_changed_rule_of_dockers_profile_is_one_change() {
     let profile = fs::read_to_string(&old).unwrap();
     let changed = profile.replacen("\"value\": 40,", "\"value\": 39,", 1);
     assert_ne!(profile, changed, "the profile allows families above 40");
-    let new = folder("docker").join("new.json");
+    let new = folder("changed-rule").join("new.json");
     fs::write(&new, changed).unwrap();
     let (old, new) = (text_of(&old), text_of(&new));
 

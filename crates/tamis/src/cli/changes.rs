@@ -54,8 +54,11 @@ impl Kind {
     }
 }
 
-/// How a call changed; what is equal here is shown together. Architectures by their place in the list.
+/// How a call changed; what is equal here is shown together.
 type Way = (Kind, u32, u32, String);
+
+/// An architecture: its place in the order, and what it is called.
+type Place = (usize, String);
 
 /// A call, or the numbers without a name, which sort last; then by number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +71,7 @@ struct Call {
 /// Calls of one architecture, before they are put together with others.
 struct Part {
     way: Way,
-    machine: (usize, String),
+    machine: Place,
     call: Call,
     example: Option<(SeccompData, Pair)>,
 }
@@ -85,7 +88,7 @@ pub(crate) fn group(differences: &[Difference]) -> Vec<Change> {
         let key = (part.way.clone(), part.call.text.clone());
         by_call.entry(key).or_default().push(part);
     }
-    let mut by_arches: BTreeMap<(Way, Vec<(usize, String)>), Vec<Part>> = BTreeMap::new();
+    let mut by_arches: BTreeMap<(Way, Vec<Place>), Vec<Part>> = BTreeMap::new();
     for ((way, _), mut parts) in by_call {
         parts.sort_by(|a, b| a.machine.cmp(&b.machine));
         let machines = parts.iter().map(|part| part.machine.clone()).collect();
@@ -103,7 +106,7 @@ pub(crate) fn group(differences: &[Difference]) -> Vec<Change> {
 }
 
 /// A change, with its smallest number for the order.
-fn change(way: Way, machines: Vec<(usize, String)>, mut parts: Vec<Part>) -> (u32, Change) {
+fn change(way: Way, machines: Vec<Place>, mut parts: Vec<Part>) -> (u32, Change) {
     parts.sort_by(|a, b| a.call.cmp(&b.call));
     let (kind, old_ret, new_ret, condition) = way;
     let pair = Pair {
