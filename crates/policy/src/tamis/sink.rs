@@ -50,6 +50,11 @@ impl Sink {
         self.stopped = true;
     }
 
+    /// Whether an error was reported.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// Whether to give up: after [`stop`](Self::stop), or with errors and no room for more.
     pub(super) fn is_finished(&self) -> bool {
         self.stopped || self.failed && self.diagnostics.len() >= MAX_DIAGNOSTICS
