@@ -86,4 +86,8 @@ codes! { TAMIS;
     SHADOWS_CONSTANT = "TM0223", "name hides a constant of the kernel",
         "The `let` gives another meaning to a name that the kernel's interface defines. The policy's own \
          meaning is taken; a reader may expect the other.";
+    ARCH_OVERRIDDEN = "TM0224", "architectures of the policy are replaced",
+        "The policy has an `arch` statement and the caller asked for other architectures, for instance with \
+         `--arch`. The caller's count: calls of an architecture that only the policy names are answered by \
+         `bad-arch`.";
 }

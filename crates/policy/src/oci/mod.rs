@@ -191,9 +191,9 @@ fn warn_about_names(reader: &mut Reader, profile: &Profile) {
         if syscall::is_known(name) {
             continue;
         }
-        let message = format!("unknown system call `{name}` is ignored");
+        let message = format!("unknown system call `{name}`");
         let mut diagnostic = Diagnostic::warning(code::OCI_UNKNOWN_SYSCALL, message)
-            .label(*span, "no architecture has a call of this name");
+            .label(*span, "container engines ignore this");
         if let Some(near) = suggest::nearest(name, syscall::names()) {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }
