@@ -99,4 +99,8 @@ codes! { TAMIS;
          whole registers, and a 64-bit process that makes such a call (`int 0x80`) puts what it likes into \
          their upper halves. A condition with `full(x)` or `high(x)` depends on it: what it denies can be \
          had by setting a bit that the kernel ignores. Without these words the lower half is compared.";
+    ARCH_OVERRIDDEN = "TM0227", "architectures of the policy are replaced",
+        "The policy has an `arch` statement and the caller asked for other architectures, for instance with \
+         `--arch`. The caller's count: calls of an architecture that only the policy names are answered by \
+         `bad-arch`.";
 }

@@ -189,9 +189,9 @@ fn finish(
 fn warn_about_names(reader: &mut Reader, profile: &Profile) {
     let names = profile.entries.iter().flat_map(|entry| &entry.names);
     for name in names.filter(|name| name.known.is_none()) {
-        let message = format!("unknown system call `{}` is ignored", name.text);
+        let message = format!("unknown system call `{}`", name.text);
         let mut diagnostic = Diagnostic::warning(code::OCI_UNKNOWN_SYSCALL, message)
-            .label(name.span, "no architecture has a call of this name");
+            .label(name.span, "container engines ignore this");
         if let Some(near) = suggest::nearest(&name.text, syscall::names()) {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }
