@@ -455,7 +455,7 @@ const LINTS: &[Case] = &[
         "restrict it: `allow socketcall(call != 1)`",
     ),
     (
-        "unknown allow",
+        "unknown allow\nallow read",
         "TM0221",
         "allow",
         "calls of later kernels are allowed",
