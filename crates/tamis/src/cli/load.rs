@@ -308,7 +308,10 @@ impl LoadArgs {
 
     fn oci_options(&self) -> oci::Options {
         let mut options = oci::Options::docker(self.call_arch());
-        if let [_, others @ ..] = self.arches.as_slice() {
+        // One names the native architecture only: the profile says what comes with it.
+        if let [_, others @ ..] = self.arches.as_slice()
+            && !others.is_empty()
+        {
             options.arches = Some(others.to_vec());
         }
         if !self.capabilities.is_empty() {
