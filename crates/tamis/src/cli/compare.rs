@@ -48,6 +48,7 @@ impl Compared {
     ) -> Result<Compared, Failure> {
         let left = Side::read(left, load, global)?;
         let right = Side::read(right, load, global)?;
+        load.check_profile_options(left.filters().iter().chain(right.filters()))?;
         let mut space = Space::new(Limits::default());
         let left_function = left.function(&mut space).map_err(gave_up)?;
         let right_function = right.function(&mut space).map_err(gave_up)?;
