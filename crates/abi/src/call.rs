@@ -9,6 +9,9 @@
 //! `x86_64 socket(AF_INET, SOCK_STREAM|SOCK_CLOEXEC)`, `openat(flags=O_RDONLY)`, `x86: 102(1)`,
 //! `0xc00000b7 -1`, `getpid @0x401000` (the instruction pointer). Integers are decimal, `0x…`, `0o…` or
 //! `0b…`; missing arguments are 0. A name that the tables don't have is an error, never 0.
+//!
+//! On a 32-bit architecture `-1`, `~0` and negative constants fill 32 bits. A larger number is kept as
+//! it is: a 64-bit process that makes a 32-bit call hands the filter whatever its registers hold.
 
 use std::error::Error;
 use std::fmt;
@@ -159,9 +162,6 @@ impl Machine {
             for item in value.split('|') {
                 *slot |= self.argument_item(item.trim())?;
             }
-            if matches!(self, Machine::Known(arch) if !arch.has_64_bit_registers()) {
-                *slot &= 0xffff_ffff;
-            }
         }
         Ok(values)
     }
@@ -182,20 +182,32 @@ impl Machine {
 
     fn argument_item(self, item: &str) -> Result<u64, CallError> {
         if let Some(positive) = item.strip_prefix('-') {
-            return self.argument_item(positive).map(u64::wrapping_neg);
+            let value = self.argument_item(positive)?.wrapping_neg();
+            return Ok(value & self.register_mask());
         }
         if let Some(inverted) = item.strip_prefix('~') {
-            return self.argument_item(inverted).map(|value| !value);
+            return Ok(!self.argument_item(inverted)? & self.register_mask());
         }
         if item.starts_with(|c: char| c.is_ascii_digit()) {
             return integer(item).ok_or_else(|| bad_integer(item));
         }
         match self {
             Machine::Audit(_) => Err(bad_integer(item)),
-            Machine::Known(arch) => consts::value(arch, item).ok_or_else(|| CallError {
-                message: format!("{arch} has no constant `{item}`"),
-                unknown: Some(Unknown::Constant(arch, item.to_owned())),
-            }),
+            Machine::Known(arch) => match consts::value(arch, item) {
+                Some(value) => Ok(value & self.register_mask()),
+                None => Err(CallError {
+                    message: format!("{arch} has no constant `{item}`"),
+                    unknown: Some(Unknown::Constant(arch, item.to_owned())),
+                }),
+            },
+        }
+    }
+
+    /// The bits that a negative number fills.
+    fn register_mask(self) -> u64 {
+        match self {
+            Machine::Known(arch) => signature::Width::of_registers(arch).max(),
+            Machine::Audit(_) => u64::MAX,
         }
     }
 }
@@ -299,19 +311,12 @@ pub fn describe_briefly(data: &SeccompData) -> String {
 
 /// An argument's value by the names of its constants, if they say exactly that.
 fn symbol(arch: Arch, call: &str, arg: &signature::Arg, value: u64) -> String {
-    let bits = match arg.width(arch) {
-        signature::Width::Bits32 => 32,
-        signature::Width::Bits64 => 64,
-    };
+    let bits = signature::width(arch, call, arg).bits();
     let names = family::of(call, arg.name).and_then(|family| {
         let whole = family.name(arch, value, bits).map(|name| vec![name]);
         whole.or_else(|| family.flags(arch, value, bits))
     });
-    let register = if arch.has_64_bit_registers() {
-        u64::MAX
-    } else {
-        u64::from(u32::MAX)
-    };
+    let register = signature::Width::of_registers(arch).max();
     let says = |names: &Vec<&str>| {
         let values = names.iter().filter_map(|name| consts::value(arch, name));
         values.fold(0, |all, value| all | value) & register == value
@@ -366,6 +371,9 @@ mod tests {
     fn arguments_have_the_bits_of_the_registers() {
         let first = |text: &str| parse(text, Arch::X86_64).unwrap().args[0];
         assert_eq!(first("x86 read(-1)"), 0xffff_ffff);
+        assert_eq!(first("x86 read(~1)"), 0xffff_fffe);
+        assert_eq!(first("x86 openat(AT_FDCWD)"), 0xffff_ff9c);
+        assert_eq!(first("x86 read(0x100000001)"), 0x1_0000_0001);
         assert_eq!(first("x32 read(-1)"), u64::MAX);
     }
 

@@ -441,7 +441,7 @@ pub fn ioctl(arch: Arch, command: u64) -> Option<&'static str> {
 }
 
 impl Family {
-    /// What a value is called, compared on this many bits: 32 or 64.
+    /// What a value is called, compared on this many bits: 16, 32 or 64.
     pub fn name(&self, arch: Arch, value: u64, bits: u32) -> Option<&'static str> {
         let is_it = |name: &&&str| {
             consts::value(arch, name).is_some_and(|known| cut(known, bits) == Some(value))
@@ -481,12 +481,9 @@ fn shortest(
 
 /// A constant on this many bits, if it fits: negative ones do if they are small.
 fn cut(value: u64, bits: u32) -> Option<u64> {
-    let is_small_negative = value >= i64::from(i32::MIN) as u64;
-    match bits {
-        64 => Some(value),
-        _ if is_small_negative || value <= u64::from(u32::MAX) => Some(value & 0xffff_ffff),
-        _ => None,
-    }
+    let max = u64::MAX >> (64 - bits);
+    let is_small_negative = value >= !(max >> 1);
+    (is_small_negative || value <= max).then_some(value & max)
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 //!
 //! The tables know every number that a kernel up to 7.2 has assigned, including calls that were
 //! removed and numbers that were only ever reserved: a policy may name them, and a filter may meet
-//! them. Lookups are binary searches in static tables.
+//! them. A text is looked up among the names of all architectures by binary search; what a [`Name`]
+//! is on an architecture is then one access to its table.
 
 use crate::arch::Arch;
-use crate::generated::syscalls::{NAMES, table};
+use crate::generated::syscalls::{NAME_COUNT, NAMES, table};
 use crate::kernel_version::KernelVersion;
 
 /// A system call number as a filter sees it: unsigned, with bit 30 set for x32 and with the base of
@@ -17,10 +18,37 @@ pub struct Nr(pub u32);
 pub(crate) struct Table {
     /// Sorted by number.
     pub(crate) calls: &'static [Call],
-    /// Indices into `calls`, sorted by name.
-    pub(crate) by_name: &'static [u16],
-    /// Other names of calls, sorted.
-    pub(crate) second_names: &'static [(&'static str, u32)],
+    /// The number of each of [`NAMES`]; [`NONE`] if it isn't the name of a call here.
+    pub(crate) numbers: [u32; NAME_COUNT],
+}
+
+/// Stands for no number; -1 is what a tracer writes to skip a call, and never a call's number.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The name of a call of some architecture. Ordered as the texts are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(u16);
+
+impl Name {
+    /// The name with this text, if any architecture has a call of it.
+    ///
+    /// ```
+    /// use tamis_abi::{Arch, Nr, syscall::Name};
+    /// let open = Name::find("open").unwrap();
+    /// assert_eq!(open.number(Arch::X86_64), Some(Nr(2)));
+    /// assert_eq!(open.number(Arch::Aarch64), None);
+    /// assert_eq!(Name::find("opne"), None);
+    /// ```
+    pub fn find(text: &str) -> Option<Name> {
+        let place = NAMES.binary_search(&text).ok()?;
+        Some(Name(place as u16))
+    }
+
+    /// The number of the call on an architecture.
+    pub fn number(self, arch: Arch) -> Option<Nr> {
+        let number = table(arch).numbers[usize::from(self.0)];
+        (number != NONE).then_some(Nr(number))
+    }
 }
 
 /// A row of a [`Table`].
@@ -50,20 +78,6 @@ impl Table {
             .ok()?;
         Some(&self.calls[index])
     }
-
-    fn by_name(&self, name: &str) -> Option<Nr> {
-        if let Ok(index) = self
-            .by_name
-            .binary_search_by_key(&name, |&index| self.calls[usize::from(index)].name)
-        {
-            return Some(Nr(self.calls[usize::from(self.by_name[index])].nr));
-        }
-        let index = self
-            .second_names
-            .binary_search_by_key(&name, |&(second, _)| second)
-            .ok()?;
-        Some(Nr(self.second_names[index].1))
-    }
 }
 
 /// The number of a named call on an architecture.
@@ -74,7 +88,7 @@ impl Table {
 /// assert_eq!(syscall::number(Arch::Aarch64, "open"), None);
 /// ```
 pub fn number(arch: Arch, name: &str) -> Option<Nr> {
-    table(arch).by_name(name)
+    Name::find(name)?.number(arch)
 }
 
 /// The name of a number on an architecture; where a call has two names, the one that the kernel's
@@ -103,7 +117,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Whether any architecture has a call of this name.
 pub fn is_known(name: &str) -> bool {
-    NAMES.binary_search(&name).is_ok()
+    Name::find(name).is_some()
 }
 
 /// The kernel in which a call appeared on this architecture, if known.
@@ -215,13 +229,19 @@ mod tests {
     }
 
     #[test]
-    fn every_second_name_leads_to_a_call_with_another_name() {
+    fn every_number_of_a_name_has_a_call() {
         for arch in Arch::all() {
-            for &(second, nr) in table(arch).second_names {
-                assert_eq!(number(arch, second), Some(Nr(nr)));
-                assert_ne!(name(arch, Nr(nr)).unwrap(), second);
+            for nr in names().filter_map(|name| number(arch, name)) {
+                assert!(name(arch, nr).is_some(), "{arch} {nr:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_second_name_leads_to_a_call_with_another_name() {
+        let second = number(Arch::Arm, "arm_sync_file_range").unwrap();
+        assert_eq!(number(Arch::Arm, "sync_file_range2"), Some(second));
+        assert_eq!(name(Arch::Arm, second), Some("sync_file_range2"));
     }
 
     #[test]
@@ -264,6 +284,8 @@ mod tests {
         assert_eq!(number(Arch::X86, "accept"), None);
         assert!(multiplexed(Arch::X86, "accept").is_some());
         assert!(multiplexed(Arch::S390x, "semop").is_some());
+        let mut calls = SOCKETCALL.iter().chain(&IPC);
+        assert!(calls.all(|(_, name)| is_known(name)));
         for arch in [Arch::Arm, Arch::Aarch64, Arch::Mips64, Arch::X32] {
             assert_eq!(multiplexed(arch, "accept"), None, "{arch}");
             assert_eq!(multiplexed(arch, "semop"), None, "{arch}");

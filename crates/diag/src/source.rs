@@ -51,6 +51,8 @@ pub struct Source {
     pub text: Arc<str>,
     /// The byte offset of each line's first character.
     line_starts: Vec<u32>,
+    /// Whether every character is one byte.
+    is_ascii: bool,
 }
 
 /// All texts of one run, in the order in which they were read.
@@ -68,12 +70,13 @@ impl Sources {
     /// Registers a text. Texts of 4 GiB or more are the caller's to refuse: offsets have 32 bits.
     pub fn add(&mut self, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> SourceId {
         let text: Arc<str> = text.into();
-        let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let newlines = text.match_indices('\n');
         let line_starts = std::iter::once(0)
             .chain(newlines.map(|(at, _)| at as u32 + 1))
             .collect();
         self.files.push(Source {
             name: name.into(),
+            is_ascii: text.is_ascii(),
             text,
             line_starts,
         });
@@ -108,7 +111,8 @@ impl Sources {
         &self.get(span.source).text[span.start as usize..span.end as usize]
     }
 
-    /// Where a span begins, for people. Logarithmic in the number of lines.
+    /// Where a span begins, for people. Logarithmic in the number of lines; linear in the length of the
+    /// line if the text is not all ASCII.
     pub fn position(&self, span: Span) -> Position {
         let source = self.get(span.source);
         let line = source
@@ -118,7 +122,11 @@ impl Sources {
         let before = &source.text[line_start..span.start as usize];
         Position {
             line: line as u32,
-            column: before.chars().count() as u32 + 1,
+            column: if source.is_ascii {
+                before.len() as u32 + 1
+            } else {
+                before.chars().count() as u32 + 1
+            },
         }
     }
 }

@@ -233,3 +233,92 @@ fn run_tells_a_missing_command_from_one_that_cannot_be_executed() {
     let not_executable = output(&["run", "--", file.to_str().unwrap()]);
     assert_eq!(not_executable.status.code(), Some(126));
 }
+
+#[test]
+fn the_name_of_an_embedded_policy_means_that_policy_whatever_the_folder_holds() {
+    let folder = folder("shadow");
+    fs::write(folder.join("pure-compute"), "default allow\n").unwrap();
+    let compile = |name: &str| {
+        let mut command = tamis(&["compile", name, "--quiet"]);
+        command.current_dir(&folder).output().unwrap().stdout
+    };
+    assert_eq!(
+        compile("pure-compute"),
+        output(&["compile", "pure-compute"]).stdout
+    );
+    assert_ne!(compile("./pure-compute"), compile("pure-compute"));
+}
+
+#[test]
+fn input_that_nobody_asked_for_is_not_ignored() {
+    let result = with_input(&["compile"], b"default allow\n");
+    assert_eq!(result.status.code(), Some(2));
+    assert!(result.stdout.is_empty());
+    let result = with_input(&["compile"], b"");
+    assert!(result.status.success(), "{result:?}");
+}
+
+#[test]
+fn the_input_is_not_replaced_by_the_output() {
+    let policy = folder("same").join("policy.tamis");
+    fs::write(&policy, "allow read\n").unwrap();
+    let path = policy.to_str().unwrap();
+    assert_eq!(
+        output(&["compile", path, "-o", path]).status.code(),
+        Some(2)
+    );
+    assert_eq!(fs::read_to_string(&policy).unwrap(), "allow read\n");
+}
+
+#[test]
+fn a_planted_link_is_not_written_through() {
+    let folder = folder("link");
+    let (victim, filter) = (folder.join("victim"), folder.join("filter.bpf"));
+    fs::write(&victim, "precious").unwrap();
+    let mut child = tamis(&[
+        "compile",
+        "-",
+        "-o",
+        filter.to_str().unwrap(),
+        "--from",
+        "tamis",
+    ])
+    .stdin(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let planted = folder.join(format!("filter.bpf.tamis-{}-0", child.id()));
+    std::os::unix::fs::symlink(&victim, planted).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"allow read\n")
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    assert!(fs::symlink_metadata(&filter).unwrap().is_file());
+}
+
+#[test]
+fn a_replaced_file_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let filter = folder("mode").join("filter.bpf");
+    fs::write(&filter, "old").unwrap();
+    fs::set_permissions(&filter, fs::Permissions::from_mode(0o640)).unwrap();
+    assert!(
+        output(&["compile", "pure-compute", "-o", filter.to_str().unwrap()])
+            .status
+            .success()
+    );
+    assert_eq!(
+        fs::metadata(&filter).unwrap().permissions().mode() & 0o7777,
+        0o640
+    );
+}
+
+#[test]
+fn a_dash_is_standard_output() {
+    let dashed = output(&["compile", "pure-compute", "-o", "-"]);
+    assert_eq!(dashed.stdout, output(&["compile", "pure-compute"]).stdout);
+    assert!(!PathBuf::from("-").exists());
+}

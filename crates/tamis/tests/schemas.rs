@@ -158,6 +158,8 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     let mut covered = vec![
         check("compile container-default --json"),
         check("disasm pure-compute --json"),
+        check("eval pure-compute raed --json"),
+        check("compile no/such/file --json"),
         check("decompile pure-compute --json"),
         check_dump(),
         check("eval --json --trace container-default socket(AF_VSOCK) read"),

@@ -62,7 +62,7 @@ fn define(script: &mut String, name: &str, program: &Program) {
         let mut places = here.places.clone();
         match program.op(Pc(pc)) {
             Op::RetImm(k) => {
-                returned = format!("(ite {} {} {returned})", here.is_taken, constant(k))
+                returned = format!("(ite {} {} {returned})", here.is_taken, constant(k));
             }
             Op::RetA => returned = format!("(ite {} {} {returned})", here.is_taken, places[A]),
             Op::Jump(skip) => go(skip as usize, "true", &places),

@@ -210,13 +210,15 @@ pub(super) fn generate(data: &str) -> Result<Output> {
         &[DATA],
         "linux-raw-sys 0.12.1, PyPI system-calls 5.13 to 7.2, man-pages 6.03",
     );
-    text.push_str("use crate::Arch;\nuse crate::syscall::{Call, Table, call};\n\n");
+    text.push_str("use crate::Arch;\nuse crate::syscall::{Call, NONE, Table, call};\n\n");
     text.push_str("/// Every name of any architecture, sorted.\n");
-    writeln!(text, "pub(crate) static NAMES: [&str; {}] = [", rows.len())?;
+    text.push_str("pub(crate) static NAMES: [&str; NAME_COUNT] = [\n");
     for row in &rows {
         writeln!(text, "    {:?},", row.name)?;
     }
     text.push_str("];\n");
+    text.push_str("\n/// How many names there are.\n");
+    writeln!(text, "pub(crate) const NAME_COUNT: usize = {};", rows.len())?;
     text.push_str("\n/// The table of an architecture.\n");
     text.push_str(&table_of_arch("table", "&'static Table"));
     for column in &COLUMNS {
@@ -231,38 +233,31 @@ pub(super) fn generate(data: &str) -> Result<Output> {
 fn generate_table(text: &mut String, column: &Column, rows: &[Row]) -> Result<()> {
     let bit = if column.name == "x32" { X32_BIT } else { 0 };
     let mut calls: BTreeMap<u32, &Row> = BTreeMap::new();
-    let mut second_names = Vec::new();
     for row in rows {
-        match row.cells.get(column.name) {
-            Some(cell) if cell.is_second_name => second_names.push((&row.name, cell.nr | bit)),
-            Some(cell) => {
-                if let Some(other) = calls.insert(cell.nr | bit, row) {
-                    bail!(
-                        "{}: {} is {} and {}",
-                        column.name,
-                        cell.nr,
-                        other.name,
-                        row.name
-                    );
-                }
-            }
-            None => {}
+        if let Some(cell) = row.cells.get(column.name)
+            && !cell.is_second_name
+            && let Some(other) = calls.insert(cell.nr | bit, row)
+        {
+            bail!(
+                "{}: {} is {} and {}",
+                column.name,
+                cell.nr,
+                other.name,
+                row.name
+            );
         }
     }
-    let mut by_name: Vec<usize> = (0..calls.len()).collect();
-    let names: Vec<&str> = calls.values().map(|row| row.name.as_str()).collect();
-    by_name.sort_by_key(|&index| names[index]);
+    let numbers = rows.iter().map(|row| match row.cells.get(column.name) {
+        Some(cell) => format!("{:#x},", cell.nr | bit),
+        None => "NONE,".to_owned(),
+    });
 
     let constant = column.name.to_uppercase();
     writeln!(text, "\nstatic {constant}: Table = Table {{")?;
     writeln!(text, "    calls: &{constant}_CALLS,")?;
-    writeln!(text, "    by_name: &[")?;
-    super::wrapped(
-        text,
-        "        ",
-        by_name.iter().map(|index| format!("{index},")),
-    );
-    writeln!(text, "    ],\n    second_names: &{second_names:?},\n}};\n")?;
+    writeln!(text, "    numbers: [")?;
+    super::wrapped(text, "        ", numbers);
+    writeln!(text, "    ],\n}};\n")?;
     writeln!(text, "static {constant}_CALLS: [Call; {}] = [", calls.len())?;
     for (nr, row) in &calls {
         let Kernel(major, minor) = row.since.column(column.name).unwrap_or(Kernel(0, 0));

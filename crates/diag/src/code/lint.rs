@@ -49,7 +49,7 @@ codes! { LINT;
         "A request in an io_uring opens files, makes sockets and connections, sends and renames without a \
          system call, so no filter sees it. A process that may set a ring up can do all of that whatever the \
          filter says about the calls. Refuse io_uring_setup with ENOSYS or EPERM: programs fall back to the \
-         calls. (A ring can also be restricted by the one who makes it, which a filter can't see.)";
+         calls.";
     LINT_UNREACHABLE_RULE = "TM0710", "rule that never decides",
         "Rules are tried in order and the first that matches decides. Earlier rules match every call that \
          this one matches, so it does nothing. Put the exception before the general rule, or delete it.";

@@ -327,6 +327,7 @@ fn run(case: &str, words: &[&str]) -> ExitCode {
         filters: vec![answering(CALL, Action::KILL_PROCESS.ret())],
         explain: case != "unexplained",
         forward_signals: true,
+        die_with_parent: case == "bound",
         ..tamis_kernel::Command::new(program)
     };
     let result: Result<Report, RunError> = tamis_kernel::run(&command);

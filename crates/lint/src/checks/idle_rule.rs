@@ -4,9 +4,11 @@
 //! repeat the default, which guard against rules that are added behind them, and rules that never decide,
 //! which have checks of their own.
 
-use tamis_abi::{Action, ActionKind};
+use std::collections::BTreeMap;
+
+use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::code::{LINT_IDLE_RULE, NEVER_MATCHES};
-use tamis_rules::{Ruleset, Section};
+use tamis_rules::Ruleset;
 
 use crate::context::{Context, is_executed};
 use crate::finding::Finding;
@@ -33,12 +35,13 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     };
     let mut findings = Vec::new();
     let statements = statements(&mut context.space, policy)?;
+    let rests = rests(&mut context.space, &statements)?;
     for statement in &statements {
         let mut deciding = statement.rules.iter();
         let Some(rule) = deciding.find(|rule| rule.can_decide(&context.space)) else {
             continue;
         };
-        if !is_idle(context, policy, statement)? {
+        if !is_idle(context, policy, statement, &rests)? {
             continue;
         }
         let finding = Finding::new(
@@ -71,24 +74,24 @@ fn is_idle(
     context: &mut Context,
     policy: &Ruleset,
     statement: &Statement,
+    rests: &BTreeMap<(Arch, usize), Function>,
 ) -> Result<bool, LimitReached> {
     for rule in &statement.rules {
         let action = rule.rule().action.ret();
-        let after = after(&mut context.space, rule)?;
-        let differs = |values: &[u32]| {
-            let is_default = values[1] == DEFAULT_MARK.ret();
-            let answer = match is_default {
-                true => rule.section.default.ret(),
-                false => values[1],
-            };
-            let only_repeats_default = is_default && !is_executed(action);
-            values[0] == 1 && (answer != action || only_repeats_default)
+        let rest = rests[&(rule.section.arch, rule.index)];
+        let same = context.space.constant(action)?;
+        let without_it = context.space.choose(rule.decides, rest, same)?;
+        let differs = |ret: u32| {
+            if ret == DEFAULT_MARK.ret() {
+                rule.section.default.ret() != action || !is_executed(action)
+            } else {
+                ret != action
+            }
         };
-        if context
+        let found = context
             .space
-            .find(&[rule.decides, after], &differs)
-            .is_some()
-        {
+            .find(&[without_it], &|values| differs(values[0]));
+        if found.is_some() {
             return Ok(false);
         }
     }
@@ -96,20 +99,28 @@ fn is_idle(
     Ok(without == context.function)
 }
 
-/// What the rules after this one answer; a mark where none matches.
-fn after(space: &mut Space, rule: &RuleView) -> Result<Function, LimitReached> {
-    let own = &rule.rule().syscalls;
-    let rules = rule.section.rules[rule.index + 1..].iter();
-    let section = Section {
-        arch: rule.section.arch,
-        rules: rules
-            .filter(|later| !later.syscalls.intersection(own).is_empty())
-            .cloned()
-            .collect(),
-        default: DEFAULT_MARK,
-    };
-    let ruleset = Ruleset::new(vec![section], DEFAULT_MARK).expect("one section");
-    space.ruleset(&ruleset)
+/// What the rules after each one answer; a mark where none matches.
+fn rests(
+    space: &mut Space,
+    statements: &[Statement],
+) -> Result<BTreeMap<(Arch, usize), Function>, LimitReached> {
+    let rules = statements.iter().flat_map(|statement| &statement.rules);
+    let by_place: BTreeMap<(Arch, usize), &RuleView> = rules
+        .map(|rule| ((rule.section.arch, rule.index), rule))
+        .collect();
+    let mark = space.constant(DEFAULT_MARK.ret())?;
+    let mut rests = BTreeMap::new();
+    let (mut arch, mut rest) = (None, mark);
+    // From the last rule of each section to its first.
+    for (place, rule) in by_place.into_iter().rev() {
+        if arch != Some(place.0) {
+            (arch, rest) = (Some(place.0), mark);
+        }
+        rests.insert(place, rest);
+        let action = space.constant(rule.rule().action.ret())?;
+        rest = space.choose(rule.matches, action, rest)?;
+    }
+    Ok(rests)
 }
 
 /// The policy without the rules of a statement.

@@ -6,10 +6,6 @@ use tamis_prover::{Function, LimitReached};
 
 use crate::context::{Call, Context};
 
-/// Arguments that the kernel cuts to 32 bits although their type is wider: `kernel_clone` is called
-/// with `lower_32_bits(clone_flags)`.
-const CUT: [(&str, &str); 1] = [("clone", "clone_flags")];
-
 /// An argument of a call, with what its upper half could be.
 pub(super) struct Narrow {
     pub(super) call: Call,
@@ -90,7 +86,6 @@ pub(super) fn narrow_name(call: &Call, index: ArgIndex) -> Option<String> {
         return Some(name);
     }
     let arg = known?;
-    let is_cut = CUT.contains(&(call.name, arg.name));
-    let is_narrow = call.arch.has_64_bit_registers() && arg.width(call.arch) == Width::Bits32;
-    (is_cut || is_narrow).then_some(name)
+    let is_narrow = signature::width(call.arch, call.name, arg) != Width::Bits64;
+    (is_narrow && call.arch.has_64_bit_registers()).then_some(name)
 }

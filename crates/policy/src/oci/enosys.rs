@@ -28,7 +28,7 @@ pub(super) fn prepend(section: &mut Section, tail: EnosysTail, profile: &Profile
             .entries
             .iter()
             .flat_map(|entry| &entry.names)
-            .filter_map(|(name, _)| syscall::number(arch, name))
+            .filter_map(|name| name.known?.number(arch))
             .max(),
         EnosysTail::Table => syscall::last(arch),
     };

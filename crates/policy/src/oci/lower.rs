@@ -99,21 +99,23 @@ impl<'p> Lowering<'p> {
     /// What the names of all entries are on an architecture.
     fn resolve(&self, arch: Arch) -> Named<'p> {
         let multiplexes = syscall::multiplexed(arch, "socket").is_some();
-        let mut present = Vec::new();
+        let names = self.entries.iter().map(|entry| entry.names.len());
+        let mut present = Vec::with_capacity(names.sum());
         let mut absent: BTreeMap<&'p str, Vec<Use>> = BTreeMap::new();
         for (entry, range) in self.entries.iter().zip(&self.ranges) {
-            for (name, _) in &entry.names {
-                let direct = syscall::number(arch, name).map(|nr| (nr.0, None));
+            for name in &entry.names {
+                let Some(known) = name.known else { continue };
+                let direct = known.number(arch).map(|nr| (nr.0, None));
                 let shared = multiplexes
-                    .then(|| syscall::multiplexed(arch, name))
+                    .then(|| syscall::multiplexed(arch, &name.text))
                     .flatten();
                 let shared = shared.map(|to| (to.nr.0, Some(to.call)));
                 for (nr, call) in shared.into_iter().chain(direct) {
                     present.extend(clause::ids(range).map(|clause| (nr, Use { clause, call })));
                 }
-                if direct.is_none() && !multiplexes && syscall::is_known(name) {
+                if direct.is_none() && !multiplexes {
                     let uses = clause::ids(range).map(|clause| Use { clause, call: None });
-                    absent.entry(name).or_default().extend(uses);
+                    absent.entry(&name.text).or_default().extend(uses);
                 }
             }
         }
@@ -244,7 +246,7 @@ impl<'p> Lowering<'p> {
                 .entry
                 .names
                 .first()
-                .map_or(clause.entry.span, |(_, span)| *span),
+                .map_or(clause.entry.span, |name| name.span),
         }
     }
 
@@ -263,9 +265,16 @@ impl<'p> Lowering<'p> {
 fn groups(mut uses: Vec<(u32, Use)>) -> BTreeMap<Vec<Use>, Vec<u32>> {
     uses.sort_by_key(|(nr, _)| *nr);
     let mut groups: BTreeMap<Vec<Use>, Vec<u32>> = BTreeMap::new();
+    let mut key: Vec<Use> = Vec::new();
     for same_nr in uses.chunk_by(|(a, _), (b, _)| a == b) {
-        let key = same_nr.iter().map(|(_, used)| *used).collect();
-        groups.entry(key).or_default().push(same_nr[0].0);
+        key.clear();
+        key.extend(same_nr.iter().map(|(_, used)| *used));
+        match groups.get_mut(&key) {
+            Some(numbers) => numbers.push(same_nr[0].0),
+            None => {
+                groups.insert(key.clone(), vec![same_nr[0].0]);
+            }
+        }
     }
     groups
 }

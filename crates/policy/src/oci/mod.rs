@@ -187,14 +187,12 @@ fn finish(
 
 /// Warns of names that no architecture has.
 fn warn_about_names(reader: &mut Reader, profile: &Profile) {
-    for (name, span) in profile.entries.iter().flat_map(|entry| &entry.names) {
-        if syscall::is_known(name) {
-            continue;
-        }
-        let message = format!("unknown system call `{name}` is ignored");
+    let names = profile.entries.iter().flat_map(|entry| &entry.names);
+    for name in names.filter(|name| name.known.is_none()) {
+        let message = format!("unknown system call `{}`", name.text);
         let mut diagnostic = Diagnostic::warning(code::OCI_UNKNOWN_SYSCALL, message)
-            .label(*span, "no architecture has a call of this name");
-        if let Some(near) = suggest::nearest(name, syscall::names()) {
+            .label(name.span, "container engines ignore this");
+        if let Some(near) = suggest::nearest(&name.text, syscall::names()) {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }
         reader.ignored(diagnostic);

@@ -1,8 +1,9 @@
-//! A profile as it is written: what [`super::read`] makes of the JSON, before anything is looked up
-//! or selected. Names of system calls are text still; everything else is checked.
+//! A profile as it is written: what [`super::read`] makes of the JSON, before anything is selected.
+//! Everything is checked but whether an architecture has the calls.
 
 use std::borrow::Cow;
 
+use tamis_abi::syscall::Name;
 use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_diag::Span;
 
@@ -40,7 +41,7 @@ pub(super) struct Entry<'t> {
     /// The whole element.
     pub(super) span: Span,
     /// The names of calls.
-    pub(super) names: Vec<(Cow<'t, str>, Span)>,
+    pub(super) names: Vec<CallName<'t>>,
     /// The answer.
     pub(super) action: Action,
     /// The conditions in order.
@@ -49,6 +50,17 @@ pub(super) struct Entry<'t> {
     pub(super) includes: Selector,
     /// When it doesn't.
     pub(super) excludes: Selector,
+}
+
+/// The name of a call.
+#[derive(Debug)]
+pub(super) struct CallName<'t> {
+    /// As written.
+    pub(super) text: Cow<'t, str>,
+    /// Where.
+    pub(super) span: Span,
+    /// As the tables know it.
+    pub(super) known: Option<Name>,
 }
 
 /// `includes` or `excludes` of an entry.

@@ -105,19 +105,6 @@ impl CallTree {
         }
         (from, removed)
     }
-
-    /// Moves a node to a level of its own; returns its neighbour on the old one.
-    fn unlink(&mut self, id: NodeId) -> Exit {
-        let old = self.node(id).level;
-        let nodes = &mut self.levels[old];
-        let position = nodes.iter().position(|other| *other == id);
-        let position = position.expect("a node is on its level");
-        nodes.remove(position);
-        let neighbour = nodes.get(position.saturating_sub(1)).copied();
-        self.node_mut(id).level = self.levels.len();
-        self.levels.push(vec![id]);
-        neighbour.map_or(Exit::Fall, Exit::Level)
-    }
 }
 
 impl Search<'_> {
@@ -129,7 +116,12 @@ impl Search<'_> {
             && !broken
         {
             let mut stopped = false;
-            for old in self.tree.level(at).to_vec() {
+            let olds = if state.old_skipped || state.new_skipped {
+                self.tree.level(at).to_vec()
+            } else {
+                self.tree.comparable(at, new)
+            };
+            for old in olds {
                 if self.compare(old, new, *state, &mut found).is_break() {
                     stopped = true;
                     break;
@@ -155,7 +147,7 @@ impl Search<'_> {
         if self.tree.same_test(old, new) {
             return self.compare_equal(old, new, state, found);
         }
-        let skips_old = self.tree.order(old, new).is_lt();
+        let skips_old = self.tree.key(old) < self.tree.key(new);
         if skips_old && state.new_skipped || !skips_old && state.old_skipped {
             return ControlFlow::Break(());
         }
@@ -237,23 +229,24 @@ impl Search<'_> {
 
     /// Removes a longer existing chain, or stops at a shorter one.
     fn remove_or_stop(&mut self, old: NodeId, found: Overlap) -> ControlFlow<()> {
-        let same_answer = self
-            .tree
-            .other_verdict(Exit::Level(old), self.action)
-            .is_none();
-        if !same_answer || !found.matched {
+        let removes = found.new_ends && found.old_skipped;
+        let stops = found.old_ends && found.new_skipped;
+        if !found.matched || !removes && !stops {
             return ControlFlow::Continue(());
         }
-        if found.new_ends && found.old_skipped {
+        let other = self.tree.other_verdict(Exit::Level(old), self.action);
+        if other.is_some() {
+            return ControlFlow::Continue(());
+        }
+        if removes {
             let (top, removed) = self.tree.remove(self.tree.top, old);
             self.tree.top = top;
             self.removed |= removed;
             if top == Exit::Fall {
                 return ControlFlow::Break(());
             }
-        } else if found.old_ends && found.new_skipped {
-            return ControlFlow::Break(());
+            return ControlFlow::Continue(());
         }
-        ControlFlow::Continue(())
+        ControlFlow::Break(())
     }
 }

@@ -11,8 +11,6 @@
 //! removal of chains that a shorter one makes redundant; [`super::paths`] reads it as a list of
 //! rules of which the first match decides.
 
-use std::cmp::Ordering;
-
 use tamis_abi::Action;
 use tamis_rules::{IntervalSet, Part};
 
@@ -80,9 +78,23 @@ pub(super) struct Node {
     pub(super) level: usize,
 }
 
+/// Nodes that are alternatives.
+#[derive(Clone, Debug)]
+struct Level {
+    /// In the order in which they are tried.
+    nodes: Vec<NodeId>,
+    /// Whether that is the order of their keys. Not if a search began in the middle of a shared level.
+    is_sorted: bool,
+    /// How many of them lead to another level.
+    inner: usize,
+}
+
+/// Where a node sorts on a level: the greater key is tried first.
+pub(super) type Key = (u8, bool, Rank, u32);
+
 /// Comparisons on one word are tried in descending order of rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+pub(super) enum Rank {
     /// `>` and `>=`: the larger constant first.
     Greater,
     /// `<` and `<=`: the smaller constant first.
@@ -110,8 +122,7 @@ pub(super) struct CallTree {
     /// How many clauses were added.
     clauses: usize,
     nodes: Vec<Node>,
-    /// The nodes of each level in order.
-    pub(super) levels: Vec<Vec<NodeId>>,
+    levels: Vec<Level>,
     /// A node of the top level, or the answer for every call; `Fall` before the first clause.
     pub(super) top: Exit,
 }
@@ -154,7 +165,7 @@ impl CallTree {
 
     /// The nodes of the level that a node is on, in the order in which they are tried.
     pub(super) fn level(&self, id: NodeId) -> &[NodeId] {
-        &self.levels[self.node(id).level]
+        &self.levels[self.node(id).level].nodes
     }
 
     /// Adds a clause: if all conditions hold, the verdict. Conditions are on different arguments and
@@ -297,10 +308,83 @@ impl CallTree {
             whole: condition.value,
             yes,
             no,
-            level: self.levels.len(),
+            level: 0,
         });
-        self.levels.push(vec![id]);
+        self.put_on_new_level(id);
         Exit::Level(id)
+    }
+
+    fn put_on_new_level(&mut self, id: NodeId) {
+        self.node_mut(id).level = self.levels.len();
+        self.levels.push(Level {
+            nodes: vec![id],
+            is_sorted: true,
+            inner: usize::from(self.is_inner(id)),
+        });
+    }
+
+    /// Moves a node of a chain to a level.
+    fn put_on_level(&mut self, level: usize, position: usize, id: NodeId) {
+        let is_inner = self.is_inner(id);
+        let before = position.checked_sub(1);
+        let before = before.map(|before| self.key(self.levels[level].nodes[before]));
+        let sorts_here = before.is_none_or(|before| before >= self.key(id));
+        let to = &mut self.levels[level];
+        to.nodes.insert(position, id);
+        to.is_sorted &= sorts_here;
+        to.inner += usize::from(is_inner);
+        self.node_mut(id).level = level;
+    }
+
+    /// Takes a node off its level and puts it on one of its own; returns its neighbour on the old one.
+    pub(super) fn unlink(&mut self, id: NodeId) -> Exit {
+        let is_inner = self.is_inner(id);
+        let level = self.node(id).level;
+        let position = self.position(id);
+        let old = &mut self.levels[level];
+        old.nodes.remove(position);
+        old.inner -= usize::from(is_inner);
+        let neighbour = old.nodes.get(position.saturating_sub(1)).copied();
+        self.put_on_new_level(id);
+        neighbour.map_or(Exit::Fall, Exit::Level)
+    }
+
+    /// Where on its level a node is.
+    fn position(&self, id: NodeId) -> usize {
+        let position = self.level(id).iter().position(|other| *other == id);
+        position.expect("a node is on its level")
+    }
+
+    /// Whether a node leads to another level.
+    fn is_inner(&self, id: NodeId) -> bool {
+        let node = self.node(id);
+        matches!(node.yes, Exit::Level(_)) || matches!(node.no, Exit::Level(_))
+    }
+
+    /// The nodes of a level that a search which has skipped nothing needs to compare with a node. If
+    /// neither the node nor the level leads on, that is those with its test, found by their keys.
+    pub(super) fn comparable(&self, at: NodeId, new: NodeId) -> Vec<NodeId> {
+        let level = &self.levels[self.node(at).level];
+        if !level.is_sorted || level.inner > 0 || self.is_inner(new) {
+            return level.nodes.clone();
+        }
+        let places = self.places_of_test(&level.nodes, new);
+        places.map(|place| level.nodes[place]).collect()
+    }
+
+    /// Where on a sorted level nodes have the test of a node, ascending. The test can have been written
+    /// as any kind of comparison.
+    fn places_of_test(&self, nodes: &[NodeId], new: NodeId) -> impl Iterator<Item = usize> {
+        let node = self.node(new);
+        let ranks = [Rank::Equal, Rank::Less, Rank::Greater].into_iter();
+        let ranges = ranks.map(move |rank| {
+            let key = key_of(node.arg, node.high, rank, node.value);
+            let from = nodes.partition_point(|id| self.key(*id) > key);
+            let to = nodes.partition_point(|id| self.key(*id) >= key);
+            from..to
+        });
+        let of_test = move |place: &usize| self.same_test(nodes[*place], new);
+        ranges.flatten().filter(of_test)
     }
 
     /// Whether two nodes test the same.
@@ -312,14 +396,10 @@ impl CallTree {
         key(a) == key(b)
     }
 
-    /// How two nodes sort on a level: the greater is tried first.
-    pub(super) fn order(&self, a: NodeId, b: NodeId) -> Ordering {
-        let (a, b) = (self.node(a), self.node(b));
-        let by_word = (a.arg, a.high, a.rank).cmp(&(b.arg, b.high, b.rank));
-        by_word.then_with(|| match a.rank {
-            Rank::Less => b.value.cmp(&a.value),
-            Rank::Equal | Rank::Greater => a.value.cmp(&b.value),
-        })
+    /// Where a node sorts on a level.
+    pub(super) fn key(&self, id: NodeId) -> Key {
+        let node = self.node(id);
+        key_of(node.arg, node.high, node.rank, node.value)
     }
 
     /// An answer below an exit that is another action than this.
@@ -341,27 +421,30 @@ impl CallTree {
         let level = self.node(at).level;
         // The search begins at the node through which the level was reached, which need not be the
         // first: levels can be shared.
-        let from = self.levels[level]
-            .iter()
-            .position(|id| *id == at)
-            .expect("a node is on its level");
-        for position in from..self.levels[level].len() {
-            let old = self.levels[level][position];
-            if self.same_test(old, new) {
-                self.merge_node(old, new)?;
-                return Ok(at);
-            }
-            if self.order(old, new) == Ordering::Less {
-                self.check_not_on(level, new)?;
-                self.levels[level].insert(position, new);
-                self.node_mut(new).level = level;
-                return Ok(if old == at { new } else { at });
-            }
+        let from = self.position(at);
+        let place = self.place(&self.levels[level], from, new);
+        let old = self.levels[level].nodes.get(place).copied();
+        if let Some(old) = old.filter(|old| self.same_test(*old, new)) {
+            self.merge_node(old, new)?;
+            return Ok(at);
         }
         self.check_not_on(level, new)?;
-        self.levels[level].push(new);
-        self.node_mut(new).level = level;
-        Ok(at)
+        self.put_on_level(level, place, new);
+        Ok(if place == from { new } else { at })
+    }
+
+    /// The place of the first node from `from` on that has the same test as a new node or a smaller key.
+    fn place(&self, level: &Level, from: usize, new: NodeId) -> usize {
+        let (nodes, key) = (&level.nodes[from..], self.key(new));
+        let place = if level.is_sorted {
+            let smaller = nodes.partition_point(|old| self.key(*old) >= key);
+            let same = self.places_of_test(nodes, new).next();
+            same.map_or(smaller, |same| same.min(smaller))
+        } else {
+            let stops = |old: &NodeId| self.same_test(*old, new) || self.key(*old) < key;
+            nodes.iter().position(stops).unwrap_or(nodes.len())
+        };
+        from + place
     }
 
     /// Fails if a node is on this level already: it was put there through another exit that leads
@@ -433,11 +516,25 @@ impl CallTree {
     }
 
     pub(super) fn set_exit(&mut self, id: NodeId, outcome: bool, exit: Exit) {
+        let was_inner = self.is_inner(id);
         let node = self.node_mut(id);
         if outcome {
             node.yes = exit;
         } else {
             node.no = exit;
         }
+        let level = self.node(id).level;
+        let is_inner = self.is_inner(id);
+        let inner = &mut self.levels[level].inner;
+        *inner = *inner + usize::from(is_inner) - usize::from(was_inner);
     }
+}
+
+/// The key of a node of this word, rank and value: of `<` and `<=` the smaller constant is greater.
+fn key_of(arg: u8, high: bool, rank: Rank, value: u32) -> Key {
+    let value = match rank {
+        Rank::Less => !value,
+        Rank::Equal | Rank::Greater => value,
+    };
+    (arg, high, rank, value)
 }

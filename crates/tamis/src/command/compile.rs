@@ -9,6 +9,7 @@ use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{ArchStats, Compiled, Options, Remark, Stats};
 
 use super::disasm::{InsnEntry, insn_entries};
+use crate::cli::input;
 use crate::cli::load::{self, LoadArgs, Policy};
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit, message, output};
@@ -95,10 +96,12 @@ struct ArchEntry {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let input = args.policy.as_deref().unwrap_or(load::DEFAULT_POLICY);
     if args.policy.is_none() {
+        input::refuse_unread_input()?;
         global.notice(&format!(
             "no policy given: compiling the embedded `{input}` (`-` reads standard input)"
         ));
     }
+    args.output.refuse_to_replace(input)?;
     let policy = args.load.load_policy(input, global)?;
     if args.emit == Some(Emit::Rules) {
         args.output.text(&policy.ruleset.to_string())?;

@@ -149,14 +149,12 @@ impl Context<'_> {
             conditions.push(match values.as_slice() {
                 [value] => self.masked(operand, mask, *value, CmpOp::Eq)?,
                 values => {
-                    let namer = self.namer(operand);
+                    let written = self.written(operand, mask);
+                    let namer = &written.namer;
                     let elements = values.iter().map(|value| namer.element(*value)).collect();
                     let set = Set::Braced(elements, self.span);
-                    self.of(ConditionKind::In(
-                        self.operand(operand),
-                        Some(namer.mask(mask)),
-                        set,
-                    ))
+                    let mask = (!written.is_whole(mask)).then(|| namer.mask(mask));
+                    self.of(ConditionKind::In(written.operand, mask, set))
                 }
             });
         }
@@ -189,18 +187,13 @@ impl Context<'_> {
         if let Some(holds) = constant {
             return self.literal(holds);
         }
-        let namer = self.namer(operand);
+        let written = self.written(operand, u64::MAX);
         let value = match op {
-            CmpOp::Eq | CmpOp::Ne => namer.value(value),
+            CmpOp::Eq | CmpOp::Ne => written.namer.value(value),
             // A constant that is negative has no place in an order.
             CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge => self.number(value),
         };
-        self.of(ConditionKind::Compare(
-            self.operand(operand),
-            None,
-            op,
-            value,
-        ))
+        self.of(ConditionKind::Compare(written.operand, None, op, value))
     }
 
     fn masked(
@@ -218,7 +211,12 @@ impl Context<'_> {
         if mask == 0 {
             return Ok(self.literal(is_equal));
         }
-        let namer = self.namer(operand);
+        let written = self.written(operand, mask);
+        let namer = &written.namer;
+        if written.is_whole(mask) {
+            let value = namer.value(value);
+            return Ok(self.of(ConditionKind::Compare(written.operand, None, op, value)));
+        }
         // One bit is set or not; nobody should compare it with itself.
         let (op, value) = match (mask.is_power_of_two() && value == mask, is_equal) {
             (true, true) => (CmpOp::Ne, 0),
@@ -231,12 +229,7 @@ impl Context<'_> {
             namer.value(value)
         };
         let mask = Some(namer.mask(mask));
-        Ok(self.of(ConditionKind::Compare(
-            self.operand(operand),
-            mask,
-            op,
-            value,
-        )))
+        Ok(self.of(ConditionKind::Compare(written.operand, mask, op, value)))
     }
 
     fn member(self, operand: rules::Operand, set: &IntervalSet<u64>) -> Condition {
@@ -245,7 +238,8 @@ impl Context<'_> {
         if set.is_empty() || set == fitting {
             return self.literal(set == fitting);
         }
-        let namer = self.namer(operand);
+        let written = self.written(operand, u64::MAX);
+        let namer = &written.namer;
         let mut elements = Vec::new();
         for (first, last) in set.intervals() {
             let names: Option<Vec<Element>> = (last - first < MAX_NAMED_RANGE)
@@ -264,7 +258,7 @@ impl Context<'_> {
             }
         }
         let set = Set::Braced(elements, self.span);
-        self.of(ConditionKind::In(self.operand(operand), None, set))
+        self.of(ConditionKind::In(written.operand, None, set))
     }
 
     /// A comparison of two operands; of different widths, it is that of the lower halves if the upper is 0.
@@ -273,9 +267,9 @@ impl Context<'_> {
         let half = |operand: rules::Operand, part| rules::Operand { part, ..operand };
         let plain = |left, op, right| {
             self.of(ConditionKind::Between(
-                self.operand(left),
+                self.written(left, u64::MAX).operand,
                 op,
-                self.operand(right),
+                self.written(right, u64::MAX).operand,
             ))
         };
         if is_full(left) == is_full(right) {
@@ -312,22 +306,39 @@ impl Context<'_> {
         }
     }
 
-    fn operand(self, operand: rules::Operand) -> Operand {
-        let (subject, implied) = match operand.subject {
-            rules::Subject::Ip => (Subject::Ip, Part::Full),
-            rules::Subject::Arg(index) => {
-                let part = match self.declared(index) {
-                    Some(declared) if declared.width(self.arch) == Width::Bits32 => Part::Low,
-                    _ => Part::Full,
-                };
-                (self.argument(index), part)
-            }
+    /// An operand as it is written in a test of some of its bits.
+    fn written(&self, operand: rules::Operand, mask: u64) -> Written<'_> {
+        let (subject, width) = match operand.subject {
+            rules::Subject::Ip => (Subject::Ip, Width::Bits64),
+            rules::Subject::Arg(index) => (self.argument(index), self.width(index)),
         };
-        let is_implied = operand.part == implied && self.style == Style::Named;
-        Operand {
-            subject,
-            part: (!is_implied).then_some(operand.part),
-            span: self.span,
+        let is_implied = match width {
+            // Without a word about its bits the others don't count.
+            Width::Bits16 => operand.part == Part::Low && mask <= width.max(),
+            Width::Bits32 => operand.part == Part::Low,
+            Width::Bits64 => operand.part == Part::Full,
+        };
+        let is_implied = is_implied && self.style == Style::Named;
+        let bits = match operand.part {
+            _ if is_implied => width.bits(),
+            Part::Full => 64,
+            Part::Low | Part::High => 32,
+        };
+        Written {
+            operand: Operand {
+                subject,
+                part: (!is_implied).then_some(operand.part),
+                span: self.span,
+            },
+            namer: self.namer(operand, bits),
+        }
+    }
+
+    /// The width at which the language compares an argument if nothing is said about its bits.
+    fn width(self, index: ArgIndex) -> Width {
+        match self.call.zip(self.declared(index)) {
+            Some((call, declared)) => signature::width(self.arch, call, declared),
+            None => Width::of_registers(self.arch),
         }
     }
 
@@ -369,8 +380,8 @@ impl Context<'_> {
         }
     }
 
-    /// Names for the values of an operand.
-    fn namer(&self, operand: rules::Operand) -> Namer<'_> {
+    /// Names for the values of an operand that is compared on this many bits.
+    fn namer(&self, operand: rules::Operand, bits: u32) -> Namer<'_> {
         let name = match operand.subject {
             rules::Subject::Arg(index) => self.declared(index).map(|arg| arg.name),
             rules::Subject::Ip => None,
@@ -379,10 +390,23 @@ impl Context<'_> {
         let of_call = self.call.zip(name).filter(|_| is_named);
         Namer {
             context: self,
-            bits: if operand.part == Part::Full { 64 } else { 32 },
+            bits,
             family: of_call.and_then(|(call, name)| family::of(call, name)),
             is_ioctl: of_call == Some(("ioctl", "cmd")),
         }
+    }
+}
+
+/// An operand with the names of its values.
+struct Written<'a> {
+    operand: Operand,
+    namer: Namer<'a>,
+}
+
+impl Written<'_> {
+    /// Whether a mask says nothing that the operand doesn't say by its width.
+    fn is_whole(&self, mask: u64) -> bool {
+        self.operand.part.is_none() && self.namer.bits == 16 && mask == Width::Bits16.max()
     }
 }
 
