@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use tamis_abi::SeccompData;
-use tamis_bpf::{interp, stack};
-use tamis_prover::{Function, LimitReached, Space};
+use tamis_bpf::{Program, interp, stack};
+use tamis_prover::{Function, LimitReached, Space, Subject};
 
 use super::load::{LoadArgs, Loaded};
 use super::{Failure, Global};
@@ -62,6 +62,31 @@ impl Side {
         match functions.as_slice() {
             [function] if !self.is_stack => Ok(*function),
             functions => space.stack(functions),
+        }
+    }
+
+    /// Hands it to the prover's other way; `None` if that doesn't take it: a stack that isn't of programs
+    /// alone, or of several byte orders.
+    pub(crate) fn with_subject<R>(&self, then: impl FnOnce(&Subject<'_>) -> R) -> Option<R> {
+        match self.filters.as_slice() {
+            [Loaded::Policy(policy)] if !self.is_stack => {
+                Some(then(&Subject::Ruleset(&policy.ruleset)))
+            }
+            [Loaded::Program(raw), ..] => {
+                let endian = raw.endian;
+                let program = |filter: &Loaded| match filter {
+                    Loaded::Program(raw) if raw.endian == endian => Some(raw.program.clone()),
+                    _ => None,
+                };
+                let programs: Option<Vec<Program>> = self.filters.iter().map(program).collect();
+                let programs = &programs?;
+                let subject = match programs.as_slice() {
+                    [program] if !self.is_stack => Subject::Program { program, endian },
+                    programs => Subject::Stack { programs, endian },
+                };
+                Some(then(&subject))
+            }
+            _ => None,
         }
     }
 

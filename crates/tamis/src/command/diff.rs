@@ -76,8 +76,8 @@ struct Entry {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let scope = args.scope.scope(&args.load);
-    let mut compared = Compared::read([&args.old, &args.new], &args.load, global)?;
-    let comparison = compared.within(&scope)?;
+    let mut compared = Compared::read([&args.old, &args.new], args.scope, &args.load, global)?;
+    let comparison = compared.within(&scope).map_err(gave_up)?;
     let differences = compared
         .space
         .differences_of(&comparison, &CaseLimits::default())

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use tamis_abi::{Action, Arch, call};
-use tamis_prover::{Comparison, Pair, Scope, Verdict};
+use tamis_prover::{Pair, Scope, Verdict};
 
 use crate::cli::compare::{Compared, ScopeArgs};
 use crate::cli::load::LoadArgs;
@@ -86,9 +86,8 @@ impl Question {
     }
 
     /// The answer; `None` if it depends on calls of which none was found.
-    fn answer(self, comparison: &Comparison) -> Option<bool> {
-        let mut against = comparison
-            .pairs()
+    fn answer(self, pairs: &[Pair]) -> Option<bool> {
+        let mut against = pairs
             .iter()
             .filter(|pair| self.is_contradicted_by(pair))
             .peekable();
@@ -105,12 +104,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         false => Question::Equal,
     };
     let scope = args.scope.scope(&args.load);
-    let mut compared = Compared::read([&args.left, &args.right], &args.load, global)?;
-    let comparison = compared.within(&scope)?;
-    let answer = question.answer(&comparison);
-    let witnesses = witnesses(&compared, &comparison, question)?;
+    let mut compared = Compared::read([&args.left, &args.right], args.scope, &args.load, global)?;
+    let found = compared.find(&scope)?;
+    let answer = question.answer(&found.pairs);
+    let witnesses = witnesses(&compared, &found.pairs, question)?;
     let yes_within = match answer {
-        Some(false) => narrower(&mut compared, question, &scope)?,
+        Some(false) if found.by_diagrams => narrower(&mut compared, question, &scope),
         _ => Vec::new(),
     };
     let (left, right) = (&compared.left.name, &compared.right.name);
@@ -128,20 +127,22 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
                 Some(false) => "no",
                 None => "unknown",
             },
-            verdict: verdict_name(comparison.verdict()),
+            verdict: verdict_name(found.verdict),
             scope: scope_entry(&scope),
             witnesses,
             yes_within: yes_within.iter().map(scope_entry).collect(),
         })?;
     } else {
-        let mut text = first_line(answer, comparison.verdict(), left, right, &scope);
+        let mut text = first_line(answer, found.verdict, left, right, &scope);
         for witness in &witnesses {
             let Witness {
                 call, left, right, ..
             } = witness;
             let _ = writeln!(text, "  {call}: left {left}, right {right}");
         }
-        text.push_str(&last_lines(answer, &scope, &yes_within));
+        if found.by_diagrams {
+            text.push_str(&last_lines(answer, &scope, &yes_within));
+        }
         print(text.as_bytes())?;
     }
     Ok(match answer {
@@ -155,11 +156,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 /// pair of different answers.
 fn witnesses(
     compared: &Compared,
-    comparison: &Comparison,
+    pairs: &[Pair],
     question: Question,
 ) -> Result<Vec<Witness>, Failure> {
     let against = |pair: &&&Pair| question.is_contradicted_by(pair);
-    let all: Vec<&Pair> = comparison.pairs().iter().collect();
+    let all: Vec<&Pair> = pairs.iter().collect();
     let mut shown: Vec<&Pair> = all.iter().filter(against).copied().collect();
     if shown.is_empty() {
         shown = all;
@@ -183,11 +184,7 @@ fn witnesses(
 
 /// The widest narrower scopes in which the answer is yes: by numbers and actions, and then by
 /// architecture.
-fn narrower(
-    compared: &mut Compared,
-    question: Question,
-    scope: &Scope,
-) -> Result<Vec<Scope>, Failure> {
+fn narrower(compared: &mut Compared, question: Question, scope: &Scope) -> Vec<Scope> {
     let arches = match scope.arches.as_slice() {
         [] => {
             // Few mean to compare x32 alone, and it shares its audit value with x86_64.
@@ -195,6 +192,11 @@ fn narrower(
             arches.filter(|arch| *arch != Arch::X32).collect()
         }
         arches => arches.to_vec(),
+    };
+    // At a limit nothing more is known than the no.
+    let mut is_yes = |scope: &Scope| {
+        let comparison = compared.within(scope);
+        comparison.is_ok_and(|comparison| question.answer(comparison.pairs()) == Some(true))
     };
     let mut found: Vec<Scope> = Vec::new();
     for (native, actions) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -207,7 +209,7 @@ fn narrower(
         if !is_new || found.iter().any(|wider| contains(wider, &projected)) {
             continue;
         }
-        if question.answer(&compared.within(&projected)?) == Some(true) {
+        if is_yes(&projected) {
             found.push(projected);
             continue;
         }
@@ -220,7 +222,7 @@ fn narrower(
                 arches: vec![*arch],
                 ..projected.clone()
             };
-            if question.answer(&compared.within(&alone)?) == Some(true) {
+            if is_yes(&alone) {
                 narrowed.arches.push(*arch);
             }
         }
@@ -228,7 +230,7 @@ fn narrower(
             found.push(narrowed);
         }
     }
-    Ok(found)
+    found
 }
 
 /// Whether one scope compares all that another does.
@@ -274,7 +276,7 @@ fn first_line(
     };
     let text = match verdict {
         None => format!("{left} and {right} differ"),
-        Some(Verdict::Equal) => format!("{left} and {right} mean the same for every call"),
+        Some(Verdict::Equal) => format!("{left} and {right} mean the same"),
         Some(Verdict::SameActions) => {
             format!("{left} and {right} take the same actions, with different data")
         }
@@ -284,11 +286,16 @@ fn first_line(
             format!("{left} and {right} differ, and neither is stricter")
         }
     };
-    format!("{answer}: {text}{}\n", in_words(scope))
+    let scope = match (in_words(scope), verdict) {
+        (Some(scope), _) => format!(", comparing only {scope}"),
+        (None, Some(Verdict::Equal)) => " for every call".to_owned(),
+        (None, _) => String::new(),
+    };
+    format!("{answer}: {text}{scope}\n")
 }
 
-/// What was compared, for a person; nothing if everything was.
-fn in_words(scope: &Scope) -> String {
+/// What was compared, for a person; `None` if everything was.
+fn in_words(scope: &Scope) -> Option<String> {
     let mut parts = Vec::new();
     if !scope.arches.is_empty() {
         let arches: Vec<&str> = scope.arches.iter().map(|arch| arch.name()).collect();
@@ -300,10 +307,7 @@ fn in_words(scope: &Scope) -> String {
     if scope.actions_only {
         parts.push("actions without their data".to_owned());
     }
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!(" (comparing {})", parts.join(", ")),
-    }
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn last_lines(answer: Option<bool>, scope: &Scope, yes_within: &[Scope]) -> String {
