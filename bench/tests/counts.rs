@@ -85,3 +85,18 @@ fn programs_are_as_long_and_as_fast_as_the_table_says() {
         "counts changed; if they are better or it is worth it, run `cargo xtask counts`:\n{difference}"
     );
 }
+
+#[test]
+fn the_readme_quotes_the_table() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let table = fs::read_to_string(root.join("counts.tsv")).unwrap();
+    let readme = fs::read_to_string(root.join("../README.md")).unwrap();
+    for name in policies::DOCKER_PEERS.into_iter().chain([DOCKER]) {
+        let start = format!("{name}\tx86_64\t");
+        let line = table.lines().find(|line| line.starts_with(&start)).unwrap();
+        let fields: Vec<&str> = line.split('\t').collect();
+        let mean_steps: f64 = fields[6].parse().unwrap();
+        let quoted = format!("| {} | {mean_steps:.1} | {} |", fields[2], fields[7]);
+        assert!(readme.contains(&quoted), "{name}: {quoted}");
+    }
+}

@@ -9,6 +9,9 @@
 //! `x86_64 socket(AF_INET, SOCK_STREAM|SOCK_CLOEXEC)`, `openat(flags=O_RDONLY)`, `x86: 102(1)`,
 //! `0xc00000b7 -1`, `getpid @0x401000` (the instruction pointer). Integers are decimal, `0x…`, `0o…` or
 //! `0b…`; missing arguments are 0. A name that the tables don't have is an error, never 0.
+//!
+//! On a 32-bit architecture `-1`, `~0` and negative constants fill 32 bits. A larger number is kept as
+//! it is: a 64-bit process that makes a 32-bit call hands the filter whatever its registers hold.
 
 use std::error::Error;
 use std::fmt;
@@ -16,7 +19,7 @@ use std::fmt;
 use crate::arch::Arch;
 use crate::data::{ArgIndex, SeccompData};
 use crate::syscall::Nr;
-use crate::{consts, signature, syscall};
+use crate::{consts, family, signature, syscall};
 
 /// A call that could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,9 +162,6 @@ impl Machine {
             for item in value.split('|') {
                 *slot |= self.argument_item(item.trim())?;
             }
-            if matches!(self, Machine::Known(arch) if !arch.has_64_bit_registers()) {
-                *slot &= 0xffff_ffff;
-            }
         }
         Ok(values)
     }
@@ -182,20 +182,32 @@ impl Machine {
 
     fn argument_item(self, item: &str) -> Result<u64, CallError> {
         if let Some(positive) = item.strip_prefix('-') {
-            return self.argument_item(positive).map(u64::wrapping_neg);
+            let value = self.argument_item(positive)?.wrapping_neg();
+            return Ok(value & self.register_mask());
         }
         if let Some(inverted) = item.strip_prefix('~') {
-            return self.argument_item(inverted).map(|value| !value);
+            return Ok(!self.argument_item(inverted)? & self.register_mask());
         }
         if item.starts_with(|c: char| c.is_ascii_digit()) {
             return integer(item).ok_or_else(|| bad_integer(item));
         }
         match self {
             Machine::Audit(_) => Err(bad_integer(item)),
-            Machine::Known(arch) => consts::value(arch, item).ok_or_else(|| CallError {
-                message: format!("{arch} has no constant `{item}`"),
-                unknown: Some(Unknown::Constant(arch, item.to_owned())),
-            }),
+            Machine::Known(arch) => match consts::value(arch, item) {
+                Some(value) => Ok(value & self.register_mask()),
+                None => Err(CallError {
+                    message: format!("{arch} has no constant `{item}`"),
+                    unknown: Some(Unknown::Constant(arch, item.to_owned())),
+                }),
+            },
+        }
+    }
+
+    /// The bits that a negative number fills.
+    fn register_mask(self) -> u64 {
+        match self {
+            Machine::Known(arch) => signature::Width::of_registers(arch).max(),
+            Machine::Audit(_) => u64::MAX,
         }
     }
 }
@@ -259,6 +271,61 @@ pub fn describe(data: &SeccompData) -> String {
     format!("{machine} {name}({}){ip}", shown.join(", "))
 }
 
+/// The call in the fewest words that [`parse`] reads: arguments that are 0 are left out, constants have
+/// their names.
+///
+/// ```
+/// use tamis_abi::{Arch, call};
+/// let data = call::parse("x86_64 socket(40, 0x80002)", Arch::X86_64).unwrap();
+/// let text = "x86_64 socket(family=AF_VSOCK, type=SOCK_DGRAM|SOCK_CLOEXEC)";
+/// assert_eq!(call::describe_briefly(&data), text);
+/// ```
+pub fn describe_briefly(data: &SeccompData) -> String {
+    let full = || describe(data);
+    let Some(arch) = Arch::of_call(data.arch, data.nr) else {
+        return full();
+    };
+    let Some(name) = syscall::name(arch, Nr(data.nr)) else {
+        return full();
+    };
+    let mut shown = Vec::new();
+    let mut values = data.args;
+    for arg in signature::args(name).unwrap_or_default() {
+        let Some(index) = signature::index(arch, name, arg.name) else {
+            continue;
+        };
+        let value = std::mem::take(&mut values[index.index()]);
+        if value != 0 {
+            shown.push(format!("{}={}", arg.name, symbol(arch, name, arg, value)));
+        }
+    }
+    if values != [0; 6] {
+        return full();
+    }
+    let ip = match data.ip {
+        0 => String::new(),
+        ip => format!(" @{ip:#x}"),
+    };
+    format!("{arch} {name}({}){ip}", shown.join(", "))
+}
+
+/// An argument's value by the names of its constants, if they say exactly that.
+fn symbol(arch: Arch, call: &str, arg: &signature::Arg, value: u64) -> String {
+    let bits = signature::width(arch, call, arg).bits();
+    let names = family::of(call, arg.name).and_then(|family| {
+        let whole = family.name(arch, value, bits).map(|name| vec![name]);
+        whole.or_else(|| family.flags(arch, value, bits))
+    });
+    let register = signature::Width::of_registers(arch).max();
+    let says = |names: &Vec<&str>| {
+        let values = names.iter().filter_map(|name| consts::value(arch, name));
+        values.fold(0, |all, value| all | value) & register == value
+    };
+    names
+        .filter(says)
+        .map_or_else(|| format!("{value:#x}"), |names| names.join("|"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,6 +362,8 @@ mod tests {
                 "{}",
                 describe(&data)
             );
+            let brief = describe_briefly(&data);
+            assert_eq!(parse(&brief, Arch::X86_64), Ok(data), "{brief}");
         }
     }
 
@@ -302,6 +371,9 @@ mod tests {
     fn arguments_have_the_bits_of_the_registers() {
         let first = |text: &str| parse(text, Arch::X86_64).unwrap().args[0];
         assert_eq!(first("x86 read(-1)"), 0xffff_ffff);
+        assert_eq!(first("x86 read(~1)"), 0xffff_fffe);
+        assert_eq!(first("x86 openat(AT_FDCWD)"), 0xffff_ff9c);
+        assert_eq!(first("x86 read(0x100000001)"), 0x1_0000_0001);
         assert_eq!(first("x32 read(-1)"), u64::MAX);
     }
 

@@ -41,6 +41,20 @@ pub fn names(arch: Arch) -> impl Iterator<Item = &'static str> {
         .map(|(_, (name, _))| *name)
 }
 
+/// The names with this beginning that have a value on an architecture, sorted, with their values.
+pub fn starting_with(
+    arch: Arch,
+    prefix: &str,
+) -> impl Iterator<Item = (&'static str, u64)> + use<'_> {
+    let first = CONSTANTS.partition_point(|(name, _)| *name < prefix);
+    CONSTANTS
+        .iter()
+        .enumerate()
+        .skip(first)
+        .take_while(move |(_, (name, _))| name.starts_with(prefix))
+        .filter_map(move |(index, (name, _))| value_at(arch, index).map(|value| (*name, value)))
+}
+
 /// Whether a constant of this name has a value on any architecture.
 pub fn is_known(name: &str) -> bool {
     CONSTANTS

@@ -1,9 +1,10 @@
 //! Names, types and widths of system call arguments.
 //!
 //! A filter sees every argument as 64 bits, but the kernel looks at the lower 32 only where the
-//! argument's C type is that narrow. A filter that compares all 64 bits of such an argument can be
-//! sidestepped: the caller puts anything into the upper half, the comparison fails, the kernel acts
-//! all the same. [`Arg::width`] tells how many bits count.
+//! argument's C type is that narrow, or where it hands a wider one to a function that takes fewer
+//! bits. A filter that compares all 64 bits of such an argument can be sidestepped: the caller puts
+//! anything into the upper half, the comparison fails, the kernel acts all the same. [`width`] tells
+//! how many bits count. Types tell most of it, the table of `data/widths.csv` the rest.
 //!
 //! The table describes the call as a 64-bit kernel implements it. Architectures change the order of
 //! arguments in places; [`index`] knows where each one stands, or that it has no fixed place.
@@ -11,6 +12,7 @@
 use crate::arch::Arch;
 use crate::data::ArgIndex;
 use crate::generated::signatures::SIGNATURES;
+use crate::generated::widths::WIDTHS;
 use crate::syscall;
 
 /// An argument of a system call.
@@ -28,17 +30,54 @@ pub(crate) const fn arg(name: &'static str, c_type: &'static str) -> Arg {
 }
 
 /// How many bits of an argument the kernel looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Width {
+    /// The lower 16; the others are what the caller left in the register.
+    Bits16,
     /// The lower 32; the upper half is what the caller left in the register.
     Bits32,
     /// All 64.
     Bits64,
 }
 
-/// Types that have 32 bits or fewer on every architecture, without `const`. Every other type counts
-/// as wide: comparing too many bits denies more, never less, in a list of what is allowed.
-const NARROW_TYPES: [&str; 21] = [
+impl Width {
+    /// All of them, ascending.
+    pub const ALL: [Width; 3] = [Width::Bits16, Width::Bits32, Width::Bits64];
+
+    /// The number of bits: 16, 32 or 64.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Width::Bits16 => 16,
+            Width::Bits32 => 32,
+            Width::Bits64 => 64,
+        }
+    }
+
+    /// The largest value; also the mask of the bits.
+    pub const fn max(self) -> u64 {
+        u64::MAX >> (64 - self.bits())
+    }
+
+    /// The width of an argument that nothing is known about: that of the registers.
+    ///
+    /// A 64-bit kernel cuts the registers of a 32-bit call off, but a filter sees what a program
+    /// left in their upper halves.
+    pub const fn of_registers(arch: Arch) -> Width {
+        if arch.has_64_bit_registers() {
+            Width::Bits64
+        } else {
+            Width::Bits32
+        }
+    }
+}
+
+/// Types of 16 bits on every architecture, without `const`.
+const TYPES_OF_16_BITS: [&str; 2] = ["umode_t", "unsigned short"];
+
+/// Types of 32 bits on every architecture, without `const`. Every other type counts as wide. Either
+/// mistake opens a hole: with too many bits, a comparison that denies can be made to fail, with too few
+/// one that allows can be made to hold. So a test has every type of the table classified.
+const TYPES_OF_32_BITS: [&str; 19] = [
     "__s32",
     "__u32",
     "clockid_t",
@@ -56,33 +95,23 @@ const NARROW_TYPES: [&str; 21] = [
     "timer_t",
     "u32",
     "uid_t",
-    "umode_t",
     "unsigned",
     "unsigned int",
-    "unsigned short",
 ];
 
 /// Types that have 64 bits even on 32-bit architectures, where they take two places.
 const TYPES_OF_64_BITS: [&str; 3] = ["__u64", "loff_t", "u64"];
 
 impl Arg {
-    /// How many bits the kernel looks at on an architecture.
-    ///
-    /// Everything is narrow where registers have 32 bits. x32 and MIPS n32 have the registers and
-    /// the widths of 64-bit architectures.
-    ///
-    /// ```
-    /// use tamis_abi::{Arch, signature::{self, Width}};
-    /// let ioctl = signature::args("ioctl").unwrap();
-    /// assert_eq!(ioctl[1].width(Arch::X86_64), Width::Bits32);
-    /// assert_eq!(ioctl[2].width(Arch::X86_64), Width::Bits64);
-    /// assert_eq!(ioctl[2].width(Arch::X86), Width::Bits32);
-    /// ```
-    pub fn width(&self, arch: Arch) -> Width {
-        if arch.has_64_bit_registers() && !NARROW_TYPES.contains(&without_const(self.c_type)) {
-            Width::Bits64
-        } else {
+    /// How many bits the type has on an architecture; a pointer has those of a register.
+    fn type_width(&self, arch: Arch) -> Width {
+        let c_type = without_const(self.c_type);
+        if TYPES_OF_16_BITS.contains(&c_type) {
+            Width::Bits16
+        } else if TYPES_OF_32_BITS.contains(&c_type) {
             Width::Bits32
+        } else {
+            Width::of_registers(arch)
         }
     }
 
@@ -90,6 +119,34 @@ impl Arg {
     fn is_split(&self, arch: Arch) -> bool {
         !arch.has_64_bit_registers() && TYPES_OF_64_BITS.contains(&without_const(self.c_type))
     }
+}
+
+/// How many bits of an argument of a call the kernel looks at on an architecture.
+///
+/// At most 32 where registers have 32 bits. x32 and MIPS n32 have the registers of 64-bit
+/// architectures. Where it depends on other arguments, as with the `arg2` of `prctl`, the widest use
+/// counts.
+///
+/// ```
+/// use tamis_abi::{Arch, signature::{self, Width}};
+/// let width = |arch, call, index: usize| {
+///     signature::width(arch, call, &signature::args(call).unwrap()[index])
+/// };
+/// assert_eq!(width(Arch::X86_64, "ioctl", 1), Width::Bits32);
+/// assert_eq!(width(Arch::X86_64, "ioctl", 2), Width::Bits64);
+/// assert_eq!(width(Arch::X86, "ioctl", 2), Width::Bits32);
+/// assert_eq!(width(Arch::X86_64, "writev", 0), Width::Bits32, "an unsigned long, but cut off");
+/// assert_eq!(width(Arch::X86, "setuid", 0), Width::Bits16, "the call of the first kernels");
+/// ```
+pub fn width(arch: Arch, call: &str, arg: &Arg) -> Width {
+    let start =
+        WIDTHS.partition_point(|(name, argument, ..)| (*name, *argument) < (call, arg.name));
+    let cut = WIDTHS[start..]
+        .iter()
+        .take_while(|(name, argument, ..)| (*name, *argument) == (call, arg.name))
+        .find(|(_, _, arches, _)| arches.is_empty() || arches.contains(&arch));
+    let declared = arg.type_width(arch);
+    cut.map_or(declared, |(.., width)| declared.min(*width))
 }
 
 fn without_const(c_type: &str) -> &str {
@@ -140,6 +197,7 @@ pub fn index(arch: Arch, call: &str, argument: &str) -> Option<ArgIndex> {
 fn takes_pointer_to_arguments(arch: Arch, call: &str) -> bool {
     match call {
         "mmap" => matches!(arch, Arch::X86 | Arch::S390 | Arch::S390x | Arch::M68k),
+        "mmap2" => arch == Arch::S390,
         "select" => matches!(arch, Arch::X86 | Arch::M68k),
         _ => false,
     }
@@ -197,17 +255,67 @@ mod tests {
         for (call, args) in &SIGNATURES {
             for arg in *args {
                 let base = without_const(arg.c_type);
-                let is_pointer = base.contains('*');
-                let is_known =
-                    is_pointer || NARROW_TYPES.contains(&base) || WIDE_TYPES.contains(&base);
-                assert!(is_known, "{call}: {} {}", arg.c_type, arg.name);
-                let expected = if is_pointer || WIDE_TYPES.contains(&base) {
-                    Width::Bits64
-                } else {
-                    Width::Bits32
+                let is_wide = base.contains('*') || WIDE_TYPES.contains(&base);
+                let expected = match base {
+                    _ if is_wide => Width::Bits64,
+                    _ if TYPES_OF_16_BITS.contains(&base) => Width::Bits16,
+                    _ => Width::Bits32,
                 };
-                assert_eq!(arg.width(Arch::Riscv64), expected, "{call} {}", arg.name);
-                assert_eq!(arg.width(Arch::Arm), Width::Bits32);
+                let is_known = expected != Width::Bits32 || TYPES_OF_32_BITS.contains(&base);
+                assert!(is_known, "{call}: {} {}", arg.c_type, arg.name);
+                assert_eq!(
+                    arg.type_width(Arch::Riscv64),
+                    expected,
+                    "{call} {}",
+                    arg.name
+                );
+                assert_eq!(arg.type_width(Arch::Arm), expected.min(Width::Bits32));
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_cuts_off_is_narrower_than_its_type() {
+        for (call, argument, arches, width) in &WIDTHS {
+            let arg = args(call).and_then(|args| args.iter().find(|arg| arg.name == *argument));
+            let arg = arg.unwrap_or_else(|| panic!("{call} {argument}"));
+            let arches: Vec<Arch> = match arches {
+                [] => Arch::all()
+                    .filter(|arch| arch.has_64_bit_registers())
+                    .collect(),
+                arches => arches.to_vec(),
+            };
+            for arch in arches {
+                assert!(*width < arg.type_width(arch), "{arch} {call} {argument}");
+                assert_eq!(
+                    super::width(arch, call, arg),
+                    *width,
+                    "{arch} {call} {argument}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn calls_with_a_successor_for_32_bit_ids_have_ids_of_16_bits() {
+        for arch in Arch::all() {
+            for (call, args) in &SIGNATURES {
+                let has_successor = syscall::number(arch, &format!("{call}32")).is_some();
+                let is_id = |arg: &&Arg| matches!(arg.c_type, "uid_t" | "gid_t");
+                for arg in args.iter().filter(is_id) {
+                    let expected = match has_successor {
+                        true => Width::Bits16,
+                        false => Width::Bits32,
+                    };
+                    if syscall::number(arch, call).is_some() {
+                        assert_eq!(
+                            width(arch, call, arg),
+                            expected,
+                            "{arch} {call} {}",
+                            arg.name
+                        );
+                    }
+                }
             }
         }
     }

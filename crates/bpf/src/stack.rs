@@ -15,6 +15,22 @@ use crate::program::Program;
 /// The action part of a return value, `SECCOMP_RET_ACTION_FULL`.
 const ACTION_MASK: u32 = 0xffff_0000;
 
+/// What the kernel starts with: the answer if no filter says anything stricter.
+pub const NO_FILTER: u32 = Action::ALLOW.ret();
+
+/// Which of the return values of a stack's filters wins, given from the oldest to the newest; `None` if
+/// none is stricter than [`NO_FILTER`].
+pub fn winner(oldest_first: &[u32]) -> Option<usize> {
+    let strictness = |ret: u32| (ret & ACTION_MASK).cast_signed();
+    let mut kept = (NO_FILTER, None);
+    for (index, ret) in oldest_first.iter().enumerate().rev() {
+        if strictness(*ret) < strictness(kept.0) {
+            kept = (*ret, Some(index));
+        }
+    }
+    kept.1
+}
+
 /// The filters of one task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
@@ -58,21 +74,18 @@ impl Stack {
 
     /// Evaluates every filter on the sixteen words of an input, in memory order.
     pub fn run(&self, image: &[u32; 16]) -> StackRun {
-        let strictness = |ret: u32| (ret & ACTION_MASK) as i32;
-        let mut result = StackRun {
-            ret: Action::ALLOW.ret(),
-            decided_by: None,
-            steps: 0,
-        };
-        for (index, program) in self.programs.iter().enumerate().rev() {
-            let run = interp::run(program, image);
-            result.steps += run.steps;
-            if strictness(run.ret) < strictness(result.ret) {
-                result.ret = run.ret;
-                result.decided_by = Some(index);
-            }
+        let runs: Vec<interp::Run> = self
+            .programs
+            .iter()
+            .map(|program| interp::run(program, image))
+            .collect();
+        let rets: Vec<u32> = runs.iter().map(|run| run.ret).collect();
+        let decided_by = winner(&rets);
+        StackRun {
+            ret: decided_by.map_or(NO_FILTER, |index| rets[index]),
+            decided_by,
+            steps: runs.iter().map(|run| run.steps).sum(),
         }
-        result
     }
 
     /// Whether the kernel runs no filter at all for this number of this architecture, if it has a

@@ -2,6 +2,7 @@
 
 use tamis_abi::{Endian, Nr, syscall};
 use tamis_bpf::Program;
+use tamis_bpf::cfg::Cfg;
 use tamis_rules::{Predicate, Ruleset, Section};
 
 use crate::cost;
@@ -10,8 +11,9 @@ use crate::error::{CompileError, Contributor};
 use crate::layout::{self, Layout, Outcome};
 use crate::linearise::linearise;
 use crate::options::Options;
-use crate::passes::{self, PassCx};
+use crate::passes::{self, PassCx, Remark};
 use crate::verify::{Compiled, verify};
+use crate::verify_each::Watcher;
 
 /// The deepest nesting of a condition. Stages walk conditions recursively; lists have no limit.
 pub const MAX_DEPTH: usize = 512;
@@ -35,22 +37,75 @@ const MAX_LISTED: usize = 5;
 /// If the architectures differ in byte order, a condition nests deeper than [`MAX_DEPTH`], or the
 /// program would be longer than the kernel takes.
 pub fn compile(ruleset: &Ruleset, options: &Options) -> Result<Compiled, CompileError> {
-    let endian = byte_order(ruleset)?;
-    check_depth(ruleset)?;
-    let mut cx = PassCx::new(options.fuel);
-    let simplified = passes::run_on_rules(ruleset, options.passes.rule_passes(), &mut cx);
-    let layout = layout::lay_out(&simplified);
-    let mut graph = emit(&layout.dag, layout.root, endian);
-    passes::run_on_graph(&mut graph, options.passes.bytecode_passes(), &mut cx);
-    let program = Program::new(linearise(&graph)).map_err(CompileError::Invalid)?;
-    if !program.is_installable() {
+    let endian = check(ruleset)?;
+    let built = if options.verify_each {
+        let mut watcher = Watcher::new(ruleset, endian);
+        let built = build(ruleset, options, endian, &mut |stage, made| {
+            watcher.see(stage, made);
+        });
+        watcher.into_result()?;
+        built?
+    } else {
+        build(ruleset, options, endian, &mut |_, _| ())?
+    };
+    if !built.program.is_installable() {
         return Err(CompileError::TooLong {
-            given_insns: program.len(),
+            given_insns: built.program.len(),
             limit_insns: Program::MAX_INSNS,
-            contributors: contributors(&simplified, &layout),
+            contributors: contributors(&built.simplified, &built.layout),
         });
     }
-    verify(program, ruleset, endian, cx.into_remarks())
+    verify(built.program, ruleset, endian, built.remarks)
+}
+
+/// What the stages made of a ruleset; nothing is proved about it.
+pub(crate) struct Built {
+    pub(crate) program: Program,
+    pub(crate) remarks: Vec<Remark>,
+    simplified: Ruleset,
+    layout: Layout,
+}
+
+/// What there is after a stage.
+#[derive(Clone, Copy)]
+pub(crate) enum Made<'a> {
+    Rules(&'a [Section]),
+    Graph(&'a Cfg),
+}
+
+/// Takes a ruleset that passed [`check`] through the stages, showing what each of them made.
+pub(crate) fn build(
+    ruleset: &Ruleset,
+    options: &Options,
+    endian: Endian,
+    watch: &mut impl FnMut(&'static str, Made<'_>),
+) -> Result<Built, CompileError> {
+    let mut cx = PassCx::new(options.fuel);
+    let rule_passes = options.passes.rule_passes();
+    let simplified =
+        passes::run_on_rules_watched(ruleset, rule_passes, &mut cx, &mut |pass, sections| {
+            watch(pass, Made::Rules(sections));
+        });
+    let layout = layout::lay_out(&simplified);
+    let mut graph = emit(&layout.dag, layout.root, endian);
+    watch("layout", Made::Graph(&graph));
+    let bytecode_passes = options.passes.bytecode_passes();
+    passes::run_on_graph_watched(&mut graph, bytecode_passes, &mut cx, &mut |pass, graph| {
+        watch(pass, Made::Graph(graph));
+    });
+    let program = Program::new(linearise(&graph)).map_err(CompileError::Invalid)?;
+    Ok(Built {
+        program,
+        remarks: cx.into_remarks(),
+        simplified,
+        layout,
+    })
+}
+
+/// Whether the stages can take the ruleset, and for which byte order.
+pub(crate) fn check(ruleset: &Ruleset) -> Result<Endian, CompileError> {
+    check_depth(ruleset)?;
+    byte_order(ruleset)
 }
 
 /// The byte order of all architectures; a ruleset without any works on all machines.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tamis_abi::{Arch, SeccompData};
+use tamis_abi::{Action, Arch, SeccompData, call};
 use tamis_bpf::InvalidProgram;
 use tamis_diag::{Diagnostic, code};
 use tamis_prover::LimitReached;
@@ -52,6 +52,13 @@ pub enum CompileError {
     },
     /// Tamis made a program that the kernel would refuse. A bug of tamis.
     Invalid(InvalidProgram),
+    /// Something is wrong after a stage that was checked on its own.
+    After {
+        /// The name of the pass, or `layout`.
+        stage: &'static str,
+        /// What is wrong.
+        error: Box<CompileError>,
+    },
 }
 
 /// Numbers with the same rules, and how many instructions decide about them.
@@ -71,10 +78,11 @@ pub struct Contributor {
 impl CompileError {
     /// Whether this is tamis's fault and not the ruleset's.
     pub fn is_bug(&self) -> bool {
-        matches!(
-            self,
-            CompileError::Miscompiled { .. } | CompileError::Invalid(_)
-        )
+        match self {
+            CompileError::Miscompiled { .. } | CompileError::Invalid(_) => true,
+            CompileError::After { error, .. } => error.is_bug(),
+            _ => false,
+        }
     }
 
     /// The error for people; `None` if it is a bug, which is no diagnostic.
@@ -99,6 +107,11 @@ impl CompileError {
             CompileError::Unproven { .. } => Diagnostic::error(code::UNPROVEN, self.to_string())
                 .note("a program that isn't proved to mean what the policy says is never given out")
                 .help("simplify the conditions that combine several arguments"),
+            CompileError::After { error, .. } => {
+                let mut diagnostic = error.diagnostic()?;
+                diagnostic.message = self.to_string();
+                diagnostic
+            }
             CompileError::Miscompiled { .. } | CompileError::Invalid(_) => return None,
         };
         Some(diagnostic)
@@ -137,8 +150,11 @@ impl fmt::Display for CompileError {
                 actual_ret,
             } => write!(
                 f,
-                "bug in tamis: the program answers {actual_ret:#010x} instead of {expected_ret:#010x} \
-                 for {witness:x?}"
+                "bug in tamis: {} is answered with {} ({actual_ret:#010x}) instead of {} \
+                 ({expected_ret:#010x})",
+                call::describe(witness),
+                Action::from_ret(*actual_ret),
+                Action::from_ret(*expected_ret),
             ),
             CompileError::Unproven { limit: Some(limit) } => {
                 write!(f, "the program could not be proved to mean what the policy says: {limit}")
@@ -153,6 +169,7 @@ impl fmt::Display for CompileError {
                     "bug in tamis: the kernel would refuse the program: {invalid:?}"
                 )
             }
+            CompileError::After { stage, error } => write!(f, "after {stage}: {error}"),
         }
     }
 }

@@ -25,6 +25,7 @@ pub mod passes;
 pub mod stats;
 pub mod tree;
 
+mod bisect;
 mod compile;
 mod diagram;
 mod direct;
@@ -32,7 +33,9 @@ mod formula;
 mod hash;
 mod outcome;
 mod verify;
+mod verify_each;
 
+pub use bisect::{Bisection, Culprit, bisect};
 pub use compile::{MAX_DEPTH, compile};
 pub use error::{CompileError, Contributor};
 pub use options::Options;

@@ -9,4 +9,7 @@ pub struct Options {
     pub passes: Selection,
     /// How many changes passes may apply, all together; by default any number.
     pub fuel: Option<u64>,
+    /// Whether the meaning is proved after every stage and every pass that changed something, and not
+    /// only at the end; the error then says which one broke it.
+    pub verify_each: bool,
 }

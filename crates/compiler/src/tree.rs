@@ -4,7 +4,7 @@
 //! of values is cut into [`Run`]s of equal decision, and the tree that finds a value's run is built of
 //! questions `>= k`, and `== k` where one value stands alone between two runs that agree. The tree
 //! minimises the expected number of questions plus a small price per question, exactly (by dynamic
-//! programming over contiguous runs) for up to [`EXACT_RUNS`] runs; longer lines are first cut at
+//! programming over contiguous runs) for up to `EXACT_RUNS` runs; longer lines are first cut at
 //! their weighted median. Every run gets a share of the weight, so the depth stays logarithmic however
 //! uneven the weights are.
 
@@ -36,7 +36,7 @@ pub struct Run {
 
 /// Adds the tree that decides by the value of `word`. The runs are ascending and begin with value 0;
 /// adjacent runs of one decision are merged. `O(n log n)` for `n` runs, times a constant that is
-/// quadratic in [`EXACT_RUNS`].
+/// quadratic in `EXACT_RUNS`.
 pub fn search(dag: &mut Dag, word: Word, runs: &[Run]) -> NodeId {
     let merged = merge(runs);
     let floor = merged.iter().map(|run| run.weight).sum::<u64>() / merged.len() as u64 + 1;

@@ -7,7 +7,7 @@
 
 use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bpf::{Program, interp};
-use tamis_prover::{Equality, LimitReached, Limits, Space};
+use tamis_prover::{Equality, Function, LimitReached, Limits, Space};
 use tamis_rules::Ruleset;
 
 use crate::error::CompileError;
@@ -53,38 +53,58 @@ pub(crate) fn verify(
     endian: Endian,
     remarks: Vec<Remark>,
 ) -> Result<Compiled, CompileError> {
+    check_program(&program, ruleset, endian)?;
     let archs = ruleset.sections().iter().map(|section| section.arch);
-    let equality = compare(&program, ruleset, endian)
-        .map_err(|limit| CompileError::Unproven { limit: Some(limit) })?;
-    match equality {
-        Equality::Equal => Ok(Compiled {
-            program,
-            endian,
-            remarks,
-            archs: archs.collect(),
-        }),
-        Equality::Different(witness) => Err(refusal(&program, ruleset, endian, witness)),
-        Equality::Unknown => Err(CompileError::Unproven { limit: None }),
-    }
+    Ok(Compiled {
+        program,
+        endian,
+        remarks,
+        archs: archs.collect(),
+    })
 }
 
-fn compare(program: &Program, ruleset: &Ruleset, endian: Endian) -> Result<Equality, LimitReached> {
-    let mut space = Space::new(Limits::default());
-    let meant = space.ruleset(ruleset)?;
-    let made = space.program(program, endian)?;
-    Ok(space.compare(meant, made))
-}
-
-/// The error for a witness, with what the evaluator and the interpreter answer to it.
-fn refusal(
+/// Whether a program means what the ruleset means.
+pub(crate) fn check_program(
     program: &Program,
     ruleset: &Ruleset,
     endian: Endian,
-    witness: SeccompData,
-) -> CompileError {
-    CompileError::Miscompiled {
-        witness,
-        expected_ret: ruleset.decide(&witness).action.ret(),
-        actual_ret: interp::run(program, &witness.image(endian)).ret,
+) -> Result<(), CompileError> {
+    let equality = compare(ruleset, |space| space.program(program, endian));
+    let answer = |witness: &SeccompData| interp::run(program, &witness.image(endian)).ret;
+    judge(equality, ruleset, answer)
+}
+
+/// Whether a ruleset that a pass made means what the ruleset as given means.
+pub(crate) fn check_ruleset(made: &Ruleset, ruleset: &Ruleset) -> Result<(), CompileError> {
+    let equality = compare(ruleset, |space| space.ruleset(made));
+    let answer = |witness: &SeccompData| made.decide(witness).action.ret();
+    judge(equality, ruleset, answer)
+}
+
+fn compare(
+    ruleset: &Ruleset,
+    made: impl FnOnce(&mut Space) -> Result<Function, LimitReached>,
+) -> Result<Equality, LimitReached> {
+    let mut space = Space::new(Limits::default());
+    let meant = space.ruleset(ruleset)?;
+    let made = made(&mut space)?;
+    Ok(space.compare(meant, made))
+}
+
+/// The verdict as an error, with what the evaluator and `answer` say about a witness.
+fn judge(
+    equality: Result<Equality, LimitReached>,
+    ruleset: &Ruleset,
+    answer: impl FnOnce(&SeccompData) -> u32,
+) -> Result<(), CompileError> {
+    match equality {
+        Ok(Equality::Equal) => Ok(()),
+        Ok(Equality::Different(witness)) => Err(CompileError::Miscompiled {
+            witness,
+            expected_ret: ruleset.decide(&witness).action.ret(),
+            actual_ret: answer(&witness),
+        }),
+        Ok(Equality::Unknown) => Err(CompileError::Unproven { limit: None }),
+        Err(limit) => Err(CompileError::Unproven { limit: Some(limit) }),
     }
 }

@@ -1,8 +1,8 @@
 //! The catalogue of diagnostic codes.
 //!
 //! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
-//! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form. A number is never
-//! given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
+//! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 07 lint. A number is
+//! never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
 /// A stable name for one kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,12 +34,13 @@ macro_rules! codes {
 
 mod compile;
 mod input;
+mod lint;
 mod oci;
 mod program;
 mod ruleset;
 mod tamis;
 
-pub use self::{compile::*, input::*, oci::*, program::*, ruleset::*, tamis::*};
+pub use self::{compile::*, input::*, lint::*, oci::*, program::*, ruleset::*, tamis::*};
 
 /// All codes, ascending.
 pub fn all() -> impl Iterator<Item = Code> {
@@ -50,6 +51,7 @@ pub fn all() -> impl Iterator<Item = Code> {
         oci::OCI,
         compile::COMPILE,
         ruleset::RULESET,
+        lint::LINT,
     ]
     .into_iter()
     .flatten()

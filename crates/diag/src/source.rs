@@ -96,6 +96,11 @@ impl Sources {
         self.files.iter()
     }
 
+    /// All sources with their ids, in the order in which they were added.
+    pub fn with_ids(&self) -> impl Iterator<Item = (SourceId, &Source)> {
+        (0..).map(SourceId).zip(&self.files)
+    }
+
     /// The source's name.
     pub fn name(&self, id: SourceId) -> &Arc<str> {
         &self.get(id).name

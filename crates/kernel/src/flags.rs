@@ -50,6 +50,14 @@ impl Flag {
         }
     }
 
+    /// The flag of this name in the kernel's headers, such as `SECCOMP_FILTER_FLAG_LOG`.
+    pub fn from_constant(name: &str) -> Option<Flag> {
+        let name = name.strip_prefix("SECCOMP_FILTER_FLAG_")?;
+        Flag::ALL
+            .into_iter()
+            .find(|flag| flag.name().to_ascii_uppercase() == name)
+    }
+
     /// The first kernel that knows it.
     pub const fn since(self) -> KernelVersion {
         match self {
@@ -117,6 +125,14 @@ impl BitOr for Flag {
     }
 }
 
+impl BitOr for Flags {
+    type Output = Flags;
+
+    fn bitor(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
 impl BitOr<Flag> for Flags {
     type Output = Flags;
 
@@ -156,5 +172,16 @@ mod tests {
         for (flag, bit) in expected {
             assert_eq!(libc::c_ulong::from(flag.bit()), bit, "{}", flag.name());
         }
+    }
+
+    #[test]
+    fn constants_are_found_by_their_whole_name() {
+        let found = |name| Flag::from_constant(name);
+        assert_eq!(
+            found("SECCOMP_FILTER_FLAG_SPEC_ALLOW"),
+            Some(Flag::SpecAllow)
+        );
+        assert_eq!(found("SECCOMP_FILTER_FLAG_spec_allow"), None);
+        assert_eq!(found("SPEC_ALLOW"), None);
     }
 }

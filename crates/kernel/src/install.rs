@@ -75,9 +75,9 @@ pub enum InstallError {
     },
     /// A filter with a listener is there already; a task can have only one.
     ListenerExists,
-    /// The kernel has no `seccomp(2)`, or an outer filter hides it.
+    /// The kernel has no `seccomp(2)`, or an earlier filter hides it.
     NotAvailable,
-    /// An outer filter, or the kernel for a reason that it doesn't tell, refused.
+    /// An earlier filter, or the kernel for a reason that it doesn't tell, refused.
     Refused(Errno),
 }
 
@@ -161,9 +161,9 @@ impl InstallError {
     /// What to do about it.
     pub fn way_out(&self) -> String {
         match self {
-            InstallError::TooLong { .. } => "make the policy smaller or split it in two filters; \
-                `tamis optimize` shortens a foreign filter"
-                .to_owned(),
+            InstallError::TooLong { .. } => {
+                "make the policy smaller or split it in two filters".to_owned()
+            }
             InstallError::MissingFlag { needs, .. } => format!("add the flag {}", needs.name()),
             InstallError::UnknownFlag(flag) => format!(
                 "leave the flag {} out or use kernel {} or newer",
@@ -174,11 +174,13 @@ impl InstallError {
                 the user namespace"
                 .to_owned(),
             InstallError::NoNewPrivs(_) => {
-                "an outer filter seems to refuse prctl; allow it there".to_owned()
+                "a filter installed before seems to refuse prctl; allow it there".to_owned()
             }
-            InstallError::NoRoom { .. } => "fuse the filters into one with `tamis optimize`, or \
-                install fewer; filters can't be removed from a running task"
-                .to_owned(),
+            InstallError::NoRoom { .. } => {
+                "install fewer or smaller filters: one policy that says \
+                what several say takes less; filters can't be removed from a running task"
+                    .to_owned()
+            }
             InstallError::ThreadDiffers { .. } => "install the filter on all threads before any \
                 thread gets one of its own"
                 .to_owned(),
@@ -186,12 +188,12 @@ impl InstallError {
                 filter without new_listener"
                 .to_owned(),
             InstallError::NotAvailable => {
-                "use a kernel with CONFIG_SECCOMP_FILTER, 3.17 or newer, \
-                and check that no outer filter denies seccomp(2)"
+                "use a kernel with CONFIG_SECCOMP_FILTER, 3.17 or newer, and check that \
+                no filter installed before this one denies seccomp(2)"
                     .to_owned()
             }
             InstallError::Refused(_) => {
-                "check whether an outer filter denies seccomp(2)".to_owned()
+                "check whether a filter installed before this one denies seccomp(2)".to_owned()
             }
         }
     }

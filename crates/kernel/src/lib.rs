@@ -5,12 +5,14 @@
 //! | [`mod@probe`] | tells what this kernel and this process can, as plain data |
 //! | [`mod@install`] | puts a program on the calling thread or on all threads, with precise errors |
 //! | [`mod@run`] | runs a command under filters and explains which call got it killed |
+//! | [`mod@dump`] | reads the filters of a running process |
 //! | [`mod@notify`] | answers the calls that a filter hands to user space |
 //!
 //! All `unsafe` is in the private module `sys`: thin wrappers over single system calls, and the code
 //! that a child runs between `fork` and `exec`. Everything above it is safe Rust.
 #![deny(unsafe_code)]
 
+pub mod dump;
 pub mod errno;
 pub mod flags;
 pub mod install;
@@ -20,6 +22,7 @@ pub mod run;
 mod status;
 mod sys;
 
+pub use dump::{DumpError, dump};
 pub use errno::Errno;
 pub use flags::{Flag, Flags};
 pub use install::{Install, InstallError, Installed, install};

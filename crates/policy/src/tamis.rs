@@ -7,12 +7,13 @@
 //! allow socket(family in {AF_UNIX, AF_INET}, type & SOCK_TYPE_MASK == SOCK_STREAM)
 //! ```
 //!
-//! The grammar and the rules are in `docs/book/language.md`. The stages, one file each: [`mod@parse`]
+//! The grammar and the rules are in `docs/book/language.md`. The stages, one file each: [`parse()`]
 //! drives; `lexer` and `parser` make the [`ast`]; `include` puts files together; `names` and `value`
-//! know what words mean; `condition` and `lower` make the ruleset.
+//! know what words mean; `condition` and `lower` make the ruleset. [`export`] goes the other way.
 
 pub mod ast;
 mod condition;
+pub mod export;
 mod include;
 mod lexer;
 mod lower;

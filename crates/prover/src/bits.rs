@@ -7,7 +7,7 @@
 use tamis_abi::Word;
 use tamis_bpf::{AluOp, Test};
 
-use crate::diagram::{Diagram, FALSE, LimitReached, Node, TRUE};
+use crate::diagram::{Diagram, FALSE, LimitReached, Node, TRUE, View};
 use crate::order;
 
 /// One condition per bit, the least significant first.
@@ -19,7 +19,7 @@ type Outcome<T> = Result<T, LimitReached>;
 pub(crate) fn word(diagram: &mut Diagram, word: Word) -> Outcome<Bits> {
     let mut bits = [FALSE; 32];
     for (bit, node) in bits.iter_mut().enumerate() {
-        *node = diagram.variable(order::variable(word, bit as u32))?;
+        *node = word_bit(diagram, word, bit)?;
     }
     Ok(bits)
 }
@@ -36,6 +36,30 @@ pub(crate) fn as_constant(bits: &Bits) -> Option<u32> {
         FALSE => Some(value << 1),
         _ => None,
     })
+}
+
+/// The word and the mask, if the value is some bits of one word in their places.
+pub(crate) fn as_masked(diagram: &mut Diagram, bits: &Bits) -> Outcome<Option<(Word, u32)>> {
+    let first_variable = bits.iter().find_map(|node| match diagram.view(*node) {
+        View::Branch { variable, .. } => Some(variable),
+        View::Leaf(_) => None,
+    });
+    let Some((word, _)) = first_variable.and_then(order::input_bit) else {
+        return Ok(None);
+    };
+    let mut mask = 0;
+    for (bit, node) in bits.iter().enumerate() {
+        if *node == word_bit(diagram, word, bit)? {
+            mask |= 1 << bit;
+        } else if *node != FALSE {
+            return Ok(None);
+        }
+    }
+    Ok(Some((word, mask)))
+}
+
+fn word_bit(diagram: &mut Diagram, word: Word, bit: usize) -> Outcome<Node> {
+    diagram.variable(order::variable(word, bit as u32))
 }
 
 /// The condition that a test of two values holds.
@@ -211,7 +235,7 @@ mod tests {
 
     #[test]
     fn arithmetic_on_constants_is_the_machines() {
-        let mut diagram = Diagram::new(1 << 10);
+        let mut diagram = Diagram::new(1 << 10, 1 << 20);
         for (op, expected) in OPS {
             for a in SAMPLES {
                 for b in SAMPLES {
@@ -228,7 +252,7 @@ mod tests {
 
     #[test]
     fn tests_of_constants_are_the_machines() {
-        let mut diagram = Diagram::new(1 << 10);
+        let mut diagram = Diagram::new(1 << 10, 1 << 20);
         for a in SAMPLES {
             for b in SAMPLES {
                 for kind in [Test::Eq, Test::Gt, Test::Ge, Test::Set] {
@@ -241,7 +265,7 @@ mod tests {
 
     #[test]
     fn comparison_with_a_constant_needs_at_most_one_node_a_bit() {
-        let mut diagram = Diagram::new(1 << 16);
+        let mut diagram = Diagram::new(1 << 16, 1 << 20);
         let nr = word(&mut diagram, Word::NR).unwrap();
         for value in SAMPLES {
             for kind in [Test::Eq, Test::Gt, Test::Ge, Test::Set] {

@@ -26,20 +26,45 @@ pub(crate) const FALSE: Node = Node(0);
 /// The constant true.
 pub(crate) const TRUE: Node = Node(1);
 
-/// The diagrams would need more nodes than allowed.
+/// A limit of [`Limits`](crate::Limits) doesn't suffice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitReached {
-    /// The limit.
-    pub max_nodes: usize,
+pub enum LimitReached {
+    /// The decision diagrams need more than `max_nodes`.
+    Nodes,
+    /// A program can be in more than `max_states`.
+    States,
+    /// Composing the diagrams takes more than `max_steps`.
+    Steps,
+    /// Comparisons of words with each other leave more than `max_paths` open.
+    Paths,
+    /// The circuit of gates needs more than `max_gates`.
+    Gates,
+    /// The SAT solver met more than `max_conflicts`.
+    Conflicts,
 }
 
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the decision diagrams need more than {} nodes",
-            self.max_nodes
-        )
+        f.write_str(match self {
+            LimitReached::Nodes => {
+                "the decision diagrams need more nodes than the limit `max_nodes`"
+            }
+            LimitReached::Paths => {
+                "more paths than the limit `max_paths` may be such that no call takes them"
+            }
+            LimitReached::Gates => {
+                "the circuit of the filters needs more gates than the limit `max_gates`"
+            }
+            LimitReached::Conflicts => {
+                "the search met more conflicts than the limit `max_conflicts`"
+            }
+            LimitReached::Steps => {
+                "composing the decision diagrams takes more steps than the limit `max_steps`"
+            }
+            LimitReached::States => {
+                "the program has more symbolic states than the limit `max_states`"
+            }
+        })
     }
 }
 
@@ -75,6 +100,12 @@ pub(crate) enum View {
     },
 }
 
+/// A pointwise operation, see [`Diagram::choose_pointwise`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tag {
+    Precedence,
+}
+
 pub(crate) struct Diagram {
     rows: Vec<Row>,
     /// Open-addressing hash table of row numbers; [`EMPTY`] where there is none.
@@ -82,15 +113,18 @@ pub(crate) struct Diagram {
     /// Direct-mapped and lossy: a collision forgets the older result.
     memory: Vec<Remembered>,
     max_nodes: usize,
+    steps_left: u64,
 }
 
 const EMPTY: u32 = u32::MAX;
+/// Node numbers from here on stand for operations in the memory of results.
+const FIRST_TAG: u32 = u32::MAX - 0xff;
 const INITIAL_SLOTS: usize = 1 << 13;
 /// Beyond this size the memory of results stops growing; it would leave the processor's cache.
 const MAX_MEMORY_SLOTS: usize = 1 << 18;
 
 impl Diagram {
-    pub(crate) fn new(max_nodes: usize) -> Diagram {
+    pub(crate) fn new(max_nodes: usize, max_steps: u64) -> Diagram {
         let nothing = Remembered {
             condition: FALSE,
             yes: FALSE,
@@ -101,7 +135,8 @@ impl Diagram {
             rows: Vec::with_capacity(INITIAL_SLOTS / 2),
             unique: vec![EMPTY; INITIAL_SLOTS],
             memory: vec![nothing; INITIAL_SLOTS],
-            max_nodes: max_nodes.clamp(2, EMPTY as usize - 1),
+            max_nodes: max_nodes.clamp(2, FIRST_TAG as usize - 1),
+            steps_left: max_steps,
         };
         for value in [0, 1] {
             let row = Row {
@@ -168,6 +203,11 @@ impl Diagram {
         }
     }
 
+    /// The first variable that a function depends on; greater than every variable if it is constant.
+    pub(crate) fn top(&self, node: Node) -> Variable {
+        self.row(node).variable
+    }
+
     /// The function that is `yes` where the condition holds and `no` elsewhere.
     ///
     /// Proportional to the number of distinct triples of sub-diagrams that meet; a condition on one
@@ -198,10 +238,8 @@ impl Diagram {
             let chosen = |value: u32| if value == TRUE.0 { yes } else { no };
             return self.branch(variable, chosen(low), chosen(high));
         }
-        let slot = hash3(condition.0, yes.0, no.0) as usize & (self.memory.len() - 1);
-        let known = self.memory[slot];
-        if (known.condition, known.yes, known.no) == (condition, yes, no) {
-            return Ok(known.result);
+        if let Some(result) = self.recall(condition, yes, no)? {
+            return Ok(result);
         }
         let variable = variable.min(top_of_branches);
         let [(c0, c1), (y0, y1), (n0, n1)] =
@@ -209,15 +247,68 @@ impl Diagram {
         let low = self.ite(c0, y0, n0)?;
         let high = self.ite(c1, y1, n1)?;
         let result = self.branch(variable, low, high)?;
-        // The table may have grown meanwhile.
-        let slot = hash3(condition.0, yes.0, no.0) as usize & (self.memory.len() - 1);
+        self.remember(condition, yes, no, result);
+        Ok(result)
+    }
+
+    /// The function whose value is chosen from the values of two others: those of `a` where `keeps`
+    /// says so of the two, else those of `b`.
+    ///
+    /// `tag` tells the operation from other ones; the same always comes with the same `keeps`.
+    pub(crate) fn choose_pointwise(
+        &mut self,
+        tag: Tag,
+        keeps: fn(u32, u32) -> bool,
+        a: Node,
+        b: Node,
+    ) -> Result<Node, LimitReached> {
+        if a == b {
+            return Ok(a);
+        }
+        let variable = match (self.view(a), self.view(b)) {
+            (View::Leaf(value_a), View::Leaf(value_b)) => {
+                return Ok(if keeps(value_a, value_b) { a } else { b });
+            }
+            _ => self.top(a).min(self.top(b)),
+        };
+        let operation = Node(FIRST_TAG + tag as u32);
+        if let Some(result) = self.recall(operation, a, b)? {
+            return Ok(result);
+        }
+        let [(a0, a1), (b0, b1)] = [a, b].map(|node| self.cofactors(node, variable));
+        let low = self.choose_pointwise(tag, keeps, a0, b0)?;
+        let high = self.choose_pointwise(tag, keeps, a1, b1)?;
+        let result = self.branch(variable, low, high)?;
+        self.remember(operation, a, b, result);
+        Ok(result)
+    }
+
+    /// Takes one step of those that are allowed.
+    pub(crate) fn count_step(&mut self) -> Result<(), LimitReached> {
+        self.steps_left = self.steps_left.checked_sub(1).ok_or(LimitReached::Steps)?;
+        Ok(())
+    }
+
+    /// A remembered result. Asking is the unit of [`LimitReached::Steps`].
+    fn recall(&mut self, a: Node, b: Node, c: Node) -> Result<Option<Node>, LimitReached> {
+        self.count_step()?;
+        let known = self.memory[self.slot(a, b, c)];
+        let is_known = (known.condition, known.yes, known.no) == (a, b, c);
+        Ok(is_known.then_some(known.result))
+    }
+
+    fn remember(&mut self, condition: Node, yes: Node, no: Node, result: Node) {
+        let slot = self.slot(condition, yes, no);
         self.memory[slot] = Remembered {
             condition,
             yes,
             no,
             result,
         };
-        Ok(result)
+    }
+
+    fn slot(&self, a: Node, b: Node, c: Node) -> usize {
+        hash3(a.0, b.0, c.0) as usize & (self.memory.len() - 1)
     }
 
     /// The condition that another one doesn't hold.
@@ -250,9 +341,7 @@ impl Diagram {
             slot = (slot + 1) & (self.unique.len() - 1);
         }
         if self.rows.len() >= self.max_nodes {
-            return Err(LimitReached {
-                max_nodes: self.max_nodes,
-            });
+            return Err(LimitReached::Nodes);
         }
         Ok(self.insert(row, hash))
     }
@@ -333,7 +422,7 @@ mod tests {
 
     #[test]
     fn ite_is_pointwise_and_equal_functions_are_equal_nodes() {
-        let mut diagram = Diagram::new(1 << 16);
+        let mut diagram = Diagram::new(1 << 16, 1 << 20);
         let v: Vec<Node> = (0..4)
             .map(|v| diagram.variable(Variable(v)).unwrap())
             .collect();
@@ -358,9 +447,9 @@ mod tests {
 
     #[test]
     fn the_limit_is_an_error() {
-        let mut diagram = Diagram::new(10);
+        let mut diagram = Diagram::new(10, 1 << 20);
         let made: Vec<_> = (0..20).map(|v| diagram.variable(Variable(v))).collect();
-        assert_eq!(made[19], Err(LimitReached { max_nodes: 10 }));
+        assert_eq!(made[19], Err(LimitReached::Nodes));
         assert_eq!(diagram.len(), 10);
     }
 }

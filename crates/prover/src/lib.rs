@@ -8,22 +8,44 @@
 //!
 //! The crate shares no code with the compiler: it depends on the types of programs and rulesets only,
 //! and a mistake in a pass or in layout can't hide here. It answers *unknown* where a construct would
-//! make the diagrams too large ([`Limits`]), never a wrong *equal*.
+//! make the diagrams too large ([`Limits`]) and gates don't help either ([`decide`], [`prove`]), never a
+//! wrong *equal*.
 //!
 //! Prior art: R. E. Bryant, "Graph-Based Algorithms for Boolean Function Manipulation" (1986);
 //! M. Fujita et al., "Multi-Terminal Binary Decision Diagrams" (1997).
 #![forbid(unsafe_code)]
 
+mod arg_values;
 mod bits;
+mod cases;
+mod comparison;
+mod condition;
+mod decompile;
 mod diagram;
+mod difference;
+mod explore;
+mod gates;
+mod inspect;
 mod liveness;
 mod order;
+mod piecewise;
+mod predicate;
 mod program;
+mod prove;
 mod relation;
 mod ruleset;
 mod space;
 mod stack;
+mod subject;
+mod value;
 mod witness;
+mod word_test;
 
+pub use cases::{Case, CaseLimits, Cases, Machine};
+pub use comparison::{Comparison, Pair, Scope, Verdict};
+pub use decompile::Undecompilable;
 pub use diagram::LimitReached;
+pub use difference::{Difference, Differences};
+pub use prove::{Answer, Method, Report, decide, prove};
 pub use space::{Equality, Function, Limits, Space};
+pub use subject::Subject;

@@ -2,8 +2,8 @@
 
 use tamis_bpf::{Op, Operand, Pc, Program};
 
-/// What may still be read from some instruction on.
-#[derive(Clone, Copy, Default)]
+/// A set of registers and scratch slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Live {
     /// Register A.
     pub(crate) a: bool,
@@ -13,72 +13,111 @@ pub(crate) struct Live {
     pub(crate) slots: u16,
 }
 
+const NOTHING: Live = Live {
+    a: false,
+    x: false,
+    slots: 0,
+};
+const A: Live = Live { a: true, ..NOTHING };
+const X: Live = Live { x: true, ..NOTHING };
+
+impl Live {
+    const fn slot(slot: u32) -> Live {
+        Live {
+            slots: 1 << slot,
+            ..NOTHING
+        }
+    }
+
+    const fn and(self, other: Live) -> Live {
+        Live {
+            a: self.a || other.a,
+            x: self.x || other.x,
+            slots: self.slots | other.slots,
+        }
+    }
+
+    const fn without(self, other: Live) -> Live {
+        Live {
+            a: self.a && !other.a,
+            x: self.x && !other.x,
+            slots: self.slots & !other.slots,
+        }
+    }
+}
+
 /// What may be read from each instruction on, in one sweep up.
 pub(crate) fn live_before(program: &Program) -> Vec<Live> {
-    let mut live = vec![Live::default(); program.len()];
+    let mut live = vec![NOTHING; program.len()];
     for pc in (0..program.len()).rev() {
+        let op = program.op(Pc(pc));
         let after = |skip: u32| live[pc + 1 + skip as usize];
-        live[pc] = match program.op(Pc(pc)) {
-            Op::RetImm(_) => Live::default(),
-            Op::RetA => Live {
-                a: true,
-                ..Live::default()
-            },
+        let needed_after = match op {
+            Op::RetImm(_) | Op::RetA => NOTHING,
             Op::Jump(skip) => after(skip),
-            Op::Branch {
-                operand, jt, jf, ..
-            } => {
-                let (yes, no) = (after(u32::from(jt)), after(u32::from(jf)));
-                Live {
-                    a: true,
-                    x: operand == Operand::X || yes.x || no.x,
-                    slots: yes.slots | no.slots,
-                }
-            }
-            op => live_before_straight(op, after(0)),
+            Op::Branch { jt, jf, .. } => after(u32::from(jt)).and(after(u32::from(jf))),
+            _ => after(0),
         };
+        live[pc] = needed_after.without(written(op)).and(read(op));
     }
     live
 }
 
-/// What may be read from an instruction on that only goes on to the next, given what may be read from
-/// there on.
-fn live_before_straight(op: Op, mut live: Live) -> Live {
+/// What an instruction reads.
+fn read(op: Op) -> Live {
     match op {
-        Op::LoadData(_) | Op::LoadImm(_) | Op::LoadLen => live.a = false,
-        Op::LoadXImm(_) | Op::LoadXLen => live.x = false,
-        Op::LoadMem(slot) => {
-            live.a = false;
-            live.slots |= 1 << slot;
-        }
-        Op::LoadXMem(slot) => {
-            live.x = false;
-            live.slots |= 1 << slot;
-        }
-        Op::Store(slot) => {
-            live.a = true;
-            live.slots &= !(1 << slot);
-        }
-        Op::StoreX(slot) => {
-            live.x = true;
-            live.slots &= !(1 << slot);
-        }
-        Op::Alu(_, operand) => {
-            live.a = true;
-            live.x |= operand == Operand::X;
-        }
-        Op::Neg => live.a = true,
-        Op::Tax => {
-            live.a = true;
-            live.x = false;
-        }
-        Op::Txa => {
-            live.a = false;
-            live.x = true;
-        }
-        Op::RetImm(_) | Op::RetA | Op::Jump(_) | Op::Branch { .. } => {
-            unreachable!("these end or jump")
-        }
+        Op::LoadMem(slot) | Op::LoadXMem(slot) => Live::slot(slot),
+        Op::Branch { operand, .. } | Op::Alu(_, operand) => match operand {
+            Operand::K(_) => A,
+            Operand::X => A.and(X),
+        },
+        Op::RetA | Op::Store(_) | Op::Neg | Op::Tax => A,
+        Op::StoreX(_) | Op::Txa => X,
+        Op::LoadData(_) | Op::LoadImm(_) | Op::LoadLen | Op::LoadXImm(_) | Op::LoadXLen => NOTHING,
+        Op::Jump(_) | Op::RetImm(_) => NOTHING,
     }
-    live
+}
+
+/// What an instruction overwrites.
+fn written(op: Op) -> Live {
+    match op {
+        Op::LoadData(_) | Op::LoadImm(_) | Op::LoadMem(_) | Op::LoadLen => A,
+        Op::Alu(..) | Op::Neg | Op::Txa => A,
+        Op::LoadXImm(_) | Op::LoadXMem(_) | Op::LoadXLen | Op::Tax => X,
+        Op::Store(slot) | Op::StoreX(slot) => Live::slot(slot),
+        Op::Jump(_) | Op::Branch { .. } | Op::RetImm(_) | Op::RetA => NOTHING,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_bpf::{AluOp, Insn, Test};
+
+    use super::*;
+
+    #[test]
+    fn a_value_lives_from_its_definition_to_its_last_use_on_any_path() {
+        let branch = Op::Branch {
+            test: Test::Eq,
+            operand: Operand::X,
+            jt: 1,
+            jf: 0,
+        };
+        let ops = [
+            Op::LoadData(0),
+            Op::Tax,
+            Op::Store(3),
+            branch,
+            Op::LoadMem(3),
+            Op::Alu(AluOp::Add, Operand::K(1)),
+            Op::RetA,
+        ];
+        let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
+        let slot = Live::slot(3);
+        let all = A.and(X).and(slot);
+        assert_eq!(
+            live_before(&program),
+            [NOTHING, A, A.and(X), all, slot, A, A]
+        );
+    }
 }

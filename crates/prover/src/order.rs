@@ -26,7 +26,7 @@ pub(crate) const fn variable(word: Word, bit: u32) -> Variable {
 
 /// The word and bit that a variable stands for; `None` for a relation.
 pub(crate) fn input_bit(variable: Variable) -> Option<(Word, u32)> {
-    let word = Word::all().find(|word| rank(*word) == variable.0 / 32)?;
+    let word = Word::all().nth((variable.0 as usize / 32) ^ 1)?;
     Some((word, 31 - variable.0 % 32))
 }
 

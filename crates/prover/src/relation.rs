@@ -35,6 +35,13 @@ pub(crate) enum Relation {
 }
 
 impl Relation {
+    /// The pair.
+    pub(crate) fn words(self) -> [Word; 2] {
+        match self {
+            Relation::Equal(a, b) | Relation::Greater(a, b) => [a, b],
+        }
+    }
+
     /// Whether the relation holds for an input.
     pub(crate) fn holds(self, data: &SeccompData) -> bool {
         match self {

@@ -1,15 +1,16 @@
 //! The meaning of a ruleset, translated from its definition.
 //!
-//! From the last rule to the first: the answer is the rule's action where its numbers and its
-//! predicate match, else what came out so far. Nothing of a compiler is used: sets become conditions
-//! by halving, comparisons with constants are sets, comparisons of words are relations.
+//! Every section divides its numbers into runs for which the same rules come into question; for each run
+//! the answer is composed from the last of these rules to the first: the rule's action where its
+//! predicate holds, else what came out so far. Nothing of a compiler is used.
 
-use tamis_abi::{Arch, Word};
-use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Ruleset, Section, Test};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::diagram::{FALSE, LimitReached, Node, TRUE, Variable};
-use crate::order;
-use crate::relation::Comparison;
+use tamis_abi::Word;
+use tamis_rules::{IntervalSet, Predicate, Ruleset, Section};
+
+use crate::diagram::{LimitReached, Node};
+use crate::piecewise::Piecewise;
 use crate::space::{Function, Space};
 
 type Outcome<T> = Result<T, LimitReached>;
@@ -20,255 +21,195 @@ impl Space {
     /// # Errors
     /// If the space is full.
     pub fn ruleset(&mut self, ruleset: &Ruleset) -> Outcome<Function> {
-        let mut function = self.diagram.leaf(ruleset.bad_arch.ret())?;
+        let bad_arch = self.diagram.leaf(ruleset.bad_arch.ret())?;
+        let mut by_arch = Piecewise::everywhere(Word::ARCH, bad_arch);
         for section in ruleset.sections() {
-            let body = self.section(section)?;
-            let arch = self.in_set(&word_variables(Word::ARCH), &single(section.arch.audit()))?;
-            let owned = self.in_set(&word_variables(Word::NR), &owned_numbers(section.arch))?;
-            let applies = self.diagram.ite(arch, owned, FALSE)?;
-            function = self.diagram.ite(applies, body, function)?;
+            let audit = section.arch.audit();
+            // Two architectures may share an audit value, each with numbers of its own.
+            let others = by_arch.at(audit);
+            let body = self.section(section, others)?;
+            by_arch = by_arch.with_value(audit, body);
         }
-        Ok(Function(function))
+        by_arch.to_node(&mut self.diagram).map(Function)
     }
 
-    /// What a section answers to the numbers that are its own.
-    fn section(&mut self, section: &Section) -> Outcome<Node> {
-        let mut answer = self.diagram.leaf(section.default.ret())?;
-        for rule in section.rules.iter().rev() {
-            let numbers = widen(&rule.syscalls);
-            let number_matches = self.in_set(&word_variables(Word::NR), &numbers)?;
-            let predicate_holds = self.predicate(&rule.when)?;
-            let matches = self.diagram.ite(number_matches, predicate_holds, FALSE)?;
-            let action = self.diagram.leaf(rule.action.ret())?;
-            answer = self.diagram.ite(matches, action, answer)?;
+    /// What a section answers to the numbers that are its own; `others` says what the rest gets.
+    fn section(&mut self, section: &Section, others: Node) -> Outcome<Node> {
+        let mut answers = Answers {
+            section,
+            default: self.diagram.leaf(section.default.ret())?,
+            predicates: vec![None; section.rules.len()],
+            known: BTreeMap::new(),
+        };
+        let own = Section::domain(section.arch);
+        let mut by_number = Piecewise::everywhere(Word::NR, others);
+        for (start, rules) in runs(section, &own) {
+            let answer = if own.contains(start) {
+                answers.of(self, rules)?
+            } else {
+                others
+            };
+            by_number = by_number.with_all_from(start, answer);
         }
+        by_number.to_node(&mut self.diagram)
+    }
+}
+
+/// The runs of numbers for which the same rules come into question: where each begins, and those rules
+/// in order, up to the first that always matches. Every border of `own` is one of a run.
+fn runs(section: &Section, own: &IntervalSet<u32>) -> Vec<(u32, Vec<usize>)> {
+    // Per number: the rules whose sets it begins and those whose sets end before it.
+    let mut borders: BTreeMap<u32, Vec<(usize, bool)>> = BTreeMap::from([(0, Vec::new())]);
+    for (first, last) in own.intervals() {
+        borders.entry(*first).or_default();
+        last.checked_add(1)
+            .map(|end| borders.entry(end).or_default());
+    }
+    for (index, rule) in section.rules.iter().enumerate() {
+        for (first, last) in rule.syscalls.intervals() {
+            borders.entry(*first).or_default().push((index, true));
+            if let Some(end) = last.checked_add(1) {
+                borders.entry(end).or_default().push((index, false));
+            }
+        }
+    }
+    let mut active = BTreeSet::new();
+    let run = |(start, changes): (u32, Vec<(usize, bool)>)| {
+        for (index, begins) in changes {
+            if begins {
+                active.insert(index);
+            } else {
+                active.remove(&index);
+            }
+        }
+        let always = |index: &&usize| section.rules[**index].when == Predicate::True;
+        let until = active
+            .iter()
+            .find(always)
+            .map_or(usize::MAX, |index| *index);
+        (start, active.range(..=until).copied().collect())
+    };
+    borders.into_iter().map(run).collect()
+}
+
+/// The answers that the rules of a section give together.
+struct Answers<'a> {
+    section: &'a Section,
+    default: Node,
+    /// The conditions of the rules that were needed so far.
+    predicates: Vec<Option<Node>>,
+    /// The answers found so far, by the rules in question.
+    known: BTreeMap<Vec<usize>, Node>,
+}
+
+impl Answers<'_> {
+    /// The answer where these rules come into question, in this order.
+    fn of(&mut self, space: &mut Space, rules: Vec<usize>) -> Outcome<Node> {
+        if let Some(answer) = self.known.get(&rules) {
+            return Ok(*answer);
+        }
+        let mut answer = self.default;
+        for index in rules.iter().rev() {
+            let rule = &self.section.rules[*index];
+            let holds = match self.predicates[*index] {
+                Some(holds) => holds,
+                None => space.predicate(&rule.when)?,
+            };
+            self.predicates[*index] = Some(holds);
+            let action = space.diagram.leaf(rule.action.ret())?;
+            answer = space.diagram.ite(holds, action, answer)?;
+        }
+        self.known.insert(rules, answer);
         Ok(answer)
     }
+}
 
-    fn predicate(&mut self, predicate: &Predicate) -> Outcome<Node> {
-        match predicate {
-            Predicate::True => Ok(TRUE),
-            Predicate::False => Ok(FALSE),
-            Predicate::Not(inner) => {
-                let inner = self.predicate(inner)?;
-                self.diagram.not(inner)
-            }
-            Predicate::All(parts) => parts.iter().try_fold(TRUE, |all, part| {
-                let part = self.predicate(part)?;
-                self.diagram.ite(part, all, FALSE)
-            }),
-            Predicate::Any(parts) => parts.iter().try_fold(FALSE, |any, part| {
-                let part = self.predicate(part)?;
-                self.diagram.ite(part, TRUE, any)
-            }),
-            Predicate::Test(test) => self.test(test),
+#[cfg(test)]
+mod tests {
+    use tamis_abi::{Action, Arch, ArgIndex, SeccompData};
+    use tamis_rules::{CmpOp, Operand, Rule};
+
+    use super::*;
+    use crate::Limits;
+
+    const ERRNO: Action = Action::errno(38);
+    const NRS: [u32; 9] = [0, 1, 2, 3, 9, 10, Arch::X32_BIT | 1, u32::MAX - 1, u32::MAX];
+
+    fn rule(numbers: IntervalSet<u32>, when: Predicate, action: Action) -> Rule {
+        Rule {
+            syscalls: numbers,
+            when,
+            action,
+            origin: None,
         }
     }
 
-    fn test(&mut self, test: &Test) -> Outcome<Node> {
-        match test {
-            Test::Compare { operand, op, value } => {
-                self.in_set(&operand_variables(*operand), &satisfying(*op, *value))
-            }
-            Test::In { operand, set } => self.in_set(&operand_variables(*operand), set),
-            Test::Masked {
-                operand,
-                mask,
-                value,
-            } => self.masked(*operand, *mask, *value),
-            Test::Between { left, op, right } => self.between(*left, *op, *right),
-        }
-    }
-
-    /// The condition that the number made of these variables, the highest bit first, is in the set.
-    /// Proportional to the intervals of the set times the number of variables.
-    fn in_set(&mut self, variables: &[Variable], set: &IntervalSet<u64>) -> Outcome<Node> {
-        self.in_intervals(variables, 0, set.intervals())
-    }
-
-    /// The condition that `base` with the variables as its lowest bits lies in one of the intervals,
-    /// of which only those that may matter are given.
-    fn in_intervals(
-        &mut self,
-        variables: &[Variable],
-        base: u64,
-        intervals: &[(u64, u64)],
-    ) -> Outcome<Node> {
-        let largest = base
-            | u64::MAX
-                .checked_shr(64 - variables.len() as u32)
-                .unwrap_or(0);
-        let from = intervals.partition_point(|(_, last)| *last < base);
-        let until = intervals.partition_point(|(first, _)| *first <= largest);
-        let relevant = &intervals[from..until.max(from)];
-        let Some((first, last)) = relevant.first() else {
-            return Ok(FALSE);
+    fn ruleset() -> Ruleset {
+        let first_argument = Operand::arg(ArgIndex::ALL[0]);
+        let seven = Predicate::compare(first_argument, CmpOp::Eq, 7);
+        let rules = vec![
+            rule([2..=9].into_iter().collect(), seven.clone(), Action::ALLOW),
+            rule(
+                [1..=2].into_iter().collect(),
+                Predicate::True,
+                Action::KILL_THREAD,
+            ),
+            rule(IntervalSet::full(), seven, ERRNO),
+            rule(
+                [u32::MAX..=u32::MAX].into_iter().collect(),
+                Predicate::True,
+                Action::ALLOW,
+            ),
+        ];
+        let section = |arch, rules| Section {
+            arch,
+            rules,
+            default: Action::errno(1),
         };
-        if *first <= base && largest <= *last {
-            return Ok(TRUE);
-        }
-        let [variable, rest @ ..] = variables else {
-            unreachable!("a single number is inside an interval or outside");
-        };
-        let low = self.in_intervals(rest, base, relevant)?;
-        let high = self.in_intervals(rest, base | 1 << rest.len(), relevant)?;
-        self.diagram.branch(*variable, low, high)
+        let sections = vec![
+            section(Arch::X86_64, rules.clone()),
+            section(Arch::X32, rules[1..].to_vec()),
+            section(Arch::X86, rules[2..].to_vec()),
+        ];
+        Ruleset::new(sections, Action::KILL_PROCESS).unwrap()
     }
 
-    /// The condition that the bits in the mask are those of the value.
-    fn masked(&mut self, operand: Operand, mask: u64, value: u64) -> Outcome<Node> {
-        if value & !mask != 0 {
-            return Ok(FALSE);
-        }
-        let variables = operand_variables(operand);
-        if value > operand.max() {
-            return Ok(FALSE);
-        }
-        let mut matches = TRUE;
-        for (bit, variable) in variables.iter().rev().enumerate() {
-            if mask >> bit & 1 == 1 {
-                let is_set = value >> bit & 1 == 1;
-                let (low, high) = if is_set {
-                    (FALSE, matches)
-                } else {
-                    (matches, FALSE)
-                };
-                matches = self.diagram.branch(*variable, low, high)?;
-            }
-        }
-        Ok(matches)
-    }
-
-    fn between(&mut self, left: Operand, op: CmpOp, right: Operand) -> Outcome<Node> {
-        match op {
-            CmpOp::Eq => self.compare_values(left, right, Comparison::Equal),
-            CmpOp::Gt => self.compare_values(left, right, Comparison::Greater),
-            CmpOp::Ge => self.compare_values(left, right, Comparison::GreaterOrEqual),
-            CmpOp::Lt => self.compare_values(right, left, Comparison::Greater),
-            CmpOp::Le => self.compare_values(right, left, Comparison::GreaterOrEqual),
-            CmpOp::Ne => {
-                let equal = self.compare_values(left, right, Comparison::Equal)?;
-                self.diagram.not(equal)
+    #[test]
+    fn the_first_matching_rule_of_the_numbers_owner_decides() {
+        let ruleset = ruleset();
+        let mut space = Space::new(Limits::default());
+        let function = space.ruleset(&ruleset).unwrap();
+        let audits = [
+            Arch::X86_64.audit(),
+            Arch::X86.audit(),
+            Arch::Aarch64.audit(),
+        ];
+        for arch in audits {
+            for nr in NRS {
+                for arg in [0, 7, 1 << 32 | 7] {
+                    let args = [arg, 0, 0, 0, 0, 0];
+                    let data = SeccompData {
+                        nr,
+                        arch,
+                        ip: 0,
+                        args,
+                    };
+                    let expected = ruleset.decide(&data).action.ret();
+                    assert_eq!(space.value(function, &data), expected, "{data:x?}");
+                }
             }
         }
     }
 
-    /// A comparison of two 64-bit values: the high halves decide, or tie and leave it to the low.
-    fn compare_values(
-        &mut self,
-        left: Operand,
-        right: Operand,
-        comparison: Comparison,
-    ) -> Outcome<Node> {
-        let ((left_high, left_low), (right_high, right_low)) = (halves(left), halves(right));
-        let diagram = &mut self.diagram;
-        let low_decides = self
-            .relations
-            .compare(diagram, comparison, left_low, right_low)?;
-        let high_equal = self.compare_high(left_high, right_high, Comparison::Equal)?;
-        let high_decides = match comparison {
-            Comparison::Equal => FALSE,
-            Comparison::Greater | Comparison::GreaterOrEqual => {
-                self.compare_high(left_high, right_high, Comparison::Greater)?
-            }
-        };
-        self.diagram.ite(high_equal, low_decides, high_decides)
+    #[test]
+    fn runs_name_the_rules_up_to_the_first_that_always_matches() {
+        let ruleset = ruleset();
+        let section = ruleset.section(Arch::X86).unwrap();
+        let found = runs(section, &IntervalSet::full());
+        assert_eq!(found, [(0, vec![0]), (u32::MAX, vec![0, 1])]);
+        let section = ruleset.section(Arch::X86_64).unwrap();
+        let found = runs(section, &IntervalSet::full());
+        let rules: Vec<&[usize]> = found.iter().map(|(_, rules)| &rules[..]).collect();
+        assert_eq!(rules, [&[2][..], &[1], &[0, 1], &[0, 2], &[2], &[2, 3]]);
     }
-
-    /// A comparison of two high halves, of which one that is absent is zero.
-    fn compare_high(
-        &mut self,
-        left: Option<Word>,
-        right: Option<Word>,
-        comparison: Comparison,
-    ) -> Outcome<Node> {
-        let (word, word_is_left) = match (left, right) {
-            (Some(left), Some(right)) => {
-                return self
-                    .relations
-                    .compare(&mut self.diagram, comparison, left, right);
-            }
-            (None, None) if comparison == Comparison::Greater => return Ok(FALSE),
-            (None, None) => return Ok(TRUE),
-            (Some(left), None) => (left, true),
-            (None, Some(right)) => (right, false),
-        };
-        let is_zero = self.in_set(&word_variables(word), &single(0))?;
-        match (comparison, word_is_left) {
-            (Comparison::Equal, _) | (Comparison::GreaterOrEqual, false) => Ok(is_zero),
-            (Comparison::Greater, true) => self.diagram.not(is_zero),
-            (Comparison::GreaterOrEqual, true) => Ok(TRUE),
-            (Comparison::Greater, false) => Ok(FALSE),
-        }
-    }
-}
-
-/// The variables of a word, the highest bit first.
-fn word_variables(word: Word) -> Vec<Variable> {
-    (0..32)
-        .rev()
-        .map(|bit| order::variable(word, bit))
-        .collect()
-}
-
-/// The variables of an operand's value, the highest bit first.
-fn operand_variables(operand: Operand) -> Vec<Variable> {
-    let (high, low) = halves(operand);
-    high.into_iter()
-        .chain([low])
-        .flat_map(word_variables)
-        .collect()
-}
-
-/// The words of an operand's value: the high half, if it isn't always zero, and the low.
-fn halves(operand: Operand) -> (Option<Word>, Word) {
-    let (low, high) = operand.words();
-    match operand.part {
-        Part::Full => (Some(high), low),
-        Part::Low => (None, low),
-        Part::High => (None, high),
-    }
-}
-
-/// The numbers for which `number op value`.
-fn satisfying(op: CmpOp, value: u64) -> IntervalSet<u64> {
-    let below = || {
-        value
-            .checked_sub(1)
-            .map(|last| 0..=last)
-            .into_iter()
-            .collect()
-    };
-    let above = || {
-        value
-            .checked_add(1)
-            .map(|first| first..=u64::MAX)
-            .into_iter()
-            .collect()
-    };
-    match op {
-        CmpOp::Eq => IntervalSet::single(value),
-        CmpOp::Ne => IntervalSet::single(value).complement(),
-        CmpOp::Lt => below(),
-        CmpOp::Le => IntervalSet::from_iter([0..=value]),
-        CmpOp::Gt => above(),
-        CmpOp::Ge => IntervalSet::from_iter([value..=u64::MAX]),
-    }
-}
-
-fn single(value: u32) -> IntervalSet<u64> {
-    IntervalSet::single(u64::from(value))
-}
-
-fn widen(set: &IntervalSet<u32>) -> IntervalSet<u64> {
-    set.intervals()
-        .iter()
-        .map(|(first, last)| u64::from(*first)..=u64::from(*last))
-        .collect()
-}
-
-/// The numbers that are an architecture's own, by the definition of [`Arch::owns_number`]: x32 has
-/// `0x40000000..=0xfffffffe` of x86_64's audit value, x86_64 the others.
-fn owned_numbers(arch: Arch) -> IntervalSet<u64> {
-    widen(&Section::domain(arch))
 }

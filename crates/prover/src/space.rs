@@ -12,8 +12,15 @@ pub struct Limits {
     /// The most diagram nodes, 12 bytes each and as much again for the hash table; about a second's
     /// worth by default. Real filters need some thousands.
     pub max_nodes: usize,
+    /// The most steps of composing diagrams, all functions of the space together; a second's
+    /// worth by default. Real filters need some ten thousand.
+    pub max_steps: u64,
     /// The most symbolic states of a program, all instructions together.
     pub max_states: usize,
+    /// The most gates of a circuit, where diagrams don't suffice; some 50 bytes each.
+    pub max_gates: usize,
+    /// The most conflicts of the search for an input in a circuit, for each of its three questions.
+    pub max_conflicts: u64,
     /// The most differing paths that are tried until one gives a witness.
     pub max_paths: usize,
 }
@@ -22,7 +29,10 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             max_nodes: 2_000_000,
+            max_steps: 20_000_000,
             max_states: 200_000,
+            max_gates: 4_000_000,
+            max_conflicts: 200_000,
             max_paths: 10_000,
         }
     }
@@ -56,7 +66,7 @@ impl Space {
     /// An empty space.
     pub fn new(limits: Limits) -> Space {
         Space {
-            diagram: Diagram::new(limits.max_nodes),
+            diagram: Diagram::new(limits.max_nodes, limits.max_steps),
             relations: Relations::default(),
             limits,
         }

@@ -4,11 +4,9 @@
 //! as a signed number, is smaller than that of the value kept so far; it starts with ALLOW
 //! (`seccomp_run_filters` in `kernel/seccomp.c`).
 
-use std::collections::BTreeMap;
-
 use tamis_abi::Action;
 
-use crate::diagram::{LimitReached, Node, View};
+use crate::diagram::{LimitReached, Tag};
 use crate::space::{Function, Space};
 
 /// The upper half of a return value, which holds the action.
@@ -21,38 +19,78 @@ impl Space {
     /// If the space is full.
     pub fn stack(&mut self, oldest_first: &[Function]) -> Result<Function, LimitReached> {
         let mut kept = self.diagram.leaf(Action::ALLOW.ret())?;
-        for filter in oldest_first.iter().rev() {
-            kept = self.stricter(kept, filter.0, &mut BTreeMap::new())?;
+        for older in oldest_first.iter().rev() {
+            kept = self
+                .diagram
+                .choose_pointwise(Tag::Precedence, is_kept, kept, older.0)?;
         }
         Ok(Function(kept))
     }
+}
 
-    /// Pointwise: the value kept, or the older filter's if its action comes first.
-    fn stricter(
-        &mut self,
-        kept: Node,
-        older: Node,
-        known: &mut BTreeMap<(Node, Node), Node>,
-    ) -> Result<Node, LimitReached> {
-        if let Some(result) = known.get(&(kept, older)) {
-            return Ok(*result);
-        }
-        let variable = match (self.diagram.view(kept), self.diagram.view(older)) {
-            (View::Leaf(kept_value), View::Leaf(older_value)) => {
-                let precedence = |ret: u32| (ret & ACTION_MASK).cast_signed();
-                let replaces = precedence(older_value) < precedence(kept_value);
-                return Ok(if replaces { older } else { kept });
-            }
-            (View::Branch { variable, .. }, View::Leaf(_))
-            | (View::Leaf(_), View::Branch { variable, .. }) => variable,
-            (View::Branch { variable: a, .. }, View::Branch { variable: b, .. }) => a.min(b),
+/// Whether a value is kept although there is an older filter that returned another.
+fn is_kept(kept: u32, older: u32) -> bool {
+    let precedence = |ret: u32| (ret & ACTION_MASK).cast_signed();
+    precedence(older) >= precedence(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::{SeccompData, Word};
+    use tamis_bpf::{Insn, Op, Program, Stack};
+
+    use super::*;
+    use crate::Limits;
+
+    /// Filters that answer one value for number 0 and another for the rest.
+    fn filters() -> Vec<Program> {
+        const RETS: [u32; 6] = [
+            0x7fff_0000,
+            0x0005_0001,
+            0x0005_0002,
+            0x8000_0000,
+            0,
+            0x1234_5678,
+        ];
+        let jump_if_zero = Op::Branch {
+            test: tamis_bpf::Test::Eq,
+            operand: tamis_bpf::Operand::K(0),
+            jt: 0,
+            jf: 1,
         };
-        let (kept_low, kept_high) = self.diagram.cofactors(kept, variable);
-        let (older_low, older_high) = self.diagram.cofactors(older, variable);
-        let low = self.stricter(kept_low, older_low, known)?;
-        let high = self.stricter(kept_high, older_high, known)?;
-        let result = self.diagram.branch(variable, low, high)?;
-        known.insert((kept, older), result);
-        Ok(result)
+        let filter = |zero, rest| {
+            let ops = [
+                Op::LoadData(0),
+                jump_if_zero,
+                Op::RetImm(zero),
+                Op::RetImm(rest),
+            ];
+            Program::new(ops.map(Insn::from).to_vec()).unwrap()
+        };
+        let pairs = RETS.iter().flat_map(|zero| RETS.map(|rest| (*zero, rest)));
+        pairs.map(|(zero, rest)| filter(zero, rest)).collect()
+    }
+
+    #[test]
+    fn precedence_and_data_are_those_of_the_stack() {
+        use tamis_abi::Endian::Little;
+        let filters = filters();
+        let mut space = Space::new(Limits::default());
+        let functions: Vec<Function> = filters
+            .iter()
+            .map(|filter| space.program(filter, Little).unwrap())
+            .collect();
+        for (older, older_function) in filters.iter().zip(&functions) {
+            for (newer, newer_function) in filters.iter().zip(&functions) {
+                let stack = Stack::new(vec![older.clone(), newer.clone()]);
+                let function = space.stack(&[*older_function, *newer_function]).unwrap();
+                for nr in [0, 1] {
+                    let data = SeccompData::default().with_word(Word::NR, nr);
+                    let expected = stack.run(&data.image(Little)).ret;
+                    assert_eq!(space.value(function, &data), expected);
+                }
+            }
+        }
+        assert_eq!(space.stack(&[]), space.constant(Action::ALLOW.ret()));
     }
 }

@@ -14,8 +14,8 @@ use crate::space::{Function, Space};
 
 /// The branches taken so far.
 #[derive(Default)]
-struct Path {
-    taken: Vec<(Variable, bool)>,
+pub(crate) struct Path {
+    pub(crate) taken: Vec<(Variable, bool)>,
 }
 
 impl Space {
@@ -79,7 +79,7 @@ impl Space {
     }
 
     /// An input that takes the path, if one is found.
-    fn input_on(&self, path: &Path) -> Option<SeccompData> {
+    pub(crate) fn input_on(&self, path: &Path) -> Option<SeccompData> {
         let mut fixed = SeccompData::default();
         let mut data = SeccompData::default();
         for (variable, value) in &path.taken {
@@ -147,4 +147,64 @@ fn satisfy(wanted: Wanted, data: SeccompData, fixed: SeccompData) -> (SeccompDat
     let data = data.with_word(a, value_a).with_word(b, value_b);
     let fixed = fixed.with_word(a, u32::MAX).with_word(b, u32::MAX);
     (data, fixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::ArgIndex;
+
+    use super::*;
+    use crate::relation::Comparison;
+    use crate::{Limits, Space};
+
+    const A: Word = Word::arg_low(ArgIndex::ALL[0]);
+    const B: Word = Word::arg_low(ArgIndex::ALL[1]);
+
+    fn space_with(comparisons: &[(Comparison, Word, Word)]) -> (Space, Vec<Function>) {
+        let mut space = Space::new(Limits::default());
+        let functions = comparisons
+            .iter()
+            .map(|(comparison, a, b)| {
+                let condition = space
+                    .relations
+                    .compare(&mut space.diagram, *comparison, *a, *b);
+                Function(condition.unwrap())
+            })
+            .collect();
+        (space, functions)
+    }
+
+    #[test]
+    fn equal_functions_have_no_witness() {
+        let comparisons = [
+            (Comparison::Greater, A, B),
+            (Comparison::Greater, B, A),
+            (Comparison::Equal, A, B),
+            (Comparison::GreaterOrEqual, A, B),
+        ];
+        let (mut space, functions) = space_with(&comparisons);
+        let [greater, less, equal, greater_or_equal] = functions[..] else {
+            unreachable!("as many as comparisons");
+        };
+        let either = space.diagram.ite(greater.0, crate::diagram::TRUE, equal.0);
+        assert_eq!(either, Ok(greater_or_equal.0));
+        for (left, right) in [(greater, less), (greater, equal), (less, greater_or_equal)] {
+            let data = space.witness(left, right).unwrap();
+            assert_ne!(space.value(left, &data), space.value(right, &data));
+        }
+        assert_eq!(space.witness(less, less), None);
+    }
+
+    #[test]
+    fn free_bits_are_chosen_so_that_words_compare_as_the_path_says() {
+        let (mut space, functions) = space_with(&[(Comparison::Greater, B, A)]);
+        let bit = space.diagram.variable(order::variable(A, 31)).unwrap();
+        // A has its highest bit set and B is greater all the same.
+        let both = space
+            .diagram
+            .ite(bit, functions[0].0, crate::diagram::FALSE);
+        let never = space.constant(0).unwrap();
+        let data = space.witness(Function(both.unwrap()), never).unwrap();
+        assert!(data.word(A) >= 1 << 31 && data.word(B) > data.word(A));
+    }
 }

@@ -4,10 +4,13 @@
 //! that no rule of a schema goes unchecked.
 
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value};
 use tamis_testkit::corpus::repository;
+use tamis_testkit::skip::{self, Need};
 
 /// What is wrong with a value, as paths and reasons; nothing if it fits.
 fn mismatches(value: &Value, schema: &Value, path: &str) -> Vec<String> {
@@ -88,13 +91,16 @@ fn has_type(value: &Value, wanted: &Value) -> bool {
 }
 
 /// Runs a command that prints a document and checks it against the schema that it names.
-fn check(args: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(args)
-        .output()
-        .unwrap();
-    let document: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{args:?}: {error}: {output:?}"));
+fn check(line: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let output = command.args(line.split_whitespace()).output().unwrap();
+    // Standard output of `run` belongs to the command that it runs.
+    let text = match line.starts_with("run ") {
+        true => output.stderr,
+        false => output.stdout,
+    };
+    let document: Value = serde_json::from_slice(&text)
+        .unwrap_or_else(|error| panic!("{line}: {error}: {}", String::from_utf8_lossy(&text)));
     let name = document["schema"]
         .as_str()
         .expect("a document names its schema");
@@ -102,41 +108,84 @@ fn check(args: &[&str]) -> String {
     let path = repository().join(format!("docs/schemas/{file}.json"));
     let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let found = mismatches(&document, &schema, "$");
-    assert!(found.is_empty(), "{args:?}: {found:#?}");
+    assert!(found.is_empty(), "{line}: {found:#?}");
     assert!(
-        output.stdout.starts_with(b"{\n  \"schema\""),
+        text.starts_with(b"{\n  \"schema\""),
         "the schema is the first member"
     );
     name.to_owned()
 }
 
+/// Checks the document of a process under a filter; nothing where the kernel doesn't show filters.
+fn check_dump() -> String {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args([
+            "run",
+            "--quiet",
+            "--no-explain",
+            "--",
+            "sh",
+            "-c",
+            "echo $$; read end",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pid = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap())
+        .read_line(&mut pid)
+        .unwrap();
+    let line = format!("dump --json --pid {}", pid.trim());
+    let tried = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(line.split(' '))
+        .output()
+        .unwrap();
+    let name = match tried.status.code() {
+        Some(4) => {
+            skip::because(Need::Live, String::from_utf8_lossy(&tried.stderr));
+            "tamis.dump/1".to_owned()
+        }
+        _ => check(&line),
+    };
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    name
+}
+
 #[test]
 fn every_document_fits_its_schema_and_every_schema_has_a_document() {
-    let covered = [
-        check(&["compile", "container-default", "--json"]),
-        check(&["disasm", "pure-compute", "--json"]),
-        check(&[
-            "eval",
-            "--json",
-            "--trace",
-            "container-default",
-            "socket(AF_VSOCK)",
-            "0xdead 1",
-        ]),
-        check(&[
-            "explain",
-            "--json",
-            "container-default",
-            "socket(AF_VSOCK)",
-            "read",
-            "0xdead 1",
-        ]),
-        check(&["explain", "TM0201", "--json"]),
-        check(&["passes", "--json"]),
-        check(&["tables", "arches", "--json"]),
-        check(&["tables", "syscalls", "open", "--json"]),
-        check(&["tables", "constants", "O_", "--json"]),
+    let mut covered = vec![
+        check("compile container-default --json"),
+        check("disasm pure-compute --json"),
+        check("eval pure-compute raed --json"),
+        check("compile no/such/file --json"),
+        check("decompile pure-compute --json"),
+        check_dump(),
+        check("eval --json --trace container-default socket(AF_VSOCK) read"),
+        check("explain --json container-default socket(AF_VSOCK) read x86:read"),
+        check("explain TM0201 --json"),
+        check("lint container-default pure-compute --json"),
+        check("lint --list --json"),
+        check("passes --json"),
+        check("bisect pure-compute --json"),
+        check("prove container-default pure-compute --json"),
+        check("diff container-default pure-compute --json"),
+        check("tables arches --json"),
+        check("tables syscalls open --json"),
+        check("tables constants O_ --json"),
     ];
+    if tamis_kernel::probe::probe().may_install() {
+        let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas.tamis");
+        fs::write(&policy, "default allow\nkill uname\n").unwrap();
+        covered.push(check(&format!(
+            "run --json -p {} -- uname",
+            policy.display()
+        )));
+    } else {
+        skip::because(Need::Live, "no filter may be installed here");
+        covered.push("tamis.run/1".to_owned());
+    }
     for entry in fs::read_dir(repository().join("docs/schemas")).unwrap() {
         let file = entry.unwrap().file_name().into_string().unwrap();
         let covers = |name: &String| {

@@ -15,4 +15,6 @@ pub mod judge;
 pub mod libseccomp;
 pub mod pseudo_code;
 pub mod rng;
+pub mod sabotage;
 pub mod skip;
+pub mod smt;

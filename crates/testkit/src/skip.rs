@@ -42,7 +42,7 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
 
 /// Says that the calling test does not test because `need` is missing; the caller then returns.
 ///
-/// ```
+/// ```no_run
 /// use tamis_testkit::skip::{self, Need};
 /// if !std::path::Path::new("/sys/module/no_such_module").exists() {
 ///     skip::because(Need::Live, "module no_such_module is not loaded");

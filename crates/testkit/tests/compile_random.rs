@@ -141,6 +141,7 @@ fn passes_in_any_order_and_with_any_fuel_keep_the_meaning() {
         let options = Options {
             passes: Selection::named(chosen.iter().copied()).unwrap(),
             fuel: rng.chance(1, 2).then(|| rng.range(0..=20)),
+            verify_each: rng.chance(1, 8),
         };
         let compiled = compile(&ruleset, &options).unwrap();
         assert_agrees(&ruleset, compiled.program(), Endian::Little, &mut rng, 50);

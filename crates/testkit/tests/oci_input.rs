@@ -281,6 +281,52 @@ fn mistakes_are_all_reported_with_what_was_meant() {
 }
 
 #[test]
+fn members_in_the_wrong_case_are_errors_because_engines_disagree() {
+    let entry = r#"{"names": ["read"], "action": "SCMP_ACT_ALLOW", "KEY": []}"#;
+    // Go folds the long s and the kelvin sign too; what JSON escapes is folded as well.
+    for key in ["Args", "ARGS", "arg\u{17f}", "\\u0041rgs"] {
+        let found = diagnostics(&profile(&entry.replace("KEY", key)));
+        assert_eq!(found.len(), 1, "{key}: {found:#?}");
+        assert_eq!(found[0].code, code::OCI_MEMBER_CASE, "{key}");
+        assert!(found[0].is_error());
+        assert_eq!(found[0].help.as_deref(), Some("write `args`"));
+    }
+    let both = entry.replace("\"KEY\": []", r#""args": [], "Args": []"#);
+    assert_eq!(codes(&profile(&both)), [code::OCI_MEMBER_CASE]);
+    let profile = profile("");
+    let configuration = format!(r#"{{"linux": {{"seccomp": {profile}, "Seccomp": null}}}}"#);
+    assert_eq!(codes(&configuration), [code::OCI_MEMBER_CASE]);
+}
+
+#[test]
+fn an_errno_for_a_default_that_takes_none_is_refused() {
+    let with = |action| format!(r#"{{"defaultAction": "{action}", "defaultErrnoRet": 38}}"#);
+    for action in ["SCMP_ACT_ERRNO", "SCMP_ACT_TRACE"] {
+        assert_eq!(codes(&with(action)), []);
+    }
+    for action in ["SCMP_ACT_ALLOW", "SCMP_ACT_KILL", "SCMP_ACT_NOTIFY"] {
+        let found = diagnostics(&with(action));
+        assert_eq!(found.len(), 1, "{action}");
+        assert_eq!(found[0].code, code::OCI_CONTRADICTION);
+        assert!(found[0].is_error(), "{action}");
+    }
+}
+
+#[test]
+fn what_all_names_begin_with_makes_no_name_similar() {
+    let help = |flag| {
+        let text = format!(r#"{{"defaultAction": "SCMP_ACT_ALLOW", "flags": ["{flag}"]}}"#);
+        let [found] = diagnostics(&text).try_into().expect("one mistake");
+        found.help
+    };
+    assert_eq!(help("SECCOMP_FILTER_FLAG_NEW_LISTENER"), None);
+    for near in ["SECCOMP_FILTER_FLAG_TSINC", "SECOMP_FILTER_FLAG_TSYNC"] {
+        let expected = "did you mean `SECCOMP_FILTER_FLAG_TSYNC`?";
+        assert_eq!(help(near).as_deref(), Some(expected));
+    }
+}
+
+#[test]
 fn unknown_calls_are_warnings_and_errors_if_strict() {
     let text = profile(r#"{"names": ["raed", "read"], "action": "SCMP_ACT_ALLOW"}"#);
     let mut options = Options::docker(Arch::X86_64);

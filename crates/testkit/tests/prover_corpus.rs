@@ -1,56 +1,65 @@
-//! The prover on real programs: pairs that must be equal, and every difference confirmed.
+//! The prover on real programs and policies: pairs that must be equal, and every difference confirmed.
+//!
+//! Each comparison prints a line of what it took; `--nocapture` shows the table.
 
 use std::time::Instant;
 
-use tamis_abi::Endian;
+use tamis_abi::{Action, Arch, Endian, call};
 use tamis_bpf::Program;
-use tamis_prover::{Equality, Limits, Space};
-use tamis_testkit::corpus;
+use tamis_prover::{Equality, Function, Limits, Scope, Space, Subject, Verdict, prove};
+use tamis_testkit::corpus::{self, gvisor, pol_json};
 
 fn program(name: &str) -> Option<Program> {
     let insns = corpus::insns(name)?;
     Some(Program::new(insns).expect("a corpus program is valid"))
 }
 
-/// Compares two programs in a fresh space and prints what it took.
-fn compare(left: &str, right: &str) -> Option<Equality> {
-    let (left_program, right_program) = (program(left)?, program(right)?);
+fn function(space: &mut Space, program: &Program) -> Function {
+    let function = space.program(program, Endian::Little);
+    function.expect("within the limits")
+}
+
+/// Compares two functions that the closures make in a fresh space and prints what it took.
+fn compare(
+    name: &str,
+    left: impl Fn(&mut Space) -> Function,
+    right: impl Fn(&mut Space) -> Function,
+) -> Equality {
     let start = Instant::now();
     let mut space = Space::new(Limits::default());
-    let left_function = space
-        .program(&left_program, Endian::Little)
-        .expect("within the limits");
-    let right_function = space
-        .program(&right_program, Endian::Little)
-        .expect("within the limits");
-    let equality = space.compare(left_function, right_function);
-    println!(
-        "{left} ({}) ~ {right} ({}): {equality:?}, {} nodes, {:?}",
-        left_program.len(),
-        right_program.len(),
-        space.len_nodes(),
-        start.elapsed()
-    );
-    Some(equality)
+    let (left, right) = (left(&mut space), right(&mut space));
+    let equality = space.compare(left, right);
+    let (time, nodes) = (start.elapsed(), space.len_nodes());
+    println!("{name}: {equality:?}, {nodes} nodes, {time:?}");
+    equality
+}
+
+fn compare_programs(left: &str, right: &str) -> Option<Equality> {
+    let (left_program, right_program) = (program(left)?, program(right)?);
+    let lengths = (left_program.len(), right_program.len());
+    Some(compare(
+        &format!("{left} ~ {right} {lengths:?}"),
+        |space| function(space, &left_program),
+        |space| function(space, &right_program),
+    ))
 }
 
 #[test]
 fn the_two_levels_of_libseccomp_mean_the_same() {
-    for (left, right) in [
+    let pairs = [
         (
-            "docker/docker-libseccomp-opt1.bpf",
-            "docker/docker-libseccomp-opt2.bpf",
+            "docker/docker-libseccomp-opt1",
+            "docker/docker-libseccomp-opt2",
         ),
+        ("docker/libseccomp306-opt1", "docker/libseccomp306-opt2"),
         (
-            "docker/libseccomp306-opt1.bpf",
-            "docker/libseccomp306-opt2.bpf",
+            "peers/docker-libseccomp-2.5.4",
+            "peers/docker-libseccomp-2.5.4-opt2",
         ),
-        (
-            "peers/docker-libseccomp-2.5.4.bpf",
-            "peers/docker-libseccomp-2.5.4-opt2.bpf",
-        ),
-    ] {
-        let Some(equality) = compare(left, right) else {
+    ];
+    for (left, right) in pairs {
+        let Some(equality) = compare_programs(&format!("{left}.bpf"), &format!("{right}.bpf"))
+        else {
             return;
         };
         assert_eq!(equality, Equality::Equal);
@@ -64,6 +73,119 @@ fn gvisors_optimiser_kept_the_meaning() {
     };
     for unoptimised in files {
         let optimised = unoptimised.replace(".unopt.", ".opt.");
-        assert_eq!(compare(&unoptimised, &optimised), Some(Equality::Equal));
+        let equality = compare_programs(&unoptimised, &optimised);
+        assert_eq!(equality, Some(Equality::Equal));
+    }
+}
+
+#[test]
+fn gvisors_declared_rules_mean_their_programs() {
+    let Some(files) = corpus::files("gvisor", ".json") else {
+        return;
+    };
+    for file in files.iter().filter(|file| !file.contains("profile")) {
+        let program_file = file.replace(".json", ".opt.bpf");
+        let ruleset = gvisor::ruleset(file).expect("the listed file is there");
+        let program = program(&program_file).expect("every policy has a program");
+        let equality = compare(
+            file,
+            |space| space.ruleset(&ruleset).expect("within the limits"),
+            |space| function(space, &program),
+        );
+        assert_eq!(equality, Equality::Equal);
+    }
+}
+
+/// Scopes from the widest to the narrowest, with a name.
+fn scopes() -> [(&'static str, Scope); 4] {
+    let x86_64 = |native_only, actions_only| Scope {
+        arches: vec![Arch::X86_64],
+        native_only,
+        actions_only,
+    };
+    [
+        ("everywhere", Scope::default()),
+        ("for x86_64", x86_64(false, false)),
+        ("for native x86_64 numbers", x86_64(true, false)),
+        (
+            "for native x86_64 numbers, actions only",
+            x86_64(true, true),
+        ),
+    ]
+}
+
+/// Says where two subjects mean the same, or how they differ even in the narrowest scope.
+fn say(name: &str, policy: &Subject, program: &Subject) -> Verdict {
+    let mut verdict = Verdict::Equal;
+    for (scope_name, scope) in scopes() {
+        let start = Instant::now();
+        let report = prove(policy, program, &scope, &Limits::default());
+        verdict = report.verdict.expect("within the limits");
+        for pair in &report.pairs {
+            let data = pair.example.expect("a report has confirmed pairs only");
+            let answers = (policy.answer(&data), program.answer(&data));
+            assert_eq!(answers, (pair.left, pair.right), "{name}: {data:x?}");
+        }
+        if verdict == Verdict::Equal {
+            println!("{name}: equal {scope_name}, {:?}", start.elapsed());
+            return verdict;
+        }
+        let pair = report.pairs.first().expect("a difference has an example");
+        let example = call::describe(&pair.example.expect("confirmed"));
+        let [left, right] = [pair.left, pair.right].map(Action::from_ret);
+        println!("{name}: {verdict:?} {scope_name}: {example}: policy {left}, program {right}");
+    }
+    verdict
+}
+
+/// What other compilers made of one policy, from which they may differ where it doesn't say what they
+/// do: foreign architectures, x32 numbers, the errno. libseccomp's and kafel's don't otherwise.
+#[test]
+fn peers_against_their_policies() {
+    let Some(programs) = corpus::files("peers", ".bpf") else {
+        return;
+    };
+    for prefix in ["docker-", "gappy302-", "fc-"] {
+        let policy = format!("peers/{prefix}").trim_end_matches('-').to_owned();
+        let policy = policy.replace("fc", "fc-vmm") + ".pol.json";
+        let ruleset = pol_json::ruleset(&policy).expect("every family has a policy");
+        let family = format!("peers/{}", prefix.replace("fc-", "firecracker-"));
+        let has_policy = |file: &&String| file.starts_with(&family) && !file.contains("1action");
+        for file in programs.iter().filter(has_policy) {
+            let program = &program(file).expect("the listed file is there");
+            let endian = Endian::Little;
+            let verdict = say(
+                file,
+                &Subject::Ruleset(&ruleset),
+                &Subject::Program { program, endian },
+            );
+            if file.contains("libseccomp") || file.contains("kafel") {
+                assert_eq!(verdict, Verdict::Equal, "{file}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stack_of_34_filters_is_one_function() {
+    let Some(files) = corpus::files("systemd/stack", ".bpf") else {
+        return;
+    };
+    let programs: Vec<Program> = files.iter().filter_map(|file| program(file)).collect();
+    assert_eq!(programs.len(), 34);
+    let stack = |space: &mut Space| {
+        let functions: Vec<Function> = programs.iter().map(|one| function(space, one)).collect();
+        space.stack(&functions).expect("within the limits")
+    };
+    assert_eq!(compare("systemd/stack", stack, stack), Equality::Equal);
+}
+
+#[test]
+fn every_program_of_the_corpus_is_within_the_limits() {
+    let Some(files) = corpus::files("", ".bpf") else {
+        return;
+    };
+    for file in files {
+        assert_eq!(compare_programs(&file, &file), Some(Equality::Equal));
     }
 }

@@ -13,6 +13,7 @@ mod signatures;
 mod since;
 mod sources;
 mod syscalls;
+mod widths;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,7 @@ fn outputs() -> Result<Vec<Output>> {
             &read_data(signatures::DATA)?,
             &read_data(signatures::HAND_ROWS)?,
         )?,
+        widths::generate(&read_data(widths::DATA)?)?,
     ])
 }
 

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 12] = [
+const ALLOWED: [(&str, Option<&[&str]>); 13] = [
     ("abi", Some(&[])),
     ("diag", Some(&[])),
     ("bpf", Some(&["abi", "diag"])),
@@ -19,11 +19,12 @@ const ALLOWED: [(&str, Option<&[&str]>); 12] = [
     // Never the compiler, nor the compiler's parts: it judges them.
     ("prover", Some(&["abi", "bpf", "rules"])),
     ("compiler", Some(&["abi", "bpf", "diag", "prover", "rules"])),
+    ("lint", Some(&["abi", "bpf", "diag", "prover", "rules"])),
     ("kernel", Some(&["abi", "bpf"])),
     (
         "tamis",
         Some(&[
-            "abi", "bpf", "compiler", "diag", "kernel", "policy", "prover", "rules",
+            "abi", "bpf", "compiler", "diag", "kernel", "lint", "policy", "prover", "rules",
         ]),
     ),
     ("testkit", None),

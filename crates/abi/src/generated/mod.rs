@@ -6,3 +6,5 @@ pub(crate) mod constants;
 pub(crate) mod signatures;
 #[rustfmt::skip]
 pub(crate) mod syscalls;
+#[rustfmt::skip]
+pub(crate) mod widths;

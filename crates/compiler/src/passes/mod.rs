@@ -133,7 +133,7 @@ impl Changed {
 pub struct RulePass {
     /// What is known about it.
     pub info: PassInfo,
-    run: fn(&mut Section, &mut PassCx) -> Changed,
+    pub(crate) run: fn(&mut Section, &mut PassCx) -> Changed,
 }
 
 /// A pass over blocks.
@@ -141,16 +141,30 @@ pub struct RulePass {
 pub struct BytecodePass {
     /// What is known about it.
     pub info: PassInfo,
-    run: fn(&mut Cfg, &mut PassCx) -> Changed,
+    pub(crate) run: fn(&mut Cfg, &mut PassCx) -> Changed,
 }
 
 /// Runs passes over a ruleset until none changes anything.
 pub fn run_on_rules(ruleset: &Ruleset, passes: &[RulePass], cx: &mut PassCx) -> Ruleset {
+    run_on_rules_watched(ruleset, passes, cx, &mut |_, _| ())
+}
+
+/// The same, showing what there is after every pass that changed something.
+pub(crate) fn run_on_rules_watched(
+    ruleset: &Ruleset,
+    passes: &[RulePass],
+    cx: &mut PassCx,
+    watch: &mut impl FnMut(&'static str, &[Section]),
+) -> Ruleset {
     let mut sections = ruleset.sections().to_vec();
-    for section in &mut sections {
+    for index in 0..sections.len() {
         run_until_stable(passes, |pass| {
             cx.pass = pass.info.name;
-            (pass.run)(section, cx)
+            let changed = (pass.run)(&mut sections[index], cx);
+            if changed == Changed::Yes {
+                watch(pass.info.name, &sections);
+            }
+            changed
         });
     }
     // A pass that renamed a section into another would be ignored here, and refused by its tests.
@@ -162,6 +176,16 @@ pub fn run_on_rules(ruleset: &Ruleset, passes: &[RulePass], cx: &mut PassCx) -> 
 /// # Panics
 /// In debug builds, if a pass made the program invalid.
 pub fn run_on_graph(graph: &mut Cfg, passes: &[BytecodePass], cx: &mut PassCx) {
+    run_on_graph_watched(graph, passes, cx, &mut |_, _| ());
+}
+
+/// The same, showing what there is after every pass that changed something.
+pub(crate) fn run_on_graph_watched(
+    graph: &mut Cfg,
+    passes: &[BytecodePass],
+    cx: &mut PassCx,
+    watch: &mut impl FnMut(&'static str, &Cfg),
+) {
     run_until_stable(passes, |pass| {
         cx.pass = pass.info.name;
         let changed = (pass.run)(graph, cx);
@@ -170,6 +194,9 @@ pub fn run_on_graph(graph: &mut Cfg, passes: &[BytecodePass], cx: &mut PassCx) {
             "{} made the program invalid",
             pass.info.name
         );
+        if changed == Changed::Yes {
+            watch(pass.info.name, graph);
+        }
         changed
     });
 }

@@ -23,7 +23,7 @@ codes! { OCI;
     OCI_UNKNOWN_NAME = "TM0307", "unknown action, operator, architecture or flag",
         "The name is none of those that the OCI runtime specification lists. Names are case-sensitive and \
          written in full, such as SCMP_ACT_ERRNO, SCMP_CMP_MASKED_EQ, SCMP_ARCH_AARCH64.";
-    OCI_UNKNOWN_SYSCALL = "TM0308", "unknown system call is ignored",
+    OCI_UNKNOWN_SYSCALL = "TM0308", "unknown system call",
         "No architecture has a call of this name. Container engines ignore such names, because profiles \
          list calls that older libraries don't know; a misspelt name is ignored just the same, and the call \
          that was meant gets the default action. It is a warning, and an error with --strict.";
@@ -32,8 +32,9 @@ codes! { OCI;
          have 64 bits, `errnoRet` is below 4095, the value that libseccomp refuses.";
     OCI_CONTRADICTION = "TM0310", "members that exclude each other",
         "`names` and the older `name`, or `architectures` and `archMap`, say the same thing in two ways; a \
-         profile with both is refused by container engines. `errnoRet` without an action that returns an \
-         errno and `listenerMetadata` without `listenerPath` have no effect and are warnings.";
+         profile with both is refused by container engines. So is one with `defaultErrnoRet` and \
+         a default action that takes no number. `errnoRet` of an entry whose action takes none and \
+         `listenerMetadata` without `listenerPath` have no effect and are warnings.";
     OCI_REPEATED_INDEX = "TM0311", "conditions on one argument are alternatives",
         "All conditions of an entry must hold - unless two of them are about the same argument. libseccomp \
          cannot express that, and container runtimes then add every condition of the entry as a rule of its \
@@ -62,4 +63,8 @@ codes! { OCI;
     OCI_UNKNOWN_CAPABILITY = "TM0317", "unknown capability",
         "The name in `includes` or `excludes` is no Linux capability, so no container has it: the entry is \
          always dropped or never excluded. Names are written in full, such as CAP_SYS_ADMIN.";
+    OCI_MEMBER_CASE = "TM0318", "member in the wrong case",
+        "Container engines written in Go match the keys of JSON whatever the case of their letters: `Args` is \
+         `args` to them, and of `args` and `Args` the last counts. Others ignore such a member. So the profile \
+         allows one thing here and another there, and there is no right way to read it.";
 }

@@ -46,7 +46,8 @@ codes! { TAMIS;
          its author meant. Use `true` or `false` for a condition that is constant on purpose.";
     WIDTHS_DIFFER = "TM0211", "comparison of different widths",
         "Two arguments can be compared with each other if the kernel reads both at the same width. \
-         Otherwise say which bits are meant: `low(a) == low(b)`.";
+         Otherwise say which bits are meant: `low(a) == low(b)`. Arguments of 16 bits are compared with \
+         constants only.";
     INCLUDE_FAILED = "TM0212", "included file cannot be read",
         "The path is taken relative to the file that includes it. The message says why reading it failed.";
     INCLUDE_CYCLE = "TM0213", "files include each other",
@@ -86,4 +87,20 @@ codes! { TAMIS;
     SHADOWS_CONSTANT = "TM0223", "name hides a constant of the kernel",
         "The `let` gives another meaning to a name that the kernel's interface defines. The policy's own \
          meaning is taken; a reader may expect the other.";
+    EMPTY_POLICY = "TM0224", "empty policy",
+        "There is no statement. It would mean that every call kills the process, which nobody writes this \
+         way: more likely the program failed that should have written the policy. Write `default \
+         kill-process` for a filter that kills at every call.";
+    NO_RULES = "TM0225", "policy without rules",
+        "The policy has neither a rule nor a `default`, so every call kills the process. Write `default \
+         kill-process` if that is what is meant.";
+    UPPER_HALF_IGNORED = "TM0226", "upper half on a 32-bit architecture",
+        "A call of a 32-bit architecture has arguments of 32 bits, but a filter on a 64-bit kernel sees the \
+         whole registers, and a 64-bit process that makes such a call (`int 0x80`) puts what it likes into \
+         their upper halves. A condition with `full(x)` or `high(x)` depends on it: what it denies can be \
+         had by setting a bit that the kernel ignores. Without these words the lower half is compared.";
+    ARCH_OVERRIDDEN = "TM0227", "architectures of the policy are replaced",
+        "The policy has an `arch` statement and the caller asked for other architectures, for instance with \
+         `--arch`. The caller's count: calls of an architecture that only the policy names are answered by \
+         `bad-arch`.";
 }

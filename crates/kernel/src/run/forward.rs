@@ -15,8 +15,23 @@ use crate::run::{Note, RunError, start_error};
 use crate::sys::signal::Caught;
 use crate::sys::wait::{self, Event};
 
-/// What a foreground job gets when somebody wants it to end.
-const FORWARDED: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT, libc::SIGHUP];
+/// The signals that mean the command when somebody sends them to this process: those whose meaning
+/// is up to the program. Left out are faults, `SIGPIPE`, `SIGCHLD` and what limits and timers of this
+/// process cause, which are about itself, and those of job control, which go to whole groups.
+fn forwarded() -> Vec<i32> {
+    let named = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGTERM,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGALRM,
+        libc::SIGWINCH,
+    ];
+    let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
+    named.into_iter().chain(real_time).collect()
+}
 
 /// The pipe between the handler and the thread. It lives as long as the process: a handler may
 /// still be about to write when the run is over.
@@ -73,7 +88,7 @@ impl Forwarding {
                     .spawn_scoped(scope, move || forward(reader, &target))
                     .map_err(start_error)?;
                 Some(Active {
-                    caught: Caught::new(&FORWARDED, writer.as_raw_fd()),
+                    caught: Caught::new(&forwarded(), writer.as_raw_fd()),
                     _stop: Stop(writer),
                     _turn: turn,
                 })

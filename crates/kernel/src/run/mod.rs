@@ -6,9 +6,9 @@
 //! environment, directory, signal mask.
 //!
 //! The caller's process may have other children and threads: everything happens on a thread of its
-//! own, which waits for its own children only. While it waits, `SIGINT`, `SIGTERM`, `SIGQUIT` and
-//! `SIGHUP` from other processes are forwarded to the command if the caller wants that; those from
-//! the terminal reach it without help. With [`Command::explain`], the thread also traces the command
+//! own, which waits for its own children only. While it waits, signals from other processes are
+//! forwarded to the command if the caller wants that; those from the terminal reach it without help.
+//! With [`Command::explain`], the thread also traces the command
 //! and all its descendants to tell which call got one of them killed.
 //!
 //! What it doesn't do: no pipes, no time limit, no new session; a caller that wants to capture output
@@ -56,6 +56,9 @@ pub struct Command {
     /// The flags of each installation. Those for a listener are up to [`run`] and [`supervise`]:
     /// [`Flag::NewListener`] is ignored, [`Flag::WaitKillableRecv`] used by the latter.
     pub flags: Flags,
+    /// Flags of single installations in addition, in the order of [`filters`](Self::filters); none
+    /// for those beyond its end.
+    pub filter_flags: Vec<Flags>,
     /// Set `no_new_privs` first; needed without `CAP_SYS_ADMIN`.
     pub no_new_privs: bool,
     /// Trace the command to tell which call got it killed. Costs about a stop for each signal, new
@@ -63,6 +66,9 @@ pub struct Command {
     pub explain: bool,
     /// Forward signals while waiting. They are process-wide, so only one run at a time can.
     pub forward_signals: bool,
+    /// Kill the command if the calling process dies first, even of `SIGKILL`; not its descendants,
+    /// and the kernel forgets it when the command executes a program with privileges of its own.
+    pub die_with_parent: bool,
 }
 
 impl Command {
@@ -73,9 +79,11 @@ impl Command {
             args: Vec::new(),
             filters: Vec::new(),
             flags: Flags::NONE,
+            filter_flags: Vec::new(),
             no_new_privs: true,
             explain: true,
             forward_signals: false,
+            die_with_parent: false,
         }
     }
 
@@ -89,13 +97,14 @@ impl Command {
     /// The filters as the child takes them; the last one has the flags that go with a listener.
     fn installations(&self, with_listener: bool) -> Result<Vec<(&[Insn], Flags)>, RunError> {
         let of_listener = Flag::NewListener | Flag::WaitKillableRecv;
-        let plain = self.flags.without(of_listener);
         let last = self.filters.len().wrapping_sub(1);
         let mut installations = Vec::new();
         for (filter, program) in self.filters.iter().enumerate() {
+            let own = self.filter_flags.get(filter).copied().unwrap_or_default();
+            let wanted = self.flags | own;
             let flags = match with_listener && filter == last {
-                true => self.flags | Flag::NewListener,
-                false => plain,
+                true => wanted | Flag::NewListener,
+                false => wanted.without(of_listener),
             };
             install::check(program, flags).map_err(|error| RunError::Install { filter, error })?;
             installations.push((program.insns(), flags));
@@ -200,6 +209,7 @@ fn run_with(command: &Command, page: &SharedPage, with_listener: bool) -> Result
             no_new_privs: command.no_new_privs,
             reset_signals: &forwarding.reset_in_child(),
             gate: gate_reader.as_fd(),
+            die_with_parent: command.die_with_parent,
             share_files: with_listener,
             page,
         };

@@ -83,6 +83,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) reset_signals: &'a [i32],
     /// The read end of a pipe: the child goes on when it reads a byte from it.
     pub(crate) gate: BorrowedFd<'a>,
+    /// Whether a parent that dies takes the child with it even after `exec`.
+    pub(crate) die_with_parent: bool,
     /// Share the table of descriptors until `exec`, so that a listener appears in the parent.
     pub(crate) share_files: bool,
     /// Where to report.
@@ -132,7 +134,7 @@ fn fork(share_files: bool) -> Result<libc::pid_t, Errno> {
 /// The child's life up to `exec`.
 fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
     let page = plan.page;
-    wait_at_gate(plan.gate, parent);
+    wait_at_gate(plan.gate, parent, plan.die_with_parent);
     restore_signals(plan.reset_signals, mask);
     if plan.no_new_privs {
         page.stage
@@ -159,8 +161,9 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
     give_up(page, check(returned).err().unwrap_or(Errno(0)))
 }
 
-/// Blocks until the parent lets the child go; a parent that dies takes the child with it.
-fn wait_at_gate(gate: BorrowedFd<'_>, parent: libc::pid_t) {
+/// Blocks until the parent lets the child go; a parent that dies takes the child with it, for
+/// good or only until then.
+fn wait_at_gate(gate: BorrowedFd<'_>, parent: libc::pid_t, stay_bound: bool) {
     let mut byte = 0u8;
     // SAFETY: `read` gets room for the one byte it may write; the others take no pointers.
     unsafe {
@@ -175,7 +178,9 @@ fn wait_at_gate(gate: BorrowedFd<'_>, parent: libc::pid_t) {
                 _ => libc::_exit(127),
             }
         }
-        libc::prctl(libc::PR_SET_PDEATHSIG, 0, 0, 0, 0);
+        if !stay_bound {
+            libc::prctl(libc::PR_SET_PDEATHSIG, 0, 0, 0, 0);
+        }
     }
 }
 

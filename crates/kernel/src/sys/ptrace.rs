@@ -6,6 +6,8 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
+use tamis_bpf::Insn;
+
 use crate::errno::Errno;
 use crate::sys::check;
 
@@ -35,6 +37,49 @@ pub(crate) fn cont(tid: libc::pid_t, signal: i32) -> Result<(), Errno> {
     let data = ptr::without_provenance_mut::<libc::c_void>(signal as usize);
     // SAFETY: the kernel takes the signal as a number.
     check(unsafe { libc::ptrace(libc::PTRACE_CONT, tid, NULL, data) }).map(|_| ())
+}
+
+/// Stops a tracee that was [seized](seize).
+pub(crate) fn interrupt(tid: libc::pid_t) -> Result<(), Errno> {
+    // SAFETY: takes no pointers.
+    check(unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, NULL, NULL) }).map(|_| ())
+}
+
+/// Lets a stopped tracee go, with a signal unless that is 0.
+pub(crate) fn detach(tid: libc::pid_t, signal: i32) -> Result<(), Errno> {
+    let data = ptr::without_provenance_mut::<libc::c_void>(signal as usize);
+    // SAFETY: the kernel takes the signal as a number.
+    check(unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, NULL, data) }).map(|_| ())
+}
+
+/// `PTRACE_SECCOMP_GET_FILTER` of `linux/ptrace.h`. Kernel 4.4.
+const SECCOMP_GET_FILTER: u32 = 0x420c;
+
+/// The instructions of one of a tracee's filters; the oldest has the index 0, whatever `ptrace(2)`
+/// says (`get_nth_filter` in `kernel/seccomp.c`).
+pub(crate) fn filter(tid: libc::pid_t, index: usize) -> Result<Vec<Insn>, Errno> {
+    let index = ptr::without_provenance_mut::<libc::c_void>(index);
+    let request = SECCOMP_GET_FILTER as _;
+    // SAFETY: without a buffer the kernel only tells the length.
+    let len_insns = check(unsafe { libc::ptrace(request, tid, index, NULL) })?;
+    let nothing = Insn {
+        code: 0,
+        jt: 0,
+        jf: 0,
+        k: 0,
+    };
+    let mut insns = vec![nothing; len_insns as usize];
+    // SAFETY: the tracee is stopped, so the filter is the same and the buffer is long enough; `Insn` is
+    // `repr(C)` with the fields of `sock_filter`.
+    check(unsafe {
+        libc::ptrace(
+            request,
+            tid,
+            index,
+            insns.as_mut_ptr().cast::<libc::c_void>(),
+        )
+    })?;
+    Ok(insns)
 }
 
 /// Leaves a tracee in its group stop until something happens to it.

@@ -1,14 +1,14 @@
 //! Catching signals that are meant for a child.
 //!
-//! The handler only writes the signal's number to a pipe. It ignores what the kernel itself sends:
-//! the terminal sends `SIGINT` to the whole foreground group, so that the child has it already.
+//! The handler only writes the signal's number to a pipe. It ignores what the terminal sends: that
+//! goes to the whole foreground group, so that the child has it already.
 
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// `si_code` of signals that the kernel sends, the terminal's for one.
+/// `si_code` of signals that the kernel sends; of those forwarded, the terminal's, but for an alarm.
 const SI_KERNEL: i32 = 0x80;
 
 /// The write end of the pipe; -1 before the first use. It is never closed.
@@ -88,7 +88,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
     // SAFETY: the kernel passes a valid `info`; `write` reads one byte and is async-signal-safe;
     // `errno` is the interrupted code's and is put back.
     unsafe {
-        if (*info).si_code == SI_KERNEL {
+        if (*info).si_code == SI_KERNEL && signal != libc::SIGALRM {
             return;
         }
         let errno = libc::__errno_location();

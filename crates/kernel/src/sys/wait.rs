@@ -70,6 +70,28 @@ pub(crate) fn take(pid: libc::pid_t) -> Result<Option<Event>, Errno> {
     }))
 }
 
+/// Takes the stop of a tracee, if it has one to report, without blocking. Its end is told but left
+/// for its parent to take.
+pub(crate) fn take_stop(pid: libc::pid_t) -> Result<Option<Event>, Errno> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL;
+    // SAFETY: the kernel fills the structure, with zeros if there is nothing to report.
+    check(unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, info.as_mut_ptr(), options) })?;
+    // SAFETY: filled above; zero is valid.
+    let info = unsafe { info.assume_init_ref() };
+    // SAFETY: a report of `waitid`, or zeros.
+    let status = unsafe { info.si_status() };
+    match info.si_code {
+        0 => Ok(None),
+        libc::CLD_EXITED => Ok(Some(Event::Exited(status))),
+        libc::CLD_KILLED | libc::CLD_DUMPED => Ok(Some(Event::Signalled {
+            signal: status,
+            core_dumped: info.si_code == libc::CLD_DUMPED,
+        })),
+        _ => take(pid),
+    }
+}
+
 /// Sends a signal to a process.
 pub(crate) fn kill(pid: libc::pid_t, signal: i32) -> Result<(), Errno> {
     // SAFETY: takes no pointers.

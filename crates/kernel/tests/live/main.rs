@@ -4,6 +4,7 @@
 //! anew as a *victim* (see [`victim`]), which does one thing and tells what came of it. Expectations
 //! come from the reference interpreter, not from numbers written down here: the kernel is the judge.
 
+mod dumping;
 mod installing;
 mod notifying;
 mod probing;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         installing::trials(),
         running::trials(),
         notifying::trials(),
+        dumping::trials(),
     ]
     .into_iter()
     .flatten()

@@ -66,6 +66,12 @@ pub(crate) fn drop_privileges() {
     }
 }
 
+/// Whether this process is root's.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: takes no arguments.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// Sends a signal to a process.
 pub(crate) fn kill(pid: i32, signal: i32) {
     // SAFETY: takes no pointers.

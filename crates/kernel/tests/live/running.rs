@@ -42,7 +42,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("run::sigsys_from_elsewhere", sigsys_from_elsewhere),
         trial("run::trace_has_no_tracer", trace_has_no_tracer),
         trial("run::tracing_not_permitted", tracing_not_permitted),
-        trial("run::sigterm_is_forwarded", sigterm_is_forwarded),
+        trial("run::signals_are_forwarded", signals_are_forwarded),
+        trial("run::dies_with_parent_if_asked", dies_with_parent),
         trial("run::stopped_command_goes_on", stopped_command_goes_on),
         trial("run::daemon_is_released", daemon_is_released),
         trial("run::leaves_nothing_behind", leaves_nothing_behind),
@@ -334,17 +335,47 @@ fn runner(words: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
     (child, lines, line.trim().to_owned())
 }
 
-fn sigterm_is_forwarded() {
-    let script = "sleep 1000 & trap 'kill $!; exit 9' TERM INT; echo ready; wait";
+fn signals_are_forwarded() {
+    let signals = [
+        "HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "ALRM", "WINCH",
+    ];
+    let real_time = libc::SIGRTMIN() + 3;
+    let numbers = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGTERM,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGALRM,
+        libc::SIGWINCH,
+        real_time,
+    ];
+    let script = format!(
+        "sleep 1000 & trap 'kill $!; exit 9' {} {real_time}; echo ready; wait",
+        signals.join(" ")
+    );
     for case in ["explained", "unexplained"] {
-        for signal in [libc::SIGTERM, libc::SIGINT] {
-            let (mut child, _lines, line) = runner(&[case, "sh", "-c", script]);
+        for signal in numbers {
+            let (mut child, _lines, line) = runner(&[case, "sh", "-c", &script]);
             assert_eq!(line, "ready");
             raw::kill(child.id() as i32, signal);
             let status = child.wait().expect("the victim ends");
-            assert_eq!(status.code(), Some(9), "{case}");
+            assert_eq!(status.code(), Some(9), "{case} {signal}");
         }
     }
+}
+
+/// The end of the command's output tells that nobody has it open any more.
+fn dies_with_parent() {
+    let (mut child, mut lines, line) =
+        runner(&["bound", "sh", "-c", "echo ready; exec sleep 1000"]);
+    assert_eq!(line, "ready");
+    raw::kill(child.id() as i32, libc::SIGKILL);
+    child.wait().expect("the victim ends");
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).expect("the output ends");
+    assert_eq!(rest, "");
 }
 
 fn state(pid: i32) -> Option<char> {

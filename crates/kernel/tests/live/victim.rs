@@ -37,11 +37,40 @@ pub(crate) fn play(role: &[String]) -> ExitCode {
         ["install", case] => println!("{}", install_case(case)),
         ["notify", case] => println!("{}", crate::notifying::in_victim(case)),
         ["probe-under", ret] => probe_under(ret),
+        ["wait-under", stack] => wait_under(stack),
+        ["dump-unprivileged", pid] => {
+            raw::drop_privileges();
+            tell_dump(pid);
+        }
+        ["dump-under-filter", pid] => {
+            let allow = constant(Action::ALLOW.ret());
+            install(&allow, &Install::default()).expect("it can be installed");
+            tell_dump(pid);
+        }
         ["run", case, words @ ..] => return run(case, words),
         ["run-often"] => run_often(),
         other => panic!("no role {other:?}"),
     }
     ExitCode::SUCCESS
+}
+
+/// Installs a stack and stays until standard input ends.
+fn wait_under(stack: &str) {
+    for program in crate::dumping::stack(stack) {
+        install(&program, &Install::default()).expect("it can be installed");
+    }
+    println!("ready");
+    let mut rest = String::new();
+    io::Read::read_to_string(&mut io::stdin(), &mut rest).expect("it can be read");
+    println!("done");
+}
+
+/// Prints why the filters of a process can't be dumped, or that they can.
+fn tell_dump(pid: &str) {
+    match tamis_kernel::dump(pid.parse().expect("a process number")) {
+        Ok(filters) => println!("{} filters", filters.len()),
+        Err(error) => println!("{error:?}"),
+    }
 }
 
 /// 100 for success, else the error number.
@@ -298,6 +327,7 @@ fn run(case: &str, words: &[&str]) -> ExitCode {
         filters: vec![answering(CALL, Action::KILL_PROCESS.ret())],
         explain: case != "unexplained",
         forward_signals: true,
+        die_with_parent: case == "bound",
         ..tamis_kernel::Command::new(program)
     };
     let result: Result<Report, RunError> = tamis_kernel::run(&command);

@@ -236,11 +236,31 @@ impl Reader {
         None
     }
 
-    /// Reports members whose keys are not known.
-    pub(super) fn check_members(&mut self, object: &Object, what: &str, known: &[&str]) {
+    /// Reports members whose keys are known ones but for the case of letters.
+    ///
+    /// Engines written in Go take such a member for the known one, others ignore it, so there is no
+    /// meaning to follow.
+    pub(super) fn check_case(&mut self, object: &Object, known: &[&str]) {
         for prop in &object.properties {
             let key = prop.name.as_str();
-            if known.contains(&key) {
+            let Some(meant) = known_but_for_case(key, known) else {
+                continue;
+            };
+            let message = format!("`{key}` is `{meant}` to some container engines only");
+            let diagnostic = Diagnostic::error(code::OCI_MEMBER_CASE, message)
+                .label(self.span(prop.name.range()), "its letters have the wrong case")
+                .note("engines written in Go, such as runc, ignore case here; others, such as crun, don't")
+                .help(format!("write `{meant}`"));
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// Reports members whose keys are not known.
+    pub(super) fn check_members(&mut self, object: &Object, what: &str, known: &[&str]) {
+        self.check_case(object, known);
+        for prop in &object.properties {
+            let key = prop.name.as_str();
+            if known.contains(&key) || known_but_for_case(key, known).is_some() {
                 continue;
             }
             let message = format!("{what} has no member `{key}`");
@@ -263,6 +283,21 @@ pub(super) fn member<'v, 't>(object: &'v Object<'t>, key: &str) -> Option<&'v Va
         .iter()
         .find(|prop| prop.name.as_str() == key)?;
     (!matches!(prop.value, Value::NullKeyword(_))).then_some(&prop.value)
+}
+
+/// The known key that Go's `encoding/json` takes another one for.
+fn known_but_for_case<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
+    // Beside the letters of ASCII, two characters fold to one: the long s and the sign for kelvin.
+    let folded: String = key
+        .chars()
+        .map(|letter| match letter {
+            '\u{17f}' => 's',
+            '\u{212a}' => 'k',
+            other => other.to_ascii_lowercase(),
+        })
+        .collect();
+    let mut known = known.iter().copied();
+    known.find(|known| *known != key && known.eq_ignore_ascii_case(&folded))
 }
 
 fn type_name(value: &Value) -> &'static str {

@@ -6,7 +6,7 @@
 //! alternatives, entries that replace each other, arguments of `socketcall` - the result follows
 //! libseccomp 2.6 and a warning says so. The stages, each a module:
 //!
-//! 1. `json`, `read`: text to a checked [`model`], every mistake with its place;
+//! 1. `json`, `read`: text to a checked `model`, every mistake with its place;
 //! 2. `select`: the engine's choice of architectures and entries;
 //! 3. `clause`: entries to conjunctions of conditions;
 //! 4. `tree`, `prune`: libseccomp's graph of the conditions on one number;
@@ -33,6 +33,7 @@ use tamis_rules::Ruleset;
 use crate::{Parsed, limits};
 use json::Reader;
 use model::{Entry, Profile};
+pub use names::{CAPABILITIES, capability};
 
 /// What a profile leaves to the engine that uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,9 +190,9 @@ fn finish(
 fn warn_about_names(reader: &mut Reader, profile: &Profile) {
     let names = profile.entries.iter().flat_map(|entry| &entry.names);
     for name in names.filter(|name| name.known.is_none()) {
-        let message = format!("unknown system call `{}` is ignored", name.text);
+        let message = format!("unknown system call `{}`", name.text);
         let mut diagnostic = Diagnostic::warning(code::OCI_UNKNOWN_SYSCALL, message)
-            .label(name.span, "no architecture has a call of this name");
+            .label(name.span, "container engines ignore this");
         if let Some(near) = suggest::nearest(&name.text, syscall::names()) {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }

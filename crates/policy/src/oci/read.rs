@@ -15,6 +15,7 @@ use super::model::{
 };
 use super::names::{self, ACTIONS, ARCHES, CAPABILITIES, FLAGS, OPERATORS, Operator};
 
+const DEFAULT_ACTION: &str = "defaultAction";
 const PROFILE_MEMBERS: [&str; 9] = [
     "defaultAction",
     "defaultErrnoRet",
@@ -41,10 +42,14 @@ pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<P
     if !is_configuration {
         return read_profile(reader, root);
     }
+    reader.check_case(root, &["linux", "defaultAction"]);
     let linux = match member(root, "linux") {
         Some(linux) => Some(reader.object(linux, "`linux`")?),
         None => None,
     };
+    if let Some(linux) = linux {
+        reader.check_case(linux, &["seccomp"]);
+    }
     match linux.and_then(|linux| member(linux, "seccomp")) {
         Some(seccomp) => {
             let object = reader.object(seccomp, "`linux.seccomp`")?;
@@ -64,7 +69,7 @@ fn read_profile<'t>(reader: &mut Reader, root: &Object<'t>) -> Option<Profile<'t
     let default = read_action(
         reader,
         root,
-        &["defaultAction", "defaultErrnoRet"],
+        &[DEFAULT_ACTION, "defaultErrnoRet"],
         "a profile",
     );
     let arches = read_arches(reader, root, "architectures");
@@ -239,7 +244,7 @@ fn read_names<'t>(reader: &mut Reader, object: &Object<'t>) -> Option<Vec<CallNa
 fn read_action(
     reader: &mut Reader,
     object: &Object,
-    [key, errno_key]: &[&str; 2],
+    &[key, errno_key]: &[&str; 2],
     what: &str,
 ) -> Option<Action> {
     let errno = match member(object, errno_key) {
@@ -256,12 +261,17 @@ fn read_action(
     if let Some((_, range)) = errno
         && !names::takes_errno(kind)
     {
-        let message = format!("`{errno_key}` has no effect with {name}");
-        let diagnostic = Diagnostic::warning(code::OCI_CONTRADICTION, message).label(
-            reader.span(range),
-            "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE take a number",
-        );
-        reader.ignored(diagnostic);
+        let label = "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE take a number";
+        if key == DEFAULT_ACTION {
+            // Of an entry it is ignored, of the profile it is refused.
+            let message = format!("runtimes refuse `{errno_key}` with {name}");
+            reader.error(code::OCI_CONTRADICTION, range, message, label);
+        } else {
+            let message = format!("`{errno_key}` has no effect with {name}");
+            let diagnostic = Diagnostic::warning(code::OCI_CONTRADICTION, message)
+                .label(reader.span(range), label);
+            reader.ignored(diagnostic);
+        }
     }
     Some(names::action(kind, errno.map(|(errno, _)| errno)))
 }
@@ -399,10 +409,30 @@ fn lookup<T: Copy>(
 fn unknown(reader: &Reader, what: &str, name: &str, range: Range, known: &[&str]) -> Diagnostic {
     let diagnostic = Diagnostic::error(code::OCI_UNKNOWN_NAME, format!("unknown {what} `{name}`"))
         .label(reader.span(range), "not one of the known names");
-    match suggest::nearest(name, known.iter().copied()) {
+    match nearest(name, known) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic,
     }
+}
+
+/// The nearest of known names. What they all begin with says nothing about which was meant, so it is
+/// left out of the comparison if the name begins with it too.
+fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let first = known.first()?;
+    let shared = first
+        .bytes()
+        .enumerate()
+        .take_while(|(at, byte)| {
+            known
+                .iter()
+                .all(|name| name.as_bytes().get(*at) == Some(byte))
+        })
+        .count();
+    let Some(rest) = name.strip_prefix(&first[..shared]) else {
+        return suggest::nearest(name, known.iter().copied());
+    };
+    let near = suggest::nearest(rest, known.iter().map(|name| &name[shared..]))?;
+    known.iter().copied().find(|name| &name[shared..] == near)
 }
 
 /// The opening bracket of an object: a label on the whole would fill the screen.

@@ -2,6 +2,11 @@
 //!
 //! The rule of the language: an argument is compared at the width at which the kernel reads it on that
 //! architecture. `low(x)`, `high(x)` and `full(x)` choose other bits. Comparisons are unsigned.
+//!
+//! Predicates know whole halves. An argument of 16 bits becomes tests of the lower half with masks: a
+//! range of its values is the union of few ranges that each have their upper bits in common.
+
+use std::ops::Range;
 
 use tamis_abi::signature::{self, Arg, Width};
 use tamis_abi::{Arch, ArgIndex};
@@ -10,7 +15,7 @@ use tamis_rules::{self as rules, CmpOp, IntervalSet, Part, Predicate, Test};
 
 use super::ast::{Condition, ConditionKind, Operand, Set, Subject, Value};
 use super::names::{Checked, Meaning, suggest_from};
-use super::value::{Number, Scope, bits_of};
+use super::value::{Number, Scope};
 
 /// The most values of a set that a masked argument is compared with, one test each.
 const MAX_MASKED_VALUES: u64 = 4096;
@@ -73,7 +78,7 @@ impl Context<'_> {
         let number = self.number(&typed, left, value)?;
         let Some(mask) = mask else {
             check_order(span, op, number)?;
-            return Ok(Predicate::compare(typed.operand, op, number.bits));
+            return Ok(typed.compare(op, number.bits));
         };
         let mask_bits = self.number(&typed, left, mask)?.bits;
         let equal = masked(typed.operand, mask_bits, number.bits);
@@ -97,7 +102,18 @@ impl Context<'_> {
 
     fn between(self, span: Span, left: &Operand, op: CmpOp, right: &Operand) -> Checked<Predicate> {
         let (left_typed, right_typed) = (self.operand(left)?, self.operand(right)?);
-        let (left_bits, right_bits) = (bits_of(left_typed.width), bits_of(right_typed.width));
+        let (left_bits, right_bits) = (left_typed.width.bits(), right_typed.width.bits());
+        if left_typed.width == Width::Bits16 || right_typed.width == Width::Bits16 {
+            return Err(Box::new(
+                Diagnostic::error(
+                    code::WIDTHS_DIFFER,
+                    "comparison of an argument of 16 bits with another argument",
+                )
+                .label(span, format!("on {}", self.arch()))
+                .note("a filter reads arguments in halves of 32 bits and cannot cut both of them")
+                .help("compare it with constants, or all of the lower half with `low(…)`"),
+            ));
+        }
         if left_bits != right_bits {
             return Err(Box::new(
                 Diagnostic::error(
@@ -129,27 +145,17 @@ impl Context<'_> {
             return Err(Box::new(diagnostic));
         }
         let Some(mask) = mask else {
-            return Ok(Predicate::Test(Test::In {
-                operand: typed.operand,
-                set: values,
-            }));
+            return typed.member(values, span);
         };
         let mask = self.number(&typed, left, mask)?.bits;
         let count = values
             .intervals()
             .iter()
-            .fold(0u64, |count, (first, last)| {
+            .fold(0, |count: u64, (first, last)| {
                 count.saturating_add(last - first).saturating_add(1)
             });
         if count > MAX_MASKED_VALUES {
-            return Err(Box::new(
-                Diagnostic::error(
-                    code::TAMIS_LIMIT,
-                    format!("a masked argument in a set of more than {MAX_MASKED_VALUES} values"),
-                )
-                .label(span, "")
-                .help("compare the bits with a mask of their own"),
-            ));
+            return Err(too_many_values(span));
         }
         let each = values
             .intervals()
@@ -197,35 +203,42 @@ impl Context<'_> {
         };
         let subject = index.map_or(rules::Subject::Ip, rules::Subject::Arg);
         let declared = index.and_then(|index| self.declared_at(index));
-        let (part, reason) = match (operand.part, declared) {
-            (Some(part), _) => (part, None),
-            (None, None) => (Part::Full, None),
-            (None, Some(arg)) => {
-                let width = arg.width(self.arch());
-                let reason = format!(
-                    "on {} the kernel reads argument `{}` of `{}`, a `{}`, as {} bits",
-                    self.arch(),
-                    arg.name,
-                    self.call.unwrap_or_default(),
-                    arg.c_type,
-                    bits_of(width),
-                );
+        let (part, width, reason) = match (operand.part, index) {
+            (Some(part @ Part::Full), _) => (part, Width::Bits64, None),
+            (Some(part @ (Part::Low | Part::High)), _) => (part, Width::Bits32, None),
+            (None, None) => (Part::Full, Width::Bits64, None),
+            (None, Some(_)) => {
+                let (width, reason) = self.width(declared);
                 let part = match width {
-                    Width::Bits32 => Part::Low,
+                    Width::Bits16 | Width::Bits32 => Part::Low,
                     Width::Bits64 => Part::Full,
                 };
-                (part, Some(reason))
+                (part, width, Some(reason))
             }
-        };
-        let width = match part {
-            Part::Full => Width::Bits64,
-            Part::Low | Part::High => Width::Bits32,
         };
         Ok(Typed {
             operand: rules::Operand { subject, part },
             width,
             reason,
         })
+    }
+
+    /// How many bits of an argument the kernel reads, and why; it may be one that nothing is known of.
+    fn width(self, declared: Option<&Arg>) -> (Width, String) {
+        let (arch, call) = (self.arch(), self.call.unwrap_or_default());
+        let Some(arg) = declared else {
+            let width = Width::of_registers(arch);
+            let reason = format!("on {arch} arguments have {} bits", width.bits());
+            return (width, reason);
+        };
+        let width = signature::width(arch, call, arg);
+        let reason = format!(
+            "on {arch} the kernel reads argument `{}` of `{call}`, a `{}`, as {} bits",
+            arg.name,
+            arg.c_type,
+            width.bits(),
+        );
+        (width, reason)
     }
 
     /// The argument that the kernel reads from a position on this architecture.
@@ -327,6 +340,52 @@ impl Context<'_> {
 }
 
 impl Typed {
+    /// `operand op value`, on the bits that count.
+    fn compare(&self, op: CmpOp, value: u64) -> Predicate {
+        if self.width != Width::Bits16 {
+            return Predicate::compare(self.operand, op, value);
+        }
+        let max = self.width.max();
+        let range = match op {
+            CmpOp::Eq => return masked(self.operand, max, value),
+            CmpOp::Ne => return not(masked(self.operand, max, value)),
+            CmpOp::Lt => 0..value,
+            CmpOp::Le => 0..value + 1,
+            CmpOp::Gt => value + 1..max + 1,
+            CmpOp::Ge => value..max + 1,
+        };
+        Predicate::Any(self.blocks(range).collect())
+    }
+
+    /// Membership, on the bits that count.
+    fn member(&self, set: IntervalSet<u64>, span: Span) -> Checked<Predicate> {
+        let operand = self.operand;
+        if self.width != Width::Bits16 {
+            return Ok(Predicate::Test(Test::In { operand, set }));
+        }
+        let ranges = set
+            .intervals()
+            .iter()
+            .map(|(first, last)| *first..*last + 1);
+        let blocks: Vec<Predicate> = ranges.flat_map(|range| self.blocks(range)).collect();
+        if blocks.len() as u64 > MAX_MASKED_VALUES {
+            return Err(too_many_values(span));
+        }
+        Ok(Predicate::Any(blocks))
+    }
+
+    /// The values of a range of an argument of 16 bits, as the fewest tests of its upper bits.
+    fn blocks(&self, mut range: Range<u64>) -> impl Iterator<Item = Predicate> {
+        let (operand, max) = (self.operand, self.width.max());
+        std::iter::from_fn(move || {
+            let fitting = range.end.checked_sub(range.start)?.checked_ilog2()?;
+            let size = 1 << range.start.trailing_zeros().min(fitting);
+            let block = masked(operand, max & !(size - 1), range.start);
+            range.start += size;
+            Some(block)
+        })
+    }
+
     /// Adds to a complaint about a value why the operand has its width.
     fn explain(&self, mut diagnostic: Box<Diagnostic>, operand: &Operand) -> Box<Diagnostic> {
         if let Some(reason) = &self.reason
@@ -334,7 +393,12 @@ impl Typed {
         {
             *diagnostic = diagnostic.note(reason.as_str());
             if let Subject::Named(name) = &operand.subject {
-                *diagnostic = diagnostic.help(format!("compare all 64 bits with `full({name})`"));
+                *diagnostic = diagnostic.help(match self.width {
+                    Width::Bits16 => format!("compare 32 bits with `low({name})`"),
+                    Width::Bits32 | Width::Bits64 => {
+                        format!("compare all 64 bits with `full({name})`")
+                    }
+                });
             }
         }
         diagnostic
@@ -352,6 +416,16 @@ fn masked(operand: rules::Operand, mask: u64, value: u64) -> Predicate {
         mask,
         value,
     })
+}
+
+fn too_many_values(span: Span) -> Box<Diagnostic> {
+    let message = format!("a masked argument in a set of more than {MAX_MASKED_VALUES} values");
+    Box::new(
+        Diagnostic::error(code::TAMIS_LIMIT, message)
+            .label(span, "")
+            .note("arguments of 16 bits are masked by themselves")
+            .help("compare the bits with a mask of their own"),
+    )
 }
 
 /// Refuses comparisons that say something else than they seem to.

@@ -11,7 +11,9 @@ use std::ops::RangeInclusive;
 
 use tamis_abi::{Action, ActionKind, Arch, signature, syscall};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
-use tamis_rules::{IntervalSet, Origin, Predicate, Rule, Ruleset, Section};
+use tamis_rules::{
+    IntervalSet, Operand, Origin, Part, Predicate, Rule, Ruleset, Section, Subject, Test,
+};
 
 use super::Options;
 use super::ast::{
@@ -33,6 +35,11 @@ pub(super) fn ruleset(
     sources: &Sources,
     sink: &mut Sink,
 ) -> Option<Ruleset> {
+    // Where statements were left out because of mistakes, those are what is wrong.
+    if statements.is_empty() && !sink.has_failed() {
+        sink.report(empty_policy());
+        return None;
+    }
     let selection = header::selection(statements, options, sink)?;
     let mut lowering = Lowering {
         sources,
@@ -51,7 +58,35 @@ pub(super) fn ruleset(
             return None;
         }
     }
+    check_says_something(statements, lowering.sink);
     lowering.finish()
+}
+
+/// What is wrong with a policy without statements.
+fn empty_policy() -> Diagnostic {
+    Diagnostic::error(code::EMPTY_POLICY, "the policy is empty")
+        .note("did the program fail that should have written it?")
+        .help("`default kill-process` is a policy that kills at every call")
+}
+
+/// Tells about a policy that only defines things.
+fn check_says_something(statements: &[Statement], sink: &mut Sink) {
+    let says_something = statements.iter().any(|statement| match &statement.kind {
+        StatementKind::Rule(..) | StatementKind::On(..) => true,
+        StatementKind::Fallback(fallback, _) => *fallback == Fallback::Default,
+        _ => false,
+    });
+    if let (false, Some(first)) = (says_something || sink.has_failed(), statements.first()) {
+        sink.report(
+            Diagnostic::warning(
+                code::NO_RULES,
+                "the policy has neither a rule nor a `default`",
+            )
+            .label(first.span, "")
+            .note("every call kills the process")
+            .help("write `default kill-process` if that is what is meant"),
+        );
+    }
 }
 
 struct Lowering<'a> {
@@ -247,7 +282,11 @@ impl Lowering<'_> {
             args: call.and_then(signature::args),
         };
         let predicate = context.predicate(condition);
-        self.checked(predicate)
+        let predicate = self.checked(predicate)?;
+        if !arch.has_64_bit_registers() && looks_above_32_bits(&predicate) {
+            self.sink.report(upper_half(arch, target.span));
+        }
+        Some(predicate)
     }
 
     /// The numbers of a target on each architecture of the scope; `None` if it is wrong.
@@ -455,6 +494,31 @@ impl Lowering<'_> {
 /// Whether the call happens.
 fn permits(action: Action) -> bool {
     matches!(action.kind, ActionKind::Allow | ActionKind::Log)
+}
+
+/// Whether an upper half of an argument is looked at.
+fn looks_above_32_bits(predicate: &Predicate) -> bool {
+    let is_above =
+        |operand: &Operand| matches!(operand.subject, Subject::Arg(_)) && operand.part != Part::Low;
+    match predicate {
+        Predicate::True | Predicate::False => false,
+        Predicate::Not(inner) => looks_above_32_bits(inner),
+        Predicate::All(parts) | Predicate::Any(parts) => parts.iter().any(looks_above_32_bits),
+        Predicate::Test(Test::Between { left, right, .. }) => is_above(left) || is_above(right),
+        Predicate::Test(
+            Test::Compare { operand, .. } | Test::Masked { operand, .. } | Test::In { operand, .. },
+        ) => is_above(operand),
+    }
+}
+
+fn upper_half(arch: Arch, span: Span) -> Diagnostic {
+    Diagnostic::warning(
+        code::UPPER_HALF_IGNORED,
+        format!("the kernel ignores upper halves on {arch}, this condition doesn't"),
+    )
+    .label(span, "")
+    .note("a 64-bit process that makes a 32-bit call chooses them")
+    .help("leave `full(…)` and `high(…)` out")
 }
 
 fn stated_twice(what: &str, again: Span, earlier: Span) -> Diagnostic {

@@ -42,7 +42,7 @@ pub(super) struct Names {
 
 struct Definition {
     span: Span,
-    meanings: BTreeMap<(Arch, bool), Checked<Meaning>>,
+    meanings: BTreeMap<(Arch, Width), Checked<Meaning>>,
 }
 
 /// The names of the calls of a set.
@@ -84,14 +84,16 @@ impl Names {
         let mut meanings = BTreeMap::new();
         for &arch in &self.arches {
             let scope = Scope { names: self, arch };
-            for width in [Width::Bits32, Width::Bits64] {
-                meanings.insert((arch, is_wide(width)), scope.meaning(constant, width));
+            for width in Width::ALL {
+                meanings.insert((arch, width), scope.meaning(constant, width));
             }
         }
-        // Which width is meant is not known yet: only what is wrong at both is wrong for certain.
+        // Which width is meant is not known yet: only what is wrong at all of them is wrong for certain.
         for &arch in &self.arches {
-            let [narrow, wide] = [false, true].map(|wide| &meanings[&(arch, wide)]);
-            if let (Err(_), Err(diagnostic)) = (narrow, wide) {
+            let at = |width| &meanings[&(arch, width)];
+            if let Err(diagnostic) = at(Width::Bits64)
+                && Width::ALL.into_iter().all(|width| at(width).is_err())
+            {
                 sink.report((**diagnostic).clone());
             }
         }
@@ -131,7 +133,7 @@ impl Names {
         width: Width,
     ) -> Option<&Checked<Meaning>> {
         let definition = self.constants.get(name)?;
-        definition.meanings.get(&(arch, is_wide(width)))
+        definition.meanings.get(&(arch, width))
     }
 
     /// The names of all constants, for suggestions.
@@ -222,8 +224,4 @@ fn defined_twice(name: &Name, earlier: Option<Span>) -> Diagnostic {
             .label(name.span, "this set is built in")
             .help("choose another name"),
     }
-}
-
-fn is_wide(width: Width) -> bool {
-    width == Width::Bits64
 }

@@ -37,6 +37,15 @@ impl Sink {
         if self.strict && diagnostic.severity == Severity::Warning {
             diagnostic.severity = Severity::Error;
         }
+        self.take(diagnostic);
+    }
+
+    /// Takes a diagnostic that is no more severe if strict: it is about a wish of the caller.
+    pub(super) fn advise(&mut self, diagnostic: Diagnostic) {
+        self.take(diagnostic);
+    }
+
+    fn take(&mut self, diagnostic: Diagnostic) {
         self.failed |= diagnostic.is_error();
         let place = diagnostic.labels.first().map(|label| label.span);
         if self.seen.insert((diagnostic.code.id, place)) && self.has_room_for(&diagnostic) {
@@ -48,6 +57,11 @@ impl Sink {
     pub(super) fn stop(&mut self, diagnostic: Diagnostic) {
         self.report(diagnostic);
         self.stopped = true;
+    }
+
+    /// Whether an error was reported.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
     }
 
     /// Whether to give up: after [`stop`](Self::stop), or with errors and no room for more.

@@ -29,22 +29,6 @@ pub(super) struct Scope<'a> {
     pub(super) arch: Arch,
 }
 
-/// How many bits a width has.
-pub(super) const fn bits_of(width: Width) -> u32 {
-    match width {
-        Width::Bits32 => 32,
-        Width::Bits64 => 64,
-    }
-}
-
-/// The largest value of a width.
-const fn max_of(width: Width) -> u64 {
-    match width {
-        Width::Bits32 => u32::MAX as u64,
-        Width::Bits64 => u64::MAX,
-    }
-}
-
 impl Scope<'_> {
     /// The right-hand side of a `let`.
     pub(super) fn meaning(self, constant: &Constant, width: Width) -> Checked<Meaning> {
@@ -60,7 +44,7 @@ impl Scope<'_> {
 
     /// The value of an expression.
     pub(super) fn value(self, value: &Value, width: Width) -> Checked<Number> {
-        let max = max_of(width);
+        let max = width.max();
         let plain = |bits| Number {
             bits,
             negative: false,
@@ -73,7 +57,7 @@ impl Scope<'_> {
             ValueKind::Name(name) => self.name(name, value.span, width),
             ValueKind::Negative(inner) => {
                 let inner = self.value(inner, width)?.bits;
-                if inner > 1 << (bits_of(width) - 1) {
+                if inner > 1 << (width.bits() - 1) {
                     return Err(does_not_fit(value.span, "this negative number", width));
                 }
                 Ok(Number {
@@ -159,18 +143,13 @@ impl Scope<'_> {
             return Err(self.unknown(name, span));
         };
         let negative = value > i64::MAX as u64;
-        let is_small_negative = value >= i64::from(i32::MIN) as u64;
-        match width {
-            Width::Bits64 => Ok(Number {
-                bits: value,
-                negative,
-            }),
-            Width::Bits32 if is_small_negative || value <= max_of(width) => Ok(Number {
-                bits: value & max_of(width),
-                negative,
-            }),
-            Width::Bits32 => Err(does_not_fit(span, &format!("`{name}`"), width)),
+        let max = width.max();
+        let is_small_negative = value >= !(max >> 1);
+        if is_small_negative || value <= max {
+            let bits = value & max;
+            return Ok(Number { bits, negative });
         }
+        Err(does_not_fit(span, &format!("`{name}`"), width))
     }
 
     fn unknown(self, name: &str, span: Span) -> Box<Diagnostic> {
@@ -195,7 +174,7 @@ impl Scope<'_> {
 }
 
 fn does_not_fit(span: Span, what: &str, width: Width) -> Box<Diagnostic> {
-    let bits = bits_of(width);
+    let bits = width.bits();
     Box::new(
         Diagnostic::error(
             code::VALUE_DOES_NOT_FIT,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tamis_abi::{Action, ActionKind, Arch, syscall};
+use tamis_abi::{Action, ActionKind, Arch, signature, syscall};
 use tamis_policy::embedded;
 use tamis_rules::{IntervalSet, Ruleset};
 use tamis_testkit::corpus;
@@ -26,7 +26,9 @@ fn policy(name: &str, arches: &[Arch]) -> Ruleset {
 #[test]
 fn they_parse_without_a_word_on_every_machine() {
     for policy in embedded::ALL {
-        for arches in SELECTIONS {
+        let all: Vec<Arch> = Arch::all().collect();
+        let each = all.iter().map(std::slice::from_ref);
+        for arches in SELECTIONS.into_iter().chain(each).chain([all.as_slice()]) {
             let (parsed, sources) = parse(policy.text, arches);
             let told = tamis_diag::render::render(&parsed.diagnostics, &sources, false);
             assert!(told.is_empty(), "{} for {arches:?}:\n{told}", policy.name);
@@ -206,6 +208,33 @@ fn network_service_runs_no_programs_and_no_writable_code() {
     assert_eq!(kind("clone", &[17]), ActionKind::Errno);
     assert_eq!(kind("ptrace", &[]), ActionKind::KillProcess);
     assert_eq!(kind("accept4", &[]), ActionKind::Allow);
+}
+
+/// Where a filter sees the protection of a mapping it is refused, and where it doesn't, the call is.
+#[test]
+fn no_policy_of_ours_that_cares_maps_memory_to_be_written_and_executed() {
+    let (write_exec, write, prot) = (6, 2, 2);
+    for name in ["network-service", "pure-compute"] {
+        for arch in Arch::all() {
+            let rules = policy(name, &[arch]);
+            for call in ["mmap", "mmap2", "mprotect", "pkey_mprotect"] {
+                if syscall::number(arch, call).is_none() {
+                    continue;
+                }
+                let allows = |value| {
+                    let mut args = [0; 6];
+                    args[prot] = value;
+                    decide(&rules, arch, call, &args) == Action::ALLOW
+                };
+                let is_visible = signature::index(arch, call, "prot").is_some();
+                assert!(!allows(write_exec), "{name}: {call} on {arch}");
+                assert!(!allows(1 << 40 | write_exec), "{name}: {call} on {arch}");
+                if call != "pkey_mprotect" {
+                    assert_eq!(allows(write), is_visible, "{name}: {call} on {arch}");
+                }
+            }
+        }
+    }
 }
 
 /// The calls of a built-in set, over all architectures.

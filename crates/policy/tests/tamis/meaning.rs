@@ -22,8 +22,8 @@ fn the_first_rule_that_matches_decides() {
 }
 
 #[test]
-fn without_statements_everything_kills() {
-    let rules = ruleset("", &[Arch::X86_64]);
+fn without_a_default_everything_kills() {
+    let rules = ruleset("allow close", &[Arch::X86_64]);
     assert_eq!(
         decide(&rules, Arch::X86_64, "read", &[]),
         Action::KILL_PROCESS
@@ -32,6 +32,82 @@ fn without_statements_everything_kills() {
         decide(&rules, Arch::Aarch64, "read", &[]),
         Action::KILL_PROCESS
     );
+}
+
+/// Every comparison of an argument of 16 bits against the definition.
+#[test]
+fn sixteen_bits_are_compared_whatever_stands_above_them() {
+    type Case = (&'static str, fn(u64) -> bool);
+    let conditions: [Case; 9] = [
+        ("mode == 0o4755", |mode| mode == 0o4755),
+        ("mode != 0o4755", |mode| mode != 0o4755),
+        ("mode < 0x1234", |mode| mode < 0x1234),
+        ("mode <= 0xfffe", |mode| mode <= 0xfffe),
+        ("mode > 0x7fff", |mode| mode > 0x7fff),
+        ("mode >= 1", |mode| mode >= 1),
+        ("mode in {3..0x4001, 0x8000, 0xfff0..0xffff}", |mode| {
+            (3..=0x4001).contains(&mode) || mode == 0x8000 || mode >= 0xfff0
+        }),
+        ("mode & ~0o777 == 0", |mode| mode & !0o777 == 0),
+        ("mode & 0o7000 in {0o1000, 0o2000}", |mode| {
+            matches!(mode & 0o7000, 0o1000 | 0o2000)
+        }),
+    ];
+    for (condition, expected) in conditions {
+        let rules = ruleset(&format!("allow fchmod({condition})"), &[Arch::X86_64]);
+        for mode in (0..=0xffff)
+            .step_by(7)
+            .chain([0o4755, 0x4001, 0x4002, 0xfffe, 0xffff])
+        {
+            for above in [0, 0x1_0000, 0xffff_0000, 1 << 32, !0xffff] {
+                let action = decide(&rules, Arch::X86_64, "fchmod", &[0, above | mode]);
+                assert_eq!(
+                    action == Action::ALLOW,
+                    expected(mode),
+                    "{condition} {mode:#x}"
+                );
+            }
+        }
+    }
+    let rules = ruleset(
+        "deny setuid(uid == 0)\nallow setuid",
+        &[Arch::X86, Arch::X86_64],
+    );
+    assert_eq!(decide(&rules, Arch::X86, "setuid", &[0x1_0000]), EPERM);
+    assert_eq!(
+        decide(&rules, Arch::X86_64, "setuid", &[0x1_0000]),
+        Action::ALLOW
+    );
+}
+
+#[test]
+fn registers_of_32_bit_calls_count_with_32_bits() {
+    let rules = ruleset(
+        "on x86 { deny nr 6(arg0 == 1), close_range(arg[5] == 2), ioctl(arg == 3)\n\
+         allow nr 6, close_range, ioctl }",
+        &[Arch::X86],
+    );
+    let dirty = 0xdead_0000_0000;
+    assert_eq!(decide(&rules, Arch::X86, "close", &[dirty | 1]), EPERM);
+    assert_eq!(decide(&rules, Arch::X86, "close", &[dirty]), Action::ALLOW);
+    let ranges = [0, 0, 0, 0, 0, dirty | 2];
+    assert_eq!(decide(&rules, Arch::X86, "close_range", &ranges), EPERM);
+    assert_eq!(
+        decide(&rules, Arch::X86, "ioctl", &[0, 0, dirty | 3]),
+        EPERM
+    );
+}
+
+#[test]
+fn arguments_that_the_kernel_cuts_off_are_compared_so() {
+    let rules = ruleset(
+        "deny writev(fd == 1), clone(clone_flags == 5), mmap(fd == -1)\nallow writev, clone, mmap",
+        &[Arch::X86_64],
+    );
+    let denies = |name, args: &[u64]| decide(&rules, Arch::X86_64, name, args) == EPERM;
+    assert!(denies("writev", &[1 << 32 | 1]) && !denies("writev", &[2]));
+    assert!(denies("clone", &[1 << 63 | 5]));
+    assert!(denies("mmap", &[0, 0, 0, 0, 0xffff_ffff]) && denies("mmap", &[0, 0, 0, 0, u64::MAX]));
 }
 
 #[test]
@@ -202,10 +278,18 @@ fn a_caller_can_insist_on_architectures() {
     };
     let none = &mut tamis_policy::loader::NoIncludes;
     let parsed = tamis::parse(&mut sources, root, none, &options);
-    assert_eq!(parsed.diagnostics, []);
-    let rules = parsed.ruleset.expect("no errors");
+    let codes: Vec<_> = parsed.diagnostics.iter().map(|found| found.code).collect();
+    assert_eq!(codes, [tamis_diag::code::ARCH_OVERRIDDEN]);
+    let rules = parsed.ruleset.expect("strictness doesn't forbid to insist");
     assert_eq!(rules.sections().len(), 1);
     assert_eq!(decide(&rules, Arch::Aarch64, "read", &[]), Action::ALLOW);
+
+    let same = Options {
+        arches: Arches::Exactly(vec![Arch::X86_64]),
+        strict: true,
+    };
+    let parsed = tamis::parse(&mut sources, root, none, &same);
+    assert_eq!(parsed.diagnostics, []);
 }
 
 #[test]

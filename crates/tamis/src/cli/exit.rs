@@ -6,6 +6,8 @@ pub(crate) const OK: u8 = 0;
 pub(crate) const NO: u8 = 1;
 /// Wrong usage or input; standard error says where.
 pub(crate) const USAGE: u8 = 2;
+/// A limit was reached before there was an answer.
+pub(crate) const GAVE_UP: u8 = 3;
 /// This environment can't: the kernel or the permissions lack something.
 pub(crate) const ENVIRONMENT: u8 = 4;
 /// A bug of tamis.
@@ -15,7 +17,7 @@ pub(crate) const CANNOT_EXECUTE: u8 = 126;
 /// `run`: the command was not found.
 pub(crate) const NOT_FOUND: u8 = 127;
 
-/// The codes as every `--help` shows them.
+/// The codes as `tamis --help` shows them.
 pub(crate) const HELP: &str = "\
 Exit status: 0 yes or done; 1 the answer is no (denied, different); 2 wrong usage or input; \
 3 gave up at a limit; 4 this environment can't; 101 a bug of tamis. `run` returns the code of the \

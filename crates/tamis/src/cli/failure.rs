@@ -1,9 +1,10 @@
 //! Why a command could not do its work.
 
+use serde::Serialize;
 use tamis_diag::render::render;
-use tamis_diag::{Diagnostic, Sources};
+use tamis_diag::{Diagnostic, Label, Severity, Sources, code};
 
-use super::{Global, exit, message};
+use super::{Global, exit, message, output};
 
 /// What to tell the user and with which code to end.
 #[derive(Debug)]
@@ -46,24 +47,112 @@ impl Failure {
         }
     }
 
-    /// Tells the user on standard error and gives the exit code.
+    /// Tells the user and gives the exit code: on standard error, or, for `--json`, as a document on
+    /// standard output, where the result would have been.
     pub(crate) fn report(&self, global: &Global) -> u8 {
+        if global.json {
+            // If even that can't be written, the exit code is all there is.
+            let _ = output::print_json(&self.document());
+            return self.code();
+        }
         match self {
             Failure::Diagnostics(diagnostics, sources) => {
                 message(&render(diagnostics, sources, global.colours_messages()));
-                exit::USAGE
             }
             Failure::Message {
                 message: text,
                 help,
-                code,
+                ..
             } => {
                 message(&format!("error: {text}"));
                 if let Some(help) = help {
                     message(&format!("help: {help}"));
                 }
-                *code
             }
         }
+        self.code()
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Failure::Diagnostics(diagnostics, _) => {
+                let gave_up = |diagnostic: &Diagnostic| diagnostic.code == code::UNPROVEN;
+                let all_gave_up = diagnostics.iter().filter(|d| d.is_error()).all(gave_up);
+                if all_gave_up {
+                    exit::GAVE_UP
+                } else {
+                    exit::USAGE
+                }
+            }
+            Failure::Message { code, .. } => *code,
+        }
+    }
+
+    fn document(&self) -> Document {
+        let diagnostics = match self {
+            Failure::Diagnostics(diagnostics, sources) => diagnostics
+                .iter()
+                .map(|diagnostic| entry(diagnostic, sources))
+                .collect(),
+            Failure::Message { message, help, .. } => vec![Entry {
+                code: None,
+                severity: Severity::Error.name(),
+                message: message.clone(),
+                labels: Vec::new(),
+                notes: Vec::new(),
+                help: help.clone(),
+            }],
+        };
+        Document {
+            schema: "tamis.diagnostics/1",
+            diagnostics,
+        }
+    }
+}
+
+/// The document that stands in for a result.
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    diagnostics: Vec<Entry>,
+}
+
+/// One diagnostic.
+#[derive(Serialize)]
+struct Entry {
+    code: Option<&'static str>,
+    severity: &'static str,
+    message: String,
+    labels: Vec<LabelEntry>,
+    notes: Vec<String>,
+    help: Option<String>,
+}
+
+/// A place in a source; lines and columns count from 1, columns in characters.
+#[derive(Serialize)]
+struct LabelEntry {
+    file: String,
+    line: u32,
+    column: u32,
+    text: String,
+}
+
+fn entry(diagnostic: &Diagnostic, sources: &Sources) -> Entry {
+    let label = |label: &Label| {
+        let position = sources.position(label.span);
+        LabelEntry {
+            file: sources.name(label.span.source).to_string(),
+            line: position.line,
+            column: position.column,
+            text: label.text.clone(),
+        }
+    };
+    Entry {
+        code: Some(diagnostic.code.id),
+        severity: diagnostic.severity.name(),
+        message: diagnostic.message.clone(),
+        labels: diagnostic.labels.iter().map(label).collect(),
+        notes: diagnostic.notes.clone(),
+        help: diagnostic.help.clone(),
     }
 }

@@ -1,15 +1,20 @@
 //! Reading input: files, standard input and embedded policies, and telling what kind they are.
 //!
-//! Every subcommand takes the same inputs. The kind of a text or program is detected from its
-//! content and, where content doesn't tell, from the file's extension; `--from` overrides both.
+//! Every subcommand takes the same inputs. The kind of a text or program is what the file's extension
+//! says and, where it says nothing, what the content looks like; `--from` overrides both.
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Stdin};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use clap::ValueEnum;
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, suggest};
 use tamis_policy::limits::MAX_SOURCE_BYTES;
 
 use super::failure::Failure;
@@ -55,26 +60,27 @@ impl fmt::Display for ReadError {
 }
 
 impl Input {
-    /// Reads a path; `-` is standard input; a name that is no file may be an embedded policy.
+    /// Reads a path; `-` is standard input, the name of an embedded policy is that policy. A file of
+    /// such a name is `./NAME`: what a folder holds must not change what a name means.
     pub(crate) fn read(path: &str) -> Result<Input, Failure> {
+        if let Some(policy) = tamis_policy::embedded(path) {
+            return Ok(Input {
+                name: policy.name.to_owned(),
+                bytes: policy.text.as_bytes().to_vec(),
+            });
+        }
         let read = if path == "-" {
-            let bytes = read_bounded(io::stdin().lock());
-            bytes.map(|bytes| Input {
+            read_bounded(io::stdin().lock()).map(|bytes| Input {
                 name: "<stdin>".to_owned(),
                 bytes,
             })
         } else {
             Input::read_file(Path::new(path))
         };
-        match (read, tamis_policy::embedded(path)) {
-            (Ok(input), _) => Ok(input),
-            (Err(ReadError::Io(error)), Some(policy)) if error.kind() == ErrorKind::NotFound => {
-                let (name, bytes) = (policy.name.to_owned(), policy.text.as_bytes().to_vec());
-                Ok(Input { name, bytes })
-            }
-            (Err(ReadError::TooLarge), _) => Err(too_large(path)),
-            (Err(error), _) => Err(Failure::input(format!("cannot read {path}: {error}"))),
-        }
+        read.map_err(|error| match error {
+            ReadError::TooLarge => too_large(path),
+            ReadError::Io(error) => unreadable(path, &error),
+        })
     }
 
     /// Reads a file.
@@ -84,19 +90,12 @@ impl Input {
         Ok(Input { name, bytes })
     }
 
-    /// What the input is: by content first, then by extension. Text that looks like nothing else is
-    /// taken for the tamis language, whose parser then says what it expected.
+    /// What the input is: what its extension says, if it has one of ours, else what its content looks
+    /// like. Text that looks like nothing else is taken for the tamis language, whose parser then says
+    /// what it expected.
     pub(crate) fn kind(&self) -> Kind {
-        let Ok(text) = std::str::from_utf8(&self.bytes) else {
-            return Kind::Bpf;
-        };
-        if self.bytes.contains(&0) {
-            return Kind::Bpf;
-        }
-        match Path::new(&self.name)
-            .extension()
-            .and_then(|extension| extension.to_str())
-        {
+        let extension = Path::new(&self.name).extension();
+        match extension.and_then(|extension| extension.to_str()) {
             Some("tamis") => return Kind::Tamis,
             Some("json") => return Kind::Oci,
             Some("rules") => return Kind::Rules,
@@ -104,13 +103,17 @@ impl Input {
             Some("bpf") => return Kind::Bpf,
             _ => {}
         }
-        kind_of_text(text)
+        match std::str::from_utf8(&self.bytes) {
+            Ok(text) if !self.bytes.contains(&0) => kind_of_text(text),
+            _ => Kind::Bpf,
+        }
     }
 
     /// Adds the input to the sources as text.
     pub(crate) fn add_to(self, sources: &mut Sources) -> Result<SourceId, Failure> {
         match String::from_utf8(self.bytes) {
-            Ok(text) => Ok(sources.add(self.name, text)),
+            // Some editors begin a text with a byte order mark; it means nothing in UTF-8.
+            Ok(text) => Ok(sources.add(self.name, text.trim_start_matches('\u{feff}'))),
             Err(error) => {
                 let at = error.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
@@ -118,6 +121,49 @@ impl Input {
             }
         }
     }
+}
+
+/// How long to wait for a first byte on a pipe that nobody asked to read.
+const UNREAD_INPUT_WAIT: Duration = Duration::from_millis(50);
+
+/// Fails if a file or a pipe with something in it is on standard input although no input was named:
+/// the user surely meant it, and something else would be used silently.
+pub(crate) fn refuse_unread_input() -> Result<(), Failure> {
+    let stdin = io::stdin();
+    let Ok(kind) = stdin
+        .as_fd()
+        .try_clone_to_owned()
+        .map(File::from)
+        .and_then(|f| f.metadata())
+    else {
+        return Ok(());
+    };
+    let has_input = if kind.is_file() {
+        kind.len() > 0
+    } else if kind.file_type().is_fifo() {
+        has_first_byte(stdin)
+    } else {
+        false
+    };
+    if !has_input {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "no policy given, but standard input has something to read",
+        "did you mean `-`? Without it the embedded policy would be compiled",
+    ))
+}
+
+/// Whether a byte can be read soon. The reading thread is left behind if not; the process ends
+/// without it.
+fn has_first_byte(stdin: Stdin) -> bool {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let count = stdin.lock().read(&mut [0]);
+        // Nobody listens any more after the wait.
+        let _ = sender.send(matches!(count, Ok(1)));
+    });
+    receiver.recv_timeout(UNREAD_INPUT_WAIT).unwrap_or(false)
 }
 
 /// The kind of a text whose name says nothing, by its first token.
@@ -156,6 +202,18 @@ fn read_bounded(reader: impl Read) -> Result<Vec<u8>, ReadError> {
     }
 }
 
+fn unreadable(path: &str, error: &io::Error) -> Failure {
+    let message = format!("cannot read {path}: {error}");
+    let embedded = tamis_policy::embedded::ALL.map(|policy| policy.name);
+    match suggest::nearest(path, embedded) {
+        Some(name) if error.kind() == ErrorKind::NotFound => Failure::usage(
+            message,
+            format!("did you mean the embedded policy `{name}`?"),
+        ),
+        _ => Failure::input(message),
+    }
+}
+
 fn too_large(path: &str) -> Failure {
     let message = format!("{path} has more than {MAX_SOURCE_BYTES} bytes");
     let diagnostic = Diagnostic::error(code::FILE_TOO_LARGE, message)
@@ -174,9 +232,13 @@ fn not_utf8(name: String, lossy: &str, at: usize) -> Failure {
         start: at as u32,
         end: end as u32,
     };
+    let help = match lossy.starts_with("\u{fffd}\u{fffd}") {
+        true => "it begins like UTF-16: save it as UTF-8",
+        false => "a raw program is read with `--from bpf`",
+    };
     let diagnostic = Diagnostic::error(code::NOT_UTF8, "the text is not UTF-8")
         .label(span, format!("byte {at} is not part of a character"))
-        .help("a raw program is read with `--from bpf`");
+        .help(help);
     Failure::Diagnostics(vec![diagnostic], sources)
 }
 
@@ -200,7 +262,9 @@ mod tests {
     }
 
     #[test]
-    fn raw_programs_are_told_by_content_even_under_a_wrong_name() {
-        assert_eq!(kind("x.json", "\u{6}\0\0\0\0\0\0\0"), Kind::Bpf);
+    fn an_extension_of_ours_is_believed() {
+        assert_eq!(kind("x.json", "\u{6}\0\0\0\0\0\0\0"), Kind::Oci);
+        assert_eq!(kind("x.bpf", "allow read\n"), Kind::Bpf);
+        assert_eq!(kind("x.txt", "allow read\n"), Kind::Tamis);
     }
 }

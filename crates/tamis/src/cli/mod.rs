@@ -6,11 +6,14 @@ use std::panic::PanicHookInfo;
 use clap::ValueEnum;
 
 pub(crate) mod call;
+pub(crate) mod changes;
+pub(crate) mod compare;
 pub(crate) mod exit;
 pub(crate) mod failure;
 pub(crate) mod input;
 pub(crate) mod load;
 pub(crate) mod output;
+pub(crate) mod side;
 
 pub(crate) use failure::Failure;
 
@@ -45,12 +48,21 @@ enum Colour {
 impl Global {
     /// Whether messages on standard error are coloured.
     pub(crate) fn colours_messages(&self) -> bool {
+        self.colours(io::stderr().is_terminal())
+    }
+
+    /// Whether results on standard output are coloured.
+    pub(crate) fn colours_results(&self) -> bool {
+        self.colours(io::stdout().is_terminal())
+    }
+
+    fn colours(&self, is_terminal: bool) -> bool {
         match self.colour {
             Colour::Always => true,
             Colour::Never => false,
             Colour::Auto => {
                 let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                !unwanted && io::stderr().is_terminal()
+                !unwanted && is_terminal
             }
         }
     }

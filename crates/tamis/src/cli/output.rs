@@ -3,7 +3,7 @@
 //! A file is written under a temporary name beside the target and renamed, so that nobody ever finds
 //! half a filter. A closed pipe ends the program silently, as every Unix filter does.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,29 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
+    /// The file to write; `None` for standard output, which is also called `-`.
+    fn file(&self) -> Option<&Path> {
+        self.output
+            .as_deref()
+            .filter(|path| *path != Path::new("-"))
+    }
+
     /// Whether the result would be shown to a person.
     pub(crate) fn is_terminal(&self) -> bool {
-        self.output.is_none() && io::stdout().is_terminal()
+        self.file().is_none() && io::stdout().is_terminal()
+    }
+
+    /// Refuses to replace the input by the result.
+    pub(crate) fn refuse_to_replace(&self, input: &str) -> Result<(), Failure> {
+        let real = |path: &Path| fs::canonicalize(path).ok();
+        let is_input = |path: &Path| real(path).is_some() && real(path) == real(Path::new(input));
+        match self.file() {
+            Some(path) if is_input(path) => Err(Failure::usage(
+                format!("the output would replace the input {input}"),
+                "name another file with `-o`",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Writes text.
@@ -40,7 +60,7 @@ impl OutputArgs {
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
-        match &self.output {
+        match self.file() {
             Some(path) => replace_file(path, bytes).map_err(|error| {
                 Failure::environment(format!("cannot write {}: {error}", path.display()))
             }),
@@ -82,13 +102,38 @@ fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     // The file behind a symbolic link is replaced, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut temporary_name = path.file_name().unwrap_or_default().to_owned();
-    temporary_name.push(format!(".tamis-{}", std::process::id()));
-    let temporary = path.with_file_name(temporary_name);
-    let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, &path));
+    let (temporary, mut file) = create_beside(&path)?;
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| match fs::metadata(&path) {
+            Ok(old) => file.set_permissions(old.permissions()),
+            Err(_) => Ok(()),
+        })
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&temporary, &path));
     if written.is_err() {
         // The write's own error is the one to report; a leftover is the lesser evil.
         let _ = fs::remove_file(&temporary);
     }
     written
+}
+
+/// How many names for a temporary file are tried.
+const MAX_ATTEMPTS: u32 = 100;
+
+/// A new file in the folder of another. It never opens what is there already, so that nobody can
+/// place a link where the file will be.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let name = path.file_name().unwrap_or_default();
+    for attempt in 0..MAX_ATTEMPTS {
+        let mut temporary = name.to_owned();
+        temporary.push(format!(".tamis-{}-{attempt}", std::process::id()));
+        let temporary = path.with_file_name(temporary);
+        match File::create_new(&temporary) {
+            Ok(file) => return Ok((temporary, file)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
 }

@@ -4,6 +4,7 @@ use crate::cli::input::Kind;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit};
+use crate::command::disasm;
 
 /// Assemble a program and check it as the kernel will
 #[derive(clap::Args)]
@@ -31,6 +32,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             "warning: {length} instructions; the kernel takes at most {limit}"
         ));
     }
-    args.output.raw(&raw.program.to_bytes(raw.endian))?;
+    if global.json {
+        args.output.text(&disasm::document(&raw.program)?)?;
+    } else {
+        args.output.raw(&raw.program.to_bytes(raw.endian))?;
+    }
     Ok(exit::OK)
 }

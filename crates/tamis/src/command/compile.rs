@@ -9,6 +9,7 @@ use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{ArchStats, Compiled, Options, Remark, Stats};
 
 use super::disasm::{InsnEntry, insn_entries};
+use crate::cli::input;
 use crate::cli::load::{self, LoadArgs, Policy};
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit, message, output};
@@ -65,6 +66,10 @@ struct CompilerArgs {
     /// Say what each pass changed, on standard error
     #[arg(long)]
     remarks: bool,
+    /// Prove the meaning after layout and after every pass that changed something, and name the first
+    /// that broke it
+    #[arg(long)]
+    verify_each: bool,
 }
 
 /// The document for programs.
@@ -91,10 +96,12 @@ struct ArchEntry {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let input = args.policy.as_deref().unwrap_or(load::DEFAULT_POLICY);
     if args.policy.is_none() {
+        input::refuse_unread_input()?;
         global.notice(&format!(
             "no policy given: compiling the embedded `{input}` (`-` reads standard input)"
         ));
     }
+    args.output.refuse_to_replace(input)?;
     let policy = args.load.load_policy(input, global)?;
     if args.emit == Some(Emit::Rules) {
         args.output.text(&policy.ruleset.to_string())?;
@@ -134,19 +141,24 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 impl CompilerArgs {
     fn options(&self) -> Result<Options, Failure> {
-        let passes = match &self.passes {
-            None => Selection::default(),
-            Some(names) => {
-                let names = names.split(',').map(str::trim);
-                let names = names.filter(|name| !name.is_empty() && *name != "none");
-                Selection::named(names).map_err(|error| {
-                    Failure::usage(error.to_string(), "`tamis passes` lists them")
-                })?
-            }
-        };
-        let fuel = self.fuel;
-        Ok(Options { passes, fuel })
+        let passes = self
+            .passes
+            .as_deref()
+            .map_or(Ok(Selection::default()), selection)?;
+        Ok(Options {
+            passes,
+            fuel: self.fuel,
+            verify_each: self.verify_each,
+        })
     }
+}
+
+/// The passes of a list on the command line.
+pub(super) fn selection(names: &str) -> Result<Selection, Failure> {
+    let names = names.split(',').map(str::trim);
+    let names = names.filter(|name| !name.is_empty() && *name != "none");
+    Selection::named(names)
+        .map_err(|error| Failure::usage(error.to_string(), "`tamis passes` lists them"))
 }
 
 fn listing(compiled: &Compiled) -> String {

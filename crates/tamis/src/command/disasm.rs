@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 /// The document for programs.
 #[derive(Serialize)]
-pub(crate) struct Document {
+struct Document {
     schema: &'static str,
     insns: Vec<InsnEntry>,
 }
@@ -53,17 +53,20 @@ pub(crate) fn insn_entries(program: &Program) -> Vec<InsnEntry> {
     program.insns().iter().map(entry).collect()
 }
 
+/// A program as the document for programs.
+pub(crate) fn document(program: &Program) -> Result<String, Failure> {
+    output::json(&Document {
+        schema: "tamis.disasm/1",
+        insns: insn_entries(program),
+    })
+}
+
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let RawProgram {
         program, endian, ..
     } = args.load.load(&args.input, global)?.into_program()?;
     if global.json {
-        let insns = insn_entries(&program);
-        let document = Document {
-            schema: "tamis.disasm/1",
-            insns,
-        };
-        args.output.text(&output::json(&document)?)?;
+        args.output.text(&document(&program)?)?;
     } else {
         let style = if args.plain {
             disasm::Style::Plain

@@ -7,12 +7,18 @@ use clap::Subcommand;
 use crate::cli::{Failure, Global};
 
 mod asm;
+mod bisect;
 mod compile;
 mod completions;
+mod decompile;
+mod diff;
 mod disasm;
+mod dump;
 mod eval;
 mod explain;
+mod lint;
 mod passes;
+mod prove;
 mod run;
 mod tables;
 
@@ -21,12 +27,18 @@ mod tables;
 pub(crate) enum Command {
     Compile(compile::Args),
     Explain(explain::Args),
+    Lint(lint::Args),
     Eval(eval::Args),
+    Prove(prove::Args),
+    Diff(diff::Args),
     Run(run::Args),
+    Dump(dump::Args),
     Asm(asm::Args),
     Disasm(disasm::Args),
+    Decompile(decompile::Args),
     Tables(tables::Args),
     Passes(passes::Args),
+    Bisect(bisect::Args),
     Completions(completions::Args),
 }
 
@@ -36,12 +48,18 @@ impl Command {
         match self {
             Command::Compile(args) => compile::run(args, global),
             Command::Explain(args) => explain::run(args, global),
+            Command::Lint(args) => lint::run(args, global),
             Command::Eval(args) => eval::run(args, global),
+            Command::Prove(args) => prove::run(args, global),
+            Command::Diff(args) => diff::run(args, global),
             Command::Run(args) => run::run(args, global),
+            Command::Dump(args) => dump::run(args, global),
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),
+            Command::Decompile(args) => decompile::run(args, global),
             Command::Tables(args) => tables::run(args, global),
             Command::Passes(args) => passes::run(args, global),
+            Command::Bisect(args) => bisect::run(args, global),
             Command::Completions(args) => completions::run(args),
         }
     }

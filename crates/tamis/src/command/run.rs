@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 
+use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
-use tamis_kernel::run::{self, Command, Killed, Report, RunError, Trapped};
+use tamis_kernel::run::{self, Command, Ended, Killed, Report, RunError, Trapped};
 
 use crate::cli::load::{self, LoadArgs, Loaded, Policy};
-use crate::cli::{Failure, Global, exit, message};
+use crate::cli::{Failure, Global, exit, message, output};
 use crate::command::explain;
 
 /// Run a command under one or more filters
@@ -18,6 +19,12 @@ Examples:
   tamis run -- ls -l                       under the embedded policy container-default
   tamis run -p profile.json -- python3 app.py
   tamis run -p base.bpf -p extra.tamis -- sh
+Every filter must allow execve, and seccomp if another follows: the embedded policies network-service \
+and pure-compute don't, because they are for programs that install their filter themselves.
+A profile's flags hold for its filter. Nobody answers calls that a filter hands to a supervisor: they \
+fail with ENOSYS.
+Signals that another process sends to tamis go to the command. SIGKILL can't: the command goes on \
+without tamis, unless --die-with-parent is given.
 Exit status: that of the command; if a signal ended it, tamis ends by the same signal. 126 if the \
 command could not be executed, 127 if it was not found, 4 if the filter could not be installed.")]
 pub(crate) struct Args {
@@ -36,6 +43,9 @@ pub(crate) struct Args {
     /// Don't turn on the mitigation against speculative store bypass
     #[arg(long)]
     spec_allow: bool,
+    /// Kill the command if tamis is killed; its descendants go on
+    #[arg(long)]
+    die_with_parent: bool,
     #[command(flatten)]
     load: LoadArgs,
     /// The command and its arguments
@@ -50,15 +60,23 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     } else {
         &args.policies
     };
+    let inputs = inputs.iter();
+    let loaded: Vec<Loaded> = inputs
+        .map(|input| args.load.load_among(input, global))
+        .collect::<Result<_, _>>()?;
+    args.load.check_profile_options(&loaded)?;
+    args.load.check_arches(&loaded)?;
     let mut policies = Vec::new();
     let mut filters = Vec::new();
-    for input in inputs {
-        let loaded = args.load.load(input, global)?;
+    for loaded in loaded {
         policies.push(match &loaded {
             Loaded::Policy(policy) => Some(policy.clone()),
             Loaded::Program(_) => None,
         });
         filters.push(loaded.into_program()?.program);
+    }
+    for policy in policies.iter().flatten() {
+        tell_of_supervisor(policy, global);
     }
     let [program, arguments @ ..] = args.command.as_slice() else {
         unreachable!("clap requires a command");
@@ -67,15 +85,90 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     command.args = arguments.to_vec();
     command.filters = filters;
     command.flags = flags(args);
+    command.filter_flags = policies.iter().map(wanted_flags).collect();
+    command.die_with_parent = args.die_with_parent;
     command.no_new_privs = !args.keep_privs;
     command.explain = !args.no_explain;
     command.forward_signals = true;
     match run::run(&command) {
         Ok(report) => {
-            tell(&report, &policies, global);
+            if global.json {
+                message(output::json(&document(&report))?.trim_end());
+            } else {
+                tell(&report, &policies, global);
+            }
             Ok(report.ended.pass_on())
         }
         Err(error) => refuse(&error, &program.to_string_lossy(), &policies),
+    }
+}
+
+/// What to say of a filter that doesn't let the command start.
+const MUST_ALLOW_EXECVE: &str = "help: `tamis run` installs the filter before it executes the \
+    command, so the filter must allow execve; one that doesn't is for a program to install itself";
+
+/// The document for programs, on standard error: standard output is the command's.
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    /// The exit code, unless a signal ended the command.
+    exit_code: Option<u8>,
+    /// The signal that ended the command.
+    signal: Option<i32>,
+    killed: Vec<KilledEntry>,
+    trapped: Vec<TrappedEntry>,
+    notes: Vec<String>,
+}
+
+/// A thread or process that a filter killed.
+#[derive(Serialize)]
+struct KilledEntry {
+    process: i32,
+    thread: i32,
+    whole_process: bool,
+    call: Option<String>,
+    /// The filter that decided, counted from the oldest.
+    filter: Option<usize>,
+    action: Option<String>,
+}
+
+/// A trap.
+#[derive(Serialize)]
+struct TrappedEntry {
+    process: i32,
+    thread: i32,
+    call: String,
+    data: u16,
+    is_caught: bool,
+}
+
+fn document(report: &Report) -> Document {
+    let (exit_code, signal) = match report.ended {
+        Ended::Exited(code) => (Some(code), None),
+        Ended::Signalled { signal, .. } => (None, Some(signal)),
+    };
+    let killed = |killed: &Killed| KilledEntry {
+        process: killed.process,
+        thread: killed.thread,
+        whole_process: killed.scope == run::Scope::Process,
+        call: killed.call.as_ref().map(call::describe),
+        filter: killed.decided_by.map(|(filter, _)| filter),
+        action: killed.decided_by.map(|(_, action)| action.to_string()),
+    };
+    let trapped = |trapped: &Trapped| TrappedEntry {
+        process: trapped.process,
+        thread: trapped.thread,
+        call: call::describe(&trapped.call),
+        data: trapped.data,
+        is_caught: trapped.is_caught,
+    };
+    Document {
+        schema: "tamis.run/1",
+        exit_code,
+        signal,
+        killed: report.killed.iter().map(killed).collect(),
+        trapped: report.trapped.iter().map(trapped).collect(),
+        notes: report.notes.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -85,10 +178,44 @@ fn flags(args: &Args) -> Flags {
     wanted.fold(Flags::NONE, |flags, (flag, _)| flags | flag)
 }
 
+/// The flags that the policy of a filter asks for.
+fn wanted_flags(policy: &Option<Policy>) -> Flags {
+    let names = policy.iter().flat_map(|policy| &policy.installation.flags);
+    names
+        .filter_map(|name| Flag::from_constant(name))
+        .fold(Flags::NONE, |flags, flag| flags | flag)
+}
+
+/// Tells that nobody answers the calls that a policy hands to a supervisor.
+fn tell_of_supervisor(policy: &Policy, global: &Global) {
+    let is_notify = |action: Action| action.kind == tamis_abi::ActionKind::Notify;
+    let has_notify = policy.ruleset.sections().iter().any(|section| {
+        let mut rules = section.rules.iter();
+        is_notify(section.default) || rules.any(|rule| is_notify(rule.action))
+    });
+    let name = &policy.name;
+    if has_notify {
+        global.notice(&format!(
+            "tamis: {name} hands calls to a supervisor, and `tamis run` has none: they fail with ENOSYS"
+        ));
+    } else if let Some(path) = &policy.installation.listener_path {
+        global.notice(&format!(
+            "tamis: {name} names the listener {path}, but hands no call to it"
+        ));
+    }
+}
+
 /// Tells what the command's exit status alone doesn't.
 fn tell(report: &Report, policies: &[Option<Policy>], global: &Global) {
+    let execve = call::parse("execve", load::native_arch()).ok();
     for killed in &report.killed {
         message(&killed_text(killed, policies));
+        let in_execve = |call: &SeccompData| {
+            execve.is_some_and(|execve| (call.arch, call.nr) == (execve.arch, execve.nr))
+        };
+        if killed.decided_by.is_some() && killed.call.as_ref().is_some_and(in_execve) {
+            message(MUST_ALLOW_EXECVE);
+        }
     }
     let uncaught = report.trapped.iter().filter(|trapped| !trapped.is_caught);
     for trapped in uncaught {
@@ -160,6 +287,9 @@ fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Resul
                 && let Ok(execve) = call::parse("execve", load::native_arch())
             {
                 message(&format!("  {}", explain::reason(policy, &execve)));
+            }
+            if denied_by.is_some() {
+                message(MUST_ALLOW_EXECVE);
             }
             let not_found = *errno == Errno::ENOENT && denied_by.is_none();
             Ok(if not_found {

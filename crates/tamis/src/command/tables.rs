@@ -102,7 +102,7 @@ struct SyscallEntry {
 struct ArgEntry {
     name: &'static str,
     c_type: &'static str,
-    width_bits: u8,
+    width_bits: u32,
 }
 
 #[derive(Serialize)]
@@ -190,10 +190,7 @@ fn syscall_entry(arch: Arch, nr: Nr, name: &'static str) -> SyscallEntry {
     let arg = |arg: &signature::Arg| ArgEntry {
         name: arg.name,
         c_type: arg.c_type,
-        width_bits: match arg.width(arch) {
-            signature::Width::Bits32 => 32,
-            signature::Width::Bits64 => 64,
-        },
+        width_bits: signature::width(arch, name, arg).bits(),
     };
     SyscallEntry {
         arch: arch.name(),

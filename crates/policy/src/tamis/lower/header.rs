@@ -36,7 +36,13 @@ pub(super) fn selection(
     }
     let (mut arches, stated) = match (&options.arches, stated) {
         (Arches::UnlessStated(_), Some((arches, span))) => (arches, Some(span)),
-        (Arches::UnlessStated(arches) | Arches::Exactly(arches), _) => (arches.clone(), None),
+        (Arches::Exactly(arches), Some((stated, span))) => {
+            if !same_arches(arches, &stated) {
+                sink.advise(overridden(arches, span));
+            }
+            (arches.clone(), None)
+        }
+        (Arches::UnlessStated(arches) | Arches::Exactly(arches), None) => (arches.clone(), None),
     };
     let mut seen = Vec::new();
     arches.retain(|arch| {
@@ -51,6 +57,20 @@ pub(super) fn selection(
         );
     }
     (!arches.is_empty()).then_some(Selection { arches, stated })
+}
+
+/// Whether two lists name the same architectures, in whatever order.
+fn same_arches(one: &[Arch], other: &[Arch]) -> bool {
+    one.iter().all(|arch| other.contains(arch)) && other.iter().all(|arch| one.contains(arch))
+}
+
+fn overridden(arches: &[Arch], stated: Span) -> Diagnostic {
+    let names: Vec<&str> = arches.iter().map(|arch| arch.name()).collect();
+    let message = format!("the policy is compiled for {} instead", names.join(", "));
+    Diagnostic::warning(code::ARCH_OVERRIDDEN, message)
+        .label(stated, "this statement has no effect")
+        .note("the architectures that the caller gives replace those of the policy")
+        .help("leave `--arch` out to get the policy's own")
 }
 
 impl Selection {

@@ -33,35 +33,59 @@ const COMPARISONS: [CmpOp; 6] = [
 impl Parser<'_> {
     /// `any { "," any }`: all of them hold.
     pub(super) fn condition(&mut self) -> Parse<Condition> {
-        self.joined(",", ConditionKind::All, |parser| {
-            parser.joined("||", ConditionKind::Any, |parser| {
-                parser.joined("&&", ConditionKind::All, Self::factor)
+        self.conditions(",", ConditionKind::All, |parser| {
+            parser.conditions("||", ConditionKind::Any, |parser| {
+                parser.conditions("&&", ConditionKind::All, Self::factor)
             })
         })
     }
 
-    /// One operand of an operator, or several.
-    fn joined(
+    fn conditions(
         &mut self,
         operator: &str,
         join: fn(Vec<Condition>) -> ConditionKind,
         operand: fn(&mut Self) -> Parse<Condition>,
     ) -> Parse<Condition> {
+        let of = |parts, span| Condition {
+            kind: join(parts),
+            span,
+        };
+        self.joined(operator, operand, |condition| condition.span, of)
+    }
+
+    fn values(
+        &mut self,
+        operator: &str,
+        join: fn(Vec<Value>) -> ValueKind,
+        operand: fn(&mut Self) -> Parse<Value>,
+    ) -> Parse<Value> {
+        let of = |parts, span| Value {
+            kind: join(parts),
+            span,
+        };
+        self.joined(operator, operand, |value| value.span, of)
+    }
+
+    /// One operand of an operator, or several.
+    fn joined<T>(
+        &mut self,
+        operator: &str,
+        operand: fn(&mut Self) -> Parse<T>,
+        span_of: fn(&T) -> Span,
+        join: impl FnOnce(Vec<T>, Span) -> T,
+    ) -> Parse<T> {
         let first = operand(self)?;
         if !self.is_next(operator) {
             return Ok(first);
         }
-        let mut span = first.span;
+        let mut span = span_of(&first);
         let mut operands = vec![first];
         while self.take(operator) {
             let next = operand(self)?;
-            span = span.to(next.span);
+            span = span.to(span_of(&next));
             operands.push(next);
         }
-        Ok(Condition {
-            kind: join(operands),
-            span,
-        })
+        Ok(join(operands, span))
     }
 
     fn factor(&mut self) -> Parse<Condition> {
@@ -267,35 +291,12 @@ impl Parser<'_> {
 
     /// `conjunction { "|" conjunction }`
     pub(super) fn value(&mut self) -> Parse<Value> {
-        self.joined_values("|", ValueKind::Or, Self::conjunction)
+        self.values("|", ValueKind::Or, Self::conjunction)
     }
 
     /// `shift { "&" shift }`
     fn conjunction(&mut self) -> Parse<Value> {
-        self.joined_values("&", ValueKind::And, Self::shift)
-    }
-
-    fn joined_values(
-        &mut self,
-        operator: &str,
-        join: fn(Vec<Value>) -> ValueKind,
-        operand: fn(&mut Self) -> Parse<Value>,
-    ) -> Parse<Value> {
-        let first = operand(self)?;
-        if !self.is_next(operator) {
-            return Ok(first);
-        }
-        let mut span = first.span;
-        let mut operands = vec![first];
-        while self.take(operator) {
-            let next = operand(self)?;
-            span = span.to(next.span);
-            operands.push(next);
-        }
-        Ok(Value {
-            kind: join(operands),
-            span,
-        })
+        self.values("&", ValueKind::And, Self::shift)
     }
 
     fn shift(&mut self) -> Parse<Value> {

@@ -1,0 +1,232 @@
+//! Finding the change that breaks a program, by halving.
+//!
+//! Passes take one unit of fuel for every change. With no fuel the program is what layout makes; with
+//! all of it, what the user gets. If the latter is wrong and the former isn't, then somewhere between
+//! there is a change with which a right program becomes a wrong one, and some ten compilations find it.
+
+use tamis_abi::Endian;
+use tamis_rules::Ruleset;
+
+use crate::compile::{build, check};
+use crate::error::CompileError;
+use crate::options::Options;
+use crate::passes::Remark;
+use crate::passes::registry::Selection;
+use crate::verify::check_program;
+
+/// What the search found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bisection {
+    /// The program is right with all changes.
+    Right {
+        /// How many changes there were.
+        changes: u64,
+    },
+    /// The program is wrong without any change: no pass is to blame.
+    WrongFromTheStart(CompileError),
+    /// A change makes a right program wrong.
+    Found(Box<Culprit>),
+}
+
+/// The change that makes a right program wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Culprit {
+    /// Which change it is, counted from 1: with this much fuel the program is wrong, with one unit less
+    /// it is right.
+    pub fuel: u64,
+    /// How many changes there are in all.
+    pub changes: u64,
+    /// What was done by which pass.
+    pub remark: Remark,
+    /// How the program is wrong then.
+    pub error: CompileError,
+}
+
+/// Finds the change that makes the program of a ruleset wrong, if there is one.
+///
+/// The program may be longer than the kernel takes. Takes as many compilations as the number of changes
+/// has binary digits, and two more.
+///
+/// # Errors
+/// If the ruleset can't be compiled at all, or the prover gives up.
+pub fn bisect(ruleset: &Ruleset, passes: &Selection) -> Result<Bisection, CompileError> {
+    let endian = check(ruleset)?;
+    let all = try_with(ruleset, passes, endian, None)?;
+    let changes = all.remarks.len() as u64;
+    let Some(mut error) = all.mistake else {
+        return Ok(Bisection::Right { changes });
+    };
+    if let Some(error) = try_with(ruleset, passes, endian, Some(0))?.mistake {
+        return Ok(Bisection::WrongFromTheStart(error));
+    }
+    let (mut right, mut wrong, mut remarks) = (0, changes, all.remarks);
+    while wrong - right > 1 {
+        let fuel = right + (wrong - right) / 2;
+        let trial = try_with(ruleset, passes, endian, Some(fuel))?;
+        match trial.mistake {
+            Some(mistake) => (wrong, error, remarks) = (fuel, mistake, trial.remarks),
+            None => right = fuel,
+        }
+    }
+    let Some(remark) = remarks.pop() else {
+        // Without changes the same program was built twice, and was wrong once.
+        return Ok(Bisection::WrongFromTheStart(error));
+    };
+    Ok(Bisection::Found(Box::new(Culprit {
+        fuel: wrong,
+        changes,
+        remark,
+        error,
+    })))
+}
+
+/// A program that was built with limited fuel.
+struct Trial {
+    remarks: Vec<Remark>,
+    /// How it is wrong, if it is.
+    mistake: Option<CompileError>,
+}
+
+fn try_with(
+    ruleset: &Ruleset,
+    passes: &Selection,
+    endian: Endian,
+    fuel: Option<u64>,
+) -> Result<Trial, CompileError> {
+    let options = Options {
+        passes: passes.clone(),
+        fuel,
+        ..Options::default()
+    };
+    let built = build(ruleset, &options, endian, &mut |_, _| ())?;
+    let mistake = match check_program(&built.program, ruleset, endian) {
+        Ok(()) => None,
+        Err(error) if error.is_bug() => Some(error),
+        Err(error) => return Err(error),
+    };
+    Ok(Trial {
+        remarks: built.remarks,
+        mistake,
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Passes that are wrong on purpose, and a ruleset to go wrong with.
+
+    use tamis_abi::Action;
+    use tamis_bpf::cfg::{Cfg, End};
+    use tamis_rules::{Ruleset, Section};
+
+    use crate::passes::registry::{self, Selection};
+    use crate::passes::{BytecodePass, Changed, PassCx, RulePass};
+
+    /// Rules on which the passes of the registry have something to do.
+    pub(crate) fn parse() -> Ruleset {
+        let text = "ruleset bad-arch kill_process\n\
+                    section x86_64 default errno(1)\n\
+                    read: allow\n\
+                    write if any(arg0 == 0x1, arg0 == 0x2): allow\n\
+                    socket if all(arg0.low == 0x2, true): allow\n\
+                    close if any(arg0 == 0x5, arg0 == 0x7, arg0 == 0x9): allow\n";
+        let mut sources = tamis_diag::Sources::new();
+        let source = sources.add("a.rules", text);
+        tamis_rules::text::parse(&sources, source).expect("the text parses")
+    }
+
+    /// The passes of the registry with wrong ones behind them.
+    pub(crate) fn selection(rule: Option<RulePass>, bytecode: Option<BytecodePass>) -> Selection {
+        let mut selection = Selection::default();
+        selection.rules.extend(rule);
+        selection.bytecode.extend(bytecode);
+        selection
+    }
+
+    /// Drops the last rule, once.
+    pub(crate) fn forget_a_rule() -> RulePass {
+        fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
+            let applies = section.rules.len() == 4 && cx.apply(0, || "forgot it".to_owned());
+            if applies {
+                section.rules.pop();
+            }
+            Changed::when(applies)
+        }
+        let mut pass = registry::RULE_PASSES[0];
+        pass.info.name = "forget-a-rule";
+        RulePass { run, ..pass }
+    }
+
+    /// Kills where the program allows.
+    pub(crate) fn allow_nothing() -> BytecodePass {
+        fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+            let allowed = End::Ret(Action::ALLOW.ret());
+            let block = graph.blocks().find(|(_, block)| block.end == allowed);
+            let Some(id) = block.map(|(id, _)| id) else {
+                return Changed::No;
+            };
+            let applies = cx.apply(0, || "killed it".to_owned());
+            if applies {
+                graph.block_mut(id).end = End::Ret(0);
+            }
+            Changed::when(applies)
+        }
+        let mut pass = registry::BYTECODE_PASSES[0];
+        pass.info.name = "allow-nothing";
+        BytecodePass { run, ..pass }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{allow_nothing, forget_a_rule, parse, selection};
+    use super::*;
+
+    fn culprit(passes: &Selection) -> Culprit {
+        match bisect(&parse(), passes).unwrap() {
+            Bisection::Found(culprit) => *culprit,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn right_programs_have_no_culprit() {
+        let Bisection::Right { changes } = bisect(&parse(), &Selection::default()).unwrap() else {
+            panic!("the passes are right");
+        };
+        assert!(changes > 1, "there is something to bisect");
+    }
+
+    #[test]
+    fn the_wrong_change_is_found_among_right_ones() {
+        let by_rule = culprit(&selection(Some(forget_a_rule()), None));
+        assert_eq!(by_rule.remark.pass, "forget-a-rule");
+        let by_block = culprit(&selection(None, Some(allow_nothing())));
+        assert_eq!(by_block.remark.pass, "allow-nothing");
+        for Culprit {
+            fuel,
+            changes,
+            error,
+            ..
+        } in [by_rule, by_block]
+        {
+            assert!(1 < fuel && fuel <= changes, "{fuel} of {changes}");
+            assert!(error.is_bug(), "{error}");
+        }
+    }
+
+    #[test]
+    fn with_the_fuel_that_was_named_the_program_is_wrong_and_with_less_it_is_right() {
+        let passes = selection(None, Some(allow_nothing()));
+        let Culprit { fuel, .. } = culprit(&passes);
+        let compile = |fuel| {
+            let options = Options {
+                passes: passes.clone(),
+                fuel: Some(fuel),
+                ..Options::default()
+            };
+            crate::compile(&parse(), &options)
+        };
+        assert!(compile(fuel - 1).is_ok());
+        assert!(compile(fuel).is_err());
+    }
+}

@@ -1,0 +1,107 @@
+//! A proof after every stage: which one broke the meaning?
+//!
+//! The proof at the end says that something went wrong, not where. A [`Watcher`] is shown what there is
+//! after layout and after every pass that changed something, compares it with the ruleset as given, and
+//! keeps the first refusal together with the name of the stage.
+
+use tamis_abi::Endian;
+use tamis_bpf::Program;
+use tamis_rules::Ruleset;
+
+use crate::compile::Made;
+use crate::error::CompileError;
+use crate::linearise::linearise;
+use crate::verify::{check_program, check_ruleset};
+
+/// Looks at what the stages make and remembers the first mistake.
+pub(crate) struct Watcher<'a> {
+    ruleset: &'a Ruleset,
+    endian: Endian,
+    mistake: Option<CompileError>,
+}
+
+impl<'a> Watcher<'a> {
+    /// A watcher of the compilation of a ruleset.
+    pub(crate) fn new(ruleset: &'a Ruleset, endian: Endian) -> Watcher<'a> {
+        Watcher {
+            ruleset,
+            endian,
+            mistake: None,
+        }
+    }
+
+    /// Checks what there is after a stage, unless an earlier one is to blame already.
+    pub(crate) fn see(&mut self, stage: &'static str, made: Made<'_>) {
+        if self.mistake.is_some() {
+            return;
+        }
+        if let Err(error) = self.check(made) {
+            let error = Box::new(error);
+            self.mistake = Some(CompileError::After { stage, error });
+        }
+    }
+
+    /// The first mistake, if there was one.
+    pub(crate) fn into_result(self) -> Result<(), CompileError> {
+        self.mistake.map_or(Ok(()), Err)
+    }
+
+    fn check(&self, made: Made<'_>) -> Result<(), CompileError> {
+        match made {
+            Made::Rules(sections) => {
+                match Ruleset::new(sections.to_vec(), self.ruleset.bad_arch) {
+                    Ok(made) => check_ruleset(&made, self.ruleset),
+                    // A section renamed into another; the pass manager takes that back.
+                    Err(_) => Ok(()),
+                }
+            }
+            Made::Graph(graph) => {
+                let program = Program::new(linearise(graph)).map_err(CompileError::Invalid)?;
+                check_program(&program, self.ruleset, self.endian)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bisect::testing::{allow_nothing, forget_a_rule, parse, selection};
+    use crate::{Options, compile};
+
+    fn blamed(rules: bool, bytecode: bool) -> Option<&'static str> {
+        let options = Options {
+            passes: selection(
+                rules.then_some(forget_a_rule()),
+                bytecode.then_some(allow_nothing()),
+            ),
+            verify_each: true,
+            ..Options::default()
+        };
+        match compile(&parse(), &options) {
+            Ok(_) => None,
+            Err(CompileError::After { stage, error }) => {
+                let CompileError::Miscompiled {
+                    witness,
+                    expected_ret,
+                    actual_ret,
+                } = *error
+                else {
+                    panic!("{error}");
+                };
+                assert_eq!(parse().decide(&witness).action.ret(), expected_ret);
+                assert_ne!(expected_ret, actual_ret);
+                Some(stage)
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn the_first_wrong_pass_is_blamed_and_no_other() {
+        assert_eq!(blamed(false, false), None);
+        assert_eq!(blamed(true, false), Some("forget-a-rule"));
+        assert_eq!(blamed(false, true), Some("allow-nothing"));
+        assert_eq!(blamed(true, true), Some("forget-a-rule"));
+    }
+}

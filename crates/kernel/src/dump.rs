@@ -1,0 +1,195 @@
+//! Reading the filters of a running task: `PTRACE_SECCOMP_GET_FILTER`, kernel 4.4.
+//!
+//! The task is traced for a moment: attached with `PTRACE_SEIZE`, stopped with `PTRACE_INTERRUPT`, read,
+//! and let go, with the signal that it was about to get if there was one. All this happens on a thread
+//! of its own, so that however it ends, the kernel lets the task go.
+//!
+//! The kernel keeps the classic instructions as they were installed if it was built with
+//! `CONFIG_CHECKPOINT_RESTORE`, and hands them to tracers that have `CAP_SYS_ADMIN` and no filter
+//! themselves.
+
+use std::error;
+use std::fmt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tamis_bpf::InvalidProgram;
+use tamis_bpf::{Insn, Program};
+
+use crate::errno::Errno;
+use crate::status::Status;
+use crate::sys::wait::Event;
+use crate::sys::{ptrace, seccomp, wait};
+
+/// How long a task may take to stop. One that sleeps where nothing can wake it, such as a process whose
+/// `vfork` child hasn't started a program yet, doesn't.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Between two looks whether it has.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The bit of `CAP_SYS_ADMIN`.
+const CAP_SYS_ADMIN: u32 = 21;
+
+/// Why the filters of a task can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DumpError {
+    /// There is no such task, or it has just ended.
+    NoTask,
+    /// It is in strict mode, which is no filter: only `read`, `write`, `_exit` and `sigreturn`.
+    Strict,
+    /// The caller lacks `CAP_SYS_ADMIN` in the first user namespace.
+    NotPrivileged,
+    /// The caller has a filter itself; the kernel refuses then.
+    OwnFilter,
+    /// Somebody else traces it.
+    Traced {
+        /// That process.
+        tracer: u32,
+    },
+    /// Tracing it is not permitted: a security module, another user's task, a kernel thread.
+    NotTraceable(Errno),
+    /// It can't be stopped: it sleeps where nothing can wake it.
+    DoesNotStop,
+    /// The kernel doesn't keep the instructions: it lacks `CONFIG_CHECKPOINT_RESTORE`, or is older
+    /// than 4.4.
+    NotKept,
+    /// The kernel has no classic instructions for this filter.
+    NotClassic {
+        /// Which one; the oldest is 0.
+        index: usize,
+    },
+    /// The kernel hands out instructions that are no valid program.
+    Invalid {
+        /// Which filter; the oldest is 0.
+        index: usize,
+        /// What is wrong with it.
+        error: InvalidProgram,
+    },
+    /// The kernel refused for a reason of its own.
+    Refused(Errno),
+}
+
+impl fmt::Display for DumpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DumpError::NoTask => f.write_str("there is no such process"),
+            DumpError::Strict => f.write_str("it is in strict mode, which is no filter"),
+            DumpError::NotPrivileged => f.write_str("reading filters needs CAP_SYS_ADMIN"),
+            DumpError::OwnFilter => f.write_str(
+                "the kernel shows filters only to processes without any, and this one has one",
+            ),
+            DumpError::Traced { tracer } => write!(f, "process {tracer} traces it"),
+            DumpError::NotTraceable(errno) => write!(f, "tracing it is not permitted: {errno}"),
+            DumpError::DoesNotStop => {
+                write!(f, "it did not stop within {} seconds", PATIENCE.as_secs())
+            }
+            DumpError::NotKept => f.write_str(
+                "the kernel does not keep the instructions of filters: it lacks \
+                 CONFIG_CHECKPOINT_RESTORE",
+            ),
+            DumpError::NotClassic { index } => {
+                write!(f, "filter {index} has no classic instructions")
+            }
+            DumpError::Invalid { index, error } => {
+                write!(f, "filter {index} is no valid program: {error}")
+            }
+            DumpError::Refused(errno) => write!(f, "the kernel refused: {errno}"),
+        }
+    }
+}
+
+impl error::Error for DumpError {}
+
+/// The filters of a task, the oldest first; none if it has none, for which nothing needs to be permitted.
+///
+/// A process is meant by the number of its first thread; others may have more filters. The task is
+/// stopped for some microseconds a filter.
+///
+/// # Errors
+/// See [`DumpError`].
+///
+/// # Panics
+/// If the system can't start a thread.
+pub fn dump(pid: i32) -> Result<Vec<Program>, DumpError> {
+    let status = Status::of(pid).ok_or(DumpError::NoTask)?;
+    match status.number("Seccomp") {
+        Some(0) => return Ok(Vec::new()),
+        Some(1) => return Err(DumpError::Strict),
+        // Without the field the kernel has the last word.
+        _ => {}
+    }
+    if let Some(tracer @ 1..) = status.number("TracerPid") {
+        return Err(DumpError::Traced { tracer });
+    }
+    if seccomp::mode().is_ok_and(|mode| mode != 0) {
+        return Err(DumpError::OwnFilter);
+    }
+    let own = Status::of_this_thread();
+    if own.and_then(|own| own.bit("CapEff", CAP_SYS_ADMIN)) == Some(false) {
+        return Err(DumpError::NotPrivileged);
+    }
+    let tracer = thread::spawn(move || Seized::new(pid)?.filters());
+    tracer.join().expect("the tracer doesn't panic")
+}
+
+/// A task that is traced and stopped; dropping this lets it go.
+struct Seized {
+    pid: i32,
+    /// The signal that it was about to get, or 0.
+    signal: i32,
+}
+
+impl Seized {
+    fn new(pid: i32) -> Result<Seized, DumpError> {
+        ptrace::seize(pid, 0).map_err(|errno| match errno {
+            Errno(libc::ESRCH) => DumpError::NoTask,
+            errno => DumpError::NotTraceable(errno),
+        })?;
+        ptrace::interrupt(pid).map_err(|_| DumpError::NoTask)?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match wait::take_stop(pid) {
+                Ok(Some(Event::Stopped { signal, event })) => {
+                    let signal = if event == 0 { signal } else { 0 };
+                    return Ok(Seized { pid, signal });
+                }
+                // The end of a task is its parent's to take.
+                Ok(Some(_)) | Err(_) => return Err(DumpError::NoTask),
+                Ok(None) if Instant::now() >= deadline => return Err(DumpError::DoesNotStop),
+                Ok(None) => thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    fn filters(&self) -> Result<Vec<Program>, DumpError> {
+        let mut filters = Vec::new();
+        loop {
+            let index = filters.len();
+            let insns: Vec<Insn> = match ptrace::filter(self.pid, index) {
+                Ok(insns) => insns,
+                Err(Errno::ENOENT) => return Ok(filters),
+                Err(errno) => return Err(explain(errno, index)),
+            };
+            let program = Program::new(insns);
+            filters.push(program.map_err(|error| DumpError::Invalid { index, error })?);
+        }
+    }
+}
+
+impl Drop for Seized {
+    fn drop(&mut self) {
+        // It fails only if the task is gone.
+        let _ = ptrace::detach(self.pid, self.signal);
+    }
+}
+
+/// Why a filter of a task that has some isn't handed out.
+fn explain(errno: Errno, index: usize) -> DumpError {
+    match errno.0 {
+        libc::EACCES => DumpError::NotPrivileged,
+        libc::ESRCH => DumpError::NoTask,
+        libc::EMEDIUMTYPE => DumpError::NotClassic { index },
+        libc::EINVAL | libc::EIO => DumpError::NotKept,
+        _ => DumpError::Refused(errno),
+    }
+}

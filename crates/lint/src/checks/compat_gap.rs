@@ -1,0 +1,74 @@
+//! Finds calls that are refused or restricted on an architecture and open on its 32-bit sister, if the
+//! filter has rules for both.
+//!
+//! Arguments are not compared: their order and widths differ. Nothing is reported for a filter that
+//! ignores the architecture; another check says that.
+
+use tamis_abi::Arch;
+use tamis_diag::code::LINT_COMPAT_GAP;
+
+use super::sisters::sisters;
+use crate::context::{Access, Call, Context, is_executed};
+use crate::finding::{Finding, list};
+use crate::registry::{Check, warning};
+use tamis_prover::LimitReached;
+
+pub(crate) const CHECK: Check = warning(
+    "compat-gap",
+    LINT_COMPAT_GAP,
+    "calls restricted on one architecture are open on its 32-bit sister",
+    run,
+);
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    let mut findings = Vec::new();
+    if !context.looks_at_arch {
+        return Ok(findings);
+    }
+    for own in context.arches.clone() {
+        for sister in sisters(own) {
+            if context.arches.contains(sister) {
+                findings.extend(gap(context, own, *sister)?);
+            }
+        }
+    }
+    Ok(findings)
+}
+
+fn gap(context: &mut Context, own: Arch, sister: Arch) -> Result<Option<Finding>, LimitReached> {
+    let mut gaps: Vec<(Call, Call)> = Vec::new();
+    for call in context.calls_of(own)? {
+        let Some(other) = context.call(sister, call.name) else {
+            continue;
+        };
+        let is_wider = match call.access {
+            Access::Open => false,
+            Access::Conditional => other.access == Access::Open,
+            Access::Refused => other.access != Access::Refused,
+        };
+        if is_wider {
+            gaps.push((call, other));
+        }
+    }
+    let Some((refused, allowed)) = gaps.first() else {
+        return Ok(None);
+    };
+    let refusal = context.example(refused, false);
+    // The same arguments tell most, where they are allowed.
+    let same = refusal.map(|example| context.answer(&allowed.complete(example.call)));
+    let same = same.filter(|example| is_executed(example.action.ret()));
+    let allowed = same.or_else(|| context.example(allowed, true));
+    let place = allowed.and_then(|example| context.place(&example.call, ""));
+    let names = gaps.iter().map(|(call, _)| call.name);
+    let finding = Finding::new(
+        (CHECK.code, CHECK.severity),
+        format!("{sister} allows what {own} refuses: {}", list(names)),
+        format!("kernels of {own} usually take the calls of {sister} from any program"),
+        format!("give {sister} the rules of {own}, or leave it out"),
+    );
+    Ok(Some(
+        finding
+            .examples(refusal.into_iter().chain(allowed))
+            .places(place),
+    ))
+}

@@ -1,0 +1,70 @@
+//! Finds restrictions that don't hold if the caller sets upper bits of an argument that the kernel
+//! cuts off.
+//!
+//! A call counts if it is executed as it is, and refused with the upper half clear and - for a negative
+//! number - with its sign extended: those are the forms in which an `int` is passed.
+
+use tamis_diag::code::LINT_EVADABLE;
+
+use super::upper_half::{Answers, Narrow, narrow_arguments};
+use crate::context::{Context, is_executed};
+use crate::finding::{Example, Finding};
+use crate::registry::{Check, warning};
+use tamis_prover::LimitReached;
+
+pub(crate) const CHECK: Check = warning(
+    "evadable-restriction",
+    LINT_EVADABLE,
+    "setting upper bits that the kernel ignores evades a restriction",
+    run,
+);
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    let mut findings: Vec<(Narrow, Finding)> = Vec::new();
+    for narrow in narrow_arguments(context)? {
+        let Some([refused, allowed]) = pair(context, &narrow) else {
+            continue;
+        };
+        // One finding for all architectures.
+        let same = findings
+            .iter_mut()
+            .find(|(known, _)| (known.call.name, known.index) == (narrow.call.name, narrow.index));
+        if let Some((_, finding)) = same {
+            finding.examples.push(allowed);
+            continue;
+        }
+        let (call, name) = (narrow.call.name, &narrow.name);
+        let refuses = context.place(&refused.call, "refuses the one");
+        let allows = context.place(&allowed.call, "allows the other");
+        let finding = Finding::new(
+            (CHECK.code, CHECK.severity),
+            format!("upper bits of `{name}` evade the restriction of `{call}`"),
+            format!(
+                "the kernel reads the lower 32 bits of `{name}`, so it takes both for the same call"
+            ),
+            "compare the lower half only: by name in the tamis language, with \
+             SCMP_CMP_MASKED_EQ and 4294967295 in an OCI profile",
+        );
+        let finding = finding
+            .examples([refused, allowed])
+            .places(allows.into_iter().chain(refuses));
+        findings.push((narrow, finding));
+    }
+    Ok(findings.into_iter().map(|(_, finding)| finding).collect())
+}
+
+/// The same call for the kernel: refused in its proper form, executed with upper bits set.
+fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
+    let wanted = |values: &[u32]| {
+        let answers = Answers::of(values);
+        let sign_extended = answers.is_negative && is_executed(answers.ones);
+        is_executed(answers.as_is) && !is_executed(answers.clear) && !sign_extended
+    };
+    let found = context.space.find(&narrow.functions(), &wanted)?;
+    let evading = narrow.call.complete(found);
+    let mut proper = evading;
+    proper.args[narrow.index.index()] &= 0xffff_ffff;
+    let [refused, allowed] = [proper, evading].map(|data| context.answer(&data));
+    let is_gap = !is_executed(refused.action.ret()) && is_executed(allowed.action.ret());
+    is_gap.then_some([refused, allowed])
+}

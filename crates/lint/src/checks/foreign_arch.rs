@@ -1,0 +1,59 @@
+//! Finds filters that let the calls of architectures pass which they have no rules for.
+//!
+//! It warns where the same kernel runs such an architecture besides one that the filter is for, and
+//! notes it otherwise: on x86_64 nobody can make a call of s390x.
+
+use tamis_diag::Severity;
+use tamis_diag::code::LINT_FOREIGN_ARCH;
+
+use super::sisters::{most_telling, sisters};
+use crate::context::{Context, is_executed};
+use crate::finding::Finding;
+use crate::registry::{Check, warning};
+use tamis_prover::LimitReached;
+
+pub(crate) const CHECK: Check = warning(
+    "foreign-arch",
+    LINT_FOREIGN_ARCH,
+    "calls of an architecture without rules are allowed",
+    run,
+);
+
+const HELP: &str = "answer foreign architectures with kill_process: `bad-arch kill-process`";
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    if !context.looks_at_arch {
+        return Ok(Vec::new());
+    }
+    let mut findings = Vec::new();
+    for own in context.arches.clone() {
+        for sister in sisters(own) {
+            if context.arches.contains(sister) {
+                continue;
+            }
+            let Some(call) = most_telling(&context.calls_of(*sister)?) else {
+                continue;
+            };
+            let example = context.example(&call, true);
+            let place = example.and_then(|example| context.place(&example.call, ""));
+            let finding = Finding::new(
+                (CHECK.code, Severity::Warning),
+                format!("calls of {sister} are allowed, whatever they are"),
+                format!("kernels of {own} run {sister} too, and the filter has no rules for it"),
+                HELP,
+            );
+            findings.push(finding.examples(example).places(place));
+        }
+    }
+    let foreign = context.answer(&context.foreign_call());
+    if findings.is_empty() && is_executed(foreign.action.ret()) {
+        let finding = Finding::new(
+            (CHECK.code, Severity::Note),
+            "calls of unknown architectures are allowed",
+            "nothing makes such calls on today's kernels, so refusing them costs nothing",
+            HELP,
+        );
+        findings.push(finding.examples([foreign]));
+    }
+    Ok(findings)
+}

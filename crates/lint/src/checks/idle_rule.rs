@@ -1,0 +1,140 @@
+//! Finds rules without which the policy would mean the same.
+//!
+//! The claim is proved: the policy without the rule is the same function. Left alone are refusals that
+//! repeat the default, which guard against rules that are added behind them, and rules that never decide,
+//! which have checks of their own.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Action, ActionKind, Arch};
+use tamis_diag::code::{LINT_IDLE_RULE, NEVER_MATCHES};
+use tamis_rules::Ruleset;
+
+use crate::context::{Context, is_executed};
+use crate::finding::Finding;
+use crate::registry::{Check, note};
+use crate::rules_view::{RuleView, Statement, name, place, statements};
+use tamis_prover::{Function, LimitReached, Space};
+
+pub(crate) const CHECK: Check = Check {
+    told_by: &[NEVER_MATCHES],
+    ..note(
+        "idle-rule",
+        LINT_IDLE_RULE,
+        "the policy means the same without a rule",
+        run,
+    )
+};
+
+/// Marks what the default decides: kill_thread ignores its data, so no policy means this one.
+const DEFAULT_MARK: Action = Action::new(ActionKind::KillThread, 0xffff);
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    let Some(policy) = context.policy() else {
+        return Ok(Vec::new());
+    };
+    let mut findings = Vec::new();
+    let statements = statements(&mut context.space, policy)?;
+    let rests = rests(&mut context.space, &statements)?;
+    for statement in &statements {
+        let mut deciding = statement.rules.iter();
+        let Some(rule) = deciding.find(|rule| rule.can_decide(&context.space)) else {
+            continue;
+        };
+        if !is_idle(context, policy, statement, &rests)? {
+            continue;
+        }
+        let finding = Finding::new(
+            (CHECK.code, CHECK.severity),
+            format!("{} has no effect", name(rule)),
+            "without it, every call would get the same answer from a later rule or the default",
+            "delete it, or put it where it makes a difference",
+        );
+        let decided = context
+            .space
+            .find(&[rule.decides], &|values| values[0] == 1);
+        let next = decided.and_then(|data| {
+            let later = &rule.section.rules[rule.index + 1..];
+            let next = later
+                .iter()
+                .find(|next| next.syscalls.contains(data.nr) && next.when.holds(&data))?;
+            place(next, "gives the same answer")
+        });
+        let example = decided.map(|data| context.answer(&data));
+        let places = statement
+            .place("makes no difference")
+            .into_iter()
+            .chain(next);
+        findings.push(finding.examples(example).places(places));
+    }
+    Ok(findings)
+}
+
+fn is_idle(
+    context: &mut Context,
+    policy: &Ruleset,
+    statement: &Statement,
+    rests: &BTreeMap<(Arch, usize), Function>,
+) -> Result<bool, LimitReached> {
+    for rule in &statement.rules {
+        let action = rule.rule().action.ret();
+        let rest = rests[&(rule.section.arch, rule.index)];
+        let same = context.space.constant(action)?;
+        let without_it = context.space.choose(rule.decides, rest, same)?;
+        let differs = |ret: u32| {
+            if ret == DEFAULT_MARK.ret() {
+                rule.section.default.ret() != action || !is_executed(action)
+            } else {
+                ret != action
+            }
+        };
+        let found = context
+            .space
+            .find(&[without_it], &|values| differs(values[0]));
+        if found.is_some() {
+            return Ok(false);
+        }
+    }
+    let without = context.space.ruleset(&without(policy, statement))?;
+    Ok(without == context.function)
+}
+
+/// What the rules after each one answer; a mark where none matches.
+fn rests(
+    space: &mut Space,
+    statements: &[Statement],
+) -> Result<BTreeMap<(Arch, usize), Function>, LimitReached> {
+    let rules = statements.iter().flat_map(|statement| &statement.rules);
+    let by_place: BTreeMap<(Arch, usize), &RuleView> = rules
+        .map(|rule| ((rule.section.arch, rule.index), rule))
+        .collect();
+    let mark = space.constant(DEFAULT_MARK.ret())?;
+    let mut rests = BTreeMap::new();
+    let (mut arch, mut rest) = (None, mark);
+    // From the last rule of each section to its first.
+    for (place, rule) in by_place.into_iter().rev() {
+        if arch != Some(place.0) {
+            (arch, rest) = (Some(place.0), mark);
+        }
+        rests.insert(place, rest);
+        let action = space.constant(rule.rule().action.ret())?;
+        rest = space.choose(rule.matches, action, rest)?;
+    }
+    Ok(rests)
+}
+
+/// The policy without the rules of a statement.
+fn without(policy: &Ruleset, statement: &Statement) -> Ruleset {
+    let mut sections = policy.sections().to_vec();
+    for section in &mut sections {
+        let arch = section.arch;
+        let mut index = 0;
+        section.rules.retain(|_| {
+            let mut removed = statement.rules.iter();
+            let is_removed = removed.any(|rule| rule.section.arch == arch && rule.index == index);
+            index += 1;
+            !is_removed
+        });
+    }
+    Ruleset::new(sections, policy.bad_arch).expect("the architectures are those of the policy")
+}

@@ -1,0 +1,25 @@
+//! The checks, one file each, every file of the same shape: what it finds, what it leaves alone on
+//! purpose, its row of the registry, and a function from the context to findings.
+
+pub(crate) mod compat_gap;
+pub(crate) mod dangerous_calls;
+pub(crate) mod duplicate_rule;
+pub(crate) mod enosys_expected;
+pub(crate) mod evadable_restriction;
+pub(crate) mod foreign_arch;
+pub(crate) mod idle_rule;
+pub(crate) mod io_uring;
+pub(crate) mod multiplexer;
+pub(crate) mod never_holds;
+mod overlap;
+pub(crate) mod permissive_default;
+pub(crate) mod shadowed_rule;
+mod sisters;
+pub(crate) mod twins;
+pub(crate) mod unchecked_arch;
+pub(crate) mod unchecked_argument;
+pub(crate) mod unknown_numbers;
+pub(crate) mod unreachable_rule;
+mod upper_half;
+pub(crate) mod wide_comparison;
+pub(crate) mod x32_gap;

@@ -1,0 +1,52 @@
+//! Finds rules whose conditions contradict themselves.
+//!
+//! A rule about no number at all - a call that the architecture lacks - is left alone.
+
+use tamis_diag::code::{CONSTANT_CONDITION, LINT_NEVER_HOLDS};
+use tamis_rules::{Predicate, Section};
+
+use crate::context::Context;
+use crate::finding::Finding;
+use crate::registry::{Check, warning};
+use crate::rules_view::{RuleView, name, statements};
+use tamis_prover::LimitReached;
+
+pub(crate) const CHECK: Check = Check {
+    told_by: &[CONSTANT_CONDITION],
+    ..warning(
+        "never-holds",
+        LINT_NEVER_HOLDS,
+        "no call satisfies a condition",
+        run,
+    )
+};
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    let Some(policy) = context.policy() else {
+        return Ok(Vec::new());
+    };
+    let mut findings = Vec::new();
+    for statement in statements(&mut context.space, policy)? {
+        let mut rules = statement.rules.iter();
+        if rules.any(|rule| rule.can_match(&context.space) || !is_about_calls(rule)) {
+            continue;
+        }
+        let rule = &statement.rules[0];
+        let finding = Finding::new(
+            (CHECK.code, CHECK.severity),
+            format!("the condition of {} never holds", name(rule)),
+            "its parts contradict each other, so the rule does nothing",
+            "correct the condition (`||` where `&&` stands?), or delete the rule",
+        );
+        findings.push(finding.places(statement.place("no call satisfies this")));
+    }
+    Ok(findings)
+}
+
+/// Whether the rule has numbers of its architecture, and a condition that somebody may have meant to hold:
+/// `false` is none.
+fn is_about_calls(rule: &RuleView) -> bool {
+    let own = Section::domain(rule.section.arch);
+    let numbers = rule.rule().syscalls.intersection(&own);
+    !numbers.is_empty() && rule.rule().when != Predicate::False
+}

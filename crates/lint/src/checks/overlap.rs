@@ -1,0 +1,108 @@
+//! Pairs of rules with conditions that are about the same number and have calls in common.
+
+use tamis_abi::Arch;
+use tamis_prover::{Function, LimitReached};
+use tamis_rules::{IntervalSet, Predicate, Rule, Section};
+
+use crate::context::Context;
+use crate::finding::Example;
+use crate::rules_view::condition;
+
+/// Beyond this many pairs of one section the rest is not compared: a policy with so many rules for one
+/// call was made by a program.
+const MAX_PAIRS: usize = 20_000;
+
+/// Two rules of which neither's calls contain the other's.
+pub(super) struct Overlap<'a> {
+    pub(super) arch: Arch,
+    pub(super) earlier: &'a Rule,
+    pub(super) later: &'a Rule,
+    /// A call that both match.
+    pub(super) both: Example,
+    /// A call that the later one alone matches.
+    pub(super) later_alone: Example,
+}
+
+/// All such pairs of all sections that are wanted.
+pub(super) fn overlaps<'a>(
+    context: &mut Context<'a>,
+    wanted: impl Fn(&Rule, &Rule) -> bool,
+) -> Result<Vec<Overlap<'a>>, LimitReached> {
+    let mut found = Vec::new();
+    let Some(policy) = context.policy() else {
+        return Ok(found);
+    };
+    for section in policy.sections() {
+        for (earlier, later, nr) in pairs(section) {
+            if wanted(earlier, later) {
+                let functions = [
+                    for_number(context, section.arch, nr, earlier)?,
+                    for_number(context, section.arch, nr, later)?,
+                ];
+                found.extend(overlap(context, section.arch, [earlier, later], functions));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Rules with conditions that share a number, with that number.
+fn pairs(section: &Section) -> Vec<(&Rule, &Rule, u32)> {
+    let conditional: Vec<&Rule> = section
+        .rules
+        .iter()
+        .filter(|rule| !matches!(rule.when, Predicate::True | Predicate::False))
+        .collect();
+    let mut pairs = Vec::new();
+    for (index, later) in conditional.iter().enumerate() {
+        for earlier in &conditional[..index] {
+            if let Some(nr) = common(&earlier.syscalls, &later.syscalls) {
+                pairs.push((*earlier, *later, nr));
+                if pairs.len() == MAX_PAIRS {
+                    return pairs;
+                }
+            }
+        }
+    }
+    pairs
+}
+
+/// The smallest number of both.
+fn common(a: &IntervalSet<u32>, b: &IntervalSet<u32>) -> Option<u32> {
+    let of_a = a.intervals().iter().map(|(first, _)| *first);
+    let of_b = b.intervals().iter().map(|(first, _)| *first);
+    // Where intervals meet, one of them begins.
+    of_a.chain(of_b)
+        .filter(|nr| a.contains(*nr) && b.contains(*nr))
+        .min()
+}
+
+fn for_number(
+    context: &mut Context,
+    arch: Arch,
+    nr: u32,
+    rule: &Rule,
+) -> Result<Function, LimitReached> {
+    let number = IntervalSet::single(nr);
+    condition(&mut context.space, arch, &number, &rule.when)
+}
+
+fn overlap<'a>(
+    context: &Context,
+    arch: Arch,
+    [earlier, later]: [&'a Rule; 2],
+    functions: [Function; 2],
+) -> Option<Overlap<'a>> {
+    let find = |wanted: [u32; 2]| {
+        let data = context.space.find(&functions, &|values| values == wanted)?;
+        Some(context.answer(&data))
+    };
+    find([1, 0])?;
+    Some(Overlap {
+        arch,
+        earlier,
+        later,
+        both: find([1, 1])?,
+        later_alone: find([0, 1])?,
+    })
+}

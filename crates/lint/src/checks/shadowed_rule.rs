@@ -1,0 +1,46 @@
+//! Finds pairs of rules with different answers whose order decides about some calls.
+//!
+//! An exception before a general rule is left alone: there one condition contains the other.
+
+use tamis_diag::code::LINT_SHADOWED_RULE;
+
+use super::overlap::overlaps;
+use crate::context::Context;
+use crate::finding::Finding;
+use crate::registry::{Check, note};
+use crate::rules_view::place;
+use tamis_prover::LimitReached;
+
+pub(crate) const CHECK: Check = note(
+    "shadowed-rule",
+    LINT_SHADOWED_RULE,
+    "rules overlap and disagree: their order decides",
+    run,
+);
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for overlap in overlaps(context, |earlier, later| {
+        earlier.action != later.action && earlier.origin != later.origin
+    })? {
+        let places = [
+            place(overlap.later, "loses where both match"),
+            place(overlap.earlier, "decides there, because it stands first"),
+        ];
+        let places: Vec<_> = places.into_iter().flatten().collect();
+        if !places.is_empty() && findings.iter().any(|known| known.places == places) {
+            continue;
+        }
+        let finding = Finding::new(
+            (CHECK.code, CHECK.severity),
+            format!(
+                "rules for {} and {} overlap",
+                overlap.earlier.action, overlap.later.action
+            ),
+            "neither condition contains the other, so the order of the rules matters",
+            "make the conditions exclude each other if the order is not meant",
+        );
+        findings.push(finding.examples([overlap.both]).places(places));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,31 @@
+//! Which architectures one kernel runs besides another.
+
+use tamis_abi::Arch;
+
+use crate::context::{Access, Call};
+
+/// The architectures whose calls a 64-bit kernel of this one usually takes as well; x32, which shares
+/// the audit value of x86_64, is not among them.
+pub(super) const fn sisters(arch: Arch) -> &'static [Arch] {
+    match arch {
+        Arch::X86_64 => &[Arch::X86],
+        Arch::Aarch64 => &[Arch::Arm],
+        Arch::S390x => &[Arch::S390],
+        Arch::Ppc64 => &[Arch::Ppc],
+        Arch::Mips64 => &[Arch::Mips, Arch::Mips64n32],
+        Arch::Mipsel64 => &[Arch::Mipsel, Arch::Mipsel64n32],
+        Arch::Parisc64 => &[Arch::Parisc],
+        _ => &[],
+    }
+}
+
+/// Calls that tell the most about a filter that lets them pass.
+const TELLING: [&str; 3] = ["execve", "openat", "socket"];
+
+/// The most telling of the open calls; `None` if none is open.
+pub(super) fn most_telling(calls: &[Call]) -> Option<Call> {
+    let open = || calls.iter().filter(|call| call.access == Access::Open);
+    let mut telling = TELLING.iter();
+    let found = telling.find_map(|name| open().find(|call| call.name == *name));
+    found.or_else(|| open().next()).copied()
+}

@@ -1,0 +1,144 @@
+//! Finds calls that are restricted on purpose while another call that does the same is open.
+//!
+//! What is left alone: calls that a list of what is allowed doesn't mention, since it may simply not
+//! need them; refusals with ENOSYS; and twins that are restricted in another way.
+
+use tamis_abi::{Arch, Word, signature, syscall};
+use tamis_diag::code::LINT_TWIN;
+
+use crate::context::{Access, Call, Context};
+use crate::finding::{Finding, Place, list};
+use crate::registry::{Check, warning};
+use crate::tables::any;
+use crate::tables::twins::{self, Twins};
+use tamis_prover::LimitReached;
+
+pub(crate) const CHECK: Check = warning(
+    "twins",
+    LINT_TWIN,
+    "a call is restricted, another that does the same is open",
+    run,
+);
+
+/// A restricted call and an open one.
+struct Gap {
+    purpose: &'static str,
+    restricted: Vec<Call>,
+    open: Vec<Call>,
+    arches: Vec<Arch>,
+}
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    let mut gaps: Vec<Gap> = Vec::new();
+    for arch in context.arches.clone() {
+        for row in twins::ALL {
+            collect(context, arch, row, &mut gaps)?;
+        }
+        for (_, name) in syscall::all(arch) {
+            if let Some([base, variant]) = variant(arch, name) {
+                let row = Twins {
+                    purpose: "do the same",
+                    calls: &[any(base), any(variant)],
+                    ways: &[],
+                    common: &[],
+                };
+                collect(context, arch, &row, &mut gaps)?;
+            }
+        }
+    }
+    Ok(gaps.iter().map(|gap| finding(context, gap)).collect())
+}
+
+/// A call and its variant with wider identifiers, offsets or times.
+fn variant(arch: Arch, name: &'static str) -> Option<[&'static str; 2]> {
+    let base = ["_time64", "64", "32"]
+        .into_iter()
+        .find_map(|suffix| name.strip_suffix(suffix))?;
+    syscall::number(arch, base)?;
+    Some([base, name])
+}
+
+/// Whether the conditions of a call, if it has any, are about what it has in common with its twins.
+fn looks_at_common(context: &Context, call: &Call, row: &Twins) -> bool {
+    if call.access != Access::Conditional || row.common.is_empty() {
+        return true;
+    }
+    let words = context.space.words(call.function);
+    let mut common = row.common.iter();
+    common.any(|argument| {
+        let index = signature::index(call.arch, call.name, argument);
+        index.is_some_and(|index| {
+            words.contains(&Word::arg_low(index)) || words.contains(&Word::arg_high(index))
+        })
+    })
+}
+
+fn collect(
+    context: &mut Context,
+    arch: Arch,
+    row: &Twins,
+    gaps: &mut Vec<Gap>,
+) -> Result<(), LimitReached> {
+    let (mut restricted, mut open) = (Vec::new(), Vec::new());
+    for form in row.calls {
+        let Some(call) = context.form(arch, *form)? else {
+            continue;
+        };
+        if call.access == Access::Open {
+            open.push(call);
+        } else if context.on_purpose(&call)? && looks_at_common(context, &call, row) {
+            restricted.push(call);
+        }
+    }
+    for form in row.ways {
+        let call = context.form(arch, *form)?;
+        open.extend(call.filter(|call| call.access == Access::Open));
+    }
+    if restricted.is_empty() || open.is_empty() {
+        return Ok(());
+    }
+    let names = |calls: &[Call]| calls.iter().map(|call| call.name).collect::<Vec<_>>();
+    let same = gaps.iter_mut().find(|gap| {
+        names(&gap.open) == names(&open) && names(&gap.restricted) == names(&restricted)
+    });
+    match same {
+        Some(gap) if gap.arches.contains(&arch) => {}
+        Some(gap) => gap.arches.push(arch),
+        None => gaps.push(Gap {
+            purpose: row.purpose,
+            restricted,
+            open,
+            arches: vec![arch],
+        }),
+    }
+    Ok(())
+}
+
+fn finding(context: &Context, gap: &Gap) -> Finding {
+    let names = |calls: &[Call]| list(calls.iter().map(|call| call.name));
+    let (restricted, open) = (names(&gap.restricted), names(&gap.open));
+    let are = |calls: &[Call]| if calls.len() == 1 { "is" } else { "are" };
+    let message = format!(
+        "{restricted} {} restricted, but {open} {} not{}",
+        are(&gap.restricted),
+        are(&gap.open),
+        context.on(&gap.arches),
+    );
+    let examples = [
+        context.example(&gap.restricted[0], false),
+        context.example(&gap.open[0], true),
+    ];
+    let places = examples.iter().zip(["restricts one", "allows the other"]);
+    let places: Vec<Place> = places
+        .filter_map(|(example, label)| context.place(&(*example)?.call, label))
+        .collect();
+    let finding = Finding::new(
+        (CHECK.code, CHECK.severity),
+        message,
+        format!("all of them can {}", gap.purpose),
+        format!("restrict {open} in the same way, or refuse what is not needed"),
+    );
+    finding
+        .examples(examples.into_iter().flatten())
+        .places(places)
+}

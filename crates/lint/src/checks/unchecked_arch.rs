@@ -1,0 +1,53 @@
+//! Finds filters whose answer doesn't depend on the architecture.
+//!
+//! A filter that executes nothing is left alone.
+
+use tamis_diag::code::LINT_UNCHECKED_ARCH;
+
+use super::sisters::{most_telling, sisters};
+use crate::context::{Access, Call, Context, is_executed};
+use crate::finding::{Example, Finding};
+use crate::registry::{Check, warning};
+use tamis_prover::LimitReached;
+
+pub(crate) const CHECK: Check = warning(
+    "unchecked-arch",
+    LINT_UNCHECKED_ARCH,
+    "the architecture is never looked at",
+    run,
+);
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    let mut values = context.space.values(context.function).into_iter();
+    if context.looks_at_arch || !values.any(is_executed) {
+        return Ok(Vec::new());
+    }
+    let example = example(context)?;
+    let place = example.and_then(|example| context.place(&example.call, "allows it"));
+    let finding = Finding::new(
+        (CHECK.code, CHECK.severity),
+        "the filter never looks at the architecture",
+        "numbers mean other calls on other architectures, and most kernels run two",
+        "compare `arch` before the number and refuse what is foreign",
+    );
+    Ok(vec![finding.examples(example).places(place)])
+}
+
+/// A call of another architecture that is executed although its namesake here is refused, or else any.
+fn example(context: &mut Context) -> Result<Option<Example>, LimitReached> {
+    let Some(own) = context.arches.first().copied() else {
+        return Ok(None);
+    };
+    for sister in sisters(own) {
+        let calls = context.calls_of(*sister)?;
+        let is_refused_here = |call: &Call| {
+            let namesake = context.call(own, call.name);
+            namesake.is_some_and(|namesake| namesake.access == Access::Refused)
+        };
+        let disguised: Vec<Call> = calls.iter().copied().filter(is_refused_here).collect();
+        if let Some(call) = most_telling(&disguised).or_else(|| most_telling(&calls)) {
+            return Ok(context.example(&call, true));
+        }
+    }
+    Ok(None)
+}

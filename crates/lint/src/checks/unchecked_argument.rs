@@ -1,0 +1,90 @@
+//! Finds pairs of rules that allow one call, each after checking an argument that the other ignores.
+//!
+//! Rules that share an argument which tells them apart (`ioctl` by its command) don't overlap; rules of
+//! which one checks everything that the other does are a special case of it. Both are left alone.
+
+use std::collections::BTreeSet;
+
+use tamis_abi::{Arch, ArgIndex, Nr, syscall};
+use tamis_diag::code::LINT_UNCHECKED_ARGUMENT;
+use tamis_rules::{Operand, Predicate, Rule, Subject, Test};
+
+use super::overlap::overlaps;
+use crate::context::{Context, is_executed};
+use crate::finding::Finding;
+use crate::registry::{Check, warning};
+use crate::rules_view::place;
+use tamis_prover::LimitReached;
+
+pub(crate) const CHECK: Check = warning(
+    "unchecked-argument",
+    LINT_UNCHECKED_ARGUMENT,
+    "rules that allow one call check different arguments",
+    run,
+);
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for overlap in overlaps(context, |earlier, later| {
+        let both_allow = [earlier, later].map(|rule| is_executed(rule.action.ret()));
+        both_allow == [true; 2] && check_different(earlier, later)
+    })? {
+        let places = [
+            place(overlap.later, "doesn't check what the other does"),
+            place(overlap.earlier, "doesn't check what the first does"),
+        ];
+        let places: Vec<_> = places.into_iter().flatten().collect();
+        if !places.is_empty() && findings.iter().any(|known| known.places == places) {
+            continue;
+        }
+        let call = name(overlap.arch, overlap.both.call.nr);
+        let finding = Finding::new(
+            (CHECK.code, CHECK.severity),
+            format!("two rules for `{call}` check different arguments"),
+            "a call needs to satisfy one of them only, so neither check holds by itself",
+            "if both are meant to hold, write one rule with both conditions",
+        );
+        findings.push(finding.examples([overlap.later_alone]).places(places));
+    }
+    Ok(findings)
+}
+
+fn name(arch: Arch, nr: u32) -> String {
+    syscall::name(arch, Nr(nr)).map_or_else(|| format!("{nr:#x}"), str::to_owned)
+}
+
+/// Whether each rule looks at an argument that the other doesn't.
+fn check_different(a: &Rule, b: &Rule) -> bool {
+    let (a, b) = (arguments(&a.when), arguments(&b.when));
+    !a.is_subset(&b) && !b.is_subset(&a)
+}
+
+/// The arguments that a predicate looks at.
+fn arguments(predicate: &Predicate) -> BTreeSet<ArgIndex> {
+    let mut found = BTreeSet::new();
+    let mut waiting = vec![predicate];
+    while let Some(predicate) = waiting.pop() {
+        let operands: &[&Operand] = match predicate {
+            Predicate::True | Predicate::False => &[],
+            Predicate::Not(inner) => {
+                waiting.push(inner);
+                &[]
+            }
+            Predicate::All(parts) | Predicate::Any(parts) => {
+                waiting.extend(parts);
+                &[]
+            }
+            Predicate::Test(
+                Test::Compare { operand, .. }
+                | Test::Masked { operand, .. }
+                | Test::In { operand, .. },
+            ) => &[operand],
+            Predicate::Test(Test::Between { left, right, .. }) => &[left, right],
+        };
+        found.extend(operands.iter().filter_map(|operand| match operand.subject {
+            Subject::Arg(arg) => Some(arg),
+            Subject::Ip => None,
+        }));
+    }
+    found
+}

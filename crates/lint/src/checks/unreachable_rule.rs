@@ -1,0 +1,73 @@
+//! Finds rules that match calls, but never as the first.
+//!
+//! A statement of the policy gives a rule for each architecture; it is reported if none of them
+//! decides anything. Exact repetitions have a check of their own.
+
+use tamis_diag::code::{LINT_UNREACHABLE_RULE, NEVER_MATCHES, OCI_NO_EFFECT};
+
+use super::duplicate_rule::repeated;
+use crate::context::Context;
+use crate::finding::{Finding, Place};
+use crate::registry::{Check, warning};
+use crate::rules_view::{RuleView, Statement, name, place, statements};
+use tamis_prover::{LimitReached, Space};
+
+pub(crate) const CHECK: Check = Check {
+    told_by: &[NEVER_MATCHES, OCI_NO_EFFECT],
+    ..warning(
+        "unreachable-rule",
+        LINT_UNREACHABLE_RULE,
+        "earlier rules decide all calls that a rule matches",
+        run,
+    )
+};
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    let Some(policy) = context.policy() else {
+        return Ok(Vec::new());
+    };
+    let statements = statements(&mut context.space, policy)?;
+    let mut findings = Vec::new();
+    for (index, statement) in statements.iter().enumerate() {
+        if !is_unreachable(&context.space, statement) {
+            continue;
+        }
+        if repeated(&context.space, &statements[..index], statement).is_some() {
+            continue;
+        }
+        let rules = statement.rules.iter();
+        let mut matching = rules.filter(|rule| rule.can_match(&context.space));
+        let Some(rule) = matching.next() else {
+            continue;
+        };
+        let finding = Finding::new(
+            (CHECK.code, CHECK.severity),
+            format!("{} never decides a call", name(rule)),
+            "every call that it matches is decided by a rule before it",
+            "put it before the more general rule, or delete it",
+        );
+        let found = context
+            .space
+            .find(&[rule.matches], &|values| values[0] == 1)
+            .map(|data| context.answer(&data));
+        let places = statement.place("never decides");
+        let places = places.into_iter().chain(covering(&context.space, rule));
+        findings.push(finding.examples(found).places(places));
+    }
+    Ok(findings)
+}
+
+/// Whether the statement matches something, and is never the first.
+pub(super) fn is_unreachable(space: &Space, statement: &Statement) -> bool {
+    let mut rules = statement.rules.iter();
+    rules.clone().any(|rule| rule.can_match(space)) && !rules.any(|rule| rule.can_decide(space))
+}
+
+/// The first earlier rule that matches some of the same calls.
+fn covering(space: &Space, rule: &RuleView) -> Option<Place> {
+    let found = space.find(&[rule.matches], &|values| values[0] == 1)?;
+    let earlier = rule.section.rules[..rule.index]
+        .iter()
+        .find(|earlier| earlier.syscalls.contains(found.nr) && earlier.when.holds(&found))?;
+    place(earlier, "decides first")
+}

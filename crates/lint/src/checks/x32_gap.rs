@@ -1,0 +1,75 @@
+//! Finds calls that are refused with x86_64's number and allowed with x32's.
+//!
+//! Arguments are compared too: a call counts if the same arguments are refused there and allowed here.
+//! The upper halves of arguments of 32 bits are taken to be clear; other checks are about them.
+
+use tamis_abi::{Arch, ArgIndex, Word, syscall};
+use tamis_diag::code::LINT_X32_GAP;
+
+use super::upper_half::narrow_name;
+use crate::context::{Access, Call, Context, is_executed};
+use crate::finding::{Example, Finding, list};
+use crate::registry::{Check, warning};
+use tamis_prover::LimitReached;
+
+pub(crate) const CHECK: Check = warning(
+    "x32-gap",
+    LINT_X32_GAP,
+    "calls refused on x86_64 are allowed as x32",
+    run,
+);
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    if !context.arches.contains(&Arch::X86_64) {
+        return Ok(Vec::new());
+    }
+    let as_x32 = context.calls_of(Arch::X32)?;
+    let mut names = Vec::new();
+    let mut examples: Option<[Example; 2]> = None;
+    for own in context.calls_of(Arch::X86_64)? {
+        let nr = syscall::number(Arch::X32, own.name);
+        let other = as_x32.iter().find(|call| Some(call.nr) == nr);
+        let Some(other) = other.filter(|_| own.access != Access::Open) else {
+            continue;
+        };
+        if let Some(pair) = pair(context, &own, other)? {
+            names.push(own.name);
+            examples = examples.or(Some(pair));
+        }
+    }
+    let Some(examples) = examples else {
+        return Ok(Vec::new());
+    };
+    let place = context.place(&examples[1].call, "");
+    let finding = Finding::new(
+        (CHECK.code, CHECK.severity),
+        format!("x32 allows what x86_64 refuses: {}", list(names)),
+        "an x32 call has the number of x86_64 plus 0x40000000, so comparisons with it fail",
+        "refuse numbers from 0x40000000 on, or give x32 the rules of x86_64",
+    );
+    Ok(vec![finding.examples(examples).places(place)])
+}
+
+/// The same call both ways: refused on x86_64, executed as x32.
+fn pair(
+    context: &mut Context,
+    own: &Call,
+    other: &Call,
+) -> Result<Option<[Example; 2]>, LimitReached> {
+    let wanted = |values: &[u32]| !is_executed(values[0]) && is_executed(values[1]);
+    let mut functions = [own.function, other.function];
+    for index in ArgIndex::ALL {
+        if narrow_name(own, index).is_some() {
+            let high = Word::arg_high(index);
+            for function in &mut functions {
+                *function = context.space.with_word(*function, high, 0)?;
+            }
+        }
+    }
+    let Some(found) = context.space.find(&functions, &wanted) else {
+        return Ok(None);
+    };
+    let [refused, allowed] = [own, other].map(|call| context.answer(&call.complete(found)));
+    let is_gap = wanted(&[refused.action.ret(), allowed.action.ret()]);
+    Ok(is_gap.then_some([refused, allowed]))
+}

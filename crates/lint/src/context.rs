@@ -1,0 +1,360 @@
+//! What all checks share: the diagram of the filter, cut into the calls of its architectures.
+//!
+//! A call is *open* if every arrangement of its arguments is executed, *refused* if none is, else
+//! *conditional*. It is restricted *on purpose* if someone must have thought of it: see
+//! [`Context::on_purpose`].
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{
+    Action, ActionKind, Arch, ArgIndex, Nr, SeccompData, Word, consts, signature, syscall,
+};
+use tamis_bpf::{Pc, interp};
+use tamis_prover::{Function, LimitReached, Limits, Space};
+use tamis_rules::{Cause, Rule, Ruleset};
+
+use crate::finding::{Example, Place};
+use crate::subject::{Meaning, Subject};
+use crate::tables::Form;
+
+type Outcome<T> = Result<T, LimitReached>;
+
+/// A number that no kernel has used or will use soon.
+const UNKNOWN_NR: u32 = 0x3fff_fff1;
+/// An audit value that no architecture has.
+const UNKNOWN_AUDIT: u32 = 0x3fff_ffff;
+
+/// How far a call is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Open,
+    Conditional,
+    Refused,
+}
+
+/// The calls of one number, or some of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) arch: Arch,
+    pub(crate) nr: Nr,
+    pub(crate) name: &'static str,
+    /// The answer, by the arguments.
+    pub(crate) function: Function,
+    pub(crate) access: Access,
+    /// An argument that has this value.
+    pub(crate) fixed: Option<(ArgIndex, u32)>,
+}
+
+pub(crate) struct Context<'a> {
+    pub(crate) space: Space,
+    /// The answer to every call.
+    pub(crate) function: Function,
+    meaning: Meaning<'a>,
+    /// The architectures that the filter is for, in the order of the policy.
+    pub(crate) arches: Vec<Arch>,
+    /// Whether the answer depends on the architecture.
+    pub(crate) looks_at_arch: bool,
+    calls: BTreeMap<Arch, Vec<Call>>,
+}
+
+/// Whether a call with this return value is executed.
+pub(crate) fn is_executed(ret: u32) -> bool {
+    matches!(
+        Action::from_ret(ret).kind,
+        ActionKind::Allow | ActionKind::Log
+    )
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(subject: Subject<'a>, limits: Limits) -> Outcome<Context<'a>> {
+        let mut space = Space::new(limits);
+        let function = subject.meaning.function(&mut space)?;
+        let looks_at_arch = space.words(function).contains(&Word::ARCH);
+        let mut context = Context {
+            space,
+            function,
+            meaning: subject.meaning,
+            arches: Vec::new(),
+            looks_at_arch,
+            calls: BTreeMap::new(),
+        };
+        context.arches = match subject.meaning {
+            Meaning::Policy(ruleset) => {
+                let sections = ruleset.sections().iter();
+                sections.map(|section| section.arch).collect()
+            }
+            Meaning::Filters { .. } if looks_at_arch => context.served()?,
+            Meaning::Filters { .. } => vec![subject.assumed_arch],
+        };
+        for arch in context.arches.clone() {
+            let calls = context.calls_of(arch)?;
+            context.calls.insert(arch, calls);
+        }
+        Ok(context)
+    }
+
+    /// The architectures that a program treats unlike those that it doesn't know.
+    fn served(&mut self) -> Outcome<Vec<Arch>> {
+        let foreign = self.of_audit(UNKNOWN_AUDIT)?;
+        let mut served = Vec::new();
+        for arch in Arch::all() {
+            let own = self.of_audit(arch.audit())?;
+            let is_served = match arch {
+                // Its numbers have rules of their own, rather than falling through.
+                Arch::X32 => {
+                    let calls = self.calls_of(arch)?;
+                    calls.iter().any(|call| call.function != calls[0].function)
+                }
+                _ => own != foreign,
+            };
+            if own != foreign && is_served {
+                served.push(arch);
+            }
+        }
+        Ok(served)
+    }
+
+    fn of_audit(&mut self, audit: u32) -> Outcome<Function> {
+        self.space.with_word(self.function, Word::ARCH, audit)
+    }
+
+    /// The policy, if it is one.
+    pub(crate) fn policy(&self) -> Option<&'a Ruleset> {
+        match self.meaning {
+            Meaning::Policy(ruleset) => Some(ruleset),
+            Meaning::Filters { .. } => None,
+        }
+    }
+
+    /// All calls of an architecture, whether the filter is for it or not.
+    pub(crate) fn calls_of(&mut self, arch: Arch) -> Outcome<Vec<Call>> {
+        if let Some(calls) = self.calls.get(&arch) {
+            return Ok(calls.clone());
+        }
+        let of_arch = self.of_audit(arch.audit())?;
+        let mut calls = Vec::new();
+        for (nr, name) in syscall::all(arch) {
+            let function = self.space.with_word(of_arch, Word::NR, nr.0)?;
+            let access = self.access(function);
+            calls.push(Call {
+                arch,
+                nr,
+                name,
+                function,
+                access,
+                fixed: None,
+            });
+        }
+        Ok(calls)
+    }
+
+    /// All calls of the architectures that the filter is for.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = Call> {
+        let calls = self.arches.iter().filter_map(|arch| self.calls.get(arch));
+        calls.flatten().copied()
+    }
+
+    /// The call of this name, if the filter is for the architecture.
+    pub(crate) fn call(&self, arch: Arch, name: &str) -> Option<Call> {
+        let nr = syscall::number(arch, name)?;
+        let mut calls = self.calls.get(&arch)?.iter();
+        calls.find(|call| call.nr == nr).copied()
+    }
+
+    /// The calls of a form; `None` if the architecture lacks the call, its argument or the constant.
+    pub(crate) fn form(&mut self, arch: Arch, form: Form) -> Outcome<Option<Call>> {
+        let Some(call) = self.call(arch, form.call) else {
+            return Ok(None);
+        };
+        let Some((argument, constant)) = form.with else {
+            return Ok(Some(call));
+        };
+        let place = signature::index(arch, form.call, argument);
+        let Some((index, value)) = place.zip(consts::value(arch, constant)) else {
+            return Ok(None);
+        };
+        self.with_argument(call, index, value as u32).map(Some)
+    }
+
+    /// Those of the calls whose argument has this value, with the upper half clear.
+    pub(crate) fn with_argument(
+        &mut self,
+        call: Call,
+        index: ArgIndex,
+        value: u32,
+    ) -> Outcome<Call> {
+        let low = Word::arg_low(index);
+        let function = self.space.with_word(call.function, low, value)?;
+        let high = Word::arg_high(index);
+        let function = self.space.with_word(function, high, 0)?;
+        let access = self.access(function);
+        let fixed = Some((index, value));
+        Ok(Call {
+            function,
+            access,
+            fixed,
+            ..call
+        })
+    }
+
+    fn access(&self, function: Function) -> Access {
+        let values = self.space.values(function);
+        let executed = values.iter().filter(|ret| is_executed(**ret)).count();
+        match executed {
+            0 => Access::Refused,
+            all if all == values.len() => Access::Open,
+            _ => Access::Conditional,
+        }
+    }
+
+    /// What an architecture's numbers get that no kernel has.
+    pub(crate) fn unknown_call(&mut self, arch: Arch) -> Outcome<(SeccompData, Function)> {
+        let bit = if arch == Arch::X32 { Arch::X32_BIT } else { 0 };
+        let nr = (UNKNOWN_NR & !Arch::X32_BIT) | bit;
+        let function = self.of_audit(arch.audit())?;
+        let function = self.space.with_word(function, Word::NR, nr)?;
+        let arch = arch.audit();
+        let data = SeccompData {
+            nr,
+            arch,
+            ..SeccompData::default()
+        };
+        Ok((data, function))
+    }
+
+    /// A call of an architecture that no kernel has.
+    pub(crate) fn foreign_call(&self) -> SeccompData {
+        SeccompData {
+            arch: UNKNOWN_AUDIT,
+            ..SeccompData::default()
+        }
+    }
+
+    /// Whether calls of this architecture that nobody thought of are executed.
+    pub(crate) fn allows_by_default(&mut self, arch: Arch) -> Outcome<bool> {
+        let (_, function) = self.unknown_call(arch)?;
+        Ok(self.space.values(function).into_iter().any(is_executed))
+    }
+
+    /// Whether a call is restricted and someone meant it: it has a condition, or a rule of the policy is
+    /// about it, or it is refused in another way than most calls, or all the rest is allowed. A refusal
+    /// with ENOSYS is none: it asks the caller to use another call.
+    pub(crate) fn on_purpose(&mut self, call: &Call) -> Outcome<bool> {
+        if call.access != Access::Refused {
+            return Ok(call.access == Access::Conditional);
+        }
+        let values = self.space.values(call.function);
+        let enosys = self.enosys(call.arch);
+        if values.iter().all(|ret| *ret == enosys.ret()) {
+            return Ok(false);
+        }
+        if self.allows_by_default(call.arch)? {
+            return Ok(true);
+        }
+        match self.meaning {
+            Meaning::Policy(ruleset) => {
+                let example = self.data(call, |_| true);
+                let rule = example.and_then(|data| rule_of(ruleset, &data));
+                Ok(rule.is_some_and(|rule| !rule.syscalls.contains(UNKNOWN_NR)))
+            }
+            Meaning::Filters { .. } => {
+                let usual = self.usual_refusal(call.arch);
+                Ok(values.iter().any(|ret| Some(*ret) != usual))
+            }
+        }
+    }
+
+    /// The answer that most refused calls of an architecture get.
+    fn usual_refusal(&self, arch: Arch) -> Option<u32> {
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        for call in self.calls.get(&arch)? {
+            if call.access == Access::Refused {
+                for ret in self.space.values(call.function) {
+                    *counts.entry(ret).or_default() += 1;
+                }
+            }
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        Some(most.0)
+    }
+
+    /// The answer of a kernel that doesn't have a call.
+    pub(crate) fn enosys(&self, arch: Arch) -> Action {
+        const ENOSYS_OF_MOST: u64 = 38;
+        let errno = consts::value(arch, "ENOSYS").unwrap_or(ENOSYS_OF_MOST);
+        Action::errno(errno as u16)
+    }
+
+    /// One of the calls whose return value is wanted.
+    fn data(&self, call: &Call, wanted: impl Fn(u32) -> bool) -> Option<SeccompData> {
+        let found = self
+            .space
+            .find(&[call.function], &|values| wanted(values[0]))?;
+        Some(call.complete(found))
+    }
+
+    /// One of the calls that is executed, or isn't, with its answer.
+    pub(crate) fn example(&self, call: &Call, executed: bool) -> Option<Example> {
+        let data = self.data(call, |ret| is_executed(ret) == executed)?;
+        let example = self.answer(&data);
+        (is_executed(example.action.ret()) == executed).then_some(example)
+    }
+
+    /// A call with the answer that it gets.
+    pub(crate) fn answer(&self, data: &SeccompData) -> Example {
+        Example {
+            call: *data,
+            action: self.meaning.decide(data),
+        }
+    }
+
+    /// What decides about a call: a rule with a place, or an instruction.
+    pub(crate) fn place(&self, data: &SeccompData, label: &str) -> Option<Place> {
+        match self.meaning {
+            Meaning::Policy(ruleset) => {
+                let origin = rule_of(ruleset, data)?.origin.clone()?;
+                Some(Place::Rule(origin, label.to_owned()))
+            }
+            Meaning::Filters { stack, endian } => {
+                let image = data.image(endian);
+                let only = (stack.programs().len() == 1).then_some(0);
+                // What all filters allow, none decides.
+                let filter = stack.run(&image).decided_by.or(only)?;
+                let mut last = Pc(0);
+                interp::run_traced(&stack.programs()[filter], &image, &mut |pc| last = pc);
+                Some(Place::Insn { filter, pc: last })
+            }
+        }
+    }
+
+    /// ` on x86` where the filter is for others besides.
+    pub(crate) fn on(&self, arches: &[Arch]) -> String {
+        if arches.len() == self.arches.len() {
+            return String::new();
+        }
+        let names: Vec<&str> = arches.iter().map(|arch| arch.name()).collect();
+        format!(" on {}", names.join(", "))
+    }
+}
+
+impl Call {
+    /// An input for which the function was found to have some value, made one of these calls.
+    pub(crate) fn complete(&self, found: SeccompData) -> SeccompData {
+        let mut data = SeccompData {
+            nr: self.nr.0,
+            arch: self.arch.audit(),
+            ..found
+        };
+        if let Some((index, value)) = self.fixed {
+            data.args[index.index()] = u64::from(value);
+        }
+        data
+    }
+}
+
+fn rule_of<'a>(ruleset: &'a Ruleset, data: &SeccompData) -> Option<&'a Rule> {
+    match ruleset.decide(data).cause {
+        Cause::Rule(_, rule) => Some(rule),
+        Cause::Default(_) | Cause::BadArch => None,
+    }
+}

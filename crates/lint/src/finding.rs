@@ -1,0 +1,108 @@
+//! Findings: what is wrong, where, since when one can see it, and what to do.
+
+use tamis_abi::{Action, SeccompData, call};
+use tamis_bpf::Pc;
+use tamis_diag::{Code, Severity};
+use tamis_rules::Origin;
+
+/// Something that a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Its kind.
+    pub code: Code,
+    /// How bad it is; never an error.
+    pub severity: Severity,
+    /// What is wrong: a lower-case fragment without a full stop.
+    pub message: String,
+    /// Where, the main place first; may be empty.
+    pub places: Vec<Place>,
+    /// Calls that show it, with the answers they really get.
+    pub examples: Vec<Example>,
+    /// Why it matters.
+    pub why: String,
+    /// What to do.
+    pub help: String,
+}
+
+/// Where a finding is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A rule of a policy, with a few words about its part.
+    Rule(Origin, String),
+    /// The instruction that returns the answer.
+    Insn {
+        /// The program, counted from the oldest.
+        filter: usize,
+        /// The instruction.
+        pc: Pc,
+    },
+}
+
+/// A call and the answer that it gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// The call.
+    pub call: SeccompData,
+    /// The answer.
+    pub action: Action,
+}
+
+impl Finding {
+    /// A finding without places and examples.
+    pub(crate) fn new(
+        (code, severity): (Code, Severity),
+        message: impl Into<String>,
+        why: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            code,
+            severity,
+            message: message.into(),
+            places: Vec::new(),
+            examples: Vec::new(),
+            why: why.into(),
+            help: help.into(),
+        }
+    }
+
+    /// Adds calls that show it.
+    pub(crate) fn examples(mut self, examples: impl IntoIterator<Item = Example>) -> Finding {
+        self.examples.extend(examples);
+        self
+    }
+
+    /// Adds places.
+    pub(crate) fn places(mut self, places: impl IntoIterator<Item = Place>) -> Finding {
+        self.places.extend(places);
+        self
+    }
+}
+
+impl Example {
+    /// `x86_64 read(fd=0x0, …) -> allow`.
+    pub fn describe(&self) -> String {
+        format!("{} -> {}", call::describe(&self.call), self.action)
+    }
+}
+
+impl Place {
+    /// For sorting: line and column; instructions keep the order of the checks.
+    pub(crate) fn order(&self) -> (u32, u32) {
+        match self {
+            Place::Rule(origin, _) => (origin.line, origin.column),
+            Place::Insn { .. } => (0, 0),
+        }
+    }
+}
+
+/// Names in backticks, at most eight of them: `` `a`, `b` and 3 more ``.
+pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const MAX_NAMES: usize = 8;
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    if names.len() <= MAX_NAMES {
+        return names.join(", ");
+    }
+    let shown = names[..MAX_NAMES - 1].join(", ");
+    format!("{shown} and {} more", names.len() - MAX_NAMES + 1)
+}

@@ -1,0 +1,100 @@
+//! The list of checks.
+
+use tamis_diag::{Code, Severity};
+
+use crate::checks::{
+    compat_gap, dangerous_calls, duplicate_rule, enosys_expected, evadable_restriction,
+    foreign_arch, idle_rule, io_uring, multiplexer, never_holds, permissive_default, shadowed_rule,
+    twins, unchecked_arch, unchecked_argument, unknown_numbers, unreachable_rule, wide_comparison,
+    x32_gap,
+};
+use crate::context::Context;
+use crate::finding::Finding;
+use tamis_prover::LimitReached;
+
+/// A check.
+#[derive(Clone, Copy)]
+pub struct Check {
+    /// Its name, in kebab case.
+    pub name: &'static str,
+    /// What its findings are.
+    pub code: Code,
+    /// How bad its worst findings are.
+    pub severity: Severity,
+    /// What it looks for, in a few words.
+    pub summary: &'static str,
+    /// Codes with which a front end reports the same about a policy: the finding is left out then.
+    pub told_by: &'static [Code],
+    pub(crate) run: fn(&mut Context) -> Result<Vec<Finding>, LimitReached>,
+}
+
+/// All checks, ascending by code.
+pub const ALL: [Check; 20] = [
+    unchecked_arch::CHECK,
+    foreign_arch::CHECK,
+    x32_gap::CHECK,
+    compat_gap::CHECK,
+    multiplexer::CHECK,
+    evadable_restriction::CHECK,
+    wide_comparison::CHECK,
+    twins::CHECK,
+    io_uring::CHECK,
+    unreachable_rule::CHECK,
+    never_holds::CHECK,
+    shadowed_rule::CHECK,
+    idle_rule::CHECK,
+    duplicate_rule::CHECK,
+    unchecked_argument::CHECK,
+    enosys_expected::CHECK,
+    unknown_numbers::ERRNO,
+    permissive_default::CHECK,
+    unknown_numbers::KILLS,
+    dangerous_calls::CHECK,
+];
+
+/// The check with this name or code.
+///
+/// ```
+/// use tamis_lint::registry::from_name;
+/// assert_eq!(from_name("TM0708").unwrap().name, "twins");
+/// assert_eq!(from_name("twins").unwrap().code.id, "TM0708");
+/// ```
+pub fn from_name(name: &str) -> Option<Check> {
+    ALL.into_iter()
+        .find(|check| check.name == name || check.code.id.eq_ignore_ascii_case(name))
+}
+
+/// The check that reports this code.
+pub fn of_code(code: Code) -> Option<Check> {
+    ALL.into_iter().find(|check| check.code == code)
+}
+
+/// What a check that warns is made of, so that its file says only what differs.
+pub(crate) const fn warning(
+    name: &'static str,
+    code: Code,
+    summary: &'static str,
+    run: fn(&mut Context) -> Result<Vec<Finding>, LimitReached>,
+) -> Check {
+    Check {
+        name,
+        code,
+        severity: Severity::Warning,
+        summary,
+        told_by: &[],
+        run,
+    }
+}
+
+/// The same for a check whose findings are notes.
+pub(crate) const fn note(
+    name: &'static str,
+    code: Code,
+    summary: &'static str,
+    run: fn(&mut Context) -> Result<Vec<Finding>, LimitReached>,
+) -> Check {
+    Check {
+        severity: Severity::Note,
+        ..warning(name, code, summary, run)
+    }
+}

@@ -1,0 +1,37 @@
+//! Calls whose work a request in an io_uring does as well.
+
+/// The calls; `include/uapi/linux/io_uring.h` has the operations (`IORING_OP_OPENAT`, …). Reading and
+/// writing what is open is left out: that is what a ring is for.
+pub(crate) const CALLS: &[&str] = &[
+    "open",
+    "openat",
+    "openat2",
+    "socket",
+    "connect",
+    "bind",
+    "listen",
+    "accept",
+    "accept4",
+    "sendto",
+    "sendmsg",
+    "recvfrom",
+    "recvmsg",
+    "shutdown",
+    "statx",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "mkdir",
+    "mkdirat",
+    "symlink",
+    "symlinkat",
+    "link",
+    "linkat",
+    "setxattr",
+    "fsetxattr",
+    "ftruncate",
+    "fallocate",
+    "pipe2",
+];

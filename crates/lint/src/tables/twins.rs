@@ -1,0 +1,253 @@
+//! Calls that do the same.
+
+use super::{Form, any, with};
+
+/// Calls with one purpose.
+pub(crate) struct Twins<'a> {
+    /// What they do: completes "both can …".
+    pub(crate) purpose: &'static str,
+    /// Calls of which each can do what the others can.
+    pub(crate) calls: &'a [Form],
+    /// Calls that can do that and more: a restriction of `calls` is void while one of these is open,
+    /// but not the reverse.
+    pub(crate) ways: &'a [Form],
+    /// Of conditional calls those count that look at one of these arguments; at any, if there are none.
+    /// `writev` limited in its number of pieces has no gap in `write`, `writev` limited to one
+    /// descriptor has.
+    pub(crate) common: &'static [&'static str],
+}
+
+/// A row.
+const fn row(
+    purpose: &'static str,
+    calls: &'static [Form],
+    ways: &'static [Form],
+) -> Twins<'static> {
+    Twins {
+        purpose,
+        calls,
+        ways,
+        common: &[],
+    }
+}
+
+/// A row whose calls have one argument in common that conditions are about.
+const fn row_by(
+    common: &'static [&'static str],
+    purpose: &'static str,
+    calls: &'static [Form],
+    ways: &'static [Form],
+) -> Twins<'static> {
+    Twins {
+        common,
+        ..row(purpose, calls, ways)
+    }
+}
+
+/// All of them. Variants whose names differ by `32`, `64` or `_time64` only need no row.
+pub(crate) const ALL: &[Twins<'static>] = &[
+    // open_by_handle_at needs CAP_DAC_READ_SEARCH but opens any file of the file system.
+    row(
+        "open files",
+        &[any("open"), any("openat"), any("openat2")],
+        &[any("open_by_handle_at")],
+    ),
+    // creat is open with O_CREAT | O_WRONLY | O_TRUNC.
+    row(
+        "create files",
+        &[any("creat")],
+        &[any("open"), any("openat"), any("openat2")],
+    ),
+    row("run programs", &[any("execve"), any("execveat")], &[]),
+    // clone with nothing but the signal is fork.
+    row(
+        "make processes",
+        &[any("fork"), with("clone", "clone_flags", "SIGCHLD")],
+        &[any("clone3")],
+    ),
+    row(
+        "make processes",
+        &[any("vfork")],
+        &[
+            any("fork"),
+            any("clone3"),
+            with("clone", "clone_flags", "SIGCHLD"),
+        ],
+    ),
+    row(
+        "make user namespaces",
+        &[
+            with("clone", "clone_flags", "CLONE_NEWUSER"),
+            with("unshare", "unshare_flags", "CLONE_NEWUSER"),
+        ],
+        &[any("clone3")],
+    ),
+    row(
+        "make mount namespaces",
+        &[
+            with("clone", "clone_flags", "CLONE_NEWNS"),
+            with("unshare", "unshare_flags", "CLONE_NEWNS"),
+        ],
+        &[any("clone3")],
+    ),
+    row(
+        "make network namespaces",
+        &[
+            with("clone", "clone_flags", "CLONE_NEWNET"),
+            with("unshare", "unshare_flags", "CLONE_NEWNET"),
+        ],
+        &[any("clone3")],
+    ),
+    // process_vm_* and pidfd_getfd ask for the same permission as ptrace does.
+    row(
+        "write the memory of other processes",
+        &[any("process_vm_writev")],
+        &[any("ptrace")],
+    ),
+    row(
+        "read the memory of other processes",
+        &[any("process_vm_readv")],
+        &[any("ptrace")],
+    ),
+    row(
+        "take over other processes",
+        &[any("ptrace")],
+        &[any("process_vm_writev")],
+    ),
+    row(
+        "take descriptors from other processes",
+        &[any("pidfd_getfd")],
+        &[any("ptrace")],
+    ),
+    // The mount API of 5.2: open_tree and move_mount bind, fsopen and fsmount mount anew.
+    row(
+        "mount file systems",
+        &[any("mount")],
+        &[any("move_mount"), any("fsmount")],
+    ),
+    row(
+        "unmount file systems",
+        &[any("umount"), any("umount2")],
+        &[],
+    ),
+    row(
+        "change modes of files",
+        &[
+            any("chmod"),
+            any("fchmodat"),
+            any("fchmodat2"),
+            any("fchmod"),
+        ],
+        &[],
+    ),
+    row(
+        "change owners of files",
+        &[any("chown"), any("fchownat"), any("fchown"), any("lchown")],
+        &[],
+    ),
+    row("make device files", &[any("mknod"), any("mknodat")], &[]),
+    row("make directories", &[any("mkdir"), any("mkdirat")], &[]),
+    row("remove files", &[any("unlink"), any("unlinkat")], &[]),
+    row("remove directories", &[any("rmdir")], &[any("unlinkat")]),
+    row(
+        "rename files",
+        &[any("rename"), any("renameat"), any("renameat2")],
+        &[],
+    ),
+    row("make hard links", &[any("link"), any("linkat")], &[]),
+    row(
+        "make symbolic links",
+        &[any("symlink"), any("symlinkat")],
+        &[],
+    ),
+    row(
+        "set extended attributes",
+        &[
+            any("setxattr"),
+            any("lsetxattr"),
+            any("fsetxattr"),
+            any("setxattrat"),
+        ],
+        &[],
+    ),
+    row(
+        "remove extended attributes",
+        &[
+            any("removexattr"),
+            any("lremovexattr"),
+            any("fremovexattr"),
+            any("removexattrat"),
+        ],
+        &[],
+    ),
+    row(
+        "change user IDs",
+        &[any("setuid"), any("setreuid"), any("setresuid")],
+        &[any("setuid32"), any("setreuid32"), any("setresuid32")],
+    ),
+    row(
+        "change group IDs",
+        &[any("setgid"), any("setregid"), any("setresgid")],
+        &[any("setgid32"), any("setregid32"), any("setresgid32")],
+    ),
+    row_by(
+        &["prot"],
+        "make memory executable",
+        &[any("mprotect"), any("pkey_mprotect")],
+        &[],
+    ),
+    // Where both exist, mmap takes its arguments from memory.
+    row_by(&["prot"], "map memory", &[any("mmap2")], &[any("mmap")]),
+    row_by(
+        &["fd"],
+        "write to descriptors",
+        &[any("write"), any("writev"), any("pwritev2")],
+        &[],
+    ),
+    row_by(
+        &["fd"],
+        "read from descriptors",
+        &[any("read"), any("readv"), any("preadv2")],
+        &[],
+    ),
+    row_by(
+        &["fd"],
+        "send to addresses",
+        &[any("sendto"), any("sendmsg"), any("sendmmsg")],
+        &[],
+    ),
+    row(
+        "signal processes",
+        &[any("kill"), any("tgkill"), any("tkill")],
+        &[any("pidfd_send_signal")],
+    ),
+    row("set limits", &[any("setrlimit")], &[any("prlimit64")]),
+    row(
+        "set real-time priorities",
+        &[any("sched_setscheduler")],
+        &[any("sched_setattr")],
+    ),
+    row(
+        "set the clock",
+        &[
+            any("settimeofday"),
+            any("clock_settime"),
+            any("clock_settime64"),
+        ],
+        &[
+            any("clock_adjtime"),
+            any("clock_adjtime64"),
+            any("adjtimex"),
+        ],
+    ),
+    row(
+        "load modules",
+        &[any("init_module"), any("finit_module")],
+        &[],
+    ),
+    row(
+        "load kernels",
+        &[any("kexec_load"), any("kexec_file_load")],
+        &[],
+    ),
+];

@@ -1,0 +1,489 @@
+//! From predicates to conditions in the language.
+//!
+//! A predicate's operands say which bits they look at; the language says so only where that isn't what the
+//! kernel reads. Comparisons that the language refuses because they hold always or never become
+//! `true` and `false`.
+
+use tamis_abi::signature::{self, Width};
+use tamis_abi::{Arch, ArgIndex, Family, family};
+use tamis_diag::{SourceId, Sources, Span};
+use tamis_rules::{self as rules, CmpOp, IntervalSet, Part, Predicate, Test};
+
+use super::{Style, Unsayable};
+use crate::tamis::ast::{
+    Condition, ConditionKind, Element, Operand, Set, Subject, Value, ValueKind,
+};
+
+/// The most values in a mask; more than the language takes.
+const MAX_MASKED_VALUES: usize = 4096;
+/// Ranges of up to this many values are listed if each value has a name.
+const MAX_NAMED_RANGE: u64 = 8;
+/// Smaller numbers are written in decimal.
+const MIN_HEXADECIMAL: u64 = 1024;
+
+/// What a condition is about.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    arch: Arch,
+    /// The call, unless it is one by number.
+    call: Option<&'a str>,
+    style: Style,
+    /// Where nothing was written.
+    span: Span,
+}
+
+/// The text of a condition as it stands in parentheses behind a call.
+pub(super) fn text(
+    arch: Arch,
+    call: Option<&str>,
+    when: &Predicate,
+    style: Style,
+) -> Result<String, Unsayable> {
+    let source: SourceId = Sources::new().add("", "");
+    let span = Span {
+        source,
+        start: 0,
+        end: 0,
+    };
+    let condition = Context {
+        arch,
+        call,
+        style,
+        span,
+    }
+    .condition(when)?;
+    let ConditionKind::All(parts) = &condition.kind else {
+        return Ok(condition.to_string());
+    };
+    // The comma is the loosest "and" and the easiest to read.
+    let parts = parts.iter().map(|part| match part.kind {
+        ConditionKind::Any(_) => format!("({part})"),
+        _ => part.to_string(),
+    });
+    Ok(parts.collect::<Vec<_>>().join(", "))
+}
+
+impl Context<'_> {
+    fn of(self, kind: ConditionKind) -> Condition {
+        Condition {
+            kind,
+            span: self.span,
+        }
+    }
+
+    fn literal(self, holds: bool) -> Condition {
+        self.of(ConditionKind::Literal(holds))
+    }
+
+    fn condition(self, predicate: &Predicate) -> Result<Condition, Unsayable> {
+        Ok(match predicate {
+            Predicate::True => self.literal(true),
+            Predicate::False => self.literal(false),
+            Predicate::Not(inner) => return self.not(inner),
+            Predicate::All(parts) if parts.is_empty() => self.literal(true),
+            Predicate::Any(parts) if parts.is_empty() => self.literal(false),
+            Predicate::All(parts) => {
+                let parts: Result<Vec<Condition>, Unsayable> =
+                    parts.iter().map(|part| self.condition(part)).collect();
+                self.joined(parts?, ConditionKind::All)
+            }
+            Predicate::Any(parts) => self.any(parts)?,
+            Predicate::Test(test) => self.test(test)?,
+        })
+    }
+
+    fn joined(
+        self,
+        mut parts: Vec<Condition>,
+        join: fn(Vec<Condition>) -> ConditionKind,
+    ) -> Condition {
+        match parts.len() {
+            1 => parts.remove(0),
+            _ => self.of(join(parts)),
+        }
+    }
+
+    fn not(self, inner: &Predicate) -> Result<Condition, Unsayable> {
+        if let Predicate::Test(Test::Masked {
+            operand,
+            mask,
+            value,
+        }) = inner
+        {
+            return self.masked(*operand, *mask, *value, CmpOp::Ne);
+        }
+        let inner = self.condition(inner)?;
+        Ok(self.of(ConditionKind::Not(Box::new(inner))))
+    }
+
+    /// A disjunction; tests of the same operand with the same mask become one.
+    fn any(self, parts: &[Predicate]) -> Result<Condition, Unsayable> {
+        let masked = |part: &Predicate| match part {
+            Predicate::Test(Test::Masked {
+                operand,
+                mask,
+                value,
+            }) if value & !mask == 0 && *mask <= (*operand).max() && *mask != 0 => {
+                Some((*operand, *mask, *value))
+            }
+            _ => None,
+        };
+        let mut conditions = Vec::new();
+        let mut at = 0;
+        while at < parts.len() {
+            let Some((operand, mask, _)) = masked(&parts[at]) else {
+                conditions.push(self.condition(&parts[at])?);
+                at += 1;
+                continue;
+            };
+            let values: Vec<u64> = parts[at..]
+                .iter()
+                .map_while(masked)
+                .take_while(|(other, other_mask, _)| (*other, *other_mask) == (operand, mask))
+                .map(|(.., value)| value)
+                .collect();
+            at += values.len();
+            if values.len() > MAX_MASKED_VALUES {
+                return Err(Unsayable::Values);
+            }
+            conditions.push(match values.as_slice() {
+                [value] => self.masked(operand, mask, *value, CmpOp::Eq)?,
+                values => {
+                    let written = self.written(operand, mask);
+                    let namer = &written.namer;
+                    let elements = values.iter().map(|value| namer.element(*value)).collect();
+                    let set = Set::Braced(elements, self.span);
+                    let mask = (!written.is_whole(mask)).then(|| namer.mask(mask));
+                    self.of(ConditionKind::In(written.operand, mask, set))
+                }
+            });
+        }
+        Ok(self.joined(conditions, ConditionKind::Any))
+    }
+
+    fn test(self, test: &Test) -> Result<Condition, Unsayable> {
+        match test {
+            Test::Compare { operand, op, value } => Ok(self.compare(*operand, *op, *value)),
+            Test::Masked {
+                operand,
+                mask,
+                value,
+            } => self.masked(*operand, *mask, *value, CmpOp::Eq),
+            Test::In { operand, set } => Ok(self.member(*operand, set)),
+            Test::Between { left, op, right } => Ok(self.between(*left, *op, *right)),
+        }
+    }
+
+    fn compare(self, operand: rules::Operand, op: CmpOp, value: u64) -> Condition {
+        let max = operand.max();
+        let constant = match op {
+            CmpOp::Eq if value > max => Some(false),
+            CmpOp::Ne | CmpOp::Lt | CmpOp::Le if value > max => Some(true),
+            CmpOp::Gt | CmpOp::Ge if value > max => Some(false),
+            CmpOp::Lt if value == 0 => Some(false),
+            CmpOp::Ge if value == 0 => Some(true),
+            _ => None,
+        };
+        if let Some(holds) = constant {
+            return self.literal(holds);
+        }
+        let written = self.written(operand, u64::MAX);
+        let value = match op {
+            CmpOp::Eq | CmpOp::Ne => written.namer.value(value),
+            // A constant that is negative has no place in an order.
+            CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge => self.number(value),
+        };
+        self.of(ConditionKind::Compare(written.operand, None, op, value))
+    }
+
+    fn masked(
+        self,
+        operand: rules::Operand,
+        mask: u64,
+        value: u64,
+        op: CmpOp,
+    ) -> Result<Condition, Unsayable> {
+        let is_equal = op == CmpOp::Eq;
+        if value & !mask != 0 || value > operand.max() {
+            return Ok(self.literal(!is_equal));
+        }
+        let mask = mask & operand.max();
+        if mask == 0 {
+            return Ok(self.literal(is_equal));
+        }
+        let written = self.written(operand, mask);
+        let namer = &written.namer;
+        if written.is_whole(mask) {
+            let value = namer.value(value);
+            return Ok(self.of(ConditionKind::Compare(written.operand, None, op, value)));
+        }
+        // One bit is set or not; nobody should compare it with itself.
+        let (op, value) = match (mask.is_power_of_two() && value == mask, is_equal) {
+            (true, true) => (CmpOp::Ne, 0),
+            (true, false) => (CmpOp::Eq, 0),
+            (false, _) => (op, value),
+        };
+        let value = if value == 0 {
+            self.number(0)
+        } else {
+            namer.value(value)
+        };
+        let mask = Some(namer.mask(mask));
+        Ok(self.of(ConditionKind::Compare(written.operand, mask, op, value)))
+    }
+
+    fn member(self, operand: rules::Operand, set: &IntervalSet<u64>) -> Condition {
+        let fitting = IntervalSet::from_iter([0..=operand.max()]);
+        let set = set.intersection(&fitting);
+        if set.is_empty() || set == fitting {
+            return self.literal(set == fitting);
+        }
+        let written = self.written(operand, u64::MAX);
+        let namer = &written.namer;
+        let mut elements = Vec::new();
+        for (first, last) in set.intervals() {
+            let names: Option<Vec<Element>> = (last - first < MAX_NAMED_RANGE)
+                .then(|| {
+                    (*first..=*last)
+                        .map(|value| namer.named_element(value))
+                        .collect()
+                })
+                .flatten();
+            match names {
+                Some(names) => elements.extend(names),
+                None if last - first <= 1 => {
+                    elements.extend((*first..=*last).map(|value| namer.element(value)));
+                }
+                None => elements.push(Element::Range(self.number(*first), self.number(*last))),
+            }
+        }
+        let set = Set::Braced(elements, self.span);
+        self.of(ConditionKind::In(written.operand, None, set))
+    }
+
+    /// A comparison of two operands; of different widths, it is that of the lower halves if the upper is 0.
+    fn between(self, left: rules::Operand, op: CmpOp, right: rules::Operand) -> Condition {
+        let is_full = |operand: rules::Operand| operand.part == Part::Full;
+        let half = |operand: rules::Operand, part| rules::Operand { part, ..operand };
+        let plain = |left, op, right| {
+            self.of(ConditionKind::Between(
+                self.written(left, u64::MAX).operand,
+                op,
+                self.written(right, u64::MAX).operand,
+            ))
+        };
+        if is_full(left) == is_full(right) {
+            return plain(left, op, right);
+        }
+        let wide_is_left = is_full(left);
+        let wide = if wide_is_left { left } else { right };
+        let narrow = |operand| {
+            if is_full(operand) {
+                half(operand, Part::Low)
+            } else {
+                operand
+            }
+        };
+        let low = plain(narrow(left), op, narrow(right));
+        let high = half(wide, Part::High);
+        // Whether a wide value beyond 32 bits makes the comparison hold.
+        let holds_beyond = match op {
+            CmpOp::Eq => false,
+            CmpOp::Ne => true,
+            CmpOp::Gt | CmpOp::Ge => wide_is_left,
+            CmpOp::Lt | CmpOp::Le => !wide_is_left,
+        };
+        if holds_beyond {
+            self.of(ConditionKind::Any(vec![
+                self.compare(high, CmpOp::Ne, 0),
+                low,
+            ]))
+        } else {
+            self.of(ConditionKind::All(vec![
+                self.compare(high, CmpOp::Eq, 0),
+                low,
+            ]))
+        }
+    }
+
+    /// An operand as it is written in a test of some of its bits.
+    fn written(&self, operand: rules::Operand, mask: u64) -> Written<'_> {
+        let (subject, width) = match operand.subject {
+            rules::Subject::Ip => (Subject::Ip, Width::Bits64),
+            rules::Subject::Arg(index) => (self.argument(index), self.width(index)),
+        };
+        let is_implied = match width {
+            // Without a word about its bits the others don't count.
+            Width::Bits16 => operand.part == Part::Low && mask <= width.max(),
+            Width::Bits32 => operand.part == Part::Low,
+            Width::Bits64 => operand.part == Part::Full,
+        };
+        let is_implied = is_implied && self.style == Style::Named;
+        let bits = match operand.part {
+            _ if is_implied => width.bits(),
+            Part::Full => 64,
+            Part::Low | Part::High => 32,
+        };
+        Written {
+            operand: Operand {
+                subject,
+                part: (!is_implied).then_some(operand.part),
+                span: self.span,
+            },
+            namer: self.namer(operand, bits),
+        }
+    }
+
+    /// The width at which the language compares an argument if nothing is said about its bits.
+    fn width(self, index: ArgIndex) -> Width {
+        match self.call.zip(self.declared(index)) {
+            Some((call, declared)) => signature::width(self.arch, call, declared),
+            None => Width::of_registers(self.arch),
+        }
+    }
+
+    /// The name of an argument, or its position where the kernel's name could be mistaken for one.
+    fn argument(self, index: ArgIndex) -> Subject {
+        let position = Subject::Indexed(index.index() as u64);
+        match self.declared(index) {
+            Some(declared) if self.style != Style::Literal => {
+                let name = declared.name;
+                let digit: Option<usize> = name
+                    .strip_prefix("arg")
+                    .and_then(|digit| digit.parse().ok());
+                match digit {
+                    Some(digit) if digit != index.index() => position,
+                    _ => Subject::Named(name.to_owned()),
+                }
+            }
+            _ => position,
+        }
+    }
+
+    /// The argument that the kernel reads from a position.
+    fn declared(self, index: ArgIndex) -> Option<&'static signature::Arg> {
+        let call = self.call?;
+        signature::args(call)?
+            .iter()
+            .find(|arg| signature::index(self.arch, call, arg.name) == Some(index))
+    }
+
+    fn number(self, value: u64) -> Value {
+        let text = if value < MIN_HEXADECIMAL {
+            value.to_string()
+        } else {
+            format!("{value:#x}")
+        };
+        Value {
+            kind: ValueKind::Number(value, text),
+            span: self.span,
+        }
+    }
+
+    /// Names for the values of an operand that is compared on this many bits.
+    fn namer(&self, operand: rules::Operand, bits: u32) -> Namer<'_> {
+        let name = match operand.subject {
+            rules::Subject::Arg(index) => self.declared(index).map(|arg| arg.name),
+            rules::Subject::Ip => None,
+        };
+        let is_named = self.style != Style::Literal && operand.part != Part::High;
+        let of_call = self.call.zip(name).filter(|_| is_named);
+        Namer {
+            context: self,
+            bits,
+            family: of_call.and_then(|(call, name)| family::of(call, name)),
+            is_ioctl: of_call == Some(("ioctl", "cmd")),
+        }
+    }
+}
+
+/// An operand with the names of its values.
+struct Written<'a> {
+    operand: Operand,
+    namer: Namer<'a>,
+}
+
+impl Written<'_> {
+    /// Whether a mask says nothing that the operand doesn't say by its width.
+    fn is_whole(&self, mask: u64) -> bool {
+        self.operand.part.is_none() && self.namer.bits == 16 && mask == Width::Bits16.max()
+    }
+}
+
+/// Names for values of one operand.
+struct Namer<'a> {
+    context: &'a Context<'a>,
+    bits: u32,
+    family: Option<&'static Family>,
+    is_ioctl: bool,
+}
+
+impl Namer<'_> {
+    /// The constant with a value.
+    fn name(&self, value: u64) -> Option<Value> {
+        let arch = self.context.arch;
+        let name = match self.family {
+            Some(family) => family.name(arch, value, self.bits),
+            None if self.is_ioctl => family::ioctl(arch, value),
+            None => None,
+        }?;
+        Some(self.constant(name))
+    }
+
+    fn constant(&self, name: &str) -> Value {
+        Value {
+            kind: ValueKind::Name(name.to_owned()),
+            span: self.context.span,
+        }
+    }
+
+    /// A value by name, else by the names of its bits, else as a number.
+    fn value(&self, value: u64) -> Value {
+        self.name(value)
+            .or_else(|| self.bits(value))
+            .unwrap_or_else(|| self.context.number(value))
+    }
+
+    /// The constants whose bits a value has.
+    fn bits(&self, value: u64) -> Option<Value> {
+        let names = self.family?.flags(self.context.arch, value, self.bits)?;
+        let kind = match names.as_slice() {
+            [] => return None,
+            [name] => ValueKind::Name((*name).to_owned()),
+            names => ValueKind::Or(names.iter().map(|name| self.constant(name)).collect()),
+        };
+        Some(Value {
+            kind,
+            span: self.context.span,
+        })
+    }
+
+    /// A mask; one of most bits as the complement of the others.
+    fn mask(&self, mask: u64) -> Value {
+        let bits = |bits: u64| {
+            let named = self.name(bits).or_else(|| self.bits(bits));
+            named.unwrap_or_else(|| Value {
+                kind: ValueKind::Number(bits, format!("{bits:#x}")),
+                span: self.context.span,
+            })
+        };
+        let rest = u64::MAX >> (64 - self.bits) & !mask;
+        if rest == 0 || rest.count_ones() >= mask.count_ones() {
+            return bits(mask);
+        }
+        Value {
+            kind: ValueKind::Complement(Box::new(bits(rest))),
+            span: self.context.span,
+        }
+    }
+
+    fn element(&self, value: u64) -> Element {
+        Element::Value(self.value(value))
+    }
+
+    fn named_element(&self, value: u64) -> Option<Element> {
+        self.name(value)
+            .or_else(|| self.bits(value))
+            .map(Element::Value)
+    }
+}

@@ -1,0 +1,186 @@
+//! How an exported policy looks: statements in paragraphs, lines broken where a reader pauses.
+
+use std::collections::BTreeMap;
+
+use tamis_rules::IntervalSet;
+
+use super::{Clause, Clauses};
+
+/// Lines are broken where they would be longer.
+const MAX_COLUMNS: usize = 100;
+
+/// Lines of statements.
+#[derive(Default)]
+pub(super) struct Statements {
+    text: String,
+}
+
+impl Statements {
+    /// Adds a statement.
+    pub(super) fn line(&mut self, statement: &str) {
+        self.indented(statement, "");
+    }
+
+    /// Adds a statement about a list.
+    pub(super) fn list(&mut self, head: &str, items: &[&str]) {
+        self.line(&format!("{head} {}", items.join(", ")));
+    }
+
+    /// Adds a statement, broken behind commas, `|`, `||` and `&&`.
+    fn indented(&mut self, statement: &str, indent: &str) {
+        let mut line = indent.to_owned();
+        let mut is_empty = true;
+        for piece in pieces(statement) {
+            let more = usize::from(!is_empty) + piece.chars().count();
+            if !is_empty && line.chars().count() + more > MAX_COLUMNS {
+                self.text.push_str(&line);
+                self.text.push('\n');
+                line = format!("{indent}    ");
+                is_empty = true;
+            }
+            if !is_empty {
+                line.push(' ');
+            }
+            line.push_str(piece);
+            is_empty = false;
+        }
+        self.text.push_str(&line);
+        self.text.push('\n');
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+}
+
+/// What stays together on a line.
+fn pieces(statement: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for (at, _) in statement.match_indices(' ') {
+        if [",", "|", "&&"]
+            .iter()
+            .any(|pause| statement[..at].ends_with(pause))
+        {
+            pieces.push(&statement[start..at]);
+            start = at + 1;
+        }
+    }
+    pieces.push(&statement[start..]);
+    pieces
+}
+
+/// What is said about some architectures.
+#[derive(Default)]
+pub(super) struct Block {
+    fallbacks: Vec<String>,
+    /// Calls with conditions: by their clauses, with the place of the first.
+    conditional: BTreeMap<Vec<Clause>, (u32, Vec<String>)>,
+    /// Calls without: by their answer.
+    plain: BTreeMap<String, Vec<String>>,
+}
+
+impl Block {
+    /// States `default` or `unknown`.
+    pub(super) fn fallback(&mut self, word: &str, answer: Option<&String>) {
+        self.fallbacks
+            .extend(answer.map(|answer| format!("{word} {answer}")));
+    }
+
+    /// Says what happens to a call; nothing if there are no clauses.
+    pub(super) fn call(&mut self, name: &str, place: u32, clauses: &[Clause]) {
+        match clauses {
+            [] => {}
+            [Clause { answer, when: None }] => {
+                self.plain
+                    .entry(answer.clone())
+                    .or_default()
+                    .push(name.to_owned());
+            }
+            clauses => {
+                let (first, targets) = self
+                    .conditional
+                    .entry(clauses.to_vec())
+                    .or_insert((place, Vec::new()));
+                *first = place.min(*first);
+                targets.push(name.to_owned());
+            }
+        }
+    }
+
+    /// Says what happens to numbers without a name.
+    pub(super) fn numbers(&mut self, numbers: &IntervalSet<u32>, clauses: &Clauses) {
+        for (first, last) in numbers.intervals() {
+            let target = if first == last {
+                format!("nr {}", number(*first))
+            } else {
+                format!("nr {}..{}", number(*first), number(*last))
+            };
+            self.call(&target, *first, clauses);
+        }
+    }
+
+    /// Two blocks: what depends on arguments or is stated, and the lists.
+    pub(super) fn split(self) -> (Block, Block) {
+        let plain = Block {
+            plain: self.plain,
+            ..Block::default()
+        };
+        (
+            Block {
+                plain: BTreeMap::new(),
+                ..self
+            },
+            plain,
+        )
+    }
+
+    /// The text of the block, with an empty line before; nothing if it says nothing. At the top there
+    /// are no architectures.
+    pub(super) fn into_text(self, arches: &[&str]) -> String {
+        let indent = if arches.is_empty() { "" } else { "    " };
+        let mut statements = Statements::default();
+        for fallback in &self.fallbacks {
+            statements.indented(fallback, indent);
+        }
+        let mut conditional: Vec<(u32, Vec<String>, Vec<Clause>)> = self
+            .conditional
+            .into_iter()
+            .map(|(clauses, (place, targets))| (place, targets, clauses))
+            .collect();
+        conditional.sort();
+        let has_conditional = !conditional.is_empty();
+        for (_, targets, clauses) in conditional {
+            for Clause { answer, when } in clauses {
+                let target = |name: &String| match &when {
+                    Some(when) => format!("{name}({when})"),
+                    None => name.clone(),
+                };
+                let targets: Vec<String> = targets.iter().map(target).collect();
+                statements.indented(&format!("{answer} {}", targets.join(", ")), indent);
+            }
+        }
+        if has_conditional && !self.plain.is_empty() {
+            statements.text.push('\n');
+        }
+        let mut plain: Vec<(String, Vec<String>)> = self.plain.into_iter().collect();
+        plain.sort_by_key(|(_, names)| names.len());
+        for (answer, names) in plain {
+            statements.indented(&format!("{answer} {}", names.join(", ")), indent);
+        }
+        match (statements.text.is_empty(), arches) {
+            (true, _) => String::new(),
+            (false, []) => format!("\n{}", statements.text),
+            (false, arches) => format!("\non {} {{\n{}}}\n", arches.join(", "), statements.text),
+        }
+    }
+}
+
+/// Large numbers are read in hexadecimal.
+fn number(nr: u32) -> String {
+    if nr < 10_000 {
+        nr.to_string()
+    } else {
+        format!("{nr:#x}")
+    }
+}

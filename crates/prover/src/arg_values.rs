@@ -1,0 +1,249 @@
+//! Sets of values: from a diagram of one argument to tests of it.
+//!
+//! Three forms are tried and the shortest wins: intervals (`x <= 7`, `x in {1, 4..6}`), bits in a mask
+//! (`x & 0xf0 == 0x20`, several of them with the same mask), and unions of both. A set that looks at one
+//! half of the argument only is said of that half.
+//!
+//! Prior art for the bits: S. Minato, "Fast Generation of Prime-Irredundant Covers from Binary Decision
+//! Diagrams" (1993).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
+
+use crate::condition::Said;
+use crate::diagram::{FALSE, LimitReached, Node, TRUE, Variable, View};
+use crate::order;
+use crate::space::Space;
+
+type Outcome<T> = Result<T, LimitReached>;
+
+/// The most intervals of a set.
+const MAX_INTERVALS: usize = 512;
+/// The most steps of looking for masks; a mask takes at least one.
+const MAX_COVER_STEPS: usize = 4_000;
+
+/// Values of the bits in a mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cube {
+    mask: u64,
+    value: u64,
+}
+
+/// The values of one operand.
+struct Domain {
+    operand: Operand,
+    /// Its bits, the highest first.
+    variables: Vec<Variable>,
+}
+
+/// Says of a condition on one subject which values it is about; `None` if they are too many.
+pub(crate) fn say(space: &mut Space, subject: Subject, condition: Node) -> Outcome<Option<Said>> {
+    let domain = Domain::of(space, subject, condition);
+    let intervals = domain
+        .intervals(space, condition)
+        .map(|set| domain.say_set(set));
+    let mut steps_left = MAX_COVER_STEPS;
+    let cover = domain.cover(space, condition, condition, 0, &mut steps_left)?;
+    let masks = cover.map(|(cubes, _)| domain.say_cubes(&cubes));
+    Ok(match (intervals, masks) {
+        (Some(intervals), Some(masks)) if masks.cost < intervals.cost => Some(masks),
+        (intervals, masks) => intervals.or(masks),
+    })
+}
+
+impl Domain {
+    /// The smallest part of a subject that a condition asks about.
+    fn of(space: &Space, subject: Subject, condition: Node) -> Domain {
+        let (low, high) = Operand {
+            subject,
+            part: Part::Full,
+        }
+        .words();
+        let bits = |word| (0..32).rev().map(move |bit| order::variable(word, bit));
+        let asked = asked(space, condition);
+        let asks = |word| bits(word).any(|variable| asked.contains(&variable));
+        let (part, words) = match (asks(high), asks(low)) {
+            (false, _) => (Part::Low, vec![low]),
+            (true, false) => (Part::High, vec![high]),
+            (true, true) => (Part::Full, vec![high, low]),
+        };
+        let variables = words.into_iter().flat_map(bits).collect();
+        Domain {
+            operand: Operand { subject, part },
+            variables,
+        }
+    }
+
+    fn max(&self) -> u64 {
+        self.operand.max()
+    }
+
+    fn intervals(&self, space: &Space, condition: Node) -> Option<Vec<(u64, u64)>> {
+        let mut found = Vec::new();
+        self.collect(space, condition, 0, 0, &mut found)
+            .then_some(found)
+    }
+
+    /// Adds the values from `base` on whose bits from `depth` on make the condition hold; `false` if there
+    /// are too many.
+    fn collect(
+        &self,
+        space: &Space,
+        condition: Node,
+        depth: usize,
+        base: u64,
+        found: &mut Vec<(u64, u64)>,
+    ) -> bool {
+        let bits = self.variables.len() - depth;
+        let last = base | u64::MAX.checked_shr(64 - bits as u32).unwrap_or(0);
+        match condition {
+            FALSE => true,
+            TRUE => {
+                match found.last_mut() {
+                    Some((_, before)) if before.checked_add(1) == Some(base) => *before = last,
+                    _ => found.push((base, last)),
+                }
+                found.len() <= MAX_INTERVALS
+            }
+            _ => {
+                let (low, high) = space.diagram.cofactors(condition, self.variables[depth]);
+                self.collect(space, low, depth + 1, base, found)
+                    && self.collect(space, high, depth + 1, base | 1 << (bits - 1), found)
+            }
+        }
+    }
+
+    fn say_set(&self, intervals: Vec<(u64, u64)>) -> Said {
+        let operand = self.operand;
+        let compare = |op, value| Said::test(Predicate::compare(operand, op, value), 2);
+        match intervals.as_slice() {
+            [(first, last)] if first == last => return compare(CmpOp::Eq, *first),
+            [(0, last)] => return compare(CmpOp::Le, *last),
+            [(first, last)] if *last == self.max() => return compare(CmpOp::Ge, *first),
+            _ => {}
+        }
+        let elements = intervals
+            .iter()
+            .map(|(first, last)| if first == last { 1 } else { 2 });
+        let cost = 1 + elements.sum::<usize>();
+        let set = intervals
+            .into_iter()
+            .map(|(first, last)| first..=last)
+            .collect();
+        Said::test(Predicate::Test(Test::In { operand, set }), cost)
+    }
+
+    /// An irredundant union of cubes that holds where `least` does and nowhere where `most` doesn't, with
+    /// its diagram; `None` if that takes too many steps.
+    fn cover(
+        &self,
+        space: &mut Space,
+        least: Node,
+        most: Node,
+        depth: usize,
+        steps_left: &mut usize,
+    ) -> Outcome<Option<(Vec<Cube>, Node)>> {
+        if least == FALSE {
+            return Ok(Some((Vec::new(), FALSE)));
+        }
+        if most == TRUE {
+            return Ok(Some((vec![Cube { mask: 0, value: 0 }], TRUE)));
+        }
+        if *steps_left == 0 {
+            return Ok(None);
+        }
+        *steps_left -= 1;
+        let variable = self.variables[depth];
+        let (least_low, least_high) = space.diagram.cofactors(least, variable);
+        let (most_low, most_high) = space.diagram.cofactors(most, variable);
+        if least_low == least_high && most_low == most_high {
+            return self.cover(space, least, most, depth + 1, steps_left);
+        }
+        let diagram = &mut space.diagram;
+        // What only one half may have.
+        let only_low = diagram.ite(most_high, FALSE, least_low)?;
+        let only_high = diagram.ite(most_low, FALSE, least_high)?;
+        let Some((low_cubes, low)) =
+            self.cover(space, only_low, most_low, depth + 1, steps_left)?
+        else {
+            return Ok(None);
+        };
+        let Some((high_cubes, high)) =
+            self.cover(space, only_high, most_high, depth + 1, steps_left)?
+        else {
+            return Ok(None);
+        };
+        let diagram = &mut space.diagram;
+        let left_low = diagram.ite(low, FALSE, least_low)?;
+        let left_high = diagram.ite(high, FALSE, least_high)?;
+        let left = diagram.ite(left_low, TRUE, left_high)?;
+        let both = diagram.ite(most_low, most_high, FALSE)?;
+        let Some((cubes, common)) = self.cover(space, left, both, depth + 1, steps_left)? else {
+            return Ok(None);
+        };
+        let bit = 1 << (self.variables.len() - 1 - depth);
+        let with_bit = |cube: Cube, value: u64| Cube {
+            mask: cube.mask | bit,
+            value: cube.value | value,
+        };
+        let low_cubes = low_cubes.into_iter().map(|cube| with_bit(cube, 0));
+        let high_cubes = high_cubes.into_iter().map(|cube| with_bit(cube, bit));
+        let cubes = low_cubes.chain(high_cubes).chain(cubes).collect();
+        let diagram = &mut space.diagram;
+        let low = diagram.ite(low, TRUE, common)?;
+        let high = diagram.ite(high, TRUE, common)?;
+        let node = diagram.branch(variable, low, high)?;
+        Ok(Some((cubes, node)))
+    }
+
+    /// A union of cubes: the single values as a set, the others by their masks.
+    fn say_cubes(&self, cubes: &[Cube]) -> Said {
+        let mut by_mask: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for cube in cubes {
+            by_mask.entry(cube.mask).or_default().push(cube.value);
+        }
+        let mut parts = Vec::new();
+        for (mask, mut values) in by_mask.into_iter().rev() {
+            values.sort_unstable();
+            if mask == self.max() {
+                let set: IntervalSet<u64> = values.into_iter().collect();
+                parts.push(self.say_set(set.intervals().to_vec()));
+                continue;
+            }
+            // Most bits of the argument in a mask are read as those that aren't in it.
+            let is_inverse = mask.count_ones() * 2 > self.max().count_ones();
+            let mut cost = if is_inverse { 4 } else { 2 };
+            for value in values {
+                let test = Test::Masked {
+                    operand: self.operand,
+                    mask,
+                    value,
+                };
+                parts.push(Said::test(Predicate::Test(test), cost + 1));
+                cost = 0;
+            }
+        }
+        Said::any(parts)
+    }
+}
+
+/// The variables that a condition asks about.
+fn asked(space: &Space, condition: Node) -> BTreeSet<Variable> {
+    let mut asked = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut open = vec![condition];
+    while let Some(node) = open.pop() {
+        if let View::Branch {
+            variable,
+            low,
+            high,
+        } = space.diagram.view(node)
+            && seen.insert(node)
+        {
+            asked.insert(variable);
+            open.extend([low, high]);
+        }
+    }
+    asked
+}

@@ -1,0 +1,248 @@
+//! Comparing two functions: which pairs of different answers occur, and what they say about strictness.
+//!
+//! Both functions are walked together into one whose leaves are pairs of different answers. Everything
+//! that is asked about two filters is read off that function: they are equal if there is no pair, one
+//! is stricter if all pairs say so, a scope takes away pairs or calls, and cutting it into cases says
+//! where each pair occurs (see [`difference`](crate::difference)).
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Action, ActionKind, Arch, SeccompData, Word, syscall};
+use tamis_rules::{IntervalSet, Section};
+
+use crate::cases::{CaseLimits, Machine};
+use crate::diagram::{FALSE, LimitReached, Node, TRUE, View};
+use crate::order;
+use crate::space::{Function, Space};
+
+/// Which calls are compared, and what of their answers. By default all, and everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Only calls of these architectures; if empty, of all audit values. x86_64 and x32 have only
+    /// their own numbers.
+    pub arches: Vec<Arch>,
+    /// Only numbers below 2^30: not those of x32, and not the -1 with which a tracer skips a call.
+    pub native_only: bool,
+    /// Only what happens to the call: the data of an action is ignored, and so is whether the process or
+    /// the thread is killed.
+    pub actions_only: bool,
+}
+
+/// Two answers that some call gets, one from each function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// What the first function returns.
+    pub left: u32,
+    /// What the second returns.
+    pub right: u32,
+    /// A call that gets them. `None` if no such call was found within the limits; perhaps none exists.
+    pub example: Option<SeccompData>,
+}
+
+/// Two functions, compared.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    pub(crate) function: Function,
+    /// By the value of the leaf; 0 stands for equal answers and has no entry.
+    pub(crate) answers: Vec<(u32, u32)>,
+    pairs: Vec<Pair>,
+}
+
+/// What a comparison says about the two functions, the first of which is the subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// They answer everything alike.
+    Equal,
+    /// They take the same action everywhere, but not always with the same data.
+    SameActions,
+    /// The first never takes a looser action, and somewhere a stricter one.
+    Stricter,
+    /// The first never takes a stricter action, and somewhere a looser one.
+    Looser,
+    /// Here the one is stricter, there the other.
+    Incomparable,
+}
+
+/// Whether two answers count as equal.
+fn is_same(left: u32, right: u32, scope: &Scope) -> bool {
+    let without_data = |ret: u32| match Action::from_ret(ret).kind {
+        ActionKind::KillThread => ActionKind::KillProcess,
+        kind => kind,
+    };
+    left == right || scope.actions_only && without_data(left) == without_data(right)
+}
+
+impl Pair {
+    /// Which of the answers is the stricter one: less if it is the first. The kernel's order of actions;
+    /// data don't count.
+    pub fn strictness(&self) -> std::cmp::Ordering {
+        let place = |ret: u32| Action::from_ret(ret).kind.ret().cast_signed();
+        place(self.left).cmp(&place(self.right))
+    }
+}
+
+impl Comparison {
+    /// The pairs of different answers that occur, ascending.
+    pub fn pairs(&self) -> &[Pair] {
+        &self.pairs
+    }
+
+    /// The verdict; `None` if it depends on a pair of which no example was found.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let all = verdict(self.pairs.iter());
+        let sure = verdict(self.pairs.iter().filter(|pair| pair.example.is_some()));
+        (all == sure).then_some(all)
+    }
+}
+
+fn verdict<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Verdict {
+    pairs.fold(Verdict::Equal, |verdict, pair| {
+        let here = match pair.strictness() {
+            std::cmp::Ordering::Less => Verdict::Stricter,
+            std::cmp::Ordering::Equal => Verdict::SameActions,
+            std::cmp::Ordering::Greater => Verdict::Looser,
+        };
+        match (verdict, here) {
+            (Verdict::Equal | Verdict::SameActions, here) => here,
+            (verdict, Verdict::SameActions) => verdict,
+            (verdict, here) if verdict == here => verdict,
+            _ => Verdict::Incomparable,
+        }
+    })
+}
+
+impl Space {
+    /// Compares two functions for the calls of a scope.
+    ///
+    /// # Errors
+    /// If the space is full.
+    pub fn comparison(
+        &mut self,
+        left: Function,
+        right: Function,
+        scope: &Scope,
+    ) -> Result<Comparison, LimitReached> {
+        let mut walk = Walk {
+            scope,
+            known: BTreeMap::new(),
+            answers: vec![(0, 0)],
+        };
+        let everywhere = walk.pairs(self, left.0, right.0)?;
+        let domain = self.domain(scope)?;
+        let node = self.diagram.ite(domain, everywhere, FALSE)?;
+        let (values, _) = self.outcomes(node, usize::MAX);
+        let familiar = self.familiar()?;
+        let mut pairs = Vec::new();
+        for value in values.into_iter().filter(|value| *value != 0) {
+            let (left_ret, right_ret) = walk.answers[value as usize];
+            let holds = self.returns(node, value)?;
+            pairs.push(Pair {
+                left: left_ret,
+                right: right_ret,
+                example: self.preferred_example(holds, &familiar)?,
+            });
+        }
+        pairs.sort_by_key(|pair| (pair.left, pair.right));
+        Ok(Comparison {
+            function: Function(node),
+            answers: walk.answers,
+            pairs,
+        })
+    }
+
+    /// The architectures that a function treats otherwise than most audit values.
+    pub fn arches(&self, function: Function) -> Vec<Arch> {
+        let machines = self.machines(function, &CaseLimits::default(), &mut true);
+        let known = |(machine, _)| match machine {
+            Machine::Known(arch) => Some(arch),
+            Machine::Other(_) => None,
+        };
+        machines.into_iter().filter_map(known).collect()
+    }
+
+    /// The conditions that a call is one that people know, the best known first.
+    fn familiar(&mut self) -> Result<[Node; 2], LimitReached> {
+        let mut any = FALSE;
+        for arch in Arch::all() {
+            let calls = self.calls_with_names(arch)?;
+            any = self.diagram.ite(calls, TRUE, any)?;
+        }
+        Ok([self.calls_with_names(Arch::X86_64)?, any])
+    }
+
+    /// The condition that a call is one of an architecture's, up to the last that has a name.
+    fn calls_with_names(&mut self, arch: Arch) -> Result<Node, LimitReached> {
+        let last = syscall::last(arch).map_or(0, |nr| nr.0);
+        let numbers = Section::domain(arch).intersection(&IntervalSet::from_iter([0..=last]));
+        self.calls_in(&Machine::Known(arch), &numbers)
+    }
+
+    /// A call for which a condition holds, familiar if possible.
+    fn preferred_example(
+        &mut self,
+        holds: Node,
+        familiar: &[Node],
+    ) -> Result<Option<SeccompData>, LimitReached> {
+        for calls in familiar {
+            let both = self.diagram.ite(*calls, holds, FALSE)?;
+            if let Some(example) = self.witness(Function(both), Function(FALSE)) {
+                return Ok(Some(example));
+            }
+        }
+        Ok(self.witness(Function(holds), Function(FALSE)))
+    }
+
+    /// The condition that a call is in the scope.
+    fn domain(&mut self, scope: &Scope) -> Result<Node, LimitReached> {
+        let mut domain = if scope.arches.is_empty() { TRUE } else { FALSE };
+        for arch in &scope.arches {
+            let calls = self.calls_in(&Machine::Known(*arch), &Section::domain(*arch))?;
+            domain = self.diagram.ite(calls, TRUE, domain)?;
+        }
+        if scope.native_only {
+            for bit in [30, 31] {
+                let is_set = self.diagram.variable(order::variable(Word::NR, bit))?;
+                domain = self.diagram.ite(is_set, FALSE, domain)?;
+            }
+        }
+        Ok(domain)
+    }
+}
+
+/// Two functions, walked together.
+struct Walk<'a> {
+    scope: &'a Scope,
+    known: BTreeMap<(Node, Node), Node>,
+    answers: Vec<(u32, u32)>,
+}
+
+impl Walk<'_> {
+    /// The function that tells which pair of answers there is, 0 where they are the same.
+    fn pairs(&mut self, space: &mut Space, left: Node, right: Node) -> Result<Node, LimitReached> {
+        if left == right {
+            return Ok(FALSE);
+        }
+        if let Some(node) = self.known.get(&(left, right)) {
+            return Ok(*node);
+        }
+        space.diagram.count_step()?;
+        let diagram = &space.diagram;
+        let node = match (diagram.view(left), diagram.view(right)) {
+            (View::Leaf(left), View::Leaf(right)) if is_same(left, right, self.scope) => FALSE,
+            (View::Leaf(left), View::Leaf(right)) => {
+                self.answers.push((left, right));
+                space.diagram.leaf(self.answers.len() as u32 - 1)?
+            }
+            _ => {
+                let variable = diagram.top(left).min(diagram.top(right));
+                let (left_low, left_high) = diagram.cofactors(left, variable);
+                let (right_low, right_high) = diagram.cofactors(right, variable);
+                let low = self.pairs(space, left_low, right_low)?;
+                let high = self.pairs(space, left_high, right_high)?;
+                space.diagram.branch(variable, low, high)?
+            }
+        };
+        self.known.insert((left, right), node);
+        Ok(node)
+    }
+}

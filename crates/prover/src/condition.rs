@@ -1,0 +1,441 @@
+//! Conditions: from a diagram of arguments to a predicate that a person can read.
+//!
+//! A diagram is cut between arguments. Each node behind the first argument is one thing that may still
+//! have to hold, and the values that lead to it are a set: the condition is "the first argument is in
+//! this set and the rest holds", or the same for another set and another rest. What is implied is used
+//! to say less: where a rest holds whenever another does, the other's values may be added to its own. Each
+//! condition is also tried the other way round, as what must not hold, and the shorter form is kept.
+//!
+//! Whatever is left out, the predicate means exactly what the diagram means; if it can't be said within
+//! the limits, nothing is said.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tamis_abi::{ArgIndex, Word};
+use tamis_rules::{CmpOp, Operand, Part, Predicate, Subject, Test};
+
+use crate::arg_values;
+use crate::diagram::{FALSE, LimitReached, Node, TRUE, Variable, View};
+use crate::order;
+use crate::relation::Relation;
+use crate::space::Space;
+
+type Outcome<T> = Result<T, LimitReached>;
+
+/// The most different rests behind one argument.
+const MAX_EXITS: usize = 128;
+
+/// A predicate and how hard it is to read.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub(crate) predicate: Predicate,
+    /// About one for each operand and each value.
+    pub(crate) cost: usize,
+    tests: usize,
+}
+
+/// The conditions that were said so far, by their diagrams.
+pub(crate) struct Conditions {
+    max_tests: usize,
+    known: BTreeMap<Node, Option<Said>>,
+}
+
+impl Conditions {
+    pub(crate) fn new(max_tests: usize) -> Conditions {
+        Conditions {
+            max_tests,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// The predicate that means what a condition means; `None` if that can't be said within the limits.
+    pub(crate) fn of(&mut self, space: &mut Space, condition: Node) -> Outcome<Option<Predicate>> {
+        Ok(self.say(space, condition)?.map(|said| said.predicate))
+    }
+
+    /// As [`of`](Self::of), with the cost.
+    pub(crate) fn say(&mut self, space: &mut Space, condition: Node) -> Outcome<Option<Said>> {
+        match condition {
+            TRUE => return Ok(Some(Said::literal(Predicate::True))),
+            FALSE => return Ok(Some(Said::literal(Predicate::False))),
+            _ => {}
+        }
+        if let Some(said) = self.known.get(&condition) {
+            return Ok(said.clone());
+        }
+        let inverse = space.diagram.not(condition)?;
+        let plain = self.directly(space, condition)?;
+        let inverted = self.directly(space, inverse)?;
+        self.known.insert(
+            inverse,
+            cheaper(inverted.clone(), plain.clone().map(Said::not)),
+        );
+        let said = cheaper(plain, inverted.map(Said::not));
+        self.known.insert(condition, said.clone());
+        Ok(said)
+    }
+
+    /// Says a condition as what must hold.
+    fn directly(&mut self, space: &mut Space, condition: Node) -> Outcome<Option<Said>> {
+        let Some(variable) = space.top(condition) else {
+            return Ok(None);
+        };
+        let Some((word, _)) = order::input_bit(variable) else {
+            return self.relation(space, condition);
+        };
+        let Some(subject) = subject_of(word) else {
+            return Ok(None);
+        };
+        let (low, high) = Operand {
+            subject,
+            part: Part::Full,
+        }
+        .words();
+        let end = Variable(order::variable(low, 0).0 + 1);
+        if space.exits(condition, end, MAX_EXITS).as_deref() != Some(&[TRUE]) {
+            return self.by_exits(space, condition, end);
+        }
+        let mut best = arg_values::say(space, subject, condition)?;
+        let middle = Variable(order::variable(high, 0).0 + 1);
+        let spans_both = space.exits(condition, middle, 1).as_deref() != Some(&[TRUE]);
+        if order::variable(high, 31) <= variable && variable < middle && spans_both {
+            best = cheaper(best, self.by_exits(space, condition, middle)?);
+        }
+        Ok(best.filter(|said| said.tests <= self.max_tests))
+    }
+
+    /// Cuts a condition at `end`: which values before it go with which condition behind it.
+    fn by_exits(
+        &mut self,
+        space: &mut Space,
+        condition: Node,
+        end: Variable,
+    ) -> Outcome<Option<Said>> {
+        let Some(exits) = space.exits(condition, end, MAX_EXITS) else {
+            return Ok(None);
+        };
+        let implied = implications(space, &exits)?;
+        let redundant = redundant(space, &exits, &implied)?;
+        let mut terms = Vec::new();
+        for (index, exit) in exits
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !redundant[*index])
+        {
+            let all_implied: Vec<usize> = (0..exits.len())
+                .filter(|other| implied[index][*other])
+                .collect();
+            let needed = all_implied
+                .iter()
+                .filter(|other| redundant[**other] || **other == index);
+            let needed: Vec<Node> = needed.map(|other| exits[*other]).collect();
+            let allowed: Vec<Node> = all_implied.iter().map(|other| exits[*other]).collect();
+            let least = space.reaches(condition, end, &needed, &mut BTreeMap::new())?;
+            let most = space.reaches(condition, end, &allowed, &mut BTreeMap::new())?;
+            let values = cheaper(self.say(space, least)?, self.say(space, most)?);
+            let (Some(values), Some(rest)) = (values, self.say(space, *exit)?) else {
+                return Ok(None);
+            };
+            let at = if *exit == TRUE { 0 } else { terms.len() };
+            terms.insert(at, Said::all(vec![values, rest]));
+        }
+        Ok(Some(Said::any(terms)).filter(|said| said.tests <= self.max_tests))
+    }
+
+    /// A condition that compares words with each other and nothing else.
+    fn relation(&mut self, space: &mut Space, condition: Node) -> Outcome<Option<Said>> {
+        let Some(pairs) = space.compared_pairs(condition) else {
+            return Ok(None);
+        };
+        for test in comparisons(&pairs) {
+            if space.predicate(&test)? == condition {
+                return Ok(Some(Said::test(test, 2)));
+            }
+        }
+        let View::Branch {
+            variable,
+            low,
+            high,
+        } = space.diagram.view(condition)
+        else {
+            return Ok(None);
+        };
+        let Relation::Equal(a, b) = space.relations.of_variable(variable) else {
+            return Ok(None);
+        };
+        let greater = Variable(variable.0 + 1);
+        let (less, more) = space.diagram.cofactors(low, greater);
+        let mut terms = Vec::new();
+        for (op, rest) in match () {
+            () if less == more => vec![(CmpOp::Eq, high), (CmpOp::Ne, low)],
+            () if high == more => vec![(CmpOp::Ge, high), (CmpOp::Lt, less)],
+            () if high == less => vec![(CmpOp::Le, high), (CmpOp::Gt, more)],
+            () => vec![(CmpOp::Eq, high), (CmpOp::Gt, more), (CmpOp::Lt, less)],
+        } {
+            let (Some(test), Some(rest)) = (between(a, op, b), self.say(space, rest)?) else {
+                return Ok(None);
+            };
+            if rest.predicate != Predicate::False {
+                terms.push(Said::all(vec![Said::test(test, 2), rest]));
+            }
+        }
+        Ok(Some(Said::any(terms)).filter(|said| said.tests <= self.max_tests))
+    }
+}
+
+/// Which exits hold whenever another does: `[i][j]` if `j` does whenever `i` does.
+fn implications(space: &mut Space, exits: &[Node]) -> Outcome<Vec<Vec<bool>>> {
+    let mut implied = Vec::with_capacity(exits.len());
+    for exit in exits {
+        let mut row = Vec::with_capacity(exits.len());
+        for other in exits {
+            row.push(space.diagram.ite(*exit, *other, TRUE)? == TRUE);
+        }
+        implied.push(row);
+    }
+    Ok(implied)
+}
+
+/// Which exits are nothing but the union of those that imply them.
+fn redundant(space: &mut Space, exits: &[Node], implied: &[Vec<bool>]) -> Outcome<Vec<bool>> {
+    let mut redundant = vec![false; exits.len()];
+    for (index, exit) in exits.iter().enumerate() {
+        if *exit == TRUE {
+            continue;
+        }
+        let mut union = FALSE;
+        for (other, part) in exits.iter().enumerate() {
+            if other != index && implied[other][index] {
+                union = space.diagram.ite(*part, TRUE, union)?;
+            }
+        }
+        redundant[index] = union == *exit;
+    }
+    Ok(redundant)
+}
+
+/// The subject that a word is a half of; `None` for number and architecture.
+fn subject_of(word: Word) -> Option<Subject> {
+    operand_of(word).map(|operand| operand.subject)
+}
+
+/// The half of a subject that a word is.
+fn operand_of(word: Word) -> Option<Operand> {
+    let subjects = ArgIndex::ALL
+        .into_iter()
+        .map(Subject::Arg)
+        .chain([Subject::Ip]);
+    subjects
+        .flat_map(|subject| [Part::Low, Part::High].map(|part| Operand { subject, part }))
+        .find(|operand| {
+            let (low, high) = operand.words();
+            word == if operand.part == Part::Low { low } else { high }
+        })
+}
+
+fn between(a: Word, op: CmpOp, b: Word) -> Option<Predicate> {
+    let (left, right) = (operand_of(a)?, operand_of(b)?);
+    Some(Predicate::Test(Test::Between { left, op, right }))
+}
+
+/// Every single comparison of these pairs of words, or of the arguments that two pairs make up.
+fn comparisons(pairs: &[(Word, Word)]) -> Vec<Predicate> {
+    const OPS: [CmpOp; 6] = [
+        CmpOp::Eq,
+        CmpOp::Ne,
+        CmpOp::Lt,
+        CmpOp::Le,
+        CmpOp::Gt,
+        CmpOp::Ge,
+    ];
+    let mut operands = Vec::new();
+    for (a, b) in pairs {
+        let (Some(left), Some(right)) = (operand_of(*a), operand_of(*b)) else {
+            continue;
+        };
+        operands.push((left, right));
+        let full = |operand: Operand| Operand {
+            part: Part::Full,
+            ..operand
+        };
+        operands.push((full(left), full(right)));
+    }
+    let tests = operands
+        .into_iter()
+        .flat_map(|(left, right)| OPS.map(|op| Predicate::Test(Test::Between { left, op, right })));
+    tests.collect()
+}
+
+fn cheaper(one: Option<Said>, other: Option<Said>) -> Option<Said> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other.cost < one.cost { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
+impl Said {
+    fn literal(predicate: Predicate) -> Said {
+        Said {
+            predicate,
+            cost: 0,
+            tests: 0,
+        }
+    }
+
+    /// A single test.
+    pub(crate) fn test(predicate: Predicate, cost: usize) -> Said {
+        Said {
+            predicate,
+            cost,
+            tests: 1,
+        }
+    }
+
+    fn all(parts: Vec<Said>) -> Said {
+        Said::joined(
+            parts,
+            &Predicate::True,
+            |predicate| match predicate {
+                Predicate::All(parts) => Ok(parts),
+                other => Err(other),
+            },
+            Predicate::All,
+        )
+    }
+
+    /// What holds if one of these does.
+    pub(crate) fn any(parts: Vec<Said>) -> Said {
+        Said::joined(
+            parts,
+            &Predicate::False,
+            |predicate| match predicate {
+                Predicate::Any(parts) => Ok(parts),
+                other => Err(other),
+            },
+            Predicate::Any,
+        )
+    }
+
+    /// Joins parts in one list; parts that are the neutral element are left out.
+    fn joined(
+        parts: Vec<Said>,
+        neutral: &Predicate,
+        open: fn(Predicate) -> Result<Vec<Predicate>, Predicate>,
+        join: fn(Vec<Predicate>) -> Predicate,
+    ) -> Said {
+        let (mut cost, mut tests, mut list) = (0, 0, Vec::new());
+        for part in parts {
+            cost += part.cost;
+            tests += part.tests;
+            match open(part.predicate) {
+                Ok(inner) => list.extend(inner),
+                Err(predicate) if predicate == *neutral => {}
+                Err(predicate) => list.push(predicate),
+            }
+        }
+        let predicate = match list.len() {
+            0 => neutral.clone(),
+            1 => list.remove(0),
+            _ => join(list),
+        };
+        Said {
+            predicate,
+            cost,
+            tests,
+        }
+    }
+
+    fn not(self) -> Said {
+        let (predicate, more) = match self.predicate {
+            Predicate::Not(inner) => (*inner, 0),
+            Predicate::Test(Test::Compare { operand, op, value }) => {
+                let op = opposite(op);
+                (Predicate::Test(Test::Compare { operand, op, value }), 0)
+            }
+            Predicate::Test(Test::Between { left, op, right }) => {
+                let op = opposite(op);
+                (Predicate::Test(Test::Between { left, op, right }), 0)
+            }
+            // Masked tests have their own `!=` wherever they are written.
+            masked @ Predicate::Test(Test::Masked { .. }) => (Predicate::Not(Box::new(masked)), 0),
+            other => (Predicate::Not(Box::new(other)), 1),
+        };
+        Said {
+            predicate,
+            cost: self.cost + more,
+            tests: self.tests,
+        }
+    }
+}
+
+fn opposite(op: CmpOp) -> CmpOp {
+    match op {
+        CmpOp::Eq => CmpOp::Ne,
+        CmpOp::Ne => CmpOp::Eq,
+        CmpOp::Lt => CmpOp::Ge,
+        CmpOp::Ge => CmpOp::Lt,
+        CmpOp::Gt => CmpOp::Le,
+        CmpOp::Le => CmpOp::Gt,
+    }
+}
+
+impl Space {
+    /// The variable that a node tests; `None` for leaves.
+    fn top(&self, node: Node) -> Option<Variable> {
+        match self.diagram.view(node) {
+            View::Leaf(_) => None,
+            View::Branch { variable, .. } => Some(variable),
+        }
+    }
+
+    /// The nodes at or behind `end` to which a condition leads, without [`FALSE`], those with the
+    /// smallest inputs first; `None` if there are too many.
+    fn exits(&self, condition: Node, end: Variable, max_exits: usize) -> Option<Vec<Node>> {
+        let mut seen = BTreeSet::new();
+        let mut exits = Vec::new();
+        let mut open = vec![condition];
+        while let Some(node) = open.pop() {
+            if node == FALSE || !seen.insert(node) {
+                continue;
+            }
+            match self.diagram.view(node) {
+                View::Branch {
+                    variable,
+                    low,
+                    high,
+                } if variable < end => open.extend([high, low]),
+                View::Branch { .. } | View::Leaf(_) if exits.len() == max_exits => return None,
+                View::Branch { .. } | View::Leaf(_) => exits.push(node),
+            }
+        }
+        Some(exits)
+    }
+
+    /// The pairs of words that a condition compares; `None` if it asks anything else, or about the
+    /// number or the architecture.
+    fn compared_pairs(&self, condition: Node) -> Option<Vec<(Word, Word)>> {
+        let mut pairs = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut open = vec![condition];
+        while let Some(node) = open.pop() {
+            let View::Branch {
+                variable,
+                low,
+                high,
+            } = self.diagram.view(node)
+            else {
+                continue;
+            };
+            if !seen.insert(node) {
+                continue;
+            }
+            let (Relation::Equal(a, b) | Relation::Greater(a, b)) =
+                self.relations.of_variable(variable);
+            subject_of(a)?;
+            subject_of(b)?;
+            pairs.insert((a, b));
+            open.extend([low, high]);
+        }
+        Some(pairs.into_iter().collect())
+    }
+}

@@ -1,0 +1,350 @@
+//! The sweep down a program: in which states each instruction is reached.
+//!
+//! A state says what A, X and the scratch memory hold, as functions of the input. Where the program
+//! forks, each side is entered in a state that lacks what it can't need any more, so that states meet
+//! again after a branch; what lies between two forks is run at once.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Endian, Word};
+use tamis_bpf::{AluOp, Op, Operand, Pc, Program, Test};
+
+use crate::bits;
+use crate::diagram::{FALSE, LimitReached, Node, TRUE};
+use crate::liveness::{Live, live_before};
+use crate::relation::Comparison;
+use crate::space::Space;
+use crate::value::{self, Shape, Value, Values, ZERO};
+
+type Outcome<T> = Result<T, LimitReached>;
+
+const SLOTS: usize = 16;
+
+/// The size of `seccomp_data`, which `ld len` loads.
+const DATA_SIZE_BYTES: u32 = 64;
+
+/// Where few states are known, looking at each of them is the quickest way to find one.
+const FEW: usize = 8;
+
+/// The number of a state, over all instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StateId(pub(crate) usize);
+
+/// Where a fork leads.
+#[derive(Clone, Copy)]
+pub(crate) enum Next {
+    State(StateId),
+    /// The program ends with what this function says.
+    End(Node),
+}
+
+/// What a program does from one state to the next.
+pub(crate) enum Step {
+    Goto(Next),
+    /// It goes on with `yes` if a comparison of some bits of a word with a constant holds.
+    Compare {
+        word: Word,
+        mask: u32,
+        test: Test,
+        k: u32,
+        yes: Next,
+        no: Next,
+    },
+    /// It goes on with `yes` if a condition holds.
+    Fork {
+        condition: Node,
+        yes: Next,
+        no: Next,
+    },
+}
+
+/// What the machine holds before an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct State {
+    a: Value,
+    x: Value,
+    memory: [Value; SLOTS],
+}
+
+/// The right-hand side of a test.
+enum Right {
+    Constant(u32),
+    Value(Value),
+}
+
+/// All states that a program can be in and what it does in each of them.
+pub(crate) struct Exploration {
+    /// What happens in each state; a step leads to states of later steps only.
+    pub(crate) steps: Vec<(StateId, Step)>,
+    /// How many steps lead to each state.
+    pub(crate) uses: Vec<u32>,
+}
+
+struct Explorer<'a> {
+    space: &'a mut Space,
+    program: &'a Program,
+    endian: Endian,
+    live: Vec<Live>,
+    values: Values,
+    states: Vec<State>,
+    uses: Vec<u32>,
+    /// Per instruction: the states in which it is entered.
+    entered: Vec<Vec<StateId>>,
+    /// The states of instructions that have more than a few.
+    crowded: BTreeMap<(Pc, State), StateId>,
+}
+
+/// Finds the states of a program.
+pub(crate) fn explore(
+    space: &mut Space,
+    program: &Program,
+    endian: Endian,
+) -> Outcome<Exploration> {
+    let mut explorer = Explorer {
+        space,
+        program,
+        endian,
+        live: live_before(program),
+        values: Values::new(),
+        states: Vec::new(),
+        uses: Vec::new(),
+        entered: vec![Vec::new(); program.len()],
+        crowded: BTreeMap::new(),
+    };
+    let memory = [ZERO; SLOTS];
+    let (a, x) = (ZERO, ZERO);
+    explorer.enter(Pc(0), State { a, x, memory })?;
+    let mut steps = Vec::with_capacity(program.len());
+    for pc in 0..program.len() {
+        for id in std::mem::take(&mut explorer.entered[pc]) {
+            let step = explorer.run(Pc(pc), explorer.states[id.0])?;
+            steps.push((id, step));
+        }
+    }
+    let uses = explorer.uses;
+    Ok(Exploration { steps, uses })
+}
+
+impl Explorer<'_> {
+    /// Runs the program from an instruction to the next fork or to its end.
+    fn run(&mut self, mut pc: Pc, mut state: State) -> Outcome<Step> {
+        loop {
+            let op = self.program.op(pc);
+            let after = |skip: u32| Pc(pc.0 + 1 + skip as usize);
+            match op {
+                Op::RetImm(value) => {
+                    let leaf = self.space.diagram.leaf(value)?;
+                    return Ok(Step::Goto(Next::End(leaf)));
+                }
+                Op::RetA => {
+                    let shape = self.values.shape(state.a);
+                    let value = value::returning(&mut self.space.diagram, shape)?;
+                    return Ok(Step::Goto(Next::End(value)));
+                }
+                Op::Branch {
+                    test,
+                    operand,
+                    jt,
+                    jf,
+                } => {
+                    let targets = [after(u32::from(jt)), after(u32::from(jf))];
+                    let right = match operand {
+                        Operand::K(k) => Right::Constant(k),
+                        Operand::X => Right::Value(state.x),
+                    };
+                    return self.branch(test, state, &right, targets);
+                }
+                Op::Alu(AluOp::Div, Operand::X) => {
+                    if let Some(step) = self.divide(&mut state, after(0))? {
+                        return Ok(step);
+                    }
+                    pc = after(0);
+                }
+                Op::Jump(skip) => pc = after(skip),
+                _ => {
+                    self.transfer(op, &mut state)?;
+                    pc = after(0);
+                }
+            }
+        }
+    }
+
+    /// The effect of an instruction that neither jumps nor ends the program.
+    fn transfer(&mut self, op: Op, state: &mut State) -> Outcome<()> {
+        let diagram = &mut self.space.diagram;
+        match op {
+            Op::LoadData(offset) => {
+                let word = Word::from_offset(offset, self.endian);
+                let word = word.expect("a program loads at word offsets only");
+                state.a = self.values.word(word);
+            }
+            Op::LoadImm(k) => state.a = self.values.constant(k),
+            Op::LoadMem(slot) => state.a = state.memory[slot as usize],
+            Op::LoadLen => state.a = self.values.constant(DATA_SIZE_BYTES),
+            Op::LoadXImm(k) => state.x = self.values.constant(k),
+            Op::LoadXMem(slot) => state.x = state.memory[slot as usize],
+            Op::LoadXLen => state.x = self.values.constant(DATA_SIZE_BYTES),
+            Op::Store(slot) => state.memory[slot as usize] = state.a,
+            Op::StoreX(slot) => state.memory[slot as usize] = state.x,
+            Op::Alu(alu, operand) => {
+                let right = match operand {
+                    Operand::K(k) => Shape::Constant(k),
+                    Operand::X => self.values.shape(state.x).clone(),
+                };
+                state.a = self.values.alu(diagram, alu, state.a, &right)?;
+            }
+            Op::Neg => state.a = self.values.negate(diagram, state.a)?,
+            Op::Tax => state.x = state.a,
+            Op::Txa => state.a = state.x,
+            Op::Jump(_) | Op::Branch { .. } | Op::RetImm(_) | Op::RetA => {
+                unreachable!("jumps and ends are handled by the caller")
+            }
+        }
+        Ok(())
+    }
+
+    /// Divides by X. The machine ends the program with 0, which kills the thread, where X is zero; if
+    /// that depends on the input the step forks.
+    fn divide(&mut self, state: &mut State, after: Pc) -> Outcome<Option<Step>> {
+        let by_zero = Right::Constant(0);
+        let by_zero = self.condition(Test::Eq, state.x, &by_zero)?;
+        if by_zero == TRUE {
+            return Ok(Some(Step::Goto(Next::End(FALSE))));
+        }
+        self.transfer(Op::Alu(AluOp::Div, Operand::X), state)?;
+        if by_zero == FALSE {
+            return Ok(None);
+        }
+        Ok(Some(Step::Fork {
+            condition: by_zero,
+            yes: Next::End(FALSE),
+            no: self.enter(after, *state)?,
+        }))
+    }
+
+    fn branch(
+        &mut self,
+        test: Test,
+        state: State,
+        right: &Right,
+        [yes, no]: [Pc; 2],
+    ) -> Outcome<Step> {
+        if let Shape::Masked { word, mask } = *self.values.shape(state.a)
+            && let Some(k) = self.as_constant(right)
+        {
+            return Ok(Step::Compare {
+                word,
+                mask,
+                test,
+                k,
+                yes: self.enter(yes, state)?,
+                no: self.enter(no, state)?,
+            });
+        }
+        match self.condition(test, state.a, right)? {
+            TRUE => Ok(Step::Goto(self.enter(yes, state)?)),
+            FALSE => Ok(Step::Goto(self.enter(no, state)?)),
+            condition => Ok(Step::Fork {
+                condition,
+                yes: self.enter(yes, state)?,
+                no: self.enter(no, state)?,
+            }),
+        }
+    }
+
+    /// The condition that a test holds; two input words are compared by relation.
+    fn condition(&mut self, test: Test, left: Value, right: &Right) -> Outcome<Node> {
+        let comparison = match test {
+            Test::Eq => Some(Comparison::Equal),
+            Test::Gt => Some(Comparison::Greater),
+            Test::Ge => Some(Comparison::GreaterOrEqual),
+            Test::Set => None,
+        };
+        let diagram = &mut self.space.diagram;
+        let left = self.values.shape(left);
+        let constant;
+        let right = match right {
+            Right::Value(value) => self.values.shape(*value),
+            Right::Constant(k) => {
+                constant = Shape::Constant(*k);
+                &constant
+            }
+        };
+        if let (Some(comparison), Some(left), Some(right)) =
+            (comparison, as_word(left), as_word(right))
+        {
+            let relations = &mut self.space.relations;
+            return relations.compare(diagram, comparison, left, right);
+        }
+        let (left, right) = (
+            value::bits_of(diagram, left)?,
+            value::bits_of(diagram, right)?,
+        );
+        bits::test(diagram, test, &left, &right)
+    }
+
+    fn as_constant(&self, right: &Right) -> Option<u32> {
+        match right {
+            Right::Constant(k) => Some(*k),
+            Right::Value(value) => match self.values.shape(*value) {
+                Shape::Constant(k) => Some(*k),
+                Shape::Masked { .. } | Shape::Computed(_) => None,
+            },
+        }
+    }
+
+    /// Notes that an instruction is reached in a state, less what it can't need.
+    fn enter(&mut self, target: Pc, mut state: State) -> Outcome<Next> {
+        state.forget(self.live[target.0]);
+        let known = &self.entered[target.0];
+        let few = &known[..known.len().min(FEW)];
+        let found = few.iter().find(|id| self.states[id.0] == state).copied();
+        let found = found.or_else(|| {
+            let is_crowded = known.len() > FEW;
+            is_crowded.then(|| self.crowded.get(&(target, state)).copied())?
+        });
+        if let Some(id) = found {
+            self.uses[id.0] += 1;
+            return Ok(Next::State(id));
+        }
+        let id = StateId(self.states.len());
+        if id.0 >= self.space.limits.max_states {
+            return Err(LimitReached::States);
+        }
+        if known.len() >= FEW {
+            self.crowded.insert((target, state), id);
+        }
+        self.entered[target.0].push(id);
+        self.states.push(state);
+        self.uses.push(1);
+        Ok(Next::State(id))
+    }
+}
+
+/// The input word that a value is, unchanged.
+fn as_word(shape: &Shape) -> Option<Word> {
+    match shape {
+        Shape::Masked {
+            word,
+            mask: u32::MAX,
+        } => Some(*word),
+        Shape::Masked { .. } | Shape::Constant(_) | Shape::Computed(_) => None,
+    }
+}
+
+impl State {
+    /// Gives everything that isn't live one value.
+    fn forget(&mut self, live: Live) {
+        if !live.a {
+            self.a = ZERO;
+        }
+        if !live.x {
+            self.x = ZERO;
+        }
+        for (slot, value) in self.memory.iter_mut().enumerate() {
+            if live.slots >> slot & 1 == 0 {
+                *value = ZERO;
+            }
+        }
+    }
+}

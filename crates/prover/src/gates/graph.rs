@@ -1,0 +1,122 @@
+//! The gates: and-gates with inverters on their edges, each kept once.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::Word;
+
+use crate::diagram::LimitReached;
+
+/// The output of a gate, or its inverse: twice the number of the gate, plus one if inverted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Gate(u32);
+
+impl Gate {
+    /// Gate 0 is the constant false.
+    pub(super) const FALSE: Gate = Gate(0);
+    pub(super) const TRUE: Gate = Gate(1);
+
+    pub(super) const fn not(self) -> Gate {
+        Gate(self.0 ^ 1)
+    }
+
+    /// The number of the gate.
+    pub(super) const fn number(self) -> usize {
+        self.0 as usize >> 1
+    }
+
+    pub(super) const fn is_inverted(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+impl From<bool> for Gate {
+    fn from(value: bool) -> Gate {
+        if value { Gate::TRUE } else { Gate::FALSE }
+    }
+}
+
+/// What drives a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Driver {
+    False,
+    /// A bit of the input; bit 0 is the lowest.
+    Input(Word, u32),
+    /// True if both are.
+    And(Gate, Gate),
+}
+
+pub(super) struct Gates {
+    drivers: Vec<Driver>,
+    numbers: BTreeMap<Driver, u32>,
+    max_gates: usize,
+}
+
+impl Gates {
+    pub(super) fn new(max_gates: usize) -> Gates {
+        Gates {
+            drivers: vec![Driver::False],
+            numbers: BTreeMap::new(),
+            max_gates: max_gates.min(1 << 30),
+        }
+    }
+
+    pub(super) fn driver(&self, number: usize) -> Driver {
+        self.drivers[number]
+    }
+
+    pub(super) fn input(&mut self, word: Word, bit: u32) -> Result<Gate, LimitReached> {
+        self.driven_by(Driver::Input(word, bit))
+    }
+
+    pub(super) fn and(&mut self, a: Gate, b: Gate) -> Result<Gate, LimitReached> {
+        let (a, b) = (a.min(b), a.max(b));
+        if a == Gate::FALSE || a == b.not() {
+            return Ok(Gate::FALSE);
+        }
+        if a == Gate::TRUE || a == b {
+            return Ok(b);
+        }
+        self.driven_by(Driver::And(a, b))
+    }
+
+    pub(super) fn or(&mut self, a: Gate, b: Gate) -> Result<Gate, LimitReached> {
+        Ok(self.and(a.not(), b.not())?.not())
+    }
+
+    /// `yes` where the condition is true, else `no`.
+    pub(super) fn select(
+        &mut self,
+        condition: Gate,
+        yes: Gate,
+        no: Gate,
+    ) -> Result<Gate, LimitReached> {
+        if yes == no {
+            return Ok(yes);
+        }
+        let yes = self.and(condition, yes)?;
+        let no = self.and(condition.not(), no)?;
+        self.or(yes, no)
+    }
+
+    pub(super) fn xor(&mut self, a: Gate, b: Gate) -> Result<Gate, LimitReached> {
+        // Inverters move to the output, so that the gates in between are shared.
+        let is_inverted = a.is_inverted() != b.is_inverted();
+        let (a, b) = (Gate(a.0 & !1), Gate(b.0 & !1));
+        let (a, b) = (a.min(b), a.max(b));
+        let differ = self.select(a, b.not(), b)?;
+        Ok(if is_inverted { differ.not() } else { differ })
+    }
+
+    fn driven_by(&mut self, driver: Driver) -> Result<Gate, LimitReached> {
+        if let Some(number) = self.numbers.get(&driver) {
+            return Ok(Gate(number << 1));
+        }
+        if self.drivers.len() >= self.max_gates {
+            return Err(LimitReached::Gates);
+        }
+        let number = self.drivers.len() as u32;
+        self.drivers.push(driver);
+        self.numbers.insert(driver, number);
+        Ok(Gate(number << 1))
+    }
+}

@@ -1,0 +1,169 @@
+//! A program as gates: all of its paths at once.
+//!
+//! Jumps only go forward, so one sweep does it. At each instruction the ways that lead there meet: the
+//! machine holds what it held on the way that was taken, bit by bit. The size is proportional to the
+//! length of the program and independent of the number of paths.
+
+use tamis_abi::{Endian, Word};
+use tamis_bpf::{AluOp, Op, Operand, Pc, Program, Test};
+
+use super::Outcome;
+use super::graph::{Gate, Gates};
+use super::words::{self, Bits};
+
+const SLOTS: usize = 16;
+
+/// What the machine holds.
+#[derive(Clone)]
+struct Machine {
+    a: Bits,
+    x: Bits,
+    memory: [Bits; SLOTS],
+}
+
+/// A way to an instruction.
+struct Way {
+    is_taken: Gate,
+    machine: Machine,
+}
+
+struct Circuit<'a> {
+    gates: &'a mut Gates,
+    endian: Endian,
+    /// Per instruction the way there, if there is one.
+    ways: Vec<Option<Way>>,
+    returned: Bits,
+}
+
+/// What a program returns on a machine of this byte order.
+pub(super) fn returned(gates: &mut Gates, program: &Program, endian: Endian) -> Outcome<Bits> {
+    let zero = words::constant(0);
+    let start = Machine {
+        a: zero,
+        x: zero,
+        memory: [zero; SLOTS],
+    };
+    let mut circuit = Circuit {
+        gates,
+        endian,
+        ways: (0..program.len()).map(|_| None).collect(),
+        returned: zero,
+    };
+    circuit.go(0, Gate::TRUE, start)?;
+    for pc in 0..program.len() {
+        if let Some(way) = circuit.ways[pc].take() {
+            circuit.step(program.op(Pc(pc)), pc + 1, way)?;
+        }
+    }
+    Ok(circuit.returned)
+}
+
+impl Circuit<'_> {
+    /// Adds a way to an instruction.
+    fn go(&mut self, target: usize, is_taken: Gate, machine: Machine) -> Outcome<()> {
+        if is_taken == Gate::FALSE {
+            return Ok(());
+        }
+        let way = match self.ways[target].take() {
+            None => Way { is_taken, machine },
+            Some(other) => Way {
+                is_taken: self.gates.or(is_taken, other.is_taken)?,
+                machine: self.meet(is_taken, machine, &other.machine)?,
+            },
+        };
+        self.ways[target] = Some(way);
+        Ok(())
+    }
+
+    /// What the machine holds where two ways meet: on the first, `first`.
+    fn meet(&mut self, is_first: Gate, first: Machine, second: &Machine) -> Outcome<Machine> {
+        let mut met = first;
+        met.a = words::select(self.gates, is_first, &met.a, &second.a)?;
+        met.x = words::select(self.gates, is_first, &met.x, &second.x)?;
+        for (slot, other) in met.memory.iter_mut().zip(&second.memory) {
+            *slot = words::select(self.gates, is_first, slot, other)?;
+        }
+        Ok(met)
+    }
+
+    fn end(&mut self, is_taken: Gate, value: &Bits) -> Outcome<()> {
+        self.returned = words::select(self.gates, is_taken, value, &self.returned)?;
+        Ok(())
+    }
+
+    /// Runs an instruction, the next of which is at `next`.
+    fn step(&mut self, op: Op, next: usize, way: Way) -> Outcome<()> {
+        let Way {
+            is_taken,
+            mut machine,
+        } = way;
+        match op {
+            Op::RetImm(k) => return self.end(is_taken, &words::constant(k)),
+            Op::RetA => return self.end(is_taken, &machine.a),
+            Op::Jump(skip) => return self.go(next + skip as usize, is_taken, machine),
+            Op::Branch {
+                test,
+                operand,
+                jt,
+                jf,
+            } => {
+                let right = right(operand, &machine);
+                let holds = words::test(self.gates, test, &machine.a, &right)?;
+                let yes = self.gates.and(is_taken, holds)?;
+                let no = self.gates.and(is_taken, holds.not())?;
+                self.go(next + usize::from(jt), yes, machine.clone())?;
+                return self.go(next + usize::from(jf), no, machine);
+            }
+            Op::Alu(alu, operand) => {
+                let right = right(operand, &machine);
+                machine.a = words::alu(self.gates, alu, &machine.a, &right)?;
+                if alu == AluOp::Div {
+                    // Division by zero ends the program with 0: `returned` stays as it was.
+                    let zero = words::constant(0);
+                    let by_zero = words::test(self.gates, Test::Eq, &right, &zero)?;
+                    let is_taken = self.gates.and(is_taken, by_zero.not())?;
+                    return self.go(next, is_taken, machine);
+                }
+            }
+            op => self.transfer(op, &mut machine)?,
+        }
+        self.go(next, is_taken, machine)
+    }
+
+    /// The effect of an instruction that only moves values.
+    fn transfer(&mut self, op: Op, machine: &mut Machine) -> Outcome<()> {
+        const DATA_SIZE_BYTES: u32 = 64;
+        match op {
+            Op::LoadData(offset) => {
+                let word = Word::from_offset(offset, self.endian);
+                let word = word.expect("a program loads at word offsets only");
+                machine.a = words::input(self.gates, word)?;
+            }
+            Op::LoadImm(k) => machine.a = words::constant(k),
+            Op::LoadMem(slot) => machine.a = machine.memory[slot as usize],
+            Op::LoadLen => machine.a = words::constant(DATA_SIZE_BYTES),
+            Op::LoadXImm(k) => machine.x = words::constant(k),
+            Op::LoadXMem(slot) => machine.x = machine.memory[slot as usize],
+            Op::LoadXLen => machine.x = words::constant(DATA_SIZE_BYTES),
+            Op::Store(slot) => machine.memory[slot as usize] = machine.a,
+            Op::StoreX(slot) => machine.memory[slot as usize] = machine.x,
+            Op::Neg => {
+                let zero = words::constant(0);
+                machine.a = words::alu(self.gates, AluOp::Sub, &zero, &machine.a)?;
+            }
+            Op::Tax => machine.x = machine.a,
+            Op::Txa => machine.a = machine.x,
+            Op::Alu(..) | Op::Jump(_) | Op::Branch { .. } | Op::RetImm(_) | Op::RetA => {
+                unreachable!("the caller computes, jumps and ends")
+            }
+        }
+        Ok(())
+    }
+}
+
+fn right(operand: Operand, machine: &Machine) -> Bits {
+    match operand {
+        Operand::K(k) => words::constant(k),
+        Operand::X => machine.x,
+    }
+}

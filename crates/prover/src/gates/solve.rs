@@ -1,0 +1,115 @@
+//! The question whether a gate can be true, put to a SAT solver.
+//!
+//! Every gate that the question depends on becomes a variable and three clauses (Tseitin's
+//! transformation). The solver is batsat; it draws no random numbers and its limit counts learnt
+//! clauses, of which it makes one a conflict, so that the answer is the same on every machine.
+
+use std::collections::BTreeMap;
+
+use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface, SolverOpts, lbool};
+use tamis_abi::{SeccompData, Word};
+
+use super::graph::{Driver, Gate, Gates};
+use crate::diagram::LimitReached;
+
+/// Stops the solver at a number of conflicts.
+struct ConflictLimit {
+    conflicts_left: u64,
+}
+
+impl Callbacks for ConflictLimit {
+    fn on_new_clause(&mut self, _clause: &[Lit], kind: ClauseKind) {
+        if kind == ClauseKind::Learnt {
+            self.conflicts_left = self.conflicts_left.saturating_sub(1);
+        }
+    }
+
+    fn stop(&self) -> bool {
+        self.conflicts_left == 0
+    }
+}
+
+/// An input for which the gate is true; `None` if there is none.
+///
+/// # Errors
+/// If the solver gives up.
+pub(super) fn input_for(
+    gates: &Gates,
+    wanted: Gate,
+    max_conflicts: u64,
+) -> Result<Option<SeccompData>, LimitReached> {
+    match wanted {
+        Gate::FALSE => return Ok(None),
+        Gate::TRUE => return Ok(Some(SeccompData::default())),
+        _ => {}
+    }
+    let limit = ConflictLimit {
+        conflicts_left: max_conflicts.max(1),
+    };
+    let mut solver = Solver::new(SolverOpts::default(), limit);
+    let literals = clauses(gates, wanted, &mut solver);
+    let wanted = literal(&literals, wanted);
+    let answer = solver.solve_limited(&[wanted]);
+    if answer == lbool::FALSE {
+        return Ok(None);
+    }
+    if answer != lbool::TRUE {
+        return Err(LimitReached::Conflicts);
+    }
+    let mut data = SeccompData::default();
+    for (number, positive) in &literals {
+        if let Driver::Input(word, bit) = gates.driver(*number)
+            && solver.value_lit(*positive) == lbool::TRUE
+        {
+            data = with_bit(data, word, bit);
+        }
+    }
+    Ok(Some(data))
+}
+
+fn with_bit(data: SeccompData, word: Word, bit: u32) -> SeccompData {
+    data.with_word(word, data.word(word) | 1 << bit)
+}
+
+/// Says to the solver what the gates compute that the wanted one depends on. Returns their literals.
+fn clauses(
+    gates: &Gates,
+    wanted: Gate,
+    solver: &mut Solver<ConflictLimit>,
+) -> BTreeMap<usize, Lit> {
+    let mut literals = BTreeMap::new();
+    let mut waiting = vec![wanted.number()];
+    while let Some(number) = waiting.pop() {
+        if literals.contains_key(&number) {
+            continue;
+        }
+        literals.insert(number, Lit::new(solver.new_var_default(), true));
+        if let Driver::And(a, b) = gates.driver(number) {
+            waiting.extend([a.number(), b.number()]);
+        }
+    }
+    for (number, output) in &literals {
+        match gates.driver(*number) {
+            Driver::And(a, b) => {
+                let (a, b) = (literal(&literals, a), literal(&literals, b));
+                solver.add_clause_reuse(&mut vec![!*output, a]);
+                solver.add_clause_reuse(&mut vec![!*output, b]);
+                solver.add_clause_reuse(&mut vec![*output, !a, !b]);
+            }
+            Driver::False => {
+                solver.add_clause_reuse(&mut vec![!*output]);
+            }
+            Driver::Input(..) => {}
+        }
+    }
+    literals
+}
+
+fn literal(literals: &BTreeMap<usize, Lit>, gate: Gate) -> Lit {
+    let positive = literals[&gate.number()];
+    if gate.is_inverted() {
+        !positive
+    } else {
+        positive
+    }
+}

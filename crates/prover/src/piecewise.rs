@@ -1,0 +1,270 @@
+//! Functions that are one thing on each of a few intervals of a word.
+//!
+//! A filter looks a number up by a chain or a tree of comparisons. Composing them one by one makes a
+//! diagram of the whole word for each, of which only the last is of use. While the comparisons are of
+//! one word with constants, what they compute is kept as a list of intervals instead, and the diagram
+//! is made once at the end, with a node for every bit at which the list really divides.
+
+use tamis_abi::Word;
+use tamis_bpf::Test;
+
+use crate::diagram::{Diagram, LimitReached, Node, View};
+use crate::order;
+
+/// A function of the input that is a known function on each of some intervals of a word.
+#[derive(Clone, Debug)]
+pub(crate) struct Piecewise {
+    word: Word,
+    /// Where each interval begins, ascending from 0, and the function there; neighbours differ.
+    pieces: Vec<(u32, Node)>,
+}
+
+/// Whether a function may be a piece: it depends on nothing that is tested before the word.
+pub(crate) fn can_be_piece(diagram: &Diagram, word: Word, node: Node) -> bool {
+    diagram.top(node) >= order::variable(word, 31)
+}
+
+impl Piecewise {
+    /// The function that is the same everywhere.
+    pub(crate) fn everywhere(word: Word, node: Node) -> Piecewise {
+        Piecewise {
+            word,
+            pieces: vec![(0, node)],
+        }
+    }
+
+    /// The word that is divided.
+    pub(crate) fn word(&self) -> Word {
+        self.word
+    }
+
+    /// How many intervals there are.
+    pub(crate) fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The function where the word has this value.
+    pub(crate) fn at(&self, value: u32) -> Node {
+        self.pieces[self.index_of(value)].1
+    }
+
+    /// `yes` on the interval, `no` elsewhere.
+    pub(crate) fn choose(on: Interval, yes: &Piecewise, no: Piecewise) -> Piecewise {
+        match on {
+            Interval::Nothing => no,
+            Interval::Value(value) => no.with_value(value, yes.at(value)),
+            Interval::From(0) => yes.clone(),
+            Interval::From(from) => no.until(from).followed_by(from, yes),
+        }
+    }
+
+    /// The same but for one value of the word.
+    pub(crate) fn with_value(self, value: u32, node: Node) -> Piecewise {
+        if self.at(value) == node {
+            return self;
+        }
+        let word = self.word;
+        let mut index = self.index_of(value);
+        let mut pieces = self.pieces;
+        let (start, outside) = pieces[index];
+        let next = pieces.get(index + 1).map(|(start, _)| *start);
+        if value
+            .checked_add(1)
+            .is_some_and(|after| next != Some(after))
+        {
+            pieces.insert(index + 1, (value + 1, outside));
+        }
+        if start < value {
+            index += 1;
+            pieces.insert(index, (value, node));
+        } else {
+            pieces[index].1 = node;
+        }
+        // Neighbours may have become alike.
+        if pieces.get(index + 1).is_some_and(|(_, next)| *next == node) {
+            pieces.remove(index + 1);
+        }
+        if index > 0 && pieces[index - 1].1 == node {
+            pieces.remove(index);
+        }
+        Piecewise { word, pieces }
+    }
+
+    /// The same below `from`, and this function from there on.
+    pub(crate) fn with_all_from(self, from: u32, node: Node) -> Piecewise {
+        let all = Piecewise::everywhere(self.word, node);
+        Piecewise::choose(Interval::From(from), &all, self)
+    }
+
+    /// The intervals up to a value that is excluded and not 0; the last of them goes on for ever.
+    fn until(mut self, end: u32) -> Piecewise {
+        let kept = self.pieces.partition_point(|(start, _)| *start < end);
+        self.pieces.truncate(kept);
+        self
+    }
+
+    /// This up to `from`, which is excluded, then the other.
+    fn followed_by(mut self, from: u32, other: &Piecewise) -> Piecewise {
+        let index = other.index_of(from);
+        let first = other.pieces[index].1;
+        if self.pieces.last().is_none_or(|(_, last)| *last != first) {
+            self.pieces.push((from, first));
+        }
+        self.pieces.extend_from_slice(&other.pieces[index + 1..]);
+        self
+    }
+
+    fn index_of(&self, value: u32) -> usize {
+        self.pieces.partition_point(|(start, _)| *start <= value) - 1
+    }
+
+    /// The diagram of the function.
+    ///
+    /// Proportional to the number of intervals times 32 at most.
+    pub(crate) fn to_node(&self, diagram: &mut Diagram) -> Result<Node, LimitReached> {
+        match self.pieces[..] {
+            [(_, node)] => Ok(node),
+            _ => self.block(diagram, 32, 0, &self.pieces),
+        }
+    }
+
+    /// The function on the numbers that share their bits from `bit` up with `base`, given the
+    /// intervals that meet them.
+    fn block(
+        &self,
+        diagram: &mut Diagram,
+        bit: u32,
+        base: u32,
+        pieces: &[(u32, Node)],
+    ) -> Result<Node, LimitReached> {
+        if let [(_, node)] = pieces {
+            return Ok(self.under(diagram, bit, base, *node));
+        }
+        let bit = bit - 1;
+        let middle = base | 1 << bit;
+        let split = pieces.partition_point(|(start, _)| *start < middle);
+        let starts_there = pieces.get(split).is_some_and(|(start, _)| *start == middle);
+        let high_from = if starts_there { split } else { split - 1 };
+        let low = self.block(diagram, bit, base, &pieces[..split])?;
+        let high = self.block(diagram, bit, middle, &pieces[high_from..])?;
+        diagram.branch(order::variable(self.word, bit), low, high)
+    }
+
+    /// A function where the word's bits from `bit` up are those of `base`.
+    fn under(&self, diagram: &Diagram, bit: u32, base: u32, mut node: Node) -> Node {
+        let first = order::variable(self.word, 31);
+        while let View::Branch {
+            variable,
+            low,
+            high,
+        } = diagram.view(node)
+            && variable.0 < first.0 + 32 - bit
+        {
+            let at = 31 - (variable.0 - first.0);
+            node = if base >> at & 1 == 1 { high } else { low };
+        }
+        node
+    }
+}
+
+/// Values of a word for which a comparison with a constant holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interval {
+    Nothing,
+    Value(u32),
+    /// This one and all that are greater.
+    From(u32),
+}
+
+impl Interval {
+    /// The values for which a test with a constant holds, if they are such an interval.
+    pub(crate) fn of(test: Test, k: u32) -> Option<Interval> {
+        match test {
+            Test::Eq => Some(Interval::Value(k)),
+            Test::Gt => Some(k.checked_add(1).map_or(Interval::Nothing, Interval::From)),
+            Test::Ge => Some(Interval::From(k)),
+            Test::Set if k == 0 => Some(Interval::Nothing),
+            // The highest bits: one of them is set in all numbers from the lowest of them on.
+            Test::Set if k.leading_ones() + k.trailing_zeros() == 32 => {
+                Some(Interval::From(k & k.wrapping_neg()))
+            }
+            Test::Set => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagram::FALSE;
+
+    const CONSTANTS: [u32; 9] = [
+        0,
+        1,
+        2,
+        5,
+        6,
+        0x4000_0000,
+        0xc000_0000,
+        u32::MAX - 1,
+        u32::MAX,
+    ];
+    const TESTS: [Test; 4] = [Test::Eq, Test::Gt, Test::Ge, Test::Set];
+
+    fn value(diagram: &Diagram, mut node: Node, nr: u32) -> u32 {
+        loop {
+            match diagram.view(node) {
+                View::Leaf(value) => return value,
+                View::Branch {
+                    variable,
+                    low,
+                    high,
+                } => {
+                    let (word, bit) = order::input_bit(variable).unwrap();
+                    assert_eq!(word, Word::NR);
+                    node = if nr >> bit & 1 == 1 { high } else { low };
+                }
+            }
+        }
+    }
+
+    /// Chains and trees of tests: every choice of two of the functions made so far is another.
+    #[test]
+    fn choices_and_their_diagrams_agree_with_the_tests() {
+        let mut diagram = Diagram::new(1 << 20, 1 << 20);
+        let one = diagram.leaf(7).unwrap();
+        let odd = diagram.variable(order::variable(Word::NR, 0)).unwrap();
+        let starts = [FALSE, one, odd].map(|node| Piecewise::everywhere(Word::NR, node));
+        let mut made: Vec<(Piecewise, [u32; 9])> = starts
+            .into_iter()
+            .map(|start| {
+                let values = CONSTANTS.map(|nr| value(&diagram, start.at(nr), nr));
+                (start, values)
+            })
+            .collect();
+        for (step, k) in CONSTANTS.into_iter().cycle().take(200).enumerate() {
+            let test = TESTS[step % 4];
+            let Some(on) = Interval::of(test, k) else {
+                continue;
+            };
+            let (yes, no) = (&made[step * 7 % made.len()], &made[step * 5 % made.len()]);
+            let expected = std::array::from_fn(|index| {
+                let holds = test.holds(CONSTANTS[index], k);
+                if holds { yes.1[index] } else { no.1[index] }
+            });
+            let chosen = Piecewise::choose(on, &yes.0, no.0.clone());
+            let node = chosen.to_node(&mut diagram).unwrap();
+            for (nr, expected) in CONSTANTS.into_iter().zip(expected) {
+                assert_eq!(
+                    value(&diagram, node, nr),
+                    expected,
+                    "{test:?} {k:#x} {nr:#x}"
+                );
+                assert_eq!(value(&diagram, chosen.at(nr), nr), expected);
+            }
+            assert!(chosen.pieces.windows(2).all(|two| two[0].0 < two[1].0));
+            assert!(chosen.pieces.windows(2).all(|two| two[0].1 != two[1].1));
+            made.push((chosen, expected));
+        }
+    }
+}

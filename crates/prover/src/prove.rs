@@ -1,0 +1,167 @@
+//! The whole question: are two subjects the same function? Diagrams first, gates where they don't do.
+
+use tamis_abi::SeccompData;
+
+use crate::comparison::{Pair, Scope, Verdict};
+use crate::diagram::LimitReached;
+use crate::gates::{self, Found};
+use crate::space::{Equality, Limits, Space};
+use crate::subject::Subject;
+
+/// The answer to whether two subjects are the same function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// For every input.
+    Equal(Method),
+    /// Not for this one, by the evaluator and the interpreter.
+    Different {
+        /// The input.
+        data: SeccompData,
+        /// What the first returns.
+        left: u32,
+        /// What the second returns.
+        right: u32,
+        /// How it was found.
+        method: Method,
+    },
+    /// Neither a proof nor a witness was found within the limits.
+    Unknown(LimitReached),
+}
+
+/// How an answer was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// By decision diagrams.
+    Diagrams {
+        /// How many nodes were made.
+        nodes: usize,
+    },
+    /// By a circuit and a SAT solver, because a limit of the diagrams was reached or they left it open.
+    Gates,
+}
+
+/// Decides whether two subjects are the same function. A witness is confirmed by running both.
+///
+/// ```
+/// use tamis_abi::Endian;
+/// use tamis_bpf::{Op, Program};
+/// use tamis_prover::{Answer, Limits, Subject, decide};
+/// let program = |ret| Program::new(vec![Op::RetImm(ret).into()]).unwrap();
+/// let (allow, deny) = (program(0x7fff_0000), program(0x0005_0001));
+/// let subject = |program| Subject::Program { program, endian: Endian::Little };
+/// let answer = decide(&subject(&allow), &subject(&deny), &Limits::default());
+/// assert!(matches!(answer, Answer::Different { left: 0x7fff_0000, right: 0x0005_0001, .. }));
+/// ```
+///
+/// # Panics
+/// If a witness is none, which is a mistake in this crate.
+pub fn decide(left: &Subject<'_>, right: &Subject<'_>, limits: &Limits) -> Answer {
+    let (equality, method) = match by_diagrams(left, right, limits) {
+        Ok((Equality::Unknown, _)) | Err(_) => match by_gates(left, right, limits) {
+            Ok(equality) => (equality, Method::Gates),
+            Err(limit) => return Answer::Unknown(limit),
+        },
+        Ok((equality, nodes)) => (equality, Method::Diagrams { nodes }),
+    };
+    match equality {
+        Equality::Equal => Answer::Equal(method),
+        Equality::Unknown => Answer::Unknown(LimitReached::Conflicts),
+        Equality::Different(data) => {
+            let (left, right) = (left.answer(&data), right.answer(&data));
+            assert_ne!(left, right, "a witness tells the subjects apart: {data:x?}");
+            Answer::Different {
+                data,
+                left,
+                right,
+                method,
+            }
+        }
+    }
+}
+
+fn by_diagrams(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    limits: &Limits,
+) -> Result<(Equality, usize), LimitReached> {
+    let mut space = Space::new(*limits);
+    let (left, right) = (space.subject(left)?, space.subject(right)?);
+    Ok((space.compare(left, right), space.len_nodes()))
+}
+
+fn by_gates(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    limits: &Limits,
+) -> Result<Equality, LimitReached> {
+    let found = gates::find(left, right, &Scope::default(), limits)?;
+    let witness = found.stricter.or(found.looser).or(found.data_only);
+    Ok(witness.map_or(Equality::Equal, Equality::Different))
+}
+
+/// How two subjects compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The verdict, or the limit at which the search for it ended.
+    pub verdict: Result<Verdict, LimitReached>,
+    /// Pairs of different answers, each with a call that gets them by the evaluator and the
+    /// interpreter. Found by diagrams these are all pairs that occur; by gates one of each strictness.
+    pub pairs: Vec<Pair>,
+    /// How it was found.
+    pub method: Method,
+}
+
+/// Compares two subjects for the calls of a scope: which is stricter, with confirmed examples.
+pub fn prove(left: &Subject<'_>, right: &Subject<'_>, scope: &Scope, limits: &Limits) -> Report {
+    let confirmed = |data: SeccompData| Pair {
+        left: left.answer(&data),
+        right: right.answer(&data),
+        example: Some(data),
+    };
+    if let Ok((verdict, examples, nodes)) = verdict_by_diagrams(left, right, scope, limits) {
+        return Report {
+            verdict: Ok(verdict),
+            pairs: examples.into_iter().map(confirmed).collect(),
+            method: Method::Diagrams { nodes },
+        };
+    }
+    let (verdict, pairs) = match gates::find(left, right, scope, limits) {
+        Ok(found) => {
+            let examples = [found.stricter, found.looser, found.data_only];
+            let pairs = examples.into_iter().flatten().map(confirmed).collect();
+            (Ok(verdict_of(&found)), pairs)
+        }
+        Err(limit) => (Err(limit), Vec::new()),
+    };
+    Report {
+        verdict,
+        pairs,
+        method: Method::Gates,
+    }
+}
+
+/// The verdict, an example of each pair of answers, and how many nodes there are.
+fn verdict_by_diagrams(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    scope: &Scope,
+    limits: &Limits,
+) -> Result<(Verdict, Vec<SeccompData>, usize), LimitReached> {
+    let mut space = Space::new(*limits);
+    let (left, right) = (space.subject(left)?, space.subject(right)?);
+    let comparison = space.comparison(left, right, scope)?;
+    let verdict = comparison.verdict().ok_or(LimitReached::Paths)?;
+    let pairs = comparison.pairs().iter();
+    let examples = pairs.filter_map(|pair| pair.example).collect();
+    Ok((verdict, examples, space.len_nodes()))
+}
+
+fn verdict_of(found: &Found) -> Verdict {
+    match (found.stricter, found.looser, found.data_only) {
+        (Some(_), Some(_), _) => Verdict::Incomparable,
+        (Some(_), None, _) => Verdict::Stricter,
+        (None, Some(_), _) => Verdict::Looser,
+        (None, None, Some(_)) => Verdict::SameActions,
+        (None, None, None) => Verdict::Equal,
+    }
+}

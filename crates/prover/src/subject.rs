@@ -1,0 +1,63 @@
+//! What can be compared: a ruleset, a program, or several programs as a stack.
+
+use tamis_abi::{Endian, SeccompData};
+use tamis_bpf::{Program, Stack, interp};
+use tamis_rules::Ruleset;
+
+use crate::diagram::LimitReached;
+use crate::space::{Function, Space};
+
+/// One side of a comparison.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// What a policy means.
+    Ruleset(&'a Ruleset),
+    /// A program on a machine of this byte order.
+    Program {
+        /// The program.
+        program: &'a Program,
+        /// The byte order.
+        endian: Endian,
+    },
+    /// Several filters on one task.
+    Stack {
+        /// The programs, the oldest filter first.
+        programs: &'a [Program],
+        /// The byte order.
+        endian: Endian,
+    },
+}
+
+impl Subject<'_> {
+    /// What it returns for one call, by the evaluator or the interpreter: the reference against which
+    /// the prover is judged.
+    pub fn answer(&self, data: &SeccompData) -> u32 {
+        match self {
+            Subject::Ruleset(ruleset) => ruleset.decide(data).action.ret(),
+            Subject::Program { program, endian } => interp::run(program, &data.image(*endian)).ret,
+            Subject::Stack { programs, endian } => {
+                Stack::new(programs.to_vec()).run(&data.image(*endian)).ret
+            }
+        }
+    }
+}
+
+impl Space {
+    /// The meaning of a subject.
+    ///
+    /// # Errors
+    /// If the space is full.
+    pub fn subject(&mut self, subject: &Subject<'_>) -> Result<Function, LimitReached> {
+        match subject {
+            Subject::Ruleset(ruleset) => self.ruleset(ruleset),
+            Subject::Program { program, endian } => self.program(program, *endian),
+            Subject::Stack { programs, endian } => {
+                let functions: Result<Vec<Function>, LimitReached> = programs
+                    .iter()
+                    .map(|program| self.program(program, *endian))
+                    .collect();
+                self.stack(&functions?)
+            }
+        }
+    }
+}

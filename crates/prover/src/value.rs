@@ -1,0 +1,167 @@
+//! The values that a program computes with, as functions of the input.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::Word;
+use tamis_bpf::AluOp;
+
+use crate::bits::{self, Bits};
+use crate::diagram::{Diagram, FALSE, LimitReached, Node, View};
+
+type Outcome<T> = Result<T, LimitReached>;
+
+/// A value by its number in [`Values`]: states are small and quick to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Value(u32);
+
+/// The value 0, which also stands for everything that isn't needed any more.
+pub(crate) const ZERO: Value = Value(0);
+
+/// What a value is. One that can be written in several ways is written in the first of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shape {
+    Constant(u32),
+    /// The bits of the word that are in the mask, which isn't 0.
+    Masked {
+        word: Word,
+        mask: u32,
+    },
+    Computed(Box<Bits>),
+}
+
+/// The distinct values that were met.
+pub(crate) struct Values {
+    shapes: Vec<Shape>,
+    numbers: BTreeMap<Shape, Value>,
+    /// The unmasked words, which are loaded again and again.
+    words: [Option<Value>; Word::COUNT],
+}
+
+impl Values {
+    pub(crate) fn new() -> Values {
+        let mut values = Values {
+            shapes: Vec::new(),
+            numbers: BTreeMap::new(),
+            words: [None; Word::COUNT],
+        };
+        // Makes it number 0, which is `ZERO`.
+        values.constant(0);
+        values
+    }
+
+    pub(crate) fn shape(&self, value: Value) -> &Shape {
+        &self.shapes[value.0 as usize]
+    }
+
+    pub(crate) fn constant(&mut self, value: u32) -> Value {
+        self.number(Shape::Constant(value))
+    }
+
+    pub(crate) fn word(&mut self, word: Word) -> Value {
+        if let Some(value) = self.words[word.index()] {
+            return value;
+        }
+        let mask = u32::MAX;
+        let value = self.number(Shape::Masked { word, mask });
+        self.words[word.index()] = Some(value);
+        value
+    }
+
+    /// The value of `left op right` as the machine computes it; not for a division by zero.
+    pub(crate) fn alu(
+        &mut self,
+        diagram: &mut Diagram,
+        op: AluOp,
+        left: Value,
+        right: &Shape,
+    ) -> Outcome<Value> {
+        let left = self.shape(left);
+        if let (AluOp::And, Shape::Masked { word, mask }, Shape::Constant(k)) = (op, left, right) {
+            let (word, mask) = (*word, mask & k);
+            return Ok(self.number(match mask {
+                0 => Shape::Constant(0),
+                mask => Shape::Masked { word, mask },
+            }));
+        }
+        let (left, right) = (bits_of(diagram, left)?, bits_of(diagram, right)?);
+        let result = bits::alu(diagram, op, &left, &right)?;
+        self.computed(diagram, result)
+    }
+
+    /// The value of `-value`.
+    pub(crate) fn negate(&mut self, diagram: &mut Diagram, value: Value) -> Outcome<Value> {
+        let value = bits_of(diagram, self.shape(value))?;
+        let result = bits::negate(diagram, &value)?;
+        self.computed(diagram, result)
+    }
+
+    fn computed(&mut self, diagram: &mut Diagram, bits: Bits) -> Outcome<Value> {
+        let shape = match (bits::as_constant(&bits), bits::as_masked(diagram, &bits)?) {
+            (Some(value), _) => Shape::Constant(value),
+            (None, Some((word, mask))) => Shape::Masked { word, mask },
+            (None, None) => Shape::Computed(Box::new(bits)),
+        };
+        Ok(self.number(shape))
+    }
+
+    fn number(&mut self, shape: Shape) -> Value {
+        if let Some(value) = self.numbers.get(&shape) {
+            return *value;
+        }
+        let value = Value(self.shapes.len() as u32);
+        self.shapes.push(shape.clone());
+        self.numbers.insert(shape, value);
+        value
+    }
+}
+
+/// The conditions that the bits of a value are set.
+pub(crate) fn bits_of(diagram: &mut Diagram, shape: &Shape) -> Outcome<Bits> {
+    match shape {
+        Shape::Constant(value) => Ok(bits::constant(*value)),
+        Shape::Masked { word, mask } => {
+            let mut bits = bits::word(diagram, *word)?;
+            for (bit, node) in bits.iter_mut().enumerate() {
+                if mask >> bit & 1 == 0 {
+                    *node = FALSE;
+                }
+            }
+            Ok(bits)
+        }
+        Shape::Computed(bits) => Ok(**bits),
+    }
+}
+
+/// The function that returns a value.
+pub(crate) fn returning(diagram: &mut Diagram, shape: &Shape) -> Outcome<Node> {
+    let bits = bits_of(diagram, shape)?;
+    returning_bits(diagram, &bits, &mut BTreeMap::new())
+}
+
+fn returning_bits(
+    diagram: &mut Diagram,
+    bits: &Bits,
+    known: &mut BTreeMap<Bits, Node>,
+) -> Outcome<Node> {
+    if let Some(constant) = bits::as_constant(bits) {
+        return diagram.leaf(constant);
+    }
+    if let Some(node) = known.get(bits) {
+        return Ok(*node);
+    }
+    let top = |node: &Node| match diagram.view(*node) {
+        View::Leaf(_) => None,
+        View::Branch { variable, .. } => Some(variable),
+    };
+    let variable = bits.iter().filter_map(top).min();
+    let variable = variable.expect("a value that isn't constant has a variable");
+    let low = bits.map(|node| diagram.cofactors(node, variable).0);
+    let high = bits.map(|node| diagram.cofactors(node, variable).1);
+    let low = returning_bits(diagram, &low, known)?;
+    let high = returning_bits(diagram, &high, known)?;
+    let node = diagram.branch(variable, low, high)?;
+    known.insert(*bits, node);
+    // Distinct tuples of bits are distinct functions: the table holds as many nodes, except for the
+    // leaves, and its limit bounds `known` as well.
+    Ok(node)
+}

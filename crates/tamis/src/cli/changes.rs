@@ -1,0 +1,236 @@
+//! What changed from one filter to another, grouped as a reviewer reads it.
+//!
+//! The prover lists differences per architecture and number. Here each is taken apart into calls, and calls
+//! that changed in the same way, under the same condition and on the same architectures, become one
+//! [`Change`].
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, syscall};
+use tamis_policy::tamis::export;
+use tamis_prover::{Difference, Machine, Pair};
+use tamis_rules::{IntervalSet, Predicate, Section};
+
+/// The most ranges of numbers without names that are listed.
+const MAX_RANGES: usize = 6;
+
+/// What a change means to somebody who reviews it, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// The call is executed where it wasn't.
+    NewlyAllowed,
+    /// The call isn't executed where it was.
+    NewlyDenied,
+    /// Neither, but another action is taken, or the same with other data.
+    ActionChanged,
+}
+
+/// Calls that changed in the same way.
+pub(crate) struct Change {
+    pub(crate) kind: Kind,
+    /// Whether the new action comes later in the kernel's order.
+    pub(crate) is_looser: bool,
+    /// The architectures, by name; others by their audit values.
+    pub(crate) arches: Vec<String>,
+    /// The calls, by name; others by their numbers.
+    pub(crate) calls: Vec<String>,
+    /// The condition on arguments, as the tamis language writes it; empty if there is none.
+    pub(crate) condition: String,
+    pub(crate) old: Action,
+    pub(crate) new: Action,
+    /// One of the calls, with what both filters return; `None` if none was found, and perhaps there
+    /// is none.
+    pub(crate) example: Option<(SeccompData, Pair)>,
+}
+
+impl Kind {
+    fn of(old: Action, new: Action) -> Kind {
+        let executes = |action: Action| matches!(action.kind, ActionKind::Allow | ActionKind::Log);
+        match (executes(old), executes(new)) {
+            (false, true) => Kind::NewlyAllowed,
+            (true, false) => Kind::NewlyDenied,
+            _ => Kind::ActionChanged,
+        }
+    }
+}
+
+/// How a call changed; what is equal here is shown together.
+type Way = (Kind, u32, u32, String);
+
+/// An architecture: its place in the order, and what it is called.
+type Place = (usize, String);
+
+/// A call, or the numbers without a name, which sort last; then by number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Call {
+    is_nameless: bool,
+    number: u32,
+    text: String,
+}
+
+/// Calls of one architecture, before they are put together with others.
+struct Part {
+    way: Way,
+    machine: Place,
+    call: Call,
+    example: Option<(SeccompData, Pair)>,
+}
+
+/// Groups differences, newly allowed calls first.
+pub(crate) fn group(differences: &[Difference]) -> Vec<Change> {
+    let mut parts = Vec::new();
+    for difference in differences {
+        take_apart(difference, &mut parts);
+    }
+    // Per way and call, the architectures; then per way and architectures, the calls.
+    let mut by_call: BTreeMap<(Way, String), Vec<Part>> = BTreeMap::new();
+    for part in parts {
+        let key = (part.way.clone(), part.call.text.clone());
+        by_call.entry(key).or_default().push(part);
+    }
+    let mut by_arches: BTreeMap<(Way, Vec<Place>), Vec<Part>> = BTreeMap::new();
+    for ((way, _), mut parts) in by_call {
+        parts.sort_by(|a, b| a.machine.cmp(&b.machine));
+        let machines = parts.iter().map(|part| part.machine.clone()).collect();
+        let first = parts.swap_remove(0);
+        by_arches.entry((way, machines)).or_default().push(first);
+    }
+    let mut changes: Vec<(u32, Change)> = by_arches
+        .into_iter()
+        .map(|((way, machines), parts)| change(way, machines, parts))
+        .collect();
+    changes.sort_by(|(first, a), (other, b)| {
+        (a.kind, first, &a.arches).cmp(&(b.kind, other, &b.arches))
+    });
+    changes.into_iter().map(|(_, change)| change).collect()
+}
+
+/// A change, with its smallest number for the order.
+fn change(way: Way, machines: Vec<Place>, mut parts: Vec<Part>) -> (u32, Change) {
+    parts.sort_by(|a, b| a.call.cmp(&b.call));
+    let (kind, old_ret, new_ret, condition) = way;
+    let pair = Pair {
+        left: old_ret,
+        right: new_ret,
+        example: None,
+    };
+    let first = parts.first().map_or(0, |part| part.call.number);
+    let change = Change {
+        kind,
+        is_looser: pair.strictness().is_lt(),
+        arches: machines.into_iter().map(|(_, name)| name).collect(),
+        condition,
+        old: Action::from_ret(old_ret),
+        new: Action::from_ret(new_ret),
+        example: parts.iter().find_map(|part| part.example),
+        calls: parts.into_iter().map(|part| part.call.text).collect(),
+    };
+    (first, change)
+}
+
+/// Adds the calls of a difference: each by its name, those without a name together.
+fn take_apart(difference: &Difference, parts: &mut Vec<Part>) {
+    let (machine, arch) = match &difference.machine {
+        Machine::Known(arch) => ((*arch as usize, arch.to_string()), Some(*arch)),
+        Machine::Other(audits) => ((usize::MAX, audits_in_words(audits)), None),
+    };
+    let kind = Kind::of(
+        Action::from_ret(difference.left_ret),
+        Action::from_ret(difference.right_ret),
+    );
+    let pair = Pair {
+        left: difference.left_ret,
+        right: difference.right_ret,
+        example: None,
+    };
+    let mut add = |name: Option<&str>, number: u32, text: String| {
+        let condition = condition(arch, name, difference.when.as_ref());
+        let way = (kind, difference.left_ret, difference.right_ret, condition);
+        // The arguments of the example serve for all calls of the difference.
+        let example = difference
+            .example
+            .map(|data| SeccompData { nr: number, ..data });
+        parts.push(Part {
+            way,
+            machine: machine.clone(),
+            call: Call {
+                is_nameless: name.is_none(),
+                number,
+                text,
+            },
+            example: example.map(|data| (data, pair)),
+        });
+    };
+    let names: Vec<(u32, &str)> = arch.map_or(Vec::new(), |arch| {
+        let all = syscall::all(arch).map(|(Nr(nr), name)| (nr, name));
+        all.filter(|(nr, _)| difference.numbers.contains(*nr))
+            .collect()
+    });
+    for (number, name) in &names {
+        add(Some(name), *number, (*name).to_owned());
+    }
+    let named: IntervalSet<u32> = names.iter().map(|(number, _)| *number).collect();
+    let others = difference.numbers.difference(&named);
+    if let Some((first, _)) = others.intervals().first() {
+        add(None, *first, numbers_in_words(&others, arch));
+    }
+}
+
+/// A condition as the language writes it; the text form where the language can't.
+fn condition(arch: Option<Arch>, call: Option<&str>, when: Option<&Predicate>) -> String {
+    match when {
+        None => "a condition too long to be shown".to_owned(),
+        Some(Predicate::True) => String::new(),
+        Some(when) => {
+            let arch = arch.unwrap_or(Arch::X86_64);
+            export::condition(arch, call, when, export::Style::Named)
+                .unwrap_or_else(|_| when.to_string())
+        }
+    }
+}
+
+/// Numbers without a name.
+fn numbers_in_words(numbers: &IntervalSet<u32>, arch: Option<Arch>) -> String {
+    let nameless = arch.map_or_else(IntervalSet::full, |arch| {
+        let named: IntervalSet<u32> = syscall::all(arch).map(|(nr, _)| nr.0).collect();
+        Section::domain(arch).difference(&named)
+    });
+    match (*numbers == nameless, arch) {
+        (true, Some(_)) => "all numbers without a name".to_owned(),
+        (true, None) => "all numbers".to_owned(),
+        (false, _) => ranges_in_words(numbers),
+    }
+}
+
+fn audits_in_words(audits: &IntervalSet<u32>) -> String {
+    let count: u64 = audits
+        .intervals()
+        .iter()
+        .map(|(first, last)| u64::from(last - first) + 1)
+        .sum();
+    if count > u64::from(u32::MAX / 2) {
+        return "other architectures".to_owned();
+    }
+    format!("audit value {}", ranges_in_words(audits))
+}
+
+fn ranges_in_words(set: &IntervalSet<u32>) -> String {
+    let number = |number: u32| match number {
+        0..0x1000 => number.to_string(),
+        u32::MAX => "-1".to_owned(),
+        _ => format!("{number:#x}"),
+    };
+    let intervals = set.intervals();
+    let mut texts: Vec<String> = intervals
+        .iter()
+        .take(MAX_RANGES)
+        .map(|(first, last)| match first == last {
+            true => number(*first),
+            false => format!("{}..{}", number(*first), number(*last)),
+        })
+        .collect();
+    if intervals.len() > MAX_RANGES {
+        texts.push(format!("and {} more ranges", intervals.len() - MAX_RANGES));
+    }
+    texts.join(", ")
+}

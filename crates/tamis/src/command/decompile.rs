@@ -1,0 +1,228 @@
+//! `tamis decompile`: from programs back to a policy that a person can read.
+
+use clap::ValueEnum;
+use serde::Serialize;
+use tamis_abi::{Action, Arch};
+use tamis_diag::Sources;
+use tamis_policy::loader::NoIncludes;
+use tamis_policy::tamis::{self, export};
+use tamis_prover::{CaseLimits, Function, LimitReached, Limits, Space, Undecompilable};
+use tamis_rules::Ruleset;
+
+use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::output::OutputArgs;
+use crate::cli::{Failure, Global, exit, output};
+
+/// Turn a program, or a stack of them, back into a readable policy
+#[derive(clap::Args)]
+#[command(after_help = "\
+The policy means exactly what the programs do together, for every call: that is proved before it is shown. \
+Several programs are a stack, the oldest first. A policy in another language is written anew in this one. \
+Arguments that the program compares at another width than the kernel's are marked: full(x), low(x), high(x).
+Examples:
+  tamis decompile filter.bpf
+  tamis decompile filter.bpf --arch x86_64 -o policy.tamis
+  tamis decompile dump/0.bpf dump/1.bpf --emit rules
+  tamis decompile profile.json")]
+pub(crate) struct Args {
+    /// The programs, the oldest first: paths, or `-` for standard input
+    #[arg(default_value = "-")]
+    inputs: Vec<String>,
+    /// What to print
+    #[arg(long, value_name = "FORM", default_value = "tamis")]
+    emit: Emit,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// The language of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Emit {
+    /// A policy in the tamis language
+    Tamis,
+    /// The text form of the ruleset, which can say more and is harder to read
+    Rules,
+}
+
+/// The document for programs.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    inputs: Vec<InputEntry>,
+    arches: Vec<&'static str>,
+    form: &'static str,
+    policy: &'a str,
+}
+
+/// What was decompiled.
+#[derive(Serialize)]
+struct InputEntry {
+    name: String,
+    length_insns: Option<usize>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let mut space = Space::new(Limits::default());
+    let mut inputs = Vec::new();
+    let mut functions = Vec::new();
+    for path in &args.inputs {
+        let (input, function) = load(args, path, &mut space, global)?;
+        inputs.push(input);
+        functions.push(function);
+    }
+    let function =
+        meaning(&mut space, &functions, &args.load.arches).map_err(|error| gave_up(&error))?;
+    let ruleset = space
+        .decompile(function, &CaseLimits::default())
+        .map_err(|error| refusal(&error))?;
+    let (form, text) = match args.emit {
+        Emit::Rules => ("rules", ruleset.to_string()),
+        Emit::Tamis => ("tamis", policy_text(&mut space, &ruleset, function)?),
+    };
+    if global.json {
+        let document = Document {
+            schema: "tamis.decompile/1",
+            inputs,
+            arches: ruleset
+                .sections()
+                .iter()
+                .map(|section| section.arch.name())
+                .collect(),
+            form,
+            policy: &text,
+        };
+        args.output.text(&output::json(&document)?)?;
+    } else {
+        args.output
+            .text(&(header(&inputs, &args.load.arches) + &text))?;
+    }
+    Ok(exit::OK)
+}
+
+/// Reads an input and says what it means.
+fn load(
+    args: &Args,
+    path: &str,
+    space: &mut Space,
+    global: &Global,
+) -> Result<(InputEntry, Function), Failure> {
+    let (name, length_insns, function) = match args.load.load(path, global)? {
+        Loaded::Policy(policy) => (policy.name, None, space.ruleset(&policy.ruleset)),
+        Loaded::Program(raw) => {
+            let function = space.program(&raw.program, raw.endian);
+            (raw.name, Some(raw.program.len()), function)
+        }
+    };
+    let function = function.map_err(|error| gave_up(&error))?;
+    Ok((InputEntry { name, length_insns }, function))
+}
+
+/// What the inputs do together, as far as the user asks.
+fn meaning(
+    space: &mut Space,
+    functions: &[Function],
+    arches: &[Arch],
+) -> Result<Function, LimitReached> {
+    let function = match functions {
+        [single] => *single,
+        stack => space.stack(stack)?,
+    };
+    if arches.is_empty() {
+        return Ok(function);
+    }
+    space.narrowed(function, arches, Action::KILL_PROCESS.ret())
+}
+
+/// The policy by names or, if that should not mean the same, as literally as the language can.
+fn policy_text(
+    space: &mut Space,
+    ruleset: &Ruleset,
+    function: Function,
+) -> Result<String, Failure> {
+    for style in [export::Style::Named, export::Style::Literal] {
+        let text = export::policy(ruleset, style).map_err(|error| {
+            Failure::usage(
+                error.to_string(),
+                "`--emit rules` writes a form that can say it",
+            )
+        })?;
+        if means(space, &text, function).map_err(|error| gave_up(&error))? {
+            return Ok(text);
+        }
+    }
+    Err(Failure::Message {
+        message: "the policy that was made means something else than the program".to_owned(),
+        help: Some("please report this with the program; `--emit rules` may still work".to_owned()),
+        code: exit::BUG,
+    })
+}
+
+/// Whether a policy means this function, by proof.
+fn means(space: &mut Space, text: &str, function: Function) -> Result<bool, LimitReached> {
+    let mut sources = Sources::new();
+    let source = sources.add("<decompiled>", text);
+    let options = tamis::Options::new(Vec::new());
+    let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
+    match parsed.ruleset {
+        Some(ruleset) => Ok(space.ruleset(&ruleset)? == function),
+        None => Ok(false),
+    }
+}
+
+/// A comment that says what the policy is.
+fn header(inputs: &[InputEntry], arches: &[Arch]) -> String {
+    let mut text = String::from("# Decompiled by tamis; proved to mean the same as\n");
+    for InputEntry { name, length_insns } in inputs {
+        let length =
+            length_insns.map_or(String::new(), |length| format!(" ({length} instructions)"));
+        // A name must not end the comment.
+        text.push_str(&format!("#   {}{length}\n", name.escape_debug()));
+    }
+    if inputs.len() > 1 {
+        text.push_str("# together, the first being the oldest\n");
+    }
+    if !arches.is_empty() {
+        let arches: Vec<&str> = arches.iter().map(|arch| arch.name()).collect();
+        text.push_str(&format!(
+            "# for {}; what it does to others is left out\n",
+            arches.join(", ")
+        ));
+    }
+    text.push('\n');
+    text
+}
+
+fn gave_up(error: &LimitReached) -> Failure {
+    Failure::Message {
+        message: error.to_string(),
+        help: None,
+        code: exit::GAVE_UP,
+    }
+}
+
+fn refusal(error: &Undecompilable) -> Failure {
+    let (help, code) = match error {
+        Undecompilable::Limit(_)
+        | Undecompilable::TooManyCases
+        | Undecompilable::Condition { .. } => {
+            ("`tamis disasm` shows the program as it is", exit::GAVE_UP)
+        }
+        Undecompilable::ForeignArches(_) => (
+            "`--arch x86_64` shows what it does for one architecture",
+            exit::USAGE,
+        ),
+        Undecompilable::NotAnAction(_) => (
+            "the kernel kills the process for such a value; `tamis disasm` shows where it is returned",
+            exit::USAGE,
+        ),
+        Undecompilable::Refuted => ("please report this with the program", exit::BUG),
+    };
+    let message = format!("there is no policy for this program: {error}");
+    Failure::Message {
+        message,
+        help: Some(help.to_owned()),
+        code,
+    }
+}

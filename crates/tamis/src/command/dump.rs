@@ -1,0 +1,135 @@
+//! `tamis dump`: the filters of a running process.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tamis_bpf::Program;
+use tamis_kernel::{DumpError, NATIVE_ENDIAN, dump};
+
+use super::disasm::{InsnEntry, insn_entries};
+use crate::cli::output::{self, OutputArgs};
+use crate::cli::{Failure, Global, exit};
+
+/// Read the filters of a running process
+#[derive(clap::Args)]
+#[command(after_help = "\
+Filters are numbered from the oldest, 0. Without -o and --index they are listed. The process is stopped for \
+a moment and goes on afterwards. The kernel shows filters only to CAP_SYS_ADMIN without a filter of its own.
+Examples:
+  tamis dump --pid 4711
+  tamis dump --pid 4711 -o filters && tamis decompile filters/*.bpf
+  tamis dump --pid 4711 --index 0 | tamis disasm")]
+pub(crate) struct Args {
+    /// The process, or one of its threads
+    #[arg(short, long, value_name = "PID")]
+    pid: i32,
+    /// Write one filter to standard output, as a raw program
+    #[arg(long, value_name = "NUMBER", conflicts_with = "output")]
+    index: Option<usize>,
+    /// Write every filter to a file in this folder: 00.bpf is the oldest
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+}
+
+/// The document for programs.
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    pid: i32,
+    filters: Vec<FilterEntry>,
+}
+
+/// One filter, the oldest first.
+#[derive(Serialize)]
+struct FilterEntry {
+    length_insns: usize,
+    insns: Vec<InsnEntry>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let pid = args.pid;
+    let filters = dump(pid).map_err(|error| refusal(pid, &error))?;
+    if let Some(folder) = &args.output {
+        write_all(&filters, folder)?;
+    }
+    if let Some(index) = args.index {
+        let Some(filter) = filters.get(index) else {
+            let message = format!(
+                "process {pid} has no filter {index}: it has {}",
+                filters.len()
+            );
+            return Err(Failure::usage(
+                message,
+                "the oldest filter has the number 0",
+            ));
+        };
+        OutputArgs { output: None }.raw(&filter.to_bytes(NATIVE_ENDIAN))?;
+    } else if global.json {
+        let entry = |filter: &Program| FilterEntry {
+            length_insns: filter.len(),
+            insns: insn_entries(filter),
+        };
+        let filters = filters.iter().map(entry).collect();
+        output::print_json(&Document {
+            schema: "tamis.dump/1",
+            pid,
+            filters,
+        })?;
+    } else if args.output.is_none() {
+        output::print(listing(pid, &filters).as_bytes())?;
+    }
+    Ok(exit::OK)
+}
+
+fn write_all(filters: &[Program], folder: &PathBuf) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| {
+        Failure::environment(format!("cannot make {}: {error}", folder.display()))
+    })?;
+    // As many digits as sort like the numbers do.
+    let digits = filters.len().saturating_sub(1).to_string().len().max(2);
+    for (index, filter) in filters.iter().enumerate() {
+        let path = folder.join(format!("{index:0digits$}.bpf"));
+        OutputArgs { output: Some(path) }.raw(&filter.to_bytes(NATIVE_ENDIAN))?;
+    }
+    Ok(())
+}
+
+fn listing(pid: i32, filters: &[Program]) -> String {
+    if filters.is_empty() {
+        return format!("process {pid} has no filters\n");
+    }
+    let line = |(index, filter): (usize, &Program)| {
+        let place = match index {
+            _ if filters.len() == 1 => "",
+            0 => ", the oldest",
+            index if index + 1 == filters.len() => ", the newest",
+            _ => "",
+        };
+        format!("filter {index}: {} instructions{place}\n", filter.len())
+    };
+    filters.iter().enumerate().map(line).collect()
+}
+
+fn refusal(pid: i32, error: &DumpError) -> Failure {
+    let help = match error {
+        DumpError::NotPrivileged => Some("run it as root: `sudo tamis dump …`"),
+        DumpError::OwnFilter => Some("run it outside the container or service that is filtered"),
+        DumpError::Traced { .. } => Some("end that debugger or tracer first"),
+        DumpError::NotTraceable(_) => {
+            Some("it needs CAP_SYS_PTRACE, and a security module may still forbid it")
+        }
+        _ => None,
+    };
+    let code = if *error == DumpError::NoTask {
+        exit::USAGE
+    } else {
+        exit::ENVIRONMENT
+    };
+    let message = format!("cannot read the filters of process {pid}: {error}");
+    Failure::Message {
+        message,
+        help: help.map(str::to_owned),
+        code,
+    }
+}

@@ -1,0 +1,318 @@
+//! `tamis lint`: what is legal in a policy or program and still probably not meant.
+//!
+//! What the front ends warn about is part of the report, so that one command says all that there is to
+//! say; a finding that a front end has made already is not made again.
+
+use std::io::{self, IsTerminal};
+
+use serde::Serialize;
+use tamis_bpf::Stack;
+use tamis_diag::render::render;
+use tamis_diag::{Code, Diagnostic, Severity};
+use tamis_lint::{Check, LimitReached, Limits, Meaning, Subject, registry};
+
+use crate::cli::load::{LoadArgs, Loaded, Policy, RawProgram};
+use crate::cli::output::{print, print_json};
+use crate::cli::{Failure, Global, exit};
+
+mod report;
+mod sarif;
+
+use report::{Finding, Report};
+
+/// Find what is legal in a policy or program and still probably not meant
+#[derive(clap::Args)]
+#[command(after_help = "\
+Findings are about what a filter does, so a program is as good an input as its policy. The example calls
+have been put to the filter. `tamis explain TM0706` says more about a code.
+Examples:
+  tamis lint policy.tamis
+  tamis lint --from oci --arch x86_64 --arch x86 default.json --min-severity warning
+  tamis lint --stack first.bpf second.bpf third.bpf
+  tamis lint profile.json --sarif > lint.sarif
+Exit status: 1 if there is a warning, 2 if an input can't be read.")]
+pub(crate) struct Args {
+    /// Policies and programs: paths, `-` for standard input, or names of embedded policies
+    #[arg(value_name = "INPUT", required_unless_present = "list")]
+    inputs: Vec<String>,
+    /// Take all inputs, which must be programs, for the filters of one task, the oldest first
+    #[arg(long)]
+    stack: bool,
+    /// Leave out what is less severe
+    #[arg(long, value_name = "SEVERITY", default_value = "note")]
+    min_severity: MinSeverity,
+    /// Leave out the findings of a check, by name or code; may be repeated
+    #[arg(long, value_name = "CHECK")]
+    allow: Vec<String>,
+    /// Run this check only, by name or code, and leave out what front ends say; may be repeated
+    #[arg(long, value_name = "CHECK")]
+    only: Vec<String>,
+    /// Print a SARIF 2.1.0 log instead of text
+    #[arg(long, conflicts_with = "json")]
+    sarif: bool,
+    /// List the checks
+    #[arg(long)]
+    list: bool,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+/// The least severity that is shown.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum MinSeverity {
+    Note,
+    Warning,
+}
+
+/// The list of checks for programs.
+#[derive(Serialize)]
+struct ListDocument {
+    schema: &'static str,
+    checks: Vec<ListEntry>,
+}
+
+/// One check.
+#[derive(Serialize)]
+struct ListEntry {
+    name: &'static str,
+    code: &'static str,
+    severity: &'static str,
+    summary: &'static str,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if args.list {
+        return list(global);
+    }
+    let checks = args.checks()?;
+    let mut reports = Vec::new();
+    if args.stack {
+        reports.push(args.stack_report(&checks)?);
+    } else {
+        for input in &args.inputs {
+            reports.push(args.report(input, &checks)?);
+        }
+    }
+    let severities = reports.iter().flat_map(|report| &report.findings);
+    let worst = severities.map(|finding| finding.diagnostic.severity).max();
+    if args.sarif {
+        print_json(&sarif::log(&reports))?;
+    } else if global.json {
+        print_json(&report::document(&reports))?;
+    } else {
+        show(&reports, global)?;
+    }
+    Ok(match worst {
+        Some(Severity::Warning | Severity::Error) => exit::NO,
+        Some(Severity::Note) | None => exit::OK,
+    })
+}
+
+fn list(global: &Global) -> Result<u8, Failure> {
+    let checks: Vec<ListEntry> = registry::ALL
+        .iter()
+        .map(|check| ListEntry {
+            name: check.name,
+            code: check.code.id,
+            severity: check.severity.name(),
+            summary: check.summary,
+        })
+        .collect();
+    if global.json {
+        let schema = "tamis.lint-checks/1";
+        print_json(&ListDocument { schema, checks })?;
+        return Ok(exit::OK);
+    }
+    let line = |check: &ListEntry| {
+        let ListEntry {
+            name,
+            code,
+            severity,
+            summary,
+        } = check;
+        format!("{code} {name:<21} {severity:<8} {summary}\n")
+    };
+    let text: String = checks.iter().map(line).collect();
+    print(text.as_bytes())?;
+    Ok(exit::OK)
+}
+
+/// Shows findings to a person: each with its place on standard output, the count on standard error.
+fn show(reports: &[Report], global: &Global) -> Result<(), Failure> {
+    let colour = global.colours_messages() && io::stdout().is_terminal();
+    for report in reports {
+        let diagnostics: Vec<Diagnostic> = report
+            .findings
+            .iter()
+            .map(|finding| finding.diagnostic.clone())
+            .collect();
+        if !diagnostics.is_empty() {
+            let text = render(&diagnostics, &report.sources, colour);
+            print(format!("{text}\n\n").as_bytes())?;
+        }
+        global.notice(&format!("{}: {}", report.input, count(&diagnostics)));
+    }
+    Ok(())
+}
+
+/// `2 warnings, 1 note`.
+fn count(diagnostics: &[Diagnostic]) -> String {
+    let of = |severity: Severity| {
+        let count = diagnostics.iter().filter(|one| one.severity == severity);
+        match count.count() {
+            0 => None,
+            1 => Some(format!("1 {}", severity.name())),
+            many => Some(format!("{many} {}s", severity.name())),
+        }
+    };
+    let parts = [Severity::Warning, Severity::Note].into_iter();
+    let parts: Vec<String> = parts.filter_map(of).collect();
+    match parts.as_slice() {
+        [] => "nothing found".to_owned(),
+        parts => parts.join(", "),
+    }
+}
+
+impl Args {
+    /// The checks that were asked for.
+    fn checks(&self) -> Result<Vec<Check>, Failure> {
+        let only = self.only.iter().map(|name| known_check(name));
+        let mut checks: Vec<Check> = only.collect::<Result<_, _>>()?;
+        if checks.is_empty() {
+            checks = registry::ALL.to_vec();
+        }
+        let allowed = self.allow.iter().map(|name| known_code(name));
+        let allowed: Vec<Code> = allowed.collect::<Result<_, _>>()?;
+        checks.retain(|check| !allowed.contains(&check.code));
+        Ok(checks)
+    }
+
+    /// The findings about one input.
+    fn report(&self, input: &str, checks: &[Check]) -> Result<Report, Failure> {
+        match self.load.read(input)? {
+            Loaded::Policy(policy) => {
+                let found = self.found(&policy.name, Meaning::Policy(&policy.ruleset), checks)?;
+                Ok(self.policy_report(policy, found))
+            }
+            Loaded::Program(raw) => self.program_report(raw.name.clone(), vec![raw], checks),
+        }
+    }
+
+    /// The findings about all inputs as one stack.
+    fn stack_report(&self, checks: &[Check]) -> Result<Report, Failure> {
+        let mut programs = Vec::new();
+        for input in &self.inputs {
+            match self.load.read(input)? {
+                Loaded::Program(raw) => programs.push(raw),
+                Loaded::Policy(policy) => {
+                    let message = format!("{} is a policy, not a program", policy.name);
+                    let help = "compile it first: `tamis compile POLICY -o FILTER`";
+                    return Err(Failure::usage(message, help));
+                }
+            }
+        }
+        self.program_report("the stack".to_owned(), programs, checks)
+    }
+
+    fn found(
+        &self,
+        name: &str,
+        meaning: Meaning,
+        checks: &[Check],
+    ) -> Result<Vec<tamis_lint::Finding>, Failure> {
+        let subject = Subject {
+            meaning,
+            assumed_arch: self.load.call_arch(),
+        };
+        tamis_lint::run(&subject, checks, Limits::default()).map_err(|limit| gave_up(name, limit))
+    }
+
+    fn policy_report(&self, policy: Policy, found: Vec<tamis_lint::Finding>) -> Report {
+        let mut findings: Vec<Finding> = Vec::new();
+        if self.only.is_empty() {
+            let told = policy.warnings.iter();
+            let is_shown = |warning: &&Diagnostic| !self.is_allowed(warning.code);
+            findings.extend(told.filter(is_shown).cloned().map(Finding::told));
+        }
+        for finding in found {
+            let finding = Finding::of_policy(&finding, &policy.sources);
+            if !finding.is_told(&policy.warnings, &policy.sources) {
+                findings.push(finding);
+            }
+        }
+        self.finish(policy.name, policy.sources, findings)
+    }
+
+    fn program_report(
+        &self,
+        input: String,
+        programs: Vec<RawProgram>,
+        checks: &[Check],
+    ) -> Result<Report, Failure> {
+        let endian = self.load.call_arch().endian();
+        let names: Vec<String> = programs.iter().map(|raw| raw.name.clone()).collect();
+        let stack = Stack::new(programs.into_iter().map(|raw| raw.program).collect());
+        let stack = &stack;
+        let found = self.found(&input, Meaning::Filters { stack, endian }, checks)?;
+        let findings = found
+            .iter()
+            .map(|finding| Finding::of_program(finding, &names))
+            .collect();
+        Ok(self.finish(input, tamis_diag::Sources::new(), findings))
+    }
+
+    fn finish(
+        &self,
+        input: String,
+        sources: tamis_diag::Sources,
+        mut findings: Vec<Finding>,
+    ) -> Report {
+        if matches!(self.min_severity, MinSeverity::Warning) {
+            findings.retain(|finding| finding.diagnostic.severity >= Severity::Warning);
+        }
+        for finding in &mut findings {
+            finding.name_input(&input);
+        }
+        // Stable: what a front end says stands before other findings of its severity.
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.diagnostic.severity));
+        Report {
+            input,
+            sources,
+            findings,
+        }
+    }
+
+    fn is_allowed(&self, code: Code) -> bool {
+        let mut allowed = self.allow.iter();
+        allowed.any(|name| name.eq_ignore_ascii_case(code.id))
+    }
+}
+
+fn known_check(name: &str) -> Result<Check, Failure> {
+    registry::from_name(name).ok_or_else(|| unknown(name))
+}
+
+/// The code of a check, or any other diagnostic's.
+fn known_code(name: &str) -> Result<Code, Failure> {
+    let check = registry::from_name(name).map(|check| check.code);
+    check
+        .or_else(|| Code::from_id(name))
+        .ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> Failure {
+    let names = registry::ALL.iter().map(|check| check.name);
+    let help = match tamis_diag::suggest::nearest(name, names) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`tamis lint --list` lists the checks".to_owned(),
+    };
+    Failure::usage(format!("there is no check `{name}`"), help)
+}
+
+fn gave_up(name: &str, limit: LimitReached) -> Failure {
+    Failure::Message {
+        message: format!("{name}: {limit}"),
+        help: None,
+        code: exit::GAVE_UP,
+    }
+}

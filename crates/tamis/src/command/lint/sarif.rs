@@ -1,0 +1,113 @@
+//! Findings as a SARIF 2.1.0 log, which code hosts show beside the lines.
+//!
+//! The log has what the specification requires and what viewers use: rules with their explanations,
+//! results with a level, a message and a place. A place in a program is a range of bytes. Prior art:
+//! OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
+
+use serde_json::{Value, json};
+use tamis_bpf::Insn;
+use tamis_diag::{Code, Severity};
+
+use super::report::{Finding, Report};
+
+/// The log of one run.
+pub(super) fn log(reports: &[Report]) -> Value {
+    let mut codes: Vec<Code> = reports
+        .iter()
+        .flat_map(|report| &report.findings)
+        .map(|finding| finding.diagnostic.code)
+        .collect();
+    codes.sort();
+    codes.dedup();
+    let rules: Vec<Value> = codes.iter().map(rule).collect();
+    let results: Vec<Value> = reports
+        .iter()
+        .flat_map(|report| report.findings.iter().map(move |finding| (report, finding)))
+        .map(|(report, finding)| {
+            let index = codes.binary_search(&finding.diagnostic.code);
+            result(report, finding, index.unwrap_or_default())
+        })
+        .collect();
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {
+                "driver": {
+                    "name": "tamis",
+                    "version": env!("CARGO_PKG_VERSION"),
+                    "rules": rules,
+                },
+            },
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    })
+}
+
+fn rule(code: &Code) -> Value {
+    json!({
+        "id": code.id,
+        "shortDescription": { "text": code.title },
+        "fullDescription": { "text": code.explanation },
+    })
+}
+
+const fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
+
+fn result(report: &Report, finding: &Finding, rule_index: usize) -> Value {
+    let diagnostic = &finding.diagnostic;
+    let mut message = diagnostic.message.clone();
+    let parts = diagnostic.notes.iter().chain(&diagnostic.help);
+    for part in parts {
+        message.push('\n');
+        message.push_str(part);
+    }
+    json!({
+        "ruleId": diagnostic.code.id,
+        "ruleIndex": rule_index,
+        "level": level(diagnostic.severity),
+        "message": { "text": message },
+        "locations": [{ "physicalLocation": place(report, finding) }],
+    })
+}
+
+fn place(report: &Report, finding: &Finding) -> Value {
+    let artifact = |name: &str| json!({ "uri": uri(name) });
+    if let Some(label) = finding.diagnostic.labels.first() {
+        let position = report.sources.position(label.span);
+        return json!({
+            "artifactLocation": artifact(report.sources.name(label.span.source)),
+            "region": { "startLine": position.line, "startColumn": position.column },
+        });
+    }
+    match &finding.insn {
+        Some(insn) => json!({
+            "artifactLocation": artifact(&insn.file),
+            "region": {
+                "byteOffset": insn.pc * Insn::SIZE_BYTES,
+                "byteLength": Insn::SIZE_BYTES,
+            },
+        }),
+        None => json!({ "artifactLocation": artifact(&report.input) }),
+    }
+}
+
+/// A path as a relative or absolute URI reference: what may not stand in one is percent-encoded.
+fn uri(path: &str) -> String {
+    let mut uri = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/.-_~".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
+}

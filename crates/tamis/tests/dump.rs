@@ -1,0 +1,107 @@
+//! `tamis dump` on processes that `tamis run` filters.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use tamis_testkit::skip::{self, Need};
+
+const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+
+fn tamis(args: &[&str]) -> Output {
+    Command::new(TAMIS)
+        .args(args)
+        .output()
+        .expect("tamis starts")
+}
+
+/// A shell under two filters that has told its number and waits for its input to end.
+fn filtered(first: &Path, second: &Path) -> (Child, String) {
+    let mut child = Command::new(TAMIS)
+        .args(["run", "--quiet", "--no-explain", "-p"])
+        .arg(first)
+        .arg("-p")
+        .arg(second)
+        .args(["--", "sh", "-c", "echo $$; read end"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("tamis starts");
+    let mut line = String::new();
+    let stdout = child.stdout.as_mut().expect("it is captured");
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .expect("it tells");
+    (child, line.trim().to_owned())
+}
+
+#[test]
+fn dumped_filters_are_the_installed_ones_and_decompile() {
+    let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dump");
+    let _ = fs::remove_dir_all(&work);
+    fs::create_dir_all(&work).unwrap();
+    let (first, second) = (work.join("first.bpf"), work.join("second.bpf"));
+    for (path, policy) in [
+        (
+            &first,
+            "default allow\nbad-arch allow\nerrno(EPERM) reboot\n",
+        ),
+        (
+            &second,
+            "default allow\nbad-arch allow\nerrno(ENOSYS) reboot, swapon\n",
+        ),
+    ] {
+        let source = path.with_extension("tamis");
+        fs::write(&source, policy).unwrap();
+        let (source, path) = (source.to_str().unwrap(), path.to_str().unwrap());
+        let output = tamis(&["compile", source, "-o", path]);
+        assert!(output.status.success(), "{output:?}");
+    }
+    let (mut child, pid) = filtered(&first, &second);
+    let folder = work.join("filters");
+    let output = tamis(&["dump", "--pid", &pid, "-o", folder.to_str().unwrap()]);
+    if output.status.code() == Some(4) {
+        skip::because(Need::Live, String::from_utf8_lossy(&output.stderr));
+    } else {
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(
+            fs::read(folder.join("00.bpf")).unwrap(),
+            fs::read(&first).unwrap()
+        );
+        assert_eq!(
+            fs::read(folder.join("01.bpf")).unwrap(),
+            fs::read(&second).unwrap()
+        );
+        let newest = tamis(&["dump", "--pid", &pid, "--index", "1"]);
+        assert_eq!(newest.stdout, fs::read(&second).unwrap());
+        let listing = tamis(&["dump", "--pid", &pid]);
+        let listing = String::from_utf8(listing.stdout).unwrap();
+        assert_eq!(listing.lines().count(), 2, "{listing}");
+        let none = tamis(&["dump", "--pid", &pid, "--index", "2"]);
+        assert_eq!(none.status.code(), Some(2), "{none:?}");
+        let (first, second) = (folder.join("00.bpf"), folder.join("01.bpf"));
+        let policy = tamis(&[
+            "decompile",
+            first.to_str().unwrap(),
+            second.to_str().unwrap(),
+        ]);
+        let policy = String::from_utf8(policy.stdout).unwrap();
+        // Of two errors the newest filter's wins.
+        assert!(
+            policy.ends_with("\nerrno(ENOSYS) reboot, swapon\n"),
+            "{policy}"
+        );
+    }
+    drop(child.stdin.take());
+    // `read` answers 1 at the end of the input.
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn no_such_process_is_wrong_input() {
+    let output = tamis(&["dump", "--pid", "2147483647"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("there is no such process"), "{error}");
+}

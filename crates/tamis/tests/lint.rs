@@ -1,0 +1,120 @@
+//! `tamis lint` on real programs and profiles, and the promises of its list of checks.
+
+use std::process::Command;
+
+use serde_json::Value;
+use tamis::lint::registry;
+use tamis_testkit::corpus::{self, repository};
+
+/// The document for some inputs, with the exit code.
+fn lint(args: &[&str]) -> (Value, Option<i32>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args([
+            "lint",
+            "--json",
+            "--arch=x86_64",
+            "--arch=x86",
+            "--arch=x32",
+        ])
+        .args(args)
+        .output()
+        .unwrap();
+    let document = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{args:?}: {error}: {output:?}"));
+    (document, output.status.code())
+}
+
+/// The findings with this code, as their example calls.
+fn examples(document: &Value, code: &str) -> Vec<String> {
+    let findings = document["findings"].as_array().unwrap().iter();
+    let matching = findings.filter(|finding| finding["code"] == code);
+    let examples = matching.flat_map(|finding| finding["examples"].as_array().unwrap());
+    examples
+        .map(|example| {
+            let text = |key: &str| example[key].as_str().unwrap().to_owned();
+            format!("{} -> {}", text("call"), text("action"))
+        })
+        .collect()
+}
+
+#[test]
+fn every_check_has_a_finding_and_a_near_miss_and_stands_in_the_book() {
+    let book = std::fs::read_to_string(repository().join("docs/book/lint.md")).unwrap();
+    for check in registry::ALL {
+        for golden in ["finding", "near-miss"] {
+            let path = format!("tests/golden/lint/{}/{golden}.golden", check.name);
+            assert!(repository().join(&path).exists(), "{path} is missing");
+        }
+        let (id, severity) = (check.code.id, check.severity.name());
+        let row = format!("| {id} | `{}` | {severity} |", check.name);
+        assert!(book.contains(&row), "no row {row}");
+    }
+    let codes = registry::ALL.map(|check| check.code);
+    assert!(codes.is_sorted(), "the checks ascend by code");
+}
+
+#[test]
+fn a_profile_and_its_program_show_the_same_gaps() {
+    let (Some(profile), Some(program)) = (
+        corpus::path("docker/docker-default-x86_64.json"),
+        corpus::path("docker/docker-libseccomp-opt2.bpf"),
+    ) else {
+        return;
+    };
+    for path in [profile, program] {
+        let (document, code) = lint(&[path.to_str().unwrap()]);
+        assert_eq!(code, Some(1));
+        // AF_ALG with an upper bit set: refused and allowed, and the same call for the kernel.
+        let evading = examples(&document, "TM0706");
+        let call = "x86_64 socket(family=0x100000026, type=0x0, protocol=0x0) -> allow";
+        assert!(evading.iter().any(|example| example == call), "{evading:?}");
+        let multiplexed = examples(&document, "TM0705");
+        let call = "x86 socketcall(call=0x1, args=0x0) -> allow";
+        assert!(
+            multiplexed.iter().any(|example| example == call),
+            "{multiplexed:?}"
+        );
+        for absent in ["TM0701", "TM0702", "TM0703", "TM0704", "TM0708"] {
+            assert_eq!(examples(&document, absent), [""; 0], "{absent}");
+        }
+    }
+}
+
+#[test]
+fn every_program_of_the_corpus_can_be_linted() {
+    let Some(files) = corpus::files("", ".bpf") else {
+        return;
+    };
+    for name in files {
+        let Some(path) = corpus::path(&name) else {
+            return;
+        };
+        let (document, code) = lint(&[path.to_str().unwrap()]);
+        let has_warning = document["warnings"] != 0;
+        assert_eq!(code, Some(i32::from(has_warning)), "{name}");
+    }
+}
+
+#[test]
+fn a_stack_is_judged_as_a_whole() {
+    let Some(files) = corpus::files("systemd/stack", ".bpf") else {
+        return;
+    };
+    let paths: Vec<String> = files
+        .iter()
+        .filter_map(|name| corpus::path(name))
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    let mut args: Vec<&str> = paths.iter().map(String::as_str).collect();
+    args.push("--stack");
+    let (document, _) = lint(&args);
+    // Each filter alone lets other architectures pass; together they don't.
+    assert_eq!(examples(&document, "TM0702"), [""; 0]);
+    let twins = examples(&document, "TM0708");
+    assert!(
+        twins
+            .iter()
+            .any(|example| example.contains("sched_setattr")),
+        "{twins:?}"
+    );
+}

@@ -1,0 +1,185 @@
+//! Programs as SMT-LIB text, for a solver that knows nothing of ours.
+//!
+//! Every instruction becomes a few definitions of bit-vector terms: whether it is reached, and what the
+//! machine holds there, by the ways that lead to it. The translation follows the interpreter; see the
+//! theory of fixed-size bit vectors (`QF_BV`) for the functions.
+
+use std::fmt::Write;
+
+use tamis_abi::Word;
+use tamis_bpf::{AluOp, Op, Operand, Pc, Program, Test};
+
+/// The registers and slots: A, X and the scratch memory.
+const PLACES: usize = 18;
+const A: usize = 0;
+const X: usize = 1;
+const FIRST_SLOT: usize = 2;
+
+/// A way to an instruction: the condition that it is taken, and what the machine holds, as terms.
+struct Way {
+    is_taken: String,
+    places: Vec<String>,
+}
+
+/// A script that asks for each pair of programs whether some input tells them apart: `sat` if so.
+pub fn differences(pairs: &[(&Program, &Program)]) -> String {
+    let mut script = String::from("(set-logic QF_BV)\n");
+    for word in Word::all() {
+        let _ = writeln!(script, "(declare-const w{} (_ BitVec 32))", word.index());
+    }
+    for (left, right) in pairs {
+        script.push_str("(push)\n");
+        define(&mut script, "l", left);
+        define(&mut script, "r", right);
+        script.push_str("(assert (distinct l r))\n(check-sat)\n(pop)\n");
+    }
+    script
+}
+
+/// Defines the return value of a program under a name, with auxiliary definitions that begin with it.
+///
+/// A program is read as one for little-endian machines.
+fn define(script: &mut String, name: &str, program: &Program) {
+    let start = Way {
+        is_taken: "true".to_owned(),
+        places: vec![constant(0); PLACES],
+    };
+    let mut ways: Vec<Vec<Way>> = (0..program.len()).map(|_| Vec::new()).collect();
+    ways[0].push(start);
+    // What is returned where nothing else is: a division by zero ends the program with 0.
+    let mut returned = constant(0);
+    for pc in 0..program.len() {
+        let incoming = std::mem::take(&mut ways[pc]);
+        if incoming.is_empty() {
+            continue;
+        }
+        let here = meet(script, &format!("{name}{pc}"), &incoming);
+        let mut go = |skip: usize, condition: &str, places: &[String]| {
+            let is_taken = format!("(and {} {condition})", here.is_taken);
+            let places = places.to_vec();
+            ways[pc + 1 + skip].push(Way { is_taken, places });
+        };
+        let mut places = here.places.clone();
+        match program.op(Pc(pc)) {
+            Op::RetImm(k) => {
+                returned = format!("(ite {} {} {returned})", here.is_taken, constant(k));
+            }
+            Op::RetA => returned = format!("(ite {} {} {returned})", here.is_taken, places[A]),
+            Op::Jump(skip) => go(skip as usize, "true", &places),
+            Op::Branch {
+                test,
+                operand,
+                jt,
+                jf,
+            } => {
+                let holds = test_term(test, &places[A], &operand_term(operand, &places));
+                go(usize::from(jt), &holds, &places);
+                go(usize::from(jf), &format!("(not {holds})"), &places);
+            }
+            Op::Alu(AluOp::Div, operand) => {
+                let divisor = operand_term(operand, &places);
+                places[A] = format!("(bvudiv {} {divisor})", places[A]);
+                go(0, &format!("(distinct {divisor} {})", constant(0)), &places);
+            }
+            op => {
+                transfer(op, &mut places);
+                go(0, "true", &places);
+            }
+        }
+    }
+    let _ = writeln!(script, "(define-fun {name} () (_ BitVec 32) {returned})");
+}
+
+/// Names what holds where ways meet.
+fn meet(script: &mut String, name: &str, ways: &[Way]) -> Way {
+    let conditions: Vec<&str> = ways.iter().map(|way| way.is_taken.as_str()).collect();
+    let _ = writeln!(
+        script,
+        "(define-fun {name}t () Bool (or false {}))",
+        conditions.join(" ")
+    );
+    let mut places = Vec::new();
+    for place in 0..PLACES {
+        let (last, others) = ways.split_last().expect("a way leads here");
+        let term = others.iter().fold(last.places[place].clone(), |term, way| {
+            match way.places[place] == term {
+                true => term,
+                false => format!("(ite {} {} {term})", way.is_taken, way.places[place]),
+            }
+        });
+        if term.starts_with('(') {
+            let _ = writeln!(
+                script,
+                "(define-fun {name}p{place} () (_ BitVec 32) {term})"
+            );
+            places.push(format!("{name}p{place}"));
+        } else {
+            places.push(term);
+        }
+    }
+    Way {
+        is_taken: format!("{name}t"),
+        places,
+    }
+}
+
+/// The effect of an instruction that neither branches nor ends the program.
+fn transfer(op: Op, places: &mut [String]) {
+    let slot = |slot: u32| FIRST_SLOT + slot as usize;
+    match op {
+        Op::LoadData(offset) => places[A] = format!("w{}", offset / 4),
+        Op::LoadImm(k) => places[A] = constant(k),
+        Op::LoadMem(from) => places[A] = places[slot(from)].clone(),
+        Op::LoadLen => places[A] = constant(64),
+        Op::LoadXImm(k) => places[X] = constant(k),
+        Op::LoadXMem(from) => places[X] = places[slot(from)].clone(),
+        Op::LoadXLen => places[X] = constant(64),
+        Op::Store(to) => places[slot(to)] = places[A].clone(),
+        Op::StoreX(to) => places[slot(to)] = places[X].clone(),
+        Op::Neg => places[A] = format!("(bvneg {})", places[A]),
+        Op::Tax => places[X] = places[A].clone(),
+        Op::Txa => places[A] = places[X].clone(),
+        Op::Alu(alu, operand) => {
+            let mut right = operand_term(operand, places);
+            if matches!(alu, AluOp::Lsh | AluOp::Rsh) {
+                right = format!("(bvand {right} {})", constant(31));
+            }
+            places[A] = format!("({} {} {right})", function(alu), places[A]);
+        }
+        Op::Jump(_) | Op::Branch { .. } | Op::RetImm(_) | Op::RetA => {}
+    }
+}
+
+fn constant(k: u32) -> String {
+    format!("#x{k:08x}")
+}
+
+fn operand_term(operand: Operand, places: &[String]) -> String {
+    match operand {
+        Operand::K(k) => constant(k),
+        Operand::X => places[X].clone(),
+    }
+}
+
+fn test_term(test: Test, a: &str, b: &str) -> String {
+    match test {
+        Test::Eq => format!("(= {a} {b})"),
+        Test::Gt => format!("(bvugt {a} {b})"),
+        Test::Ge => format!("(bvuge {a} {b})"),
+        Test::Set => format!("(distinct (bvand {a} {b}) #x00000000)"),
+    }
+}
+
+const fn function(op: AluOp) -> &'static str {
+    match op {
+        AluOp::Add => "bvadd",
+        AluOp::Sub => "bvsub",
+        AluOp::Mul => "bvmul",
+        AluOp::Div => "bvudiv",
+        AluOp::And => "bvand",
+        AluOp::Or => "bvor",
+        AluOp::Xor => "bvxor",
+        AluOp::Lsh => "bvshl",
+        AluOp::Rsh => "bvlshr",
+    }
+}

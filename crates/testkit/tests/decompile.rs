@@ -1,0 +1,346 @@
+//! The decompiler: what it makes of real and of random filters means exactly the same, also as text.
+
+use tamis_abi::{Action, Arch, Endian, SeccompData};
+use tamis_bpf::Program;
+use tamis_diag::Sources;
+use tamis_policy::loader::NoIncludes;
+use tamis_policy::tamis::export::{self, Style};
+use tamis_policy::tamis::{self, Options};
+use tamis_prover::{
+    CaseLimits, Cases, Differences, Function, Limits, Machine, Space, Undecompilable,
+};
+use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
+use tamis_testkit::corpus;
+use tamis_testkit::generate::program;
+use tamis_testkit::generate::ruleset::{self as generate, Size};
+use tamis_testkit::rng::Rng;
+
+const STYLES: [Style; 3] = [Style::Named, Style::Explicit, Style::Literal];
+
+/// The function of a corpus program.
+fn corpus_function(space: &mut Space, name: &str) -> Option<Function> {
+    let program = Program::new(corpus::insns(name)?).expect("a corpus program is valid");
+    let function = space.program(&program, Endian::Little);
+    Some(function.expect("within the limits"))
+}
+
+/// The function of a policy's text.
+#[track_caller]
+fn text_function(space: &mut Space, text: &str) -> Function {
+    let mut sources = Sources::new();
+    let source = sources.add("a.tamis", text);
+    let parsed = tamis::parse(
+        &mut sources,
+        source,
+        &mut NoIncludes,
+        &Options::new(Vec::new()),
+    );
+    let ruleset = parsed
+        .ruleset
+        .unwrap_or_else(|| panic!("{:#?}\n{text}", parsed.diagnostics));
+    space.ruleset(&ruleset).expect("within the limits")
+}
+
+/// Exports a ruleset in every style and compares; how many lines the most readable one has.
+#[track_caller]
+fn assert_text_means(space: &mut Space, ruleset: &Ruleset, function: Function) -> usize {
+    for style in STYLES {
+        let text = export::policy(ruleset, style).expect("it can be said");
+        assert!(
+            text_function(space, &text) == function,
+            "{style:?}\n{ruleset}\n{text}"
+        );
+    }
+    export::policy(ruleset, Style::Named).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn corpus_programs_decompile_to_equal_policies() {
+    let Some(names) = corpus::files("", ".bpf") else {
+        return;
+    };
+    for name in names {
+        let mut space = Space::new(Limits::default());
+        let function = corpus_function(&mut space, &name).expect("the listed file is there");
+        let ruleset = space.decompile(function, &CaseLimits::default());
+        let ruleset = ruleset.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(space.ruleset(&ruleset), Ok(function), "{name}");
+        let lines = assert_text_means(&mut space, &ruleset, function);
+        println!("{name}: {lines} lines");
+    }
+}
+
+#[test]
+fn a_stack_decompiles_to_one_policy() {
+    let Some(names) = corpus::files("systemd/stack", ".bpf") else {
+        return;
+    };
+    let mut space = Space::new(Limits::default());
+    let functions: Vec<Function> = names
+        .iter()
+        .map(|name| corpus_function(&mut space, name).expect("the listed file is there"))
+        .collect();
+    let stack = space.stack(&functions).expect("within the limits");
+    let ruleset = space
+        .decompile(stack, &CaseLimits::default())
+        .expect("it can be said");
+    let lines = assert_text_means(&mut space, &ruleset, stack);
+    assert!(lines < 100, "{lines} lines for {} filters", names.len());
+}
+
+/// Without actions that have data where the language takes none.
+fn is_sayable(ruleset: &Ruleset) -> bool {
+    let sections = ruleset.sections().iter();
+    let actions = sections.flat_map(|section| {
+        section
+            .rules
+            .iter()
+            .map(|rule| rule.action)
+            .chain([section.default])
+    });
+    actions
+        .chain([ruleset.bad_arch])
+        .all(|action| export::answer(action, Arch::X86_64).is_ok())
+}
+
+#[test]
+fn random_rulesets_survive_decompiling_and_exporting() {
+    let mut decompiled = 0;
+    let mut exported = 0;
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let endian = if seed % 4 == 0 {
+            Endian::Big
+        } else {
+            Endian::Little
+        };
+        let ruleset = generate::ruleset(&mut rng, Size::SMALL, endian);
+        let mut space = Space::new(Limits::default());
+        let Ok(function) = space.ruleset(&ruleset) else {
+            continue;
+        };
+        if is_sayable(&ruleset) && !ruleset.sections().is_empty() {
+            // As written, with rules that overlap and conditions of any shape.
+            assert_text_means(&mut space, &ruleset, function);
+            exported += 1;
+        }
+        match space.decompile(function, &CaseLimits::default()) {
+            Ok(again) => {
+                assert_eq!(
+                    space.ruleset(&again),
+                    Ok(function),
+                    "seed {seed}\n{ruleset}\n{again}"
+                );
+                if is_sayable(&again) {
+                    assert_text_means(&mut space, &again, function);
+                }
+                decompiled += 1;
+            }
+            Err(Undecompilable::Refuted) => panic!("seed {seed}\n{ruleset}"),
+            Err(error) => println!("seed {seed}: {error}"),
+        }
+    }
+    println!("{decompiled} decompiled, {exported} exported");
+    assert!(decompiled > 250 && exported > 30, "{decompiled} {exported}");
+}
+
+/// A ruleset as the cases say it; `None` if one of its conditions isn't told.
+fn rebuilt(cases: &Cases) -> Option<Ruleset> {
+    let mut bad_arch = Action::KILL_PROCESS;
+    let mut sections: Vec<Section> = Vec::new();
+    for case in &cases.list {
+        let action = Action::from_ret(case.ret);
+        let Machine::Known(arch) = case.machine else {
+            bad_arch = action;
+            continue;
+        };
+        let rule = Rule {
+            syscalls: case.numbers.clone(),
+            when: case.when.clone()?,
+            action,
+            origin: None,
+        };
+        match sections.last_mut().filter(|section| section.arch == arch) {
+            Some(section) => section.rules.push(rule),
+            None => sections.push(Section {
+                arch,
+                rules: vec![rule],
+                default: bad_arch,
+            }),
+        }
+    }
+    // Cases are disjoint: any order means the same.
+    for section in &mut sections {
+        section.rules.reverse();
+    }
+    Some(Ruleset::new(sections, bad_arch).expect("cases come by architecture"))
+}
+
+#[test]
+fn cases_are_disjoint_and_complete() {
+    let mut checked = 0;
+    for seed in 1000..1200 {
+        let mut rng = Rng::new(seed);
+        let ruleset = generate::ruleset(&mut rng, Size::SMALL, Endian::Little);
+        let mut space = Space::new(Limits::default());
+        let function = space.ruleset(&ruleset).expect("within the limits");
+        let cases = space
+            .cases(function, &CaseLimits::default())
+            .expect("within the limits");
+        if !cases.is_complete {
+            continue;
+        }
+        let Some(again) = rebuilt(&cases) else {
+            continue;
+        };
+        assert_eq!(
+            space.ruleset(&again),
+            Ok(function),
+            "seed {seed}\n{ruleset}\n{again}"
+        );
+        checked += 1;
+        for _ in 0..100 {
+            let call = generate::call(&mut rng, &ruleset);
+            let ret = space.value(function, &call);
+            let matching: Vec<u32> = cases
+                .list
+                .iter()
+                .filter(|case| matches(case, &call))
+                .map(|case| case.ret)
+                .collect();
+            assert_eq!(matching, [ret], "seed {seed}: {call:?}\n{ruleset}");
+        }
+    }
+    assert!(checked > 150, "{checked}");
+}
+
+fn matches(case: &tamis_prover::Case, call: &SeccompData) -> bool {
+    is_of(&case.machine, &case.numbers, case.when.as_ref(), call)
+}
+
+fn is_of(
+    machine: &Machine,
+    numbers: &IntervalSet<u32>,
+    when: Option<&Predicate>,
+    call: &SeccompData,
+) -> bool {
+    let is_machine = match machine {
+        Machine::Known(arch) => Arch::of_call(call.arch, call.nr) == Some(*arch),
+        Machine::Other(audits) => audits.contains(call.arch),
+    };
+    is_machine && numbers.contains(call.nr) && when.is_some_and(|when| when.holds(call))
+}
+
+#[test]
+fn differences_are_where_the_answers_differ() {
+    let mut found = 0;
+    for seed in 2000..2250 {
+        let mut rng = Rng::new(seed);
+        let left = generate::ruleset(&mut rng, Size::SMALL, Endian::Little);
+        let right = changed(&mut rng, &left);
+        let mut space = Space::new(Limits::default());
+        let functions = [&left, &right].map(|side| space.ruleset(side).expect("within the limits"));
+        let [left_function, right_function] = functions;
+        let Differences { list, is_complete } = space
+            .differences(left_function, right_function, &CaseLimits::default())
+            .expect("within the limits");
+        assert_eq!(
+            list.is_empty(),
+            left_function == right_function,
+            "seed {seed}"
+        );
+        for difference in &list {
+            assert_ne!(difference.left_ret, difference.right_ret);
+            let Some(example) = &difference.example else {
+                continue;
+            };
+            assert_eq!(
+                left.decide(example).action.ret(),
+                difference.left_ret,
+                "seed {seed}"
+            );
+            assert_eq!(
+                right.decide(example).action.ret(),
+                difference.right_ret,
+                "seed {seed}"
+            );
+            if difference.when.is_some() {
+                let when = difference.when.as_ref();
+                assert!(is_of(
+                    &difference.machine,
+                    &difference.numbers,
+                    when,
+                    example
+                ));
+            }
+            found += 1;
+        }
+        let all_told = is_complete && list.iter().all(|difference| difference.when.is_some());
+        for _ in 0..if all_told { 200 } else { 0 } {
+            let call = generate::call(&mut rng, &left);
+            let answers = (
+                left.decide(&call).action.ret(),
+                right.decide(&call).action.ret(),
+            );
+            let told: Vec<(u32, u32)> = list
+                .iter()
+                .filter(|it| is_of(&it.machine, &it.numbers, it.when.as_ref(), &call))
+                .map(|it| (it.left_ret, it.right_ret))
+                .collect();
+            let expected = if answers.0 == answers.1 {
+                vec![]
+            } else {
+                vec![answers]
+            };
+            assert_eq!(told, expected, "seed {seed}: {call:?}");
+        }
+    }
+    assert!(found > 100, "{found}");
+}
+
+/// The ruleset without one of its rules.
+fn changed(rng: &mut Rng, ruleset: &Ruleset) -> Ruleset {
+    let mut sections = ruleset.sections().to_vec();
+    let section = rng.index(sections.len());
+    let rules = &mut sections[section].rules;
+    if !rules.is_empty() {
+        rules.remove(rng.index(rules.len()));
+    }
+    Ruleset::new(sections, ruleset.bad_arch).expect("the same architectures")
+}
+
+#[test]
+fn random_programs_decompile_equal_or_say_why_not() {
+    const MAX_TEXT_BYTES: usize = 1000;
+    let limits = Limits {
+        max_nodes: 200_000,
+        ..Limits::default()
+    };
+    let (mut decompiled, mut refused) = (0, 0);
+    for seed in 0..100 {
+        let mut rng = Rng::new(seed);
+        let program = program::program(&mut rng, 30);
+        let mut space = Space::new(limits);
+        let Ok(function) = space.program(&program, Endian::Little) else {
+            continue;
+        };
+        // They know nothing of architectures.
+        let Ok(narrowed) = space.narrowed(function, &[Arch::X86_64, Arch::X86], 0) else {
+            continue;
+        };
+        match space.decompile(narrowed, &CaseLimits::default()) {
+            Ok(ruleset) => {
+                assert_eq!(space.ruleset(&ruleset), Ok(narrowed), "seed {seed}");
+                // The same long condition for each of hundreds of calls takes minutes to parse.
+                if is_sayable(&ruleset) && ruleset.to_string().len() < MAX_TEXT_BYTES {
+                    assert_text_means(&mut space, &ruleset, narrowed);
+                }
+                decompiled += 1;
+            }
+            Err(Undecompilable::Refuted) => panic!("seed {seed}"),
+            Err(_) => refused += 1,
+        }
+    }
+    println!("{decompiled} decompiled, {refused} refused");
+    assert!(decompiled > 30);
+}

@@ -1,0 +1,206 @@
+//! The prover and the interpreter on random programs, rulesets, stacks and mutants: they never
+//! contradict each other.
+
+use tamis_abi::{Endian, SeccompData};
+use tamis_bpf::{Program, Stack, interp};
+use tamis_prover::{Equality, Function, Limits, Space};
+use tamis_testkit::corpus;
+use tamis_testkit::generate::input::Neighbourhood;
+use tamis_testkit::generate::mutant::mutant;
+use tamis_testkit::generate::program::program;
+use tamis_testkit::generate::ruleset::{Size, call, ruleset};
+use tamis_testkit::rng::Rng;
+
+/// Random programs do arithmetic on whole words now and then: those are given up early.
+const LIMITS: Limits = Limits {
+    max_nodes: 20_000,
+    max_steps: 200_000,
+    max_states: 5_000,
+    max_paths: 1_000,
+    max_gates: 200_000,
+    max_conflicts: 2_000,
+};
+
+/// A mutant may return a whole word, which no diagram holds.
+const CORPUS_LIMITS: Limits = Limits {
+    max_nodes: 60_000,
+    max_steps: 500_000,
+    ..LIMITS
+};
+
+fn answer(program: &Program, data: &SeccompData, endian: Endian) -> u32 {
+    interp::run(program, &data.image(endian)).ret
+}
+
+fn endian(rng: &mut Rng) -> Endian {
+    *rng.choose(&[Endian::Little, Endian::Big])
+}
+
+#[test]
+fn the_function_of_a_program_is_what_the_interpreter_answers() {
+    let mut translated = 0;
+    for seed in 0..1500 {
+        let mut rng = Rng::new(seed);
+        let endian = endian(&mut rng);
+        let body_insns = rng.range(1..=12) as usize;
+        let program = program(&mut rng, body_insns);
+        let mut space = Space::new(LIMITS);
+        let Ok(function) = space.program(&program, endian) else {
+            continue;
+        };
+        translated += 1;
+        let near = Neighbourhood::of(&[&program], endian);
+        for _ in 0..50 {
+            let data = near.draw(&mut rng);
+            let (found, expected) = (
+                space.value(function, &data),
+                answer(&program, &data, endian),
+            );
+            assert_eq!(found, expected, "seed {seed}: {data:x?}");
+        }
+    }
+    println!("{translated} programs of 1500 within the limits");
+    assert!(translated > 500, "{translated}");
+}
+
+#[test]
+fn the_function_of_a_ruleset_is_what_it_decides() {
+    for seed in 0..1000 {
+        let mut rng = Rng::new(seed);
+        let endian = endian(&mut rng);
+        let ruleset = ruleset(&mut rng, Size::SMALL, endian);
+        let mut space = Space::new(Limits::default());
+        let function = space.ruleset(&ruleset).expect("within the limits");
+        for _ in 0..50 {
+            let data = call(&mut rng, &ruleset);
+            let expected = ruleset.decide(&data).action.ret();
+            let found = space.value(function, &data);
+            assert_eq!(found, expected, "seed {seed}: {data:x?}\n{ruleset}");
+        }
+    }
+}
+
+#[test]
+fn the_function_of_a_stack_is_what_the_stack_answers() {
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let endian = endian(&mut rng);
+        let mut space = Space::new(LIMITS);
+        let (mut programs, mut functions) = (Vec::new(), Vec::new());
+        for _ in 0..rng.range(0..=5) {
+            let program = program(&mut rng, 6);
+            if let Ok(function) = space.program(&program, endian) {
+                programs.push(program);
+                functions.push(function);
+            }
+        }
+        let Ok(function) = space.stack(&functions) else {
+            continue;
+        };
+        let near = Neighbourhood::of(&programs.iter().collect::<Vec<_>>(), endian);
+        let stack = Stack::new(programs);
+        for _ in 0..50 {
+            let data = near.draw(&mut rng);
+            let expected = stack.run(&data.image(endian)).ret;
+            assert_eq!(
+                space.value(function, &data),
+                expected,
+                "seed {seed}: {data:x?}"
+            );
+        }
+    }
+}
+
+/// What became of comparisons with mutants.
+#[derive(Debug, Default)]
+struct Tally {
+    equal: u32,
+    different: u32,
+    unknown: u32,
+}
+
+/// Compares a program with a mutant and the answer with the interpreter's.
+fn judge(
+    space: &mut Space,
+    original: (&Program, Function),
+    mutant: &Program,
+    endian: Endian,
+    rng: &mut Rng,
+    tally: &mut Tally,
+) {
+    let differs =
+        |data: &SeccompData| answer(original.0, data, endian) != answer(mutant, data, endian);
+    let Ok(function) = space.program(mutant, endian) else {
+        tally.unknown += 1;
+        return;
+    };
+    match space.compare(original.1, function) {
+        Equality::Different(data) => {
+            tally.different += 1;
+            assert!(differs(&data), "the witness is one: {data:x?}");
+        }
+        Equality::Equal => {
+            tally.equal += 1;
+            let near = Neighbourhood::of(&[original.0, mutant], endian);
+            for _ in 0..300 {
+                let data = near.draw(rng);
+                assert!(!differs(&data), "{data:x?}\n{original:?}\n{mutant:?}");
+            }
+        }
+        Equality::Unknown => tally.unknown += 1,
+    }
+}
+
+#[test]
+fn mutants_of_random_programs() {
+    let mut tally = Tally::default();
+    for seed in 0..600 {
+        let mut rng = Rng::new(seed);
+        let endian = endian(&mut rng);
+        let program = program(&mut rng, 10);
+        let mut space = Space::new(LIMITS);
+        let Ok(function) = space.program(&program, endian) else {
+            continue;
+        };
+        for _ in 0..3 {
+            let mutant = mutant(&mut rng, &program).expect("some change is legal");
+            let original = (&program, function);
+            judge(&mut space, original, &mutant, endian, &mut rng, &mut tally);
+        }
+    }
+    println!("{tally:?}");
+    assert!(tally.equal > 100 && tally.different > 100, "{tally:?}");
+}
+
+#[test]
+fn mutants_of_real_programs() {
+    let Some(files) = corpus::files("", ".bpf") else {
+        return;
+    };
+    let mut tally = Tally::default();
+    for (seed, file) in files.iter().enumerate() {
+        let insns = corpus::insns(file).expect("the listed file is there");
+        let Ok(program) = Program::new(insns) else {
+            continue;
+        };
+        let mut rng = Rng::new(seed as u64);
+        for _ in 0..4 {
+            let mut space = Space::new(CORPUS_LIMITS);
+            let Ok(function) = space.program(&program, Endian::Little) else {
+                break;
+            };
+            let original = (&program, function);
+            let mutant = mutant(&mut rng, &program).expect("some change is legal");
+            judge(
+                &mut space,
+                original,
+                &mutant,
+                Endian::Little,
+                &mut rng,
+                &mut tally,
+            );
+        }
+    }
+    println!("{tally:?}");
+    assert!(tally.different > 300, "{tally:?}");
+}

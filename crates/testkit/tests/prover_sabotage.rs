@@ -1,0 +1,141 @@
+//! Every sabotage is found out: the prover rejects what it makes, with a call that the interpreter
+//! confirms.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Action, ActionKind, Endian};
+use tamis_bpf::{Insn, Op, Operand, Program, Test};
+use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_testkit::corpus;
+use tamis_testkit::generate::input::Neighbourhood;
+use tamis_testkit::rng::Rng;
+use tamis_testkit::sabotage::{self, STACKS};
+
+/// How many places of a corpus program each sabotage is tried at.
+const MAX_PLACES: usize = 6;
+
+const LIMITS: Limits = Limits {
+    max_nodes: 30_000,
+    max_steps: 300_000,
+    max_states: 20_000,
+    max_paths: 1_000,
+    max_gates: 1_000_000,
+    max_conflicts: 20_000,
+};
+
+/// What became of the results of one sabotage.
+#[derive(Debug, Default)]
+struct Tally {
+    rejected: usize,
+    harmless: usize,
+    unknown: usize,
+}
+
+fn subject(program: &Program) -> Subject<'_> {
+    let endian = Endian::Little;
+    Subject::Program { program, endian }
+}
+
+/// Judges one result; a rejection carries a witness that `decide` has confirmed.
+fn judge(original: &Program, sabotaged: &Program, tally: &mut Tally) {
+    match decide(&subject(original), &subject(sabotaged), &LIMITS) {
+        Answer::Different { left, right, .. } => {
+            assert_ne!(left, right);
+            tally.rejected += 1;
+        }
+        Answer::Equal(_) => {
+            tally.harmless += 1;
+            let near = Neighbourhood::of(&[original, sabotaged], Endian::Little);
+            let mut rng = Rng::new(1);
+            for _ in 0..200 {
+                let data = near.draw(&mut rng);
+                let answers = [original, sabotaged].map(|one| subject(one).answer(&data));
+                assert_eq!(answers[0], answers[1], "{data:x?}");
+            }
+        }
+        Answer::Unknown(_) => tally.unknown += 1,
+    }
+}
+
+#[test]
+fn every_sabotage_of_the_sample_is_rejected() {
+    let sample = sabotage::sample();
+    let all = sabotage::all();
+    assert!(all.len() >= 30);
+    for sabotage in &all {
+        let mut tally = Tally::default();
+        for (_, sabotaged) in sabotage.results(&sample) {
+            judge(&sample, &sabotaged, &mut tally);
+        }
+        println!("{:36} {tally:?}", sabotage.name);
+        assert!(tally.rejected > 0, "{}", sabotage.name);
+        assert_eq!(tally.unknown, 0, "{}", sabotage.name);
+    }
+}
+
+#[test]
+fn sabotages_of_real_programs_are_rejected() {
+    let Some(files) = corpus::files("", ".bpf") else {
+        return;
+    };
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    for file in files.iter().step_by(12) {
+        let insns = corpus::insns(file).expect("the listed file is there");
+        let program = Program::new(insns).expect("a corpus program is valid");
+        for sabotage in sabotage::all() {
+            let results = sabotage.results(&program);
+            let step = results.len() / MAX_PLACES + 1;
+            for (_, sabotaged) in results.iter().step_by(step) {
+                judge(
+                    &program,
+                    sabotaged,
+                    tallies.entry(sabotage.name).or_default(),
+                );
+            }
+        }
+    }
+    for (name, tally) in &tallies {
+        println!("{name:36} {tally:?}");
+    }
+    let rejected: usize = tallies.values().map(|tally| tally.rejected).sum();
+    assert!(rejected > 300, "{rejected}");
+}
+
+/// A filter that answers some numbers so and allows the rest.
+fn denying(answers: &[(u32, Action)]) -> Program {
+    let mut ops = vec![Op::LoadData(0)];
+    for (nr, action) in answers {
+        let is_other = Op::Branch {
+            test: Test::Eq,
+            operand: Operand::K(*nr),
+            jt: 0,
+            jf: 1,
+        };
+        ops.extend([is_other, Op::RetImm(action.ret())]);
+    }
+    ops.push(Op::RetImm(Action::ALLOW.ret()));
+    Program::new(ops.into_iter().map(Insn::from).collect()).expect("a valid program")
+}
+
+#[test]
+fn every_sabotage_of_a_stack_is_rejected() {
+    let trap = Action::new(ActionKind::Trap, 0);
+    let stack = [
+        denying(&[(1, Action::errno(1)), (4, trap)]),
+        denying(&[(1, Action::errno(2)), (2, Action::errno(2))]),
+        denying(&[(2, Action::errno(3)), (3, Action::KILL_PROCESS)]),
+    ];
+    for sabotage in STACKS {
+        let sabotaged = (sabotage.change)(&stack);
+        let [left, right] = [&stack[..], &sabotaged].map(|programs| Subject::Stack {
+            programs,
+            endian: Endian::Little,
+        });
+        let answer = decide(&left, &right, &LIMITS);
+        let name = sabotage.name;
+        assert!(
+            matches!(answer, Answer::Different { .. }),
+            "{name}: {answer:?}"
+        );
+    }
+}

@@ -1,0 +1,82 @@
+//! The prover and Z3 on random programs: two solvers that share nothing come to the same verdicts.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use tamis_abi::Endian;
+use tamis_bpf::Program;
+use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_testkit::generate::mutant::mutant;
+use tamis_testkit::generate::program::program;
+use tamis_testkit::rng::Rng;
+use tamis_testkit::skip::{self, Need};
+use tamis_testkit::smt;
+
+const PAIRS: u64 = 400;
+
+const LIMITS: Limits = Limits {
+    max_nodes: 20_000,
+    max_steps: 200_000,
+    max_states: 2_000,
+    max_paths: 1_000,
+    max_gates: 200_000,
+    max_conflicts: 10_000,
+};
+
+/// What Z3 says to a script, a word for each question. `None` if there is no Z3.
+fn ask_z3(script: &str) -> Option<Vec<String>> {
+    let mut command = Command::new("z3");
+    // Milliseconds for each question; what takes longer is `unknown`.
+    command.args(["-in", "-t:1000"]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut child) = child else {
+        skip::because(Need::Peers, "there is no program z3");
+        return None;
+    };
+    let mut stdin = child.stdin.take().expect("it was asked for");
+    let script = script.to_owned();
+    // Z3 answers while it reads; a full pipe must stop neither.
+    let writer = std::thread::spawn(move || stdin.write_all(script.as_bytes()));
+    let output = child.wait_with_output().expect("Z3 ends");
+    writer.join().expect("no panic").expect("Z3 reads all");
+    let answers = String::from_utf8(output.stdout).expect("Z3 answers in ASCII");
+    Some(answers.lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn verdicts_are_those_of_z3() {
+    let pairs: Vec<(Program, Program)> = (0..PAIRS)
+        .map(|seed| {
+            let mut rng = Rng::new(seed);
+            let body_insns = rng.range(2..=14) as usize;
+            let left = program(&mut rng, body_insns);
+            let right = mutant(&mut rng, &left).expect("some change is legal");
+            (left, right)
+        })
+        .collect();
+    let references: Vec<(&Program, &Program)> = pairs.iter().map(|(l, r)| (l, r)).collect();
+    let Some(answers) = ask_z3(&smt::differences(&references)) else {
+        return;
+    };
+    assert_eq!(answers.len(), pairs.len(), "{:?}", answers.first());
+    let mut compared = [0, 0];
+    for (seed, ((left, right), answer)) in pairs.iter().zip(&answers).enumerate() {
+        let [left, right] = [left, right].map(|program| Subject::Program {
+            program,
+            endian: Endian::Little,
+        });
+        match (decide(&left, &right, &LIMITS), answer.as_str()) {
+            (Answer::Equal(_), "unsat") => compared[0] += 1,
+            (Answer::Different { .. }, "sat") => compared[1] += 1,
+            (Answer::Unknown(_), _) | (_, "unknown") => {}
+            (ours, theirs) => {
+                panic!("seed {seed}: {ours:?}, Z3 says {theirs}\n{left:?}\n{right:?}")
+            }
+        }
+    }
+    println!(
+        "{} equal, {} different, of {PAIRS}",
+        compared[0], compared[1]
+    );
+    assert!(compared[0] > 100 && compared[1] > 50, "{compared:?}");
+}
