@@ -70,7 +70,7 @@ impl Sources {
     /// Registers a text. Texts of 4 GiB or more are the caller's to refuse: offsets have 32 bits.
     pub fn add(&mut self, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> SourceId {
         let text: Arc<str> = text.into();
-        let newlines = text.match_indices('\n');
+        let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let line_starts = std::iter::once(0)
             .chain(newlines.map(|(at, _)| at as u32 + 1))
             .collect();

@@ -125,7 +125,21 @@ impl<T: Element> IntervalSet<T> {
     /// The values in both sets.
     #[must_use]
     pub fn intersection(&self, other: &IntervalSet<T>) -> IntervalSet<T> {
-        self.complement().union(&other.complement()).complement()
+        let (mut left, mut right) = (self.intervals(), other.intervals());
+        let mut intervals = Vec::new();
+        while let ([one, left_rest @ ..], [two, right_rest @ ..]) = (left, right) {
+            let (first, last) = (one.0.max(two.0), one.1.min(two.1));
+            if first <= last {
+                intervals.push((first, last));
+            }
+            // The one that ends first meets nothing more.
+            if one.1 < two.1 {
+                left = left_rest;
+            } else {
+                right = right_rest;
+            }
+        }
+        IntervalSet { intervals }
     }
 
     /// The values of this set that are not in the other.
@@ -213,6 +227,10 @@ mod tests {
         for set in samples() {
             assert_eq!(set.complement().complement(), set);
             assert_eq!(set.union(&set), set);
+            for other in samples() {
+                let either_gap = set.complement().union(&other.complement());
+                assert_eq!(set.intersection(&other), either_gap.complement());
+            }
         }
         assert!(IntervalSet::<u64>::empty().complement().is_full());
     }
