@@ -1,8 +1,8 @@
 //! Architectures: names, `AUDIT_ARCH_*` values, word size and byte order.
 //!
 //! The values are those of `include/uapi/linux/audit.h`: an ELF machine number with flags for 64 bit
-//! and little endian. x32 has no value of its own: its calls arrive as x86_64 with bit 30 of the
-//! number set, see [`Arch::X32`].
+//! and little endian. x32 has no value of its own: its calls arrive as x86_64 with numbers from
+//! 0x40000000, see [`Arch::owns_number`].
 
 use std::fmt;
 

@@ -322,3 +322,114 @@ fn a_dash_is_standard_output() {
     assert_eq!(dashed.stdout, output(&["compile", "pure-compute"]).stdout);
     assert!(!PathBuf::from("-").exists());
 }
+
+/// A folder with a profile and the profile's path.
+fn profile(name: &str, text: &str) -> (PathBuf, String) {
+    let folder = folder(name);
+    let path = folder.join("profile.json");
+    fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+#[test]
+fn options_that_an_input_has_no_use_for_are_wrong_usage() {
+    let folder = folder("unused-options");
+    let (policy, rules) = (folder.join("a.tamis"), folder.join("a.rules"));
+    fs::write(&policy, "allow read\n").unwrap();
+    fs::write(&rules, "ruleset bad-arch kill_process\n").unwrap();
+    let (policy, rules) = (policy.to_str().unwrap(), rules.to_str().unwrap());
+    for (input, option, value) in [
+        (policy, "--cap", "CAP_CHOWN"),
+        (policy, "--kernel", "6.1"),
+        (policy, "--enosys-tail", "none"),
+        (rules, "--arch", "x86_64"),
+    ] {
+        let result = output(&["compile", input, option, value]);
+        assert_eq!(result.status.code(), Some(2), "{option}");
+        let message = String::from_utf8(result.stderr).unwrap();
+        assert!(message.contains(option), "{message}");
+    }
+}
+
+#[test]
+fn capabilities_are_known_by_either_name_and_near_ones_are_named() {
+    let entry = r#"{"names": ["mount"], "action": "SCMP_ACT_ALLOW", "includes": {"caps": ["CAP_SYS_ADMIN"]}}"#;
+    let text = format!(r#"{{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{entry}]}}"#);
+    let (_, path) = profile("capabilities", &text);
+    let rules = |cap| output(&["compile", &path, "--emit", "rules", "--cap", cap]);
+    for (cap, is_allowed) in [
+        ("CAP_SYS_ADMIN", true),
+        ("SYS_ADMIN", true),
+        ("cap_sys_admin", true),
+        ("CAP_CHOWN", false),
+    ] {
+        let text = String::from_utf8(rules(cap).stdout).unwrap();
+        assert_eq!(text.contains("mount: allow"), is_allowed, "{cap}: {text}");
+    }
+    let unknown = rules("SYS_ADMN");
+    assert_eq!(unknown.status.code(), Some(2));
+    let message = String::from_utf8(unknown.stderr).unwrap();
+    assert!(message.contains("`CAP_SYS_ADMIN`"), "{message}");
+}
+
+#[test]
+fn one_architecture_is_the_native_one_of_a_profile_and_several_are_all() {
+    let text = r#"{"defaultAction": "SCMP_ACT_ERRNO", "archMap": [
+        {"architecture": "SCMP_ARCH_AARCH64", "subArchitectures": ["SCMP_ARCH_ARM"]}]}"#;
+    let (_, path) = profile("architectures", text);
+    let sections = |arches: &[&str]| -> Vec<String> {
+        let mut args = vec!["compile", &path, "--emit", "rules"];
+        args.extend(arches.iter().flat_map(|arch| ["--arch", arch]));
+        let text = String::from_utf8(output(&args).stdout).unwrap();
+        let sections = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("section "));
+        sections
+            .filter_map(|line| Some(line.split_once(' ')?.0.to_owned()))
+            .collect()
+    };
+    assert_eq!(sections(&["aarch64"]), ["aarch64", "arm"]);
+    assert_eq!(sections(&["aarch64", "x86_64"]), ["aarch64", "x86_64"]);
+}
+
+#[test]
+fn run_installs_with_the_flags_of_the_profile() {
+    if !can_run() {
+        return;
+    }
+    let text = r#"{"defaultAction": "SCMP_ACT_ALLOW", "flags": ["SECCOMP_FILTER_FLAG_SPEC_ALLOW",
+        "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"],
+        "syscalls": [{"names": ["acct"], "action": "SCMP_ACT_NOTIFY"}]}"#;
+    let (folder, path) = profile("flags", text);
+    let log = folder.join("strace");
+    let traced = Command::new("strace")
+        .args(["-f", "-e", "trace=seccomp", "-o", log.to_str().unwrap()])
+        .arg(env!("CARGO_BIN_EXE_tamis"))
+        .args(["run", "--no-explain", "--log", "-p", &path, "--", "true"])
+        .stdin(Stdio::null())
+        .output();
+    let Ok(result) = traced else {
+        skip::because(Need::Live, "strace is not installed");
+        return;
+    };
+    assert_eq!(result.status.code(), Some(0), "{result:?}");
+    let calls = fs::read_to_string(&log).unwrap();
+    let flags = "SECCOMP_FILTER_FLAG_LOG|SECCOMP_FILTER_FLAG_SPEC_ALLOW, ";
+    assert!(calls.contains(flags), "{calls}");
+    let message = String::from_utf8(result.stderr).unwrap();
+    assert!(message.contains("ENOSYS"), "{message}");
+}
+
+#[test]
+fn run_says_that_a_filter_must_allow_execve() {
+    if !can_run() {
+        return;
+    }
+    for policy in ["pure-compute", "network-service"] {
+        let result = output(&["run", "-p", policy, "--", "true"]);
+        assert!(!result.status.success());
+        let message = String::from_utf8(result.stderr).unwrap();
+        assert!(message.contains("must allow execve"), "{message}");
+    }
+}

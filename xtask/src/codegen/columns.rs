@@ -9,7 +9,7 @@ pub(super) struct Column {
     /// The name in the data files.
     pub(super) name: &'static str,
     /// The variants of `Arch` that the column serves.
-    archs: &'static [&'static str],
+    pub(super) archs: &'static [&'static str],
     /// The module of linux-raw-sys.
     pub(super) raw: Option<&'static str>,
     /// The table of `system-calls`.

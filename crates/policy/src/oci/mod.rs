@@ -33,6 +33,7 @@ use tamis_rules::Ruleset;
 use crate::{Parsed, limits};
 use json::Reader;
 use model::{Entry, Profile};
+pub use names::{CAPABILITIES, capability};
 
 /// What a profile leaves to the engine that uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -102,8 +102,8 @@ pub(super) fn engine_arch(name: &str) -> Option<Arch> {
     }
 }
 
-/// The capabilities of Linux 6.18, in the order of their numbers.
-pub(super) const CAPABILITIES: [&str; 41] = [
+/// The capabilities of Linux 6.18 as a profile names them, in the order of their numbers.
+pub const CAPABILITIES: [&str; 41] = [
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
     "CAP_DAC_READ_SEARCH",
@@ -146,6 +146,15 @@ pub(super) const CAPABILITIES: [&str; 41] = [
     "CAP_BPF",
     "CAP_CHECKPOINT_RESTORE",
 ];
+
+/// The name in full of a capability: `CAP_SYS_ADMIN` for `sys_admin`, whatever the case.
+pub fn capability(name: &str) -> Option<&'static str> {
+    let upper = name.to_ascii_uppercase();
+    let bare = upper.strip_prefix("CAP_").unwrap_or(&upper);
+    CAPABILITIES
+        .into_iter()
+        .find(|known| known.strip_prefix("CAP_") == Some(bare))
+}
 
 /// The capabilities that Docker gives a container unless told otherwise.
 pub(super) const DOCKER_CAPABILITIES: [&str; 14] = [

@@ -69,8 +69,8 @@ pub(super) struct Node {
     pub(super) test: WordTest,
     pub(super) mask: u32,
     pub(super) value: u32,
-    /// Where the comparison as written sorts on a level: the larger, the earlier.
-    rank: Rank,
+    /// Where it sorts on a level.
+    key: Key,
     /// The whole constant as written.
     whole: u64,
     pub(super) yes: Exit,
@@ -293,18 +293,21 @@ impl CallTree {
             }
         };
         let id = NodeId(self.nodes.len() as u32);
+        let arg = condition.arg.index() as u8;
         let mask = half(condition.mask());
+        let value = half(condition.value) & mask;
+        let rank = match condition.comparison {
+            Comparison::Masked { .. } | Comparison::Eq | Comparison::Ne => Rank::Equal,
+            Comparison::Lt | Comparison::Le => Rank::Less,
+            Comparison::Gt | Comparison::Ge => Rank::Greater,
+        };
         self.nodes.push(Node {
-            arg: condition.arg.index() as u8,
+            arg,
             high,
             test,
             mask,
-            value: half(condition.value) & mask,
-            rank: match condition.comparison {
-                Comparison::Masked { .. } | Comparison::Eq | Comparison::Ne => Rank::Equal,
-                Comparison::Lt | Comparison::Le => Rank::Less,
-                Comparison::Gt | Comparison::Ge => Rank::Greater,
-            },
+            value,
+            key: key_of(arg, high, rank, value),
             whole: condition.value,
             yes,
             no,
@@ -377,14 +380,13 @@ impl CallTree {
     fn places_of_test(&self, nodes: &[NodeId], new: NodeId) -> impl Iterator<Item = usize> {
         let node = self.node(new);
         let ranks = [Rank::Equal, Rank::Less, Rank::Greater].into_iter();
-        let ranges = ranks.map(move |rank| {
+        let places = ranks.flat_map(move |rank| {
             let key = key_of(node.arg, node.high, rank, node.value);
-            let from = nodes.partition_point(|id| self.key(*id) > key);
-            let to = nodes.partition_point(|id| self.key(*id) >= key);
-            from..to
+            let first = nodes.partition_point(|id| self.key(*id) > key);
+            let has_key = move |place: &usize| self.key(nodes[*place]) == key;
+            (first..nodes.len()).take_while(has_key)
         });
-        let of_test = move |place: &usize| self.same_test(nodes[*place], new);
-        ranges.flatten().filter(of_test)
+        places.filter(move |place| self.same_test(nodes[*place], new))
     }
 
     /// Whether two nodes test the same.
@@ -398,8 +400,7 @@ impl CallTree {
 
     /// Where a node sorts on a level.
     pub(super) fn key(&self, id: NodeId) -> Key {
-        let node = self.node(id);
-        key_of(node.arg, node.high, node.rank, node.value)
+        self.node(id).key
     }
 
     /// An answer below an exit that is another action than this.

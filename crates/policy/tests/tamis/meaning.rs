@@ -37,7 +37,8 @@ fn without_a_default_everything_kills() {
 /// Every comparison of an argument of 16 bits against the definition.
 #[test]
 fn sixteen_bits_are_compared_whatever_stands_above_them() {
-    let conditions: [(&str, fn(u64) -> bool); 9] = [
+    type Case = (&'static str, fn(u64) -> bool);
+    let conditions: [Case; 9] = [
         ("mode == 0o4755", |mode| mode == 0o4755),
         ("mode != 0o4755", |mode| mode != 0o4755),
         ("mode < 0x1234", |mode| mode < 0x1234),

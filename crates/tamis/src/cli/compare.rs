@@ -77,6 +77,7 @@ impl Compared {
         let load = load.for_comparison();
         let left = Side::read(left, &load, global)?;
         let right = Side::read(right, &load, global)?;
+        load.check_profile_options(left.filters().iter().chain(right.filters()))?;
         let limits = args.limits();
         let mut space = Space::new(limits);
         let functions = [&left, &right].map(|side| side.function(&mut space));

@@ -25,28 +25,30 @@ pub(crate) struct LoadArgs {
     /// What the input is; detected if not given
     #[arg(long, value_name = "KIND")]
     pub(crate) from: Option<Kind>,
-    /// The architecture to make the filter for, and of calls that name none; may be repeated
+    /// The architecture to make the filter for, and of calls that name none; may be repeated.
+    /// For an OCI profile, one names the native architecture, and those that the profile gives it
+    /// come with it; several are exactly those of the filter, the native one first
     #[arg(long = "arch", value_name = "ARCH", value_parser = parse_arch)]
     pub(crate) arches: Vec<Arch>,
     /// Make errors of warnings that change what the filter does: calls that don't exist, unknown keys
     #[arg(long)]
     strict: bool,
-    /// OCI profiles: a capability of the container, instead of Docker's fourteen; may be repeated
-    #[arg(long = "cap", value_name = "CAP")]
+    /// OCI profiles: a capability of the container, as SYS_ADMIN or CAP_SYS_ADMIN, instead of Docker's
+    /// fourteen; may be repeated
+    #[arg(long = "cap", value_name = "CAP", value_parser = parse_capability)]
     capabilities: Vec<String>,
     /// OCI profiles: the kernel's version for `minKernel` [default: newer than any asks for]
     #[arg(long, value_name = "VERSION")]
     kernel: Option<KernelVersion>,
-    /// OCI profiles: which unknown numbers answer ENOSYS
-    #[arg(long, value_name = "WHICH", default_value = "none")]
-    enosys_tail: EnosysTail,
+    /// OCI profiles: which unknown numbers answer ENOSYS [default: none]
+    #[arg(long, value_name = "WHICH")]
+    enosys_tail: Option<EnosysTail>,
 }
 
 /// Which unknown numbers of an OCI profile answer ENOSYS instead of the default action.
-#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum EnosysTail {
     /// None, as libseccomp
-    #[default]
     None,
     /// Those above the largest number that the profile names, as runc
     Runc,
@@ -65,12 +67,25 @@ pub(crate) enum Loaded {
 pub(crate) struct Policy {
     /// What to call it.
     pub(crate) name: String,
+    /// What it was read from.
+    kind: Kind,
     /// The meaning.
     pub(crate) ruleset: Ruleset,
     /// The texts that its rules came from.
     pub(crate) sources: Sources,
     /// What the front end said about it, short of errors.
     pub(crate) warnings: Vec<Diagnostic>,
+    /// What it wants of the one who installs its filter.
+    pub(crate) installation: Installation,
+}
+
+/// What a policy wants of the one who installs its filter; only OCI profiles say.
+#[derive(Clone, Default)]
+pub(crate) struct Installation {
+    /// The names of flags, such as `SECCOMP_FILTER_FLAG_LOG`.
+    pub(crate) flags: Vec<String>,
+    /// Where a supervisor listens for the calls that the filter hands over.
+    pub(crate) listener_path: Option<String>,
 }
 
 /// A program with what is known of it.
@@ -93,6 +108,22 @@ pub(crate) fn parse_arch(name: &str) -> Result<Arch, String> {
             None => "no such architecture; `tamis tables arches` lists them".to_owned(),
         }
     })
+}
+
+/// The capability with this name, or an error that names a near one.
+fn parse_capability(name: &str) -> Result<String, String> {
+    if let Some(known) = oci::capability(name) {
+        return Ok(known.to_owned());
+    }
+    let bare = |name: &'static str| name.strip_prefix("CAP_").unwrap_or(name);
+    let upper = name.to_ascii_uppercase();
+    let typed = upper.strip_prefix("CAP_").unwrap_or(&upper);
+    Err(
+        match suggest::nearest(typed, oci::CAPABILITIES.into_iter().map(bare)) {
+            Some(near) => format!("no such capability; did you mean `CAP_{near}`?"),
+            None => "no such capability; `man 7 capabilities` lists them".to_owned(),
+        },
+    )
 }
 
 /// The architecture that this program was built for.
@@ -144,8 +175,16 @@ impl LoadArgs {
         }
     }
 
-    /// Reads and understands an input; warnings go to standard error.
+    /// Reads and understands the one input of a command; warnings go to standard error.
     pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
+        let loaded = self.load_among(path, global)?;
+        self.check_profile_options([&loaded])?;
+        Ok(loaded)
+    }
+
+    /// Reads and understands one of several inputs; warnings go to standard error. The caller checks
+    /// the options with [`check_profile_options`](Self::check_profile_options).
+    pub(crate) fn load_among(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let loaded = self.read(path)?;
         if let Loaded::Policy(policy) = &loaded
             && !policy.warnings.is_empty()
@@ -176,18 +215,28 @@ impl LoadArgs {
                 };
                 let mut loader = FileLoader;
                 let parsed = tamis::parse(&mut sources, source, &mut loader, &options);
-                policy(name, parsed, sources)
+                policy(name, kind, parsed, sources).map(Loaded::Policy)
             }
             Kind::Oci => {
-                let parsed = oci::parse(&sources, source, &self.oci_options()).parsed;
-                policy(name, parsed, sources)
+                let profile = oci::parse(&sources, source, &self.oci_options());
+                let installation = Installation {
+                    flags: profile.flags,
+                    listener_path: profile.listener_path,
+                };
+                let policy = policy(name, kind, profile.parsed, sources)?;
+                Ok(Loaded::Policy(Policy {
+                    installation,
+                    ..policy
+                }))
             }
             Kind::Rules => match text::parse(&sources, source) {
                 Ok(ruleset) => Ok(Loaded::Policy(Policy {
                     name,
+                    kind,
                     ruleset,
                     sources,
                     warnings: Vec::new(),
+                    installation: Installation::default(),
                 })),
                 Err(diagnostics) => Err(Failure::Diagnostics(diagnostics, sources)),
             },
@@ -197,13 +246,53 @@ impl LoadArgs {
 
     /// The policy of an input that must be one.
     pub(crate) fn load_policy(&self, path: &str, global: &Global) -> Result<Policy, Failure> {
-        match self.load(path, global)? {
+        let loaded = self.load(path, global)?;
+        self.check_arches([&loaded])?;
+        match loaded {
             Loaded::Policy(policy) => Ok(policy),
             Loaded::Program(raw) => Err(Failure::usage(
                 format!("{} is a program, not a policy", raw.name),
                 "`tamis disasm` shows a program, `--from` overrides what was detected",
             )),
         }
+    }
+
+    /// Refuses options for OCI profiles if none of a command's inputs is one.
+    pub(crate) fn check_profile_options<'l>(
+        &self,
+        inputs: impl IntoIterator<Item = &'l Loaded>,
+    ) -> Result<(), Failure> {
+        let given = [
+            ("--cap", !self.capabilities.is_empty()),
+            ("--kernel", self.kernel.is_some()),
+            ("--enosys-tail", self.enosys_tail.is_some()),
+        ];
+        let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) else {
+            return Ok(());
+        };
+        let is_profile = |input: &Loaded| input.kind() == Some(Kind::Oci);
+        if inputs.into_iter().any(is_profile) {
+            return Ok(());
+        }
+        Err(Failure::usage(
+            format!("{option} is for OCI profiles, and there is none among the inputs"),
+            format!("leave {option} out, or say `--from oci` if the input is a profile"),
+        ))
+    }
+
+    /// Refuses `--arch` if a command that makes filters gets nothing but texts that name theirs.
+    pub(crate) fn check_arches<'l>(
+        &self,
+        inputs: impl IntoIterator<Item = &'l Loaded>,
+    ) -> Result<(), Failure> {
+        let is_fixed = |input: &Loaded| input.kind() == Some(Kind::Rules);
+        if self.arches.is_empty() || !inputs.into_iter().all(is_fixed) {
+            return Ok(());
+        }
+        Err(Failure::usage(
+            "--arch has no effect on the text of a ruleset: its sections name the architectures",
+            "leave --arch out, and the sections that you don't want",
+        ))
     }
 
     /// The architecture of calls that name none: the first that was asked for, else the native one.
@@ -231,7 +320,10 @@ impl LoadArgs {
 
     fn oci_options(&self) -> oci::Options {
         let mut options = oci::Options::docker(self.call_arch());
-        if let [_, others @ ..] = self.arches.as_slice() {
+        // One names the native architecture only: the profile says what comes with it.
+        if let [_, others @ ..] = self.arches.as_slice()
+            && !others.is_empty()
+        {
             options.arches = Some(others.to_vec());
         }
         if !self.capabilities.is_empty() {
@@ -240,9 +332,9 @@ impl LoadArgs {
         options.kernel = self.kernel;
         options.strict = self.strict;
         options.enosys_tail = match self.enosys_tail {
-            EnosysTail::None => oci::EnosysTail::None,
-            EnosysTail::Runc => oci::EnosysTail::Runc,
-            EnosysTail::Table => oci::EnosysTail::Table,
+            None | Some(EnosysTail::None) => oci::EnosysTail::None,
+            Some(EnosysTail::Runc) => oci::EnosysTail::Runc,
+            Some(EnosysTail::Table) => oci::EnosysTail::Table,
         };
         options
     }
@@ -292,18 +384,20 @@ fn invalid(message: String) -> Failure {
 }
 
 /// Keeps the ruleset and the warnings, or fails with everything.
-fn policy(name: String, parsed: Parsed, sources: Sources) -> Result<Loaded, Failure> {
+fn policy(name: String, kind: Kind, parsed: Parsed, sources: Sources) -> Result<Policy, Failure> {
     let Parsed {
         ruleset,
         diagnostics,
     } = parsed;
     match ruleset {
-        Some(ruleset) => Ok(Loaded::Policy(Policy {
+        Some(ruleset) => Ok(Policy {
             name,
+            kind,
             ruleset,
             sources,
             warnings: diagnostics,
-        })),
+            installation: Installation::default(),
+        }),
         None => Err(Failure::Diagnostics(diagnostics, sources)),
     }
 }
@@ -341,6 +435,14 @@ impl RawProgram {
 }
 
 impl Loaded {
+    /// What a policy was read from; `None` for programs.
+    fn kind(&self) -> Option<Kind> {
+        match self {
+            Loaded::Policy(policy) => Some(policy.kind),
+            Loaded::Program(_) => None,
+        }
+    }
+
     /// The program: as read, or what the policy compiles to.
     pub(crate) fn into_program(self) -> Result<RawProgram, Failure> {
         match self {

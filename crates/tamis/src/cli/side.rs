@@ -34,13 +34,20 @@ impl Side {
         } else {
             (vec![argument.to_owned()], false)
         };
-        let filters: Result<Vec<Loaded>, Failure> =
-            paths.iter().map(|path| load.load(path, global)).collect();
+        let filters: Result<Vec<Loaded>, Failure> = paths
+            .iter()
+            .map(|path| load.load_among(path, global))
+            .collect();
         Ok(Side {
             name: argument.to_owned(),
             filters: filters?,
             is_stack,
         })
+    }
+
+    /// The filters that it stands for.
+    pub(crate) fn filters(&self) -> &[Loaded] {
+        &self.filters
     }
 
     /// What it means.

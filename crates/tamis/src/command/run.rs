@@ -19,6 +19,12 @@ Examples:
   tamis run -- ls -l                       under the embedded policy container-default
   tamis run -p profile.json -- python3 app.py
   tamis run -p base.bpf -p extra.tamis -- sh
+Every filter must allow execve, and seccomp if another follows: the embedded policies network-service \
+and pure-compute don't, because they are for programs that install their filter themselves.
+A profile's flags hold for its filter. Nobody answers calls that a filter hands to a supervisor: they \
+fail with ENOSYS.
+Signals that another process sends to tamis go to the command. SIGKILL can't: the command goes on \
+without tamis, unless --die-with-parent is given.
 Exit status: that of the command; if a signal ended it, tamis ends by the same signal. 126 if the \
 command could not be executed, 127 if it was not found, 4 if the filter could not be installed.")]
 pub(crate) struct Args {
@@ -37,6 +43,9 @@ pub(crate) struct Args {
     /// Don't turn on the mitigation against speculative store bypass
     #[arg(long)]
     spec_allow: bool,
+    /// Kill the command if tamis is killed; its descendants go on
+    #[arg(long)]
+    die_with_parent: bool,
     #[command(flatten)]
     load: LoadArgs,
     /// The command and its arguments
@@ -51,15 +60,23 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     } else {
         &args.policies
     };
+    let inputs = inputs.iter();
+    let loaded: Vec<Loaded> = inputs
+        .map(|input| args.load.load_among(input, global))
+        .collect::<Result<_, _>>()?;
+    args.load.check_profile_options(&loaded)?;
+    args.load.check_arches(&loaded)?;
     let mut policies = Vec::new();
     let mut filters = Vec::new();
-    for input in inputs {
-        let loaded = args.load.load(input, global)?;
+    for loaded in loaded {
         policies.push(match &loaded {
             Loaded::Policy(policy) => Some(policy.clone()),
             Loaded::Program(_) => None,
         });
         filters.push(loaded.into_program()?.program);
+    }
+    for policy in policies.iter().flatten() {
+        tell_of_supervisor(policy, global);
     }
     let [program, arguments @ ..] = args.command.as_slice() else {
         unreachable!("clap requires a command");
@@ -68,6 +85,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     command.args = arguments.to_vec();
     command.filters = filters;
     command.flags = flags(args);
+    command.filter_flags = policies.iter().map(wanted_flags).collect();
+    command.die_with_parent = args.die_with_parent;
     command.no_new_privs = !args.keep_privs;
     command.explain = !args.no_explain;
     command.forward_signals = true;
@@ -83,6 +102,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Err(error) => refuse(&error, &program.to_string_lossy(), &policies),
     }
 }
+
+/// What to say of a filter that doesn't let the command start.
+const MUST_ALLOW_EXECVE: &str = "help: `tamis run` installs the filter before it executes the \
+    command, so the filter must allow execve; one that doesn't is for a program to install itself";
 
 /// The document for programs, on standard error: standard output is the command's.
 #[derive(Serialize)]
@@ -155,10 +178,44 @@ fn flags(args: &Args) -> Flags {
     wanted.fold(Flags::NONE, |flags, (flag, _)| flags | flag)
 }
 
+/// The flags that the policy of a filter asks for.
+fn wanted_flags(policy: &Option<Policy>) -> Flags {
+    let names = policy.iter().flat_map(|policy| &policy.installation.flags);
+    names
+        .filter_map(|name| Flag::from_constant(name))
+        .fold(Flags::NONE, |flags, flag| flags | flag)
+}
+
+/// Tells that nobody answers the calls that a policy hands to a supervisor.
+fn tell_of_supervisor(policy: &Policy, global: &Global) {
+    let is_notify = |action: Action| action.kind == tamis_abi::ActionKind::Notify;
+    let has_notify = policy.ruleset.sections().iter().any(|section| {
+        let mut rules = section.rules.iter();
+        is_notify(section.default) || rules.any(|rule| is_notify(rule.action))
+    });
+    let name = &policy.name;
+    if has_notify {
+        global.notice(&format!(
+            "tamis: {name} hands calls to a supervisor, and `tamis run` has none: they fail with ENOSYS"
+        ));
+    } else if let Some(path) = &policy.installation.listener_path {
+        global.notice(&format!(
+            "tamis: {name} names the listener {path}, but hands no call to it"
+        ));
+    }
+}
+
 /// Tells what the command's exit status alone doesn't.
 fn tell(report: &Report, policies: &[Option<Policy>], global: &Global) {
+    let execve = call::parse("execve", load::native_arch()).ok();
     for killed in &report.killed {
         message(&killed_text(killed, policies));
+        let in_execve = |call: &SeccompData| {
+            execve.is_some_and(|execve| (call.arch, call.nr) == (execve.arch, execve.nr))
+        };
+        if killed.decided_by.is_some() && killed.call.as_ref().is_some_and(in_execve) {
+            message(MUST_ALLOW_EXECVE);
+        }
     }
     let uncaught = report.trapped.iter().filter(|trapped| !trapped.is_caught);
     for trapped in uncaught {
@@ -230,6 +287,9 @@ fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Resul
                 && let Ok(execve) = call::parse("execve", load::native_arch())
             {
                 message(&format!("  {}", explain::reason(policy, &execve)));
+            }
+            if denied_by.is_some() {
+                message(MUST_ALLOW_EXECVE);
             }
             let not_found = *errno == Errno::ENOENT && denied_by.is_none();
             Ok(if not_found {
