@@ -179,7 +179,7 @@ fn take_apart(difference: &Difference, parts: &mut Vec<Part>) {
 /// A condition as the language writes it; the text form where the language can't.
 fn condition(arch: Option<Arch>, call: Option<&str>, when: Option<&Predicate>) -> String {
     match when {
-        None => "a condition too long to be shown".to_owned(),
+        None => "a condition too long to be shown (--all)".to_owned(),
         Some(Predicate::True) => String::new(),
         Some(when) => {
             let arch = arch.unwrap_or(Arch::X86_64);

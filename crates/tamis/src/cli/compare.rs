@@ -74,8 +74,9 @@ impl Compared {
         load: &LoadArgs,
         global: &Global,
     ) -> Result<Compared, Failure> {
-        let left = Side::read(left, load, global)?;
-        let right = Side::read(right, load, global)?;
+        let load = load.for_comparison();
+        let left = Side::read(left, &load, global)?;
+        let right = Side::read(right, &load, global)?;
         load.check_profile_options(left.filters().iter().chain(right.filters()))?;
         let limits = args.limits();
         let mut space = Space::new(limits);

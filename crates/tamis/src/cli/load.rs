@@ -18,8 +18,10 @@ use super::{Failure, Global, exit, message};
 pub(crate) const DEFAULT_POLICY: &str = "container-default";
 
 /// How to understand an input.
-#[derive(clap::Args, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct LoadArgs {
+    #[arg(skip)]
+    stated_arches_win: bool,
     /// What the input is; detected if not given
     #[arg(long, value_name = "KIND")]
     pub(crate) from: Option<Kind>,
@@ -298,10 +300,20 @@ impl LoadArgs {
         self.arches.first().copied().unwrap_or_else(native_arch)
     }
 
+    /// The same for a comparison, where the architectures only say which calls are compared: a policy
+    /// that states its own is read for them.
+    pub(crate) fn for_comparison(&self) -> LoadArgs {
+        LoadArgs {
+            stated_arches_win: true,
+            ..self.clone()
+        }
+    }
+
     /// The architectures of a policy: those that were asked for, else its own, else the native ones.
     fn policy_arches(&self) -> Arches {
         match self.arches.as_slice() {
             [] => Arches::UnlessStated(native_arches()),
+            asked if self.stated_arches_win => Arches::UnlessStated(asked.to_vec()),
             asked => Arches::Exactly(asked.to_vec()),
         }
     }

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// For continuous integration: exit with 1 only if something is looser in NEW
     #[arg(long)]
     fail_on_looser: bool,
-    /// List all calls of a change, however many there are
+    /// Show all calls of a change and every condition, however long
     #[arg(long)]
     all: bool,
     /// Print Markdown, for a pull request
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let comparison = compared.within(&scope).map_err(gave_up)?;
     let differences = compared
         .space
-        .differences_of(&comparison, &CaseLimits::default())
+        .differences_of(&comparison, &args.limits())
         .map_err(gave_up)?;
     let mut changes = changes::group(&differences.list);
     changes.retain(|change| change.is_looser || !args.only_looser);
@@ -115,10 +115,23 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(code(args, &comparison))
 }
 
+/// How many tests a condition may have without `--all`; more than anybody reads.
+const MAX_TESTS: usize = 60;
 /// How many calls of a change are listed without `--all`.
 const MAX_CALLS: usize = 30;
 
 impl Args {
+    fn limits(&self) -> CaseLimits {
+        let limits = CaseLimits::default();
+        match self.all {
+            true => limits,
+            false => CaseLimits {
+                max_tests: MAX_TESTS,
+                ..limits
+            },
+        }
+    }
+
     fn max_calls(&self) -> usize {
         if self.all { usize::MAX } else { MAX_CALLS }
     }
