@@ -8,6 +8,9 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
+/// The action part of a return value, `SECCOMP_RET_ACTION_FULL`.
+const ACTION_MASK: u32 = 0xffff_0000;
+
 /// The action part of a filter's return value, ordered by precedence: the smallest wins in a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ActionKind {
@@ -114,13 +117,19 @@ impl Action {
         self.kind.ret() | self.data as u32
     }
 
+    /// Where the action of a return value stands in the kernel's order: of two, the smaller wins in a
+    /// stack. Unknown actions have a place, too; the data has no say.
+    pub const fn precedence(ret: u32) -> i32 {
+        (ret & ACTION_MASK).cast_signed()
+    }
+
     /// What the kernel makes of a return value: unknown actions kill the process.
     ///
     /// The lower half of an unknown action is kept as data although the kernel ignores it.
     pub fn from_ret(ret: u32) -> Action {
         let kind = ActionKind::ALL
             .into_iter()
-            .find(|kind| kind.ret() == ret & 0xffff_0000)
+            .find(|kind| kind.ret() == ret & ACTION_MASK)
             .unwrap_or(ActionKind::KillProcess);
         Action::new(kind, ret as u16)
     }

@@ -64,7 +64,25 @@ pub enum Test {
     Set,
 }
 
+impl AluOp {
+    /// All operations.
+    pub const ALL: [AluOp; 9] = [
+        AluOp::Add,
+        AluOp::Sub,
+        AluOp::Mul,
+        AluOp::Div,
+        AluOp::And,
+        AluOp::Or,
+        AluOp::Xor,
+        AluOp::Lsh,
+        AluOp::Rsh,
+    ];
+}
+
 impl Test {
+    /// All tests.
+    pub const ALL: [Test; 4] = [Test::Eq, Test::Gt, Test::Ge, Test::Set];
+
     /// Whether the test holds.
     pub const fn holds(self, a: u32, operand: u32) -> bool {
         match self {

@@ -12,19 +12,15 @@ use crate::convert::kernel_len_insns;
 use crate::interp;
 use crate::program::Program;
 
-/// The action part of a return value, `SECCOMP_RET_ACTION_FULL`.
-const ACTION_MASK: u32 = 0xffff_0000;
-
 /// What the kernel starts with: the answer if no filter says anything stricter.
 pub const NO_FILTER: u32 = Action::ALLOW.ret();
 
 /// Which of the return values of a stack's filters wins, given from the oldest to the newest; `None` if
 /// none is stricter than [`NO_FILTER`].
 pub fn winner(oldest_first: &[u32]) -> Option<usize> {
-    let strictness = |ret: u32| (ret & ACTION_MASK).cast_signed();
     let mut kept = (NO_FILTER, None);
     for (index, ret) in oldest_first.iter().enumerate().rev() {
-        if strictness(*ret) < strictness(kept.0) {
+        if Action::precedence(*ret) < Action::precedence(kept.0) {
             kept = (*ret, Some(index));
         }
     }

@@ -255,7 +255,7 @@ mod tests {
         let mut diagram = Diagram::new(1 << 10, 1 << 20);
         for a in SAMPLES {
             for b in SAMPLES {
-                for kind in [Test::Eq, Test::Gt, Test::Ge, Test::Set] {
+                for kind in Test::ALL {
                     let node = test(&mut diagram, kind, &constant(a), &constant(b)).unwrap();
                     assert_eq!(node == TRUE, kind.holds(a, b), "{kind:?} {a:#x} {b:#x}");
                 }
@@ -268,7 +268,7 @@ mod tests {
         let mut diagram = Diagram::new(1 << 16, 1 << 20);
         let nr = word(&mut diagram, Word::NR).unwrap();
         for value in SAMPLES {
-            for kind in [Test::Eq, Test::Gt, Test::Ge, Test::Set] {
+            for kind in Test::ALL {
                 let before = diagram.len();
                 test(&mut diagram, kind, &nr, &constant(value)).unwrap();
                 // The negations of the bits are made once.

@@ -240,14 +240,6 @@ fn between(a: Word, op: CmpOp, b: Word) -> Option<Predicate> {
 
 /// Every single comparison of these pairs of words, or of the arguments that two pairs make up.
 fn comparisons(pairs: &[(Word, Word)]) -> Vec<Predicate> {
-    const OPS: [CmpOp; 6] = [
-        CmpOp::Eq,
-        CmpOp::Ne,
-        CmpOp::Lt,
-        CmpOp::Le,
-        CmpOp::Gt,
-        CmpOp::Ge,
-    ];
     let mut operands = Vec::new();
     for (a, b) in pairs {
         let (Some(left), Some(right)) = (operand_of(*a), operand_of(*b)) else {
@@ -260,9 +252,9 @@ fn comparisons(pairs: &[(Word, Word)]) -> Vec<Predicate> {
         };
         operands.push((full(left), full(right)));
     }
-    let tests = operands
-        .into_iter()
-        .flat_map(|(left, right)| OPS.map(|op| Predicate::Test(Test::Between { left, op, right })));
+    let tests = operands.into_iter().flat_map(|(left, right)| {
+        CmpOp::ALL.map(|op| Predicate::Test(Test::Between { left, op, right }))
+    });
     tests.collect()
 }
 

@@ -180,7 +180,7 @@ impl Space {
             push(&mut rules, listed, Predicate::True, rest)?;
         }
         // Calls that are allowed first.
-        let precedence = |ret: &u32| std::cmp::Reverse((ret & 0xffff_0000).cast_signed());
+        let precedence = |ret: &u32| std::cmp::Reverse(Action::precedence(*ret));
         let mut answers: Vec<u32> = constant.keys().copied().collect();
         answers.sort_by_key(|ret| (precedence(ret), *ret));
         for ret in answers {

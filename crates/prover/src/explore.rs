@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Endian, Word};
+use tamis_bpf::validate::{self, DATA_SIZE_BYTES};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Program, Test};
 
 use crate::bits;
@@ -18,10 +19,7 @@ use crate::value::{self, Shape, Value, Values, ZERO};
 
 type Outcome<T> = Result<T, LimitReached>;
 
-const SLOTS: usize = 16;
-
-/// The size of `seccomp_data`, which `ld len` loads.
-const DATA_SIZE_BYTES: u32 = 64;
+const SLOTS: usize = validate::SLOTS as usize;
 
 /// Where few states are known, looking at each of them is the quickest way to find one.
 const FEW: usize = 8;

@@ -209,7 +209,6 @@ mod tests {
         u32::MAX - 1,
         u32::MAX,
     ];
-    const TESTS: [Test; 4] = [Test::Eq, Test::Gt, Test::Ge, Test::Set];
 
     fn value(diagram: &Diagram, mut node: Node, nr: u32) -> u32 {
         loop {
@@ -243,7 +242,7 @@ mod tests {
             })
             .collect();
         for (step, k) in CONSTANTS.into_iter().cycle().take(200).enumerate() {
-            let test = TESTS[step % 4];
+            let test = Test::ALL[step % 4];
             let Some(on) = Interval::of(test, k) else {
                 continue;
             };

@@ -9,9 +9,6 @@ use tamis_abi::Action;
 use crate::diagram::{LimitReached, Tag};
 use crate::space::{Function, Space};
 
-/// The upper half of a return value, which holds the action.
-const ACTION_MASK: u32 = 0xffff_0000;
-
 impl Space {
     /// What the kernel makes of a stack of filters, given from the oldest to the newest.
     ///
@@ -30,8 +27,7 @@ impl Space {
 
 /// Whether a value is kept although there is an older filter that returned another.
 fn is_kept(kept: u32, older: u32) -> bool {
-    let precedence = |ret: u32| (ret & ACTION_MASK).cast_signed();
-    precedence(older) >= precedence(kept)
+    Action::precedence(older) >= Action::precedence(kept)
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ mod tests {
         let mut space = Space::new(Limits::default());
         for mask in samples {
             for k in samples {
-                for test in [Test::Eq, Test::Gt, Test::Ge, Test::Set] {
+                for test in Test::ALL {
                     let node = masked_test(&mut space.diagram, Word::NR, mask, test, k).unwrap();
                     for nr in samples {
                         let data = SeccompData {

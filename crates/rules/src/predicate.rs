@@ -157,6 +157,16 @@ impl Operand {
 }
 
 impl CmpOp {
+    /// All comparisons.
+    pub const ALL: [CmpOp; 6] = [
+        CmpOp::Eq,
+        CmpOp::Ne,
+        CmpOp::Lt,
+        CmpOp::Le,
+        CmpOp::Gt,
+        CmpOp::Ge,
+    ];
+
     /// Whether `left op right`.
     pub const fn holds(self, left: u64, right: u64) -> bool {
         match self {

@@ -120,17 +120,6 @@ fn on_the_edges_of_arithmetic() {
         0x8000_0001,
         u32::MAX,
     ];
-    const OPS: [AluOp; 9] = [
-        AluOp::Add,
-        AluOp::Sub,
-        AluOp::Mul,
-        AluOp::Div,
-        AluOp::And,
-        AluOp::Or,
-        AluOp::Xor,
-        AluOp::Lsh,
-        AluOp::Rsh,
-    ];
     let calls: Vec<SeccompData> = VALUES
         .iter()
         .flat_map(|a| VALUES.iter().map(move |x| (u64::from(*a), u64::from(*x))))
@@ -141,7 +130,7 @@ fn on_the_edges_of_arithmetic() {
             args: [a, x, 0, 0, 0, 0],
         })
         .collect();
-    for op in OPS {
+    for op in AluOp::ALL {
         for shown_from_bit in [0, 12, 20] {
             let ops = [
                 Op::LoadData(24),

@@ -27,7 +27,7 @@ use std::collections::HashMap;
 
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Section, Test};
 
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -41,18 +41,7 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    let mut changed = false;
-    for (number, rule) in (1..).zip(&mut section.rules) {
-        if rule.when == Predicate::True {
-            continue;
-        }
-        let merged = merge(&rule.when);
-        if merged != rule.when && cx.apply(0, || format!("the condition of rule {number}")) {
-            rule.when = merged;
-            changed = true;
-        }
-    }
-    Changed::when(changed)
+    rewrite_conditions(section, cx, merge)
 }
 
 fn merge(predicate: &Predicate) -> Predicate {

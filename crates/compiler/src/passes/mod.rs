@@ -21,7 +21,7 @@ mod testing;
 
 use tamis_bpf::Program;
 use tamis_bpf::cfg::Cfg;
-use tamis_rules::{Ruleset, Section};
+use tamis_rules::{Predicate, Ruleset, Section};
 
 use crate::linearise::linearise;
 
@@ -142,6 +142,26 @@ pub struct BytecodePass {
     /// What is known about it.
     pub info: PassInfo,
     pub(crate) run: fn(&mut Cfg, &mut PassCx) -> Changed,
+}
+
+/// Puts an equivalent condition in place of each of a section's, as far as the fuel goes.
+fn rewrite_conditions(
+    section: &mut Section,
+    cx: &mut PassCx,
+    rewrite: impl Fn(&Predicate) -> Predicate,
+) -> Changed {
+    let mut changed = false;
+    for (number, rule) in (1..).zip(&mut section.rules) {
+        if rule.when == Predicate::True {
+            continue;
+        }
+        let rewritten = rewrite(&rule.when);
+        if rewritten != rule.when && cx.apply(0, || format!("the condition of rule {number}")) {
+            rule.when = rewritten;
+            changed = true;
+        }
+    }
+    Changed::when(changed)
 }
 
 /// Runs passes over a ruleset until none changes anything.

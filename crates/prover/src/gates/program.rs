@@ -5,13 +5,14 @@
 //! length of the program and independent of the number of paths.
 
 use tamis_abi::{Endian, Word};
+use tamis_bpf::validate::{self, DATA_SIZE_BYTES};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Program, Test};
 
 use super::Outcome;
 use super::graph::{Gate, Gates};
 use super::words::{self, Bits};
 
-const SLOTS: usize = 16;
+const SLOTS: usize = validate::SLOTS as usize;
 
 /// What the machine holds.
 #[derive(Clone)]
@@ -132,7 +133,6 @@ impl Circuit<'_> {
 
     /// The effect of an instruction that only moves values.
     fn transfer(&mut self, op: Op, machine: &mut Machine) -> Outcome<()> {
-        const DATA_SIZE_BYTES: u32 = 64;
         match op {
             Op::LoadData(offset) => {
                 let word = Word::from_offset(offset, self.endian);

@@ -146,28 +146,17 @@ mod tests {
 
     #[test]
     fn arithmetic_and_tests_of_constants_are_the_machines() {
-        const OPS: [AluOp; 9] = [
-            AluOp::Add,
-            AluOp::Sub,
-            AluOp::Mul,
-            AluOp::Div,
-            AluOp::And,
-            AluOp::Or,
-            AluOp::Xor,
-            AluOp::Lsh,
-            AluOp::Rsh,
-        ];
         let mut gates = Gates::new(10);
         for a in SAMPLES {
             for b in SAMPLES {
                 let (a_bits, b_bits) = (constant(a), constant(b));
-                for op in OPS {
+                for op in AluOp::ALL {
                     let found = alu(&mut gates, op, &a_bits, &b_bits).unwrap();
                     if let Some(expected) = arithmetic(op, a, b) {
                         assert_eq!(found, constant(expected), "{op:?} {a:#x} {b:#x}");
                     }
                 }
-                for kind in [Test::Eq, Test::Gt, Test::Ge, Test::Set] {
+                for kind in Test::ALL {
                     let found = test(&mut gates, kind, &a_bits, &b_bits).unwrap();
                     assert_eq!(
                         found,

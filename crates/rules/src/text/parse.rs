@@ -258,15 +258,7 @@ impl Parser<'_> {
     }
 
     fn comparison(&mut self) -> Parse<CmpOp> {
-        let ops = [
-            CmpOp::Eq,
-            CmpOp::Ne,
-            CmpOp::Lt,
-            CmpOp::Le,
-            CmpOp::Gt,
-            CmpOp::Ge,
-        ];
-        match ops.into_iter().find(|op| self.accept(op.symbol())) {
+        match CmpOp::ALL.into_iter().find(|op| self.accept(op.symbol())) {
             Some(op) => Ok(op),
             None => Err(self.unexpected("a comparison")),
         }

@@ -10,18 +10,6 @@ use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Test};
 
 use crate::rng::Rng;
 
-const ALU_OPS: [AluOp; 9] = [
-    AluOp::Add,
-    AluOp::Sub,
-    AluOp::Mul,
-    AluOp::Div,
-    AluOp::And,
-    AluOp::Or,
-    AluOp::Xor,
-    AluOp::Lsh,
-    AluOp::Rsh,
-];
-
 const TESTS: [Test; 4] = [Test::Eq, Test::Gt, Test::Ge, Test::Set];
 
 /// The instructions that a program begins and ends with, besides those in between.
@@ -163,7 +151,7 @@ fn constant(rng: &mut Rng) -> u32 {
 }
 
 fn alu(rng: &mut Rng) -> Op {
-    let op = *rng.choose(&ALU_OPS);
+    let op = *rng.choose(&AluOp::ALL);
     let operand = match op {
         _ if rng.chance(1, 3) => Operand::X,
         AluOp::Lsh | AluOp::Rsh => Operand::K(rng.range(0..=31) as u32),

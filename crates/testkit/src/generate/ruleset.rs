@@ -162,14 +162,6 @@ fn predicate(rng: &mut Rng, size: Size, depth: u64, pool: &Pool) -> Predicate {
 }
 
 fn test(rng: &mut Rng, size: Size, pool: &Pool) -> Test {
-    const OPS: [CmpOp; 6] = [
-        CmpOp::Eq,
-        CmpOp::Ne,
-        CmpOp::Lt,
-        CmpOp::Le,
-        CmpOp::Gt,
-        CmpOp::Ge,
-    ];
     let operand = *rng.choose(&pool.operands);
     let value = *rng.choose(&pool.constants);
     match rng.range(0..=7) {
@@ -193,12 +185,12 @@ fn test(rng: &mut Rng, size: Size, pool: &Pool) -> Test {
         },
         4 => Test::Between {
             left: operand,
-            op: *rng.choose(&OPS),
+            op: *rng.choose(&CmpOp::ALL),
             right: *rng.choose(&pool.operands),
         },
         _ => Test::Compare {
             operand,
-            op: *rng.choose(&OPS),
+            op: *rng.choose(&CmpOp::ALL),
             value,
         },
     }

@@ -21,15 +21,6 @@ pub(super) fn is_constant_name(word: &str) -> bool {
         .any(|byte| byte.is_ascii_lowercase() || byte == b'-')
 }
 
-const COMPARISONS: [CmpOp; 6] = [
-    CmpOp::Eq,
-    CmpOp::Ne,
-    CmpOp::Lt,
-    CmpOp::Le,
-    CmpOp::Gt,
-    CmpOp::Ge,
-];
-
 impl Parser<'_> {
     /// `any { "," any }`: all of them hold.
     pub(super) fn condition(&mut self) -> Parse<Condition> {
@@ -141,7 +132,7 @@ impl Parser<'_> {
                 span: start.to(end),
             });
         }
-        let Some(op) = COMPARISONS.into_iter().find(|op| self.is_next(op.symbol())) else {
+        let Some(op) = CmpOp::ALL.into_iter().find(|op| self.is_next(op.symbol())) else {
             return Err(self.not_compared(&left, mask.as_ref()));
         };
         self.advance();
