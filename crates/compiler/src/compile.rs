@@ -14,6 +14,7 @@ use crate::options::Options;
 use crate::passes::{self, PassCx, Remark};
 use crate::verify::{Compiled, verify};
 use crate::verify_each::Watcher;
+use crate::weights::Weights;
 
 /// The deepest nesting of a condition. Stages walk conditions recursively; lists have no limit.
 pub const MAX_DEPTH: usize = 512;
@@ -86,7 +87,7 @@ pub(crate) fn build(
         passes::run_on_rules_watched(ruleset, rule_passes, &mut cx, &mut |pass, sections| {
             watch(pass, Made::Rules(sections));
         });
-    let layout = layout::lay_out(&simplified);
+    let layout = layout::lay_out(&simplified, &Weights::new(options));
     let mut graph = emit(&layout.dag, layout.root, endian);
     watch("layout", Made::Graph(&graph));
     let bytecode_passes = options.passes.bytecode_passes();

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Action, Arch, Word, syscall};
+use tamis_abi::{Action, Arch, Nr, Word};
 use tamis_rules::{Ruleset, Section};
 
 use crate::dag::{Dag, Node, NodeId, Question};
@@ -21,9 +21,7 @@ use crate::formula::Formula;
 use crate::hash::FastMap;
 use crate::outcome::Decisions;
 use crate::tree::{Run, search};
-
-/// How much more a number counts whose decision is made at every call, and not once at installation.
-const UNCACHED_WEIGHT: u64 = 4;
+use crate::weights::Weights;
 
 /// The longest list of audit values that is asked about one after the other.
 const MAX_ARCH_CHAIN: usize = 4;
@@ -62,12 +60,11 @@ struct Piece {
 }
 
 /// Lays out a ruleset. Near-linear in rules, unless many conditional rules apply to many numbers each.
-pub fn lay_out(ruleset: &Ruleset) -> Layout {
+pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Layout {
     let mut dag = Dag::new();
     let mut outcomes = Vec::new();
     let mut decisions = Decisions::default();
     let bad_arch = dag.ret(ruleset.bad_arch.ret());
-    let calls = Calls::of(ruleset.sections().iter().map(|section| section.arch));
     let mut lines: Vec<(u32, Vec<Piece>)> = Vec::new();
     for section in ruleset.sections() {
         let pieces = pieces(&mut dag, &mut decisions, section, &mut outcomes);
@@ -79,7 +76,7 @@ pub fn lay_out(ruleset: &Ruleset) -> Layout {
     }
     let lines: Vec<(u32, NodeId)> = lines
         .into_iter()
-        .map(|(audit, pieces)| (audit, number_line(&mut dag, &calls, pieces, bad_arch)))
+        .map(|(audit, pieces)| (audit, number_line(&mut dag, weights, pieces, bad_arch)))
         .collect();
     let root = arch_dispatch(&mut dag, lines, bad_arch);
     Layout {
@@ -202,7 +199,12 @@ fn sweep(section: &Section, formulas: &[Formula], mut visit: impl FnMut(u32, u32
 }
 
 /// The decision by number; what no piece covers is a bad architecture.
-fn number_line(dag: &mut Dag, calls: &Calls, mut pieces: Vec<Piece>, bad_arch: NodeId) -> NodeId {
+fn number_line(
+    dag: &mut Dag,
+    weights: &Weights<'_>,
+    mut pieces: Vec<Piece>,
+    bad_arch: NodeId,
+) -> NodeId {
     pieces.sort_by_key(|piece| piece.first);
     let mut line = Vec::with_capacity(pieces.len() + 2);
     let mut next = Some(0);
@@ -230,42 +232,19 @@ fn number_line(dag: &mut Dag, calls: &Calls, mut pieces: Vec<Piece>, bad_arch: N
         .iter()
         .map(|piece| Run {
             first: piece.first,
-            weight: weight(dag, calls, piece),
+            weight: weight(dag, weights, piece),
             node: piece.node,
         })
         .collect();
     search(dag, Word::NR, &runs)
 }
 
-/// How much it counts that the piece is found quickly: by the calls that exist, and by whether the
-/// kernel asks at every call.
-fn weight(dag: &Dag, calls: &Calls, piece: &Piece) -> u64 {
-    let Some(arch) = piece.arch else {
-        return 0;
-    };
-    let numbers = calls.count(arch, piece.first, piece.last);
-    let is_cached = dag.node(piece.node) == Node::Ret(Action::ALLOW.ret());
-    numbers * if is_cached { 1 } else { UNCACHED_WEIGHT }
-}
-
-/// The numbers that have a call, per architecture.
-struct Calls(Vec<(Arch, Vec<u32>)>);
-
-impl Calls {
-    fn of(archs: impl Iterator<Item = Arch>) -> Calls {
-        let numbers = |arch| syscall::all(arch).map(|(nr, _)| nr.0).collect();
-        Calls(archs.map(|arch| (arch, numbers(arch))).collect())
-    }
-
-    /// How many calls an architecture has in a range of numbers. Logarithmic.
-    fn count(&self, arch: Arch, first: u32, last: u32) -> u64 {
-        let known = self.0.iter().find(|(known, _)| *known == arch);
-        known.map_or(0, |(_, numbers)| {
-            let before = |limit: u32| numbers.partition_point(|nr| *nr < limit);
-            let through_last = numbers.partition_point(|nr| *nr <= last);
-            (through_last - before(first)) as u64
-        })
-    }
+/// How much it counts that the piece is found quickly.
+fn weight(dag: &Dag, weights: &Weights<'_>, piece: &Piece) -> u64 {
+    let is_allowed = dag.node(piece.node) == Node::Ret(Action::ALLOW.ret());
+    piece.arch.map_or(0, |arch| {
+        weights.numbers(arch, Nr(piece.first), Nr(piece.last), is_allowed)
+    })
 }
 
 /// The decision by audit value: in the order of the sections, or by a tree if there are many.

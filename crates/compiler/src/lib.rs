@@ -24,6 +24,7 @@ pub mod options;
 pub mod passes;
 pub mod stats;
 pub mod tree;
+pub mod weights;
 
 mod bisect;
 mod compile;
@@ -38,7 +39,7 @@ mod verify_each;
 pub use bisect::{Bisection, Culprit, bisect};
 pub use compile::{MAX_DEPTH, compile};
 pub use error::{CompileError, Contributor};
-pub use options::Options;
+pub use options::{Objective, Options};
 pub use passes::{PassCx, PassInfo, Remark, Stage};
 pub use stats::{ArchStats, Stats};
 pub use verify::Compiled;

@@ -1,5 +1,8 @@
 //! What a compilation may be told.
 
+use tamis_abi::KernelVersion;
+use tamis_profile::Profile;
+
 use crate::passes::registry::Selection;
 
 /// How to compile. The default is what a user wants who says nothing.
@@ -12,4 +15,33 @@ pub struct Options {
     /// Whether the meaning is proved after every stage and every pass that changed something, and not
     /// only at the end; the error then says which one broke it.
     pub verify_each: bool,
+    /// How often which calls are made; by default a profile that counts every known call alike.
+    pub profile: Option<Profile>,
+    /// What is worth most.
+    pub objective: Objective,
+    /// The oldest kernel that shall run the filter; by default any that keeps a bitmap of always allowed
+    /// numbers (5.11), where those calls cost nothing.
+    pub kernel: Option<KernelVersion>,
+}
+
+/// What a compilation makes as small as it can, before it looks at anything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Objective {
+    /// The expected number of executed instructions.
+    #[default]
+    Steps,
+    /// The expected time, with the price of mispredicted branches.
+    Ns,
+    /// The number of instructions.
+    Length,
+}
+
+/// The first kernel that keeps a bitmap of always allowed numbers.
+const FIRST_WITH_BITMAP: KernelVersion = KernelVersion::new(5, 11);
+
+impl Options {
+    /// Whether calls that are allowed by number alone cost nothing.
+    pub fn has_bitmap(&self) -> bool {
+        self.kernel.is_none_or(|kernel| kernel >= FIRST_WITH_BITMAP)
+    }
 }

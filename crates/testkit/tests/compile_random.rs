@@ -8,6 +8,7 @@ use tamis_compiler::layout::lay_out;
 use tamis_compiler::linearise::linearise;
 use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
 use tamis_compiler::passes::{self, PassCx};
+use tamis_compiler::weights::Weights;
 use tamis_compiler::{CompileError, MAX_DEPTH, Options, compile};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
@@ -15,7 +16,7 @@ use tamis_testkit::rng::Rng;
 
 /// The program of a ruleset without the last comparison and without the limit of length.
 fn uncompared(ruleset: &Ruleset, endian: Endian) -> Program {
-    let layout = lay_out(ruleset);
+    let layout = lay_out(ruleset, &Weights::new(&Options::default()));
     let graph = emit(&layout.dag, layout.root, endian);
     Program::new(linearise(&graph)).expect("the kernel would take it")
 }
@@ -142,6 +143,7 @@ fn passes_in_any_order_and_with_any_fuel_keep_the_meaning() {
             passes: Selection::named(chosen.iter().copied()).unwrap(),
             fuel: rng.chance(1, 2).then(|| rng.range(0..=20)),
             verify_each: rng.chance(1, 8),
+            ..Options::default()
         };
         let compiled = compile(&ruleset, &options).unwrap();
         assert_agrees(&ruleset, compiled.program(), Endian::Little, &mut rng, 50);

@@ -3,11 +3,13 @@
 use tamis_abi::Endian;
 use tamis_bpf::cfg::{Cfg, End};
 use tamis_bpf::{Op, Pc, Program, interp};
+use tamis_compiler::Options;
 use tamis_compiler::emit::emit;
 use tamis_compiler::layout::lay_out;
 use tamis_compiler::linearise::linearise;
 use tamis_compiler::passes::registry::BYTECODE_PASSES;
 use tamis_compiler::passes::{self, BytecodePass, PassCx};
+use tamis_compiler::weights::Weights;
 use tamis_prover::{Equality, Limits, Space};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
@@ -103,7 +105,7 @@ fn every_pass_keeps_what_it_claims() {
     for seed in 0..100 {
         let mut rng = Rng::new(seed);
         let ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
-        let layout = lay_out(&ruleset);
+        let layout = lay_out(&ruleset, &Weights::new(&Options::default()));
         let mut graph = emit(&layout.dag, layout.root, Endian::Little);
         scramble(&mut rng, &mut graph);
         let images: Vec<[u32; 16]> = (0..100)

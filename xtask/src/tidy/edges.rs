@@ -10,21 +10,26 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 13] = [
+const ALLOWED: [(&str, Option<&[&str]>); 14] = [
     ("abi", Some(&[])),
     ("diag", Some(&[])),
     ("bpf", Some(&["abi", "diag"])),
     ("rules", Some(&["abi", "diag"])),
     ("policy", Some(&["abi", "diag", "rules"])),
     // Never the compiler, nor the compiler's parts: it judges them.
+    ("profile", Some(&["abi"])),
     ("prover", Some(&["abi", "bpf", "rules"])),
-    ("compiler", Some(&["abi", "bpf", "diag", "prover", "rules"])),
+    (
+        "compiler",
+        Some(&["abi", "bpf", "diag", "profile", "prover", "rules"]),
+    ),
     ("lint", Some(&["abi", "bpf", "diag", "prover", "rules"])),
     ("kernel", Some(&["abi", "bpf"])),
     (
         "tamis",
         Some(&[
-            "abi", "bpf", "compiler", "diag", "kernel", "lint", "policy", "prover", "rules",
+            "abi", "bpf", "compiler", "diag", "kernel", "lint", "policy", "profile", "prover",
+            "rules",
         ]),
     ),
     ("testkit", None),

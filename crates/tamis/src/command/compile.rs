@@ -149,6 +149,7 @@ impl CompilerArgs {
             passes,
             fuel: self.fuel,
             verify_each: self.verify_each,
+            ..Options::default()
         })
     }
 }

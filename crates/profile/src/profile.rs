@@ -1,0 +1,95 @@
+//! The data type: counts of calls, argument values, and whole argument lists.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Arch, Nr};
+
+/// The six arguments of a call.
+pub type Args = [u64; 6];
+
+/// What was seen of one system call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// How often it was made.
+    pub count: u64,
+    /// Per argument (0..=5) whose values were counted: how often each value occurred. What the counts
+    /// lack to [`count`](Call::count) had values that are not known.
+    pub values: BTreeMap<u8, BTreeMap<u64, u64>>,
+    /// Whole argument lists, and how often each occurred. They tell more than `values` where arguments
+    /// depend on each other.
+    pub samples: BTreeMap<Args, u64>,
+}
+
+/// Counts of system calls. Ordered, so that the same profile always has the same bytes.
+///
+/// ```
+/// use tamis_abi::{Arch, Nr};
+/// use tamis_profile::Profile;
+/// let mut monday = Profile::default();
+/// monday.call_mut(Arch::X86_64, Nr(0)).count += 3;
+/// let mut week = monday.clone();
+/// week.merge(&monday);
+/// assert_eq!(week.call(Arch::X86_64, Nr(0)).unwrap().count, 6);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    calls: BTreeMap<(Arch, u32), Call>,
+}
+
+impl Call {
+    /// Adds what another machine saw of the same call.
+    pub fn merge(&mut self, other: &Call) {
+        add(&mut self.count, other.count);
+        for (index, values) in &other.values {
+            let known = self.values.entry(*index).or_default();
+            for (value, count) in values {
+                add(known.entry(*value).or_default(), *count);
+            }
+        }
+        for (args, count) in &other.samples {
+            add(self.samples.entry(*args).or_default(), *count);
+        }
+    }
+}
+
+impl Profile {
+    /// What was seen of a call, if it was seen at all.
+    pub fn call(&self, arch: Arch, nr: Nr) -> Option<&Call> {
+        self.calls.get(&(arch, nr.0))
+    }
+
+    /// The entry of a call, made if it was not seen yet.
+    pub fn call_mut(&mut self, arch: Arch, nr: Nr) -> &mut Call {
+        self.calls.entry((arch, nr.0)).or_default()
+    }
+
+    /// All calls seen, by architecture and number.
+    pub fn calls(&self) -> impl Iterator<Item = (Arch, Nr, &Call)> {
+        self.calls
+            .iter()
+            .map(|((arch, nr), call)| (*arch, Nr(*nr), call))
+    }
+
+    /// How often calls with a number in `first..=last` were made. Linear in the calls of the range.
+    pub fn count(&self, arch: Arch, first: Nr, last: Nr) -> u64 {
+        let calls = self.calls.range((arch, first.0)..=(arch, last.0));
+        calls.fold(0, |sum, (_, call)| sum.saturating_add(call.count))
+    }
+
+    /// Whether nothing was seen.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Adds another profile. Associative and commutative: counts add up, and stop at the largest
+    /// `u64`.
+    pub fn merge(&mut self, other: &Profile) {
+        for ((arch, nr), call) in &other.calls {
+            self.call_mut(*arch, Nr(*nr)).merge(call);
+        }
+    }
+}
+
+fn add(count: &mut u64, more: u64) {
+    *count = count.saturating_add(more);
+}
