@@ -147,9 +147,9 @@ impl Machine {
     }
 
     fn arguments(self, call: &str, text: &str) -> Result<[u64; 6], CallError> {
-        let mut values = [0; 6];
+        let mut values = [None; 6];
         if text.trim().is_empty() {
-            return Ok(values);
+            return Ok([0; 6]);
         }
         for (position, arg) in text.split(',').enumerate() {
             let (index, value) = match arg.split_once('=') {
@@ -159,11 +159,17 @@ impl Machine {
             let slot = values
                 .get_mut(index)
                 .ok_or_else(|| CallError::new("a call has at most six arguments"))?;
+            let mut bits = 0;
             for item in value.split('|') {
-                *slot |= self.argument_item(item.trim())?;
+                bits |= self.argument_item(item.trim())?;
+            }
+            if slot.replace(bits).is_some() {
+                return Err(CallError::new(format!(
+                    "argument {index} of `{call}` is given twice"
+                )));
             }
         }
-        Ok(values)
+        Ok(values.map(Option::unwrap_or_default))
     }
 
     fn argument_index(self, call: &str, name: &str) -> Result<usize, CallError> {
@@ -394,6 +400,8 @@ mod tests {
             "0x1ffffffff",
             "read(0xg)",
             "read(+1)",
+            "read(fd=1, fd=2)",
+            "read(1, fd=2)",
         ] {
             assert!(parse(text, Arch::X86_64).is_err(), "{text}");
         }
