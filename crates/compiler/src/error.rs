@@ -46,9 +46,8 @@ pub enum CompileError {
     },
     /// The prover could neither confirm nor refute the program, so it is withheld.
     Unproven {
-        /// The limit that was reached; `None` if the comparisons of arguments with each other left it
-        /// open.
-        limit: Option<LimitReached>,
+        /// The limit that was reached.
+        limit: LimitReached,
     },
     /// Tamis made a program that the kernel would refuse. A bug of tamis.
     Invalid(InvalidProgram),
@@ -156,13 +155,12 @@ impl fmt::Display for CompileError {
                 Action::from_ret(*actual_ret),
                 Action::from_ret(*expected_ret),
             ),
-            CompileError::Unproven { limit: Some(limit) } => {
-                write!(f, "the program could not be proved to mean what the policy says: {limit}")
+            CompileError::Unproven { limit } => {
+                write!(
+                    f,
+                    "the program could not be proved to mean what the policy says: {limit}"
+                )
             }
-            CompileError::Unproven { limit: None } => f.write_str(
-                "the program could not be proved to mean what the policy says: it compares arguments \
-                 with each other in a way that was left open",
-            ),
             CompileError::Invalid(invalid) => {
                 write!(
                     f,

@@ -5,9 +5,9 @@
 //! of layout, emission or passes. A refusal carries an input for which the two differ; where the prover
 //! gives up, there is no program either.
 
-use tamis_abi::{Arch, Endian, SeccompData};
-use tamis_bpf::{Program, interp};
-use tamis_prover::{Equality, Function, LimitReached, Limits, Space};
+use tamis_abi::{Arch, Endian};
+use tamis_bpf::Program;
+use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_rules::Ruleset;
 
 use crate::error::CompileError;
@@ -69,42 +69,24 @@ pub(crate) fn check_program(
     ruleset: &Ruleset,
     endian: Endian,
 ) -> Result<(), CompileError> {
-    let equality = compare(ruleset, |space| space.program(program, endian));
-    let answer = |witness: &SeccompData| interp::run(program, &witness.image(endian)).ret;
-    judge(equality, ruleset, answer)
+    compare(ruleset, &Subject::Program { program, endian })
 }
 
 /// Whether a ruleset that a pass made means what the ruleset as given means.
 pub(crate) fn check_ruleset(made: &Ruleset, ruleset: &Ruleset) -> Result<(), CompileError> {
-    let equality = compare(ruleset, |space| space.ruleset(made));
-    let answer = |witness: &SeccompData| made.decide(witness).action.ret();
-    judge(equality, ruleset, answer)
+    compare(ruleset, &Subject::Ruleset(made))
 }
 
-fn compare(
-    ruleset: &Ruleset,
-    made: impl FnOnce(&mut Space) -> Result<Function, LimitReached>,
-) -> Result<Equality, LimitReached> {
-    let mut space = Space::new(Limits::default());
-    let meant = space.ruleset(ruleset)?;
-    let made = made(&mut space)?;
-    Ok(space.compare(meant, made))
-}
-
-/// The verdict as an error, with what the evaluator and `answer` say about a witness.
-fn judge(
-    equality: Result<Equality, LimitReached>,
-    ruleset: &Ruleset,
-    answer: impl FnOnce(&SeccompData) -> u32,
-) -> Result<(), CompileError> {
-    match equality {
-        Ok(Equality::Equal) => Ok(()),
-        Ok(Equality::Different(witness)) => Err(CompileError::Miscompiled {
-            witness,
-            expected_ret: ruleset.decide(&witness).action.ret(),
-            actual_ret: answer(&witness),
+fn compare(ruleset: &Ruleset, made: &Subject<'_>) -> Result<(), CompileError> {
+    match decide(&Subject::Ruleset(ruleset), made, &Limits::default()) {
+        Answer::Equal(_) => Ok(()),
+        Answer::Different {
+            data, left, right, ..
+        } => Err(CompileError::Miscompiled {
+            witness: data,
+            expected_ret: left,
+            actual_ret: right,
         }),
-        Ok(Equality::Unknown) => Err(CompileError::Unproven { limit: None }),
-        Err(limit) => Err(CompileError::Unproven { limit: Some(limit) }),
+        Answer::Unknown(limit) => Err(CompileError::Unproven { limit }),
     }
 }

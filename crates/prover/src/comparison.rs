@@ -95,7 +95,8 @@ impl Comparison {
     }
 }
 
-fn verdict<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Verdict {
+/// What pairs of answers say about the whole.
+pub(crate) fn verdict<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Verdict {
     pairs.fold(Verdict::Equal, |verdict, pair| {
         let here = match pair.strictness() {
             std::cmp::Ordering::Less => Verdict::Stricter,

@@ -8,6 +8,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::stop::Stop;
+
 /// A node of the table. Equal functions have equal nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Node(u32);
@@ -41,6 +43,8 @@ pub enum LimitReached {
     Gates,
     /// The SAT solver met more than `max_conflicts`.
     Conflicts,
+    /// The caller had enough, see [`Stop`](crate::Stop).
+    Stopped,
 }
 
 impl fmt::Display for LimitReached {
@@ -58,6 +62,7 @@ impl fmt::Display for LimitReached {
             LimitReached::Conflicts => {
                 "the search met more conflicts than the limit `max_conflicts`"
             }
+            LimitReached::Stopped => "the search was stopped before it ended",
             LimitReached::Steps => {
                 "composing the decision diagrams takes more steps than the limit `max_steps`"
             }
@@ -114,12 +119,17 @@ pub(crate) struct Diagram {
     memory: Vec<Remembered>,
     max_nodes: usize,
     steps_left: u64,
+    /// Asked now and then.
+    pub(crate) stop: Stop,
 }
 
 const EMPTY: u32 = u32::MAX;
 /// Node numbers from here on stand for operations in the memory of results.
 const FIRST_TAG: u32 = u32::MAX - 0xff;
 const INITIAL_SLOTS: usize = 1 << 13;
+/// How often the caller is asked whether to stop; some ten thousand steps take a millisecond.
+const STEPS_BETWEEN_CHECKS: u64 = 1 << 13;
+const NODES_BETWEEN_CHECKS: usize = 1 << 12;
 /// Beyond this size the memory of results stops growing; it would leave the processor's cache.
 const MAX_MEMORY_SLOTS: usize = 1 << 18;
 
@@ -137,6 +147,7 @@ impl Diagram {
             memory: vec![nothing; INITIAL_SLOTS],
             max_nodes: max_nodes.clamp(2, FIRST_TAG as usize - 1),
             steps_left: max_steps,
+            stop: Stop::default(),
         };
         for value in [0, 1] {
             let row = Row {
@@ -286,6 +297,9 @@ impl Diagram {
     /// Takes one step of those that are allowed.
     pub(crate) fn count_step(&mut self) -> Result<(), LimitReached> {
         self.steps_left = self.steps_left.checked_sub(1).ok_or(LimitReached::Steps)?;
+        if self.steps_left.is_multiple_of(STEPS_BETWEEN_CHECKS) {
+            self.stop.check()?;
+        }
         Ok(())
     }
 
@@ -342,6 +356,9 @@ impl Diagram {
         }
         if self.rows.len() >= self.max_nodes {
             return Err(LimitReached::Nodes);
+        }
+        if self.rows.len().is_multiple_of(NODES_BETWEEN_CHECKS) {
+            self.stop.check()?;
         }
         Ok(self.insert(row, hash))
     }

@@ -1,11 +1,14 @@
 //! The whole question: are two subjects the same function? Diagrams first, gates where they don't do.
 
+use std::cmp::Ordering;
+
 use tamis_abi::SeccompData;
 
-use crate::comparison::{Pair, Scope, Verdict};
+use crate::comparison::{Pair, Scope, Verdict, verdict};
 use crate::diagram::LimitReached;
-use crate::gates::{self, Found};
+use crate::gates::Circuit;
 use crate::space::{Equality, Limits, Space};
+use crate::stop::Stop;
 use crate::subject::Subject;
 
 /// The answer to whether two subjects are the same function.
@@ -94,15 +97,17 @@ fn by_gates(
     right: &Subject<'_>,
     limits: &Limits,
 ) -> Result<Equality, LimitReached> {
-    let found = gates::find(left, right, &Scope::default(), limits)?;
-    let witness = found.stricter.or(found.looser).or(found.data_only);
+    let stop = Stop::default();
+    let mut circuit = Circuit::new(left, right, limits, &stop)?;
+    let differ = circuit.difference()?;
+    let witness = circuit.input_for(differ)?;
     Ok(witness.map_or(Equality::Equal, Equality::Different))
 }
 
 /// How two subjects compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The verdict, or the limit at which the search for it ended.
+    /// The verdict, or the limit at which the search for it ended. Pairs may have been found before.
     pub verdict: Result<Verdict, LimitReached>,
     /// Pairs of different answers, each with a call that gets them by the evaluator and the
     /// interpreter. Found by diagrams these are all pairs that occur; by gates one of each strictness.
@@ -113,30 +118,80 @@ pub struct Report {
 
 /// Compares two subjects for the calls of a scope: which is stricter, with confirmed examples.
 pub fn prove(left: &Subject<'_>, right: &Subject<'_>, scope: &Scope, limits: &Limits) -> Report {
-    let confirmed = |data: SeccompData| Pair {
+    match verdict_by_diagrams(left, right, scope, limits) {
+        Ok((verdict, examples, nodes)) => Report {
+            verdict: Ok(verdict),
+            pairs: examples
+                .into_iter()
+                .map(|data| pair(left, right, data))
+                .collect(),
+            method: Method::Diagrams { nodes },
+        },
+        Err(_) => prove_by_gates(left, right, scope, limits, &Stop::default()),
+    }
+}
+
+/// Compares two subjects as [`prove`] does, but without trying diagrams, and until the caller stops it.
+pub fn prove_by_gates(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    scope: &Scope,
+    limits: &Limits,
+    stop: &Stop,
+) -> Report {
+    let mut pairs = Vec::new();
+    let outcome = search(left, right, scope, limits, stop, &mut pairs);
+    let verdict = verdict(pairs.iter());
+    Report {
+        verdict: match outcome {
+            // Nothing that may still be found changes this verdict.
+            Err(limit) if verdict != Verdict::Incomparable => Err(limit),
+            _ => Ok(verdict),
+        },
+        pairs,
+        method: Method::Gates,
+    }
+}
+
+/// Looks for a pair of each strictness, first for any.
+fn search(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    scope: &Scope,
+    limits: &Limits,
+    stop: &Stop,
+    pairs: &mut Vec<Pair>,
+) -> Result<(), LimitReached> {
+    let mut circuit = Circuit::new(left, right, limits, stop)?;
+    let differences = circuit.differences(scope)?;
+    let Some(first) = circuit.input_for(differences.any)? else {
+        return Ok(());
+    };
+    let first = pair(left, right, first);
+    pairs.push(first);
+    let mut outcome = Ok(());
+    for (strictness, condition) in [
+        (Ordering::Less, differences.stricter),
+        (Ordering::Greater, differences.looser),
+        (Ordering::Equal, differences.data_only),
+    ] {
+        if strictness == first.strictness() {
+            continue;
+        }
+        match circuit.input_for(condition) {
+            Ok(found) => pairs.extend(found.map(|data| pair(left, right, data))),
+            Err(limit) => outcome = Err(limit),
+        }
+    }
+    outcome
+}
+
+/// What two subjects answer to a call.
+fn pair(left: &Subject<'_>, right: &Subject<'_>, data: SeccompData) -> Pair {
+    Pair {
         left: left.answer(&data),
         right: right.answer(&data),
         example: Some(data),
-    };
-    if let Ok((verdict, examples, nodes)) = verdict_by_diagrams(left, right, scope, limits) {
-        return Report {
-            verdict: Ok(verdict),
-            pairs: examples.into_iter().map(confirmed).collect(),
-            method: Method::Diagrams { nodes },
-        };
-    }
-    let (verdict, pairs) = match gates::find(left, right, scope, limits) {
-        Ok(found) => {
-            let examples = [found.stricter, found.looser, found.data_only];
-            let pairs = examples.into_iter().flatten().map(confirmed).collect();
-            (Ok(verdict_of(&found)), pairs)
-        }
-        Err(limit) => (Err(limit), Vec::new()),
-    };
-    Report {
-        verdict,
-        pairs,
-        method: Method::Gates,
     }
 }
 
@@ -154,14 +209,4 @@ fn verdict_by_diagrams(
     let pairs = comparison.pairs().iter();
     let examples = pairs.filter_map(|pair| pair.example).collect();
     Ok((verdict, examples, space.len_nodes()))
-}
-
-fn verdict_of(found: &Found) -> Verdict {
-    match (found.stricter, found.looser, found.data_only) {
-        (Some(_), Some(_), _) => Verdict::Incomparable,
-        (Some(_), None, _) => Verdict::Stricter,
-        (None, Some(_), _) => Verdict::Looser,
-        (None, None, Some(_)) => Verdict::SameActions,
-        (None, None, None) => Verdict::Equal,
-    }
 }

@@ -5,6 +5,7 @@ use tamis_abi::SeccompData;
 use crate::diagram::{Diagram, LimitReached, Node, View};
 use crate::order;
 use crate::relation::Relations;
+use crate::stop::Stop;
 
 /// How much work the prover may do before it answers *unknown*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,8 @@ pub struct Limits {
     pub max_states: usize,
     /// The most gates of a circuit, where diagrams don't suffice; some 50 bytes each.
     pub max_gates: usize,
-    /// The most conflicts of the search for an input in a circuit, for each of its three questions.
+    /// The most conflicts of each search for an input in a circuit, of which a comparison makes four at
+    /// most; 20 000 take one to two seconds. What is harder is rarely found out with ten times as many.
     pub max_conflicts: u64,
     /// The most differing paths that are tried until one gives a witness.
     pub max_paths: usize,
@@ -32,7 +34,7 @@ impl Default for Limits {
             max_steps: 20_000_000,
             max_states: 200_000,
             max_gates: 4_000_000,
-            max_conflicts: 200_000,
+            max_conflicts: 20_000,
             max_paths: 10_000,
         }
     }
@@ -65,8 +67,15 @@ pub struct Space {
 impl Space {
     /// An empty space.
     pub fn new(limits: Limits) -> Space {
+        Space::stoppable(limits, Stop::default())
+    }
+
+    /// An empty space, where work ends also when the caller wants it to.
+    pub fn stoppable(limits: Limits, stop: Stop) -> Space {
+        let mut diagram = Diagram::new(limits.max_nodes, limits.max_steps);
+        diagram.stop = stop;
         Space {
-            diagram: Diagram::new(limits.max_nodes, limits.max_steps),
+            diagram,
             relations: Relations::default(),
             limits,
         }

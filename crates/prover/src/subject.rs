@@ -1,7 +1,7 @@
-//! What can be compared: a ruleset, a program, or several programs as a stack.
+//! What can be compared: a ruleset, a program, or several of them as a stack.
 
 use tamis_abi::{Endian, SeccompData};
-use tamis_bpf::{Program, Stack, interp};
+use tamis_bpf::{Program, interp, stack};
 use tamis_rules::Ruleset;
 
 use crate::diagram::LimitReached;
@@ -19,13 +19,8 @@ pub enum Subject<'a> {
         /// The byte order.
         endian: Endian,
     },
-    /// Several filters on one task.
-    Stack {
-        /// The programs, the oldest filter first.
-        programs: &'a [Program],
-        /// The byte order.
-        endian: Endian,
-    },
+    /// Several filters on one task, the oldest first.
+    Stack(&'a [Subject<'a>]),
 }
 
 impl Subject<'_> {
@@ -35,8 +30,9 @@ impl Subject<'_> {
         match self {
             Subject::Ruleset(ruleset) => ruleset.decide(data).action.ret(),
             Subject::Program { program, endian } => interp::run(program, &data.image(*endian)).ret,
-            Subject::Stack { programs, endian } => {
-                Stack::new(programs.to_vec()).run(&data.image(*endian)).ret
+            Subject::Stack(filters) => {
+                let answers: Vec<u32> = filters.iter().map(|filter| filter.answer(data)).collect();
+                stack::winner(&answers).map_or(stack::NO_FILTER, |index| answers[index])
             }
         }
     }
@@ -51,11 +47,9 @@ impl Space {
         match subject {
             Subject::Ruleset(ruleset) => self.ruleset(ruleset),
             Subject::Program { program, endian } => self.program(program, *endian),
-            Subject::Stack { programs, endian } => {
-                let functions: Result<Vec<Function>, LimitReached> = programs
-                    .iter()
-                    .map(|program| self.program(program, *endian))
-                    .collect();
+            Subject::Stack(filters) => {
+                let functions: Result<Vec<Function>, LimitReached> =
+                    filters.iter().map(|filter| self.subject(filter)).collect();
                 self.stack(&functions?)
             }
         }

@@ -188,13 +188,76 @@ fn what_the_prover_cannot_hold_is_no_answer() {
     // Multiplication is associative, but neither diagrams nor gates can tell.
     product(&left, [16, 24, 32], 12345);
     product(&right, [32, 16, 24], 12345);
-    for command in ["prove", "diff"] {
-        let sides = [command, text_of(&left), text_of(&right)];
-        let limits = ["--max-nodes", "10000", "--max-conflicts", "100"];
-        let output = tamis(&[&sides[..], &limits].concat());
+    let (left, right) = (text_of(&left), text_of(&right));
+    let conflicts = ["--max-nodes", "10000", "--max-conflicts", "100"];
+    let nodes_and_time = ["--max-nodes", "10000", "--time-limit", "0.05"];
+    for (limits, advice) in [
+        (conflicts, "--max-conflicts 10000"),
+        (nodes_and_time, "--time-limit 0.5"),
+    ] {
+        let output = tamis(&[&["prove", left, right][..], &limits].concat());
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.starts_with("unknown: "), "{text}");
+        assert!(text.contains(&format!("to try harder: {advice}")), "{text}");
+
+        let output = tamis(&[&["diff", left, right][..], &limits].concat());
         assert_eq!(output.status.code(), Some(3), "{output:?}");
         assert!(output.stdout.is_empty(), "{output:?}");
     }
+}
+
+#[test]
+fn what_is_beyond_diagrams_is_still_compared_and_narrowed() {
+    let folder = folder("beyond-diagrams");
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    // The sum of two arguments, and the same from the other side with another errno.
+    let left = "ld [16]\ntax\nld [24]\nadd x\njne #77, no\nret #0x7fff0000\nno: ret #0x50001\n";
+    let right =
+        "ld [16]\ntax\nld #77\nsub x\ntax\nld [24]\njne x, no\nret #0x7fff0000\nno: ret #0x50002\n";
+    let left = write("left.asm", left);
+    let other = write("other.asm", &right.replace("#77", "#78"));
+    let right = write("right.asm", right);
+    let few = ["--max-nodes", "5000"];
+    let run = |args: &[&str]| {
+        let output = tamis(&[args, &few].concat());
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+
+    let (code, text) = run(&["prove", &left, &right]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("same actions"), "{text}");
+    assert!(text.contains("yes with --actions-only"), "{text}");
+    // A policy in a stack changes nothing, and a policy that denies everything does.
+    let stack = format!("{left},pure-compute");
+    let (code, text) = run(&[
+        "prove",
+        &stack,
+        &format!("{right},pure-compute"),
+        "--actions-only",
+    ]);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = run(&["prove", &left, &stack, "--json"]);
+    assert_eq!(code, Some(1), "{text}");
+
+    let (code, text) = run(&["diff", &left, &right]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("errno(1) -> errno(2)") && text.contains("cut at a limit"),
+        "{text}"
+    );
+    let (code, _) = run(&["diff", &left, &right, "--fail-on-looser"]);
+    assert_eq!(code, Some(0));
+    let (code, text) = run(&["diff", &left, &other, "--only-looser"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("newly allowed"), "{text}");
 }
 
 #[test]

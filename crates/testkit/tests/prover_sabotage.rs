@@ -127,11 +127,10 @@ fn every_sabotage_of_a_stack_is_rejected() {
     ];
     for sabotage in STACKS {
         let sabotaged = (sabotage.change)(&stack);
-        let [left, right] = [&stack[..], &sabotaged].map(|programs| Subject::Stack {
-            programs,
-            endian: Endian::Little,
-        });
-        let answer = decide(&left, &right, &LIMITS);
+        let [left, right] =
+            [&stack[..], &sabotaged].map(|programs| programs.iter().map(subject).collect());
+        let (left, right): (Vec<Subject>, Vec<Subject>) = (left, right);
+        let answer = decide(&Subject::Stack(&left), &Subject::Stack(&right), &LIMITS);
         let name = sabotage.name;
         assert!(
             matches!(answer, Answer::Different { .. }),

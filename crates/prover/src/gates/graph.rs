@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use tamis_abi::Word;
 
 use crate::diagram::LimitReached;
+use crate::stop::Stop;
 
 /// The output of a gate, or its inverse: twice the number of the gate, plus one if inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Gate(u32);
+pub(crate) struct Gate(u32);
 
 impl Gate {
     /// Gate 0 is the constant false.
@@ -49,14 +50,19 @@ pub(super) struct Gates {
     drivers: Vec<Driver>,
     numbers: BTreeMap<Driver, u32>,
     max_gates: usize,
+    stop: Stop,
 }
 
+/// How often the caller is asked whether to stop.
+const GATES_BETWEEN_CHECKS: usize = 1 << 12;
+
 impl Gates {
-    pub(super) fn new(max_gates: usize) -> Gates {
+    pub(super) fn new(max_gates: usize, stop: Stop) -> Gates {
         Gates {
             drivers: vec![Driver::False],
             numbers: BTreeMap::new(),
             max_gates: max_gates.min(1 << 30),
+            stop,
         }
     }
 
@@ -113,6 +119,9 @@ impl Gates {
         }
         if self.drivers.len() >= self.max_gates {
             return Err(LimitReached::Gates);
+        }
+        if self.drivers.len().is_multiple_of(GATES_BETWEEN_CHECKS) {
+            self.stop.check()?;
         }
         let number = self.drivers.len() as u32;
         self.drivers.push(driver);

@@ -19,58 +19,99 @@ use tamis_rules::{IntervalSet, Section};
 use crate::comparison::Scope;
 use crate::diagram::LimitReached;
 use crate::space::Limits;
+use crate::stop::Stop;
 use crate::subject::Subject;
-use graph::{Gate, Gates};
+pub(crate) use graph::Gate;
+use graph::Gates;
 use words::Bits;
 
 type Outcome<T> = Result<T, LimitReached>;
 
-/// Inputs that tell two filters apart, one of each kind that there is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// The first filter takes the stricter action.
-    pub(crate) stricter: Option<SeccompData>,
-    /// The first filter takes the looser action.
-    pub(crate) looser: Option<SeccompData>,
-    /// Both take the same action, with different data.
-    pub(crate) data_only: Option<SeccompData>,
+/// Two filters as one circuit.
+pub(crate) struct Circuit<'a> {
+    gates: Gates,
+    left: Bits,
+    right: Bits,
+    max_conflicts: u64,
+    stop: &'a Stop,
 }
 
-/// Looks for inputs of the scope that tell two filters apart, for each of the three kinds.
-///
-/// # Errors
-/// If there are too many gates, or the solver reaches its limit.
-pub(crate) fn find(
-    left: &Subject<'_>,
-    right: &Subject<'_>,
-    scope: &Scope,
-    limits: &Limits,
-) -> Outcome<Found> {
-    let mut gates = Gates::new(limits.max_gates);
-    let [left, right] = [function(&mut gates, left)?, function(&mut gates, right)?];
-    let domain = domain(&mut gates, scope)?;
-    let [left_rank, right_rank] = [
-        strictness(&mut gates, &left, scope)?,
-        strictness(&mut gates, &right, scope)?,
-    ];
-    let stricter = words::greater(&mut gates, &right_rank, &left_rank, Gate::FALSE)?;
-    let looser = words::greater(&mut gates, &left_rank, &right_rank, Gate::FALSE)?;
-    let data_only = if scope.actions_only {
-        Gate::FALSE
-    } else {
-        let same_action = words::equal(&mut gates, &left_rank, &right_rank)?;
-        let same = words::equal(&mut gates, &left, &right)?;
-        gates.and(same_action, same.not())?
-    };
-    let mut search = |wanted| {
-        let wanted = gates.and(domain, wanted)?;
-        solve::input_for(&gates, wanted, limits.max_conflicts)
-    };
-    Ok(Found {
-        stricter: search(stricter)?,
-        looser: search(looser)?,
-        data_only: search(data_only)?,
-    })
+/// The conditions that two filters differ, by kind of difference.
+#[derive(Clone, Copy)]
+pub(crate) struct Differences {
+    /// The first filter takes the stricter action.
+    pub(crate) stricter: Gate,
+    /// The first filter takes the looser action.
+    pub(crate) looser: Gate,
+    /// Both take the same action, with different data.
+    pub(crate) data_only: Gate,
+    /// Any of them.
+    pub(crate) any: Gate,
+}
+
+impl<'a> Circuit<'a> {
+    /// The circuit of two filters.
+    ///
+    /// # Errors
+    /// If there are too many gates, or the caller stops.
+    pub(crate) fn new(
+        left: &Subject<'_>,
+        right: &Subject<'_>,
+        limits: &Limits,
+        stop: &'a Stop,
+    ) -> Outcome<Circuit<'a>> {
+        let mut gates = Gates::new(limits.max_gates, stop.clone());
+        let left = function(&mut gates, left)?;
+        let right = function(&mut gates, right)?;
+        Ok(Circuit {
+            gates,
+            left,
+            right,
+            max_conflicts: limits.max_conflicts,
+            stop,
+        })
+    }
+
+    /// The condition that the filters return different values.
+    pub(crate) fn difference(&mut self) -> Outcome<Gate> {
+        words::equal(&mut self.gates, &self.left, &self.right).map(Gate::not)
+    }
+
+    /// The conditions that a call of the scope is answered differently.
+    pub(crate) fn differences(&mut self, scope: &Scope) -> Outcome<Differences> {
+        let gates = &mut self.gates;
+        let domain = domain(gates, scope)?;
+        let left_rank = strictness(gates, &self.left, scope)?;
+        let right_rank = strictness(gates, &self.right, scope)?;
+        let stricter = words::greater(gates, &right_rank, &left_rank, Gate::FALSE)?;
+        let looser = words::greater(gates, &left_rank, &right_rank, Gate::FALSE)?;
+        let data_only = if scope.actions_only {
+            Gate::FALSE
+        } else {
+            let same_action = words::equal(gates, &left_rank, &right_rank)?;
+            let same = words::equal(gates, &self.left, &self.right)?;
+            gates.and(same_action, same.not())?
+        };
+        let mut inside = |condition| gates.and(domain, condition);
+        let [stricter, looser, data_only] =
+            [inside(stricter)?, inside(looser)?, inside(data_only)?];
+        let any = gates.or(stricter, looser)?;
+        let any = gates.or(any, data_only)?;
+        Ok(Differences {
+            stricter,
+            looser,
+            data_only,
+            any,
+        })
+    }
+
+    /// An input for which a condition holds; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the solver reaches its limit, or the caller stops.
+    pub(crate) fn input_for(&self, condition: Gate) -> Outcome<Option<SeccompData>> {
+        solve::input_for(&self.gates, condition, self.max_conflicts, self.stop)
+    }
 }
 
 /// What a subject returns.
@@ -78,10 +119,10 @@ fn function(gates: &mut Gates, subject: &Subject<'_>) -> Outcome<Bits> {
     match subject {
         Subject::Ruleset(rules) => ruleset::returned(gates, rules),
         Subject::Program { program, endian } => program::returned(gates, program, *endian),
-        Subject::Stack { programs, endian } => {
+        Subject::Stack(filters) => {
             let mut kept = words::constant(ActionKind::Allow.ret());
-            for program in programs.iter().rev() {
-                let older = program::returned(gates, program, *endian)?;
+            for filter in filters.iter().rev() {
+                let older = function(gates, filter)?;
                 let [kept_place, older_place] = [place(&kept), place(&older)];
                 let replaces = words::greater(gates, &kept_place, &older_place, Gate::FALSE)?;
                 kept = words::select(gates, replaces, &older, &kept)?;

@@ -2,8 +2,10 @@
 //!
 //! Every gate that the question depends on becomes a variable and three clauses (Tseitin's
 //! transformation). The solver is batsat; it draws no random numbers and its limit counts learnt
-//! clauses, of which it makes one a conflict, so that the answer is the same on every machine.
+//! clauses, of which it makes one a conflict, so that the answer is the same on every machine, unless the
+//! caller stops it.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface, SolverOpts, lbool};
@@ -11,13 +13,20 @@ use tamis_abi::{SeccompData, Word};
 
 use super::graph::{Driver, Gate, Gates};
 use crate::diagram::LimitReached;
+use crate::stop::Stop;
 
-/// Stops the solver at a number of conflicts.
-struct ConflictLimit {
+/// How often the caller is asked whether to stop, in decisions of the solver.
+const DECISIONS_BETWEEN_CHECKS: u32 = 1 << 10;
+
+/// Stops the solver at a number of conflicts, or when the caller wants it.
+struct Limit<'a> {
     conflicts_left: u64,
+    stop: &'a Stop,
+    decisions: Cell<u32>,
+    is_stopped: Cell<bool>,
 }
 
-impl Callbacks for ConflictLimit {
+impl Callbacks for Limit<'_> {
     fn on_new_clause(&mut self, _clause: &[Lit], kind: ClauseKind) {
         if kind == ClauseKind::Learnt {
             self.conflicts_left = self.conflicts_left.saturating_sub(1);
@@ -25,7 +34,12 @@ impl Callbacks for ConflictLimit {
     }
 
     fn stop(&self) -> bool {
-        self.conflicts_left == 0
+        let decisions = self.decisions.get().wrapping_add(1);
+        self.decisions.set(decisions);
+        if decisions.is_multiple_of(DECISIONS_BETWEEN_CHECKS) && self.stop.is_asked_for() {
+            self.is_stopped.set(true);
+        }
+        self.conflicts_left == 0 || self.is_stopped.get()
     }
 }
 
@@ -37,14 +51,18 @@ pub(super) fn input_for(
     gates: &Gates,
     wanted: Gate,
     max_conflicts: u64,
+    stop: &Stop,
 ) -> Result<Option<SeccompData>, LimitReached> {
     match wanted {
         Gate::FALSE => return Ok(None),
         Gate::TRUE => return Ok(Some(SeccompData::default())),
         _ => {}
     }
-    let limit = ConflictLimit {
+    let limit = Limit {
         conflicts_left: max_conflicts.max(1),
+        stop,
+        decisions: Cell::new(0),
+        is_stopped: Cell::new(false),
     };
     let mut solver = Solver::new(SolverOpts::default(), limit);
     let literals = clauses(gates, wanted, &mut solver);
@@ -54,7 +72,10 @@ pub(super) fn input_for(
         return Ok(None);
     }
     if answer != lbool::TRUE {
-        return Err(LimitReached::Conflicts);
+        return Err(match solver.cb().is_stopped.get() {
+            true => LimitReached::Stopped,
+            false => LimitReached::Conflicts,
+        });
     }
     let mut data = SeccompData::default();
     for (number, positive) in &literals {
@@ -72,11 +93,7 @@ fn with_bit(data: SeccompData, word: Word, bit: u32) -> SeccompData {
 }
 
 /// Says to the solver what the gates compute that the wanted one depends on. Returns their literals.
-fn clauses(
-    gates: &Gates,
-    wanted: Gate,
-    solver: &mut Solver<ConflictLimit>,
-) -> BTreeMap<usize, Lit> {
+fn clauses(gates: &Gates, wanted: Gate, solver: &mut Solver<Limit<'_>>) -> BTreeMap<usize, Lit> {
     let mut literals = BTreeMap::new();
     let mut waiting = vec![wanted.number()];
     while let Some(number) = waiting.pop() {

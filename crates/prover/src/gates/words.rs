@@ -141,12 +141,13 @@ mod tests {
     use tamis_bpf::interp::arithmetic;
 
     use super::*;
+    use crate::stop::Stop;
 
     const SAMPLES: [u32; 9] = [0, 1, 2, 7, 31, 33, 0x8000_0000, 0xdead_beef, u32::MAX];
 
     #[test]
     fn arithmetic_and_tests_of_constants_are_the_machines() {
-        let mut gates = Gates::new(10);
+        let mut gates = Gates::new(10, Stop::default());
         for a in SAMPLES {
             for b in SAMPLES {
                 let (a_bits, b_bits) = (constant(a), constant(b));
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_commutes_is_the_same_gates() {
-        let mut gates = Gates::new(1 << 16);
+        let mut gates = Gates::new(1 << 16, Stop::default());
         let [a, b] = [Word::NR, Word::ARCH].map(|word| input(&mut gates, word).unwrap());
         for op in [AluOp::Add, AluOp::Mul, AluOp::And, AluOp::Or, AluOp::Xor] {
             let one = alu(&mut gates, op, &a, &b).unwrap();

@@ -105,6 +105,31 @@ pub(crate) fn group(differences: &[Difference]) -> Vec<Change> {
     changes.into_iter().map(|(_, change)| change).collect()
 }
 
+/// Changes of which no more than a call is known, one for each pair of answers.
+pub(crate) fn of_examples(pairs: &[Pair]) -> Vec<Change> {
+    let difference = |pair: &Pair| {
+        let data = pair.example?;
+        let machine = match Arch::of_call(data.arch, data.nr) {
+            Some(arch) => Machine::Known(arch),
+            None => Machine::Other(IntervalSet::single(data.arch)),
+        };
+        Some(Difference {
+            machine,
+            numbers: IntervalSet::single(data.nr),
+            when: None,
+            left_ret: pair.left,
+            right_ret: pair.right,
+            example: Some(data),
+        })
+    };
+    let differences: Vec<Difference> = pairs.iter().filter_map(difference).collect();
+    let mut changes = group(&differences);
+    for change in &mut changes {
+        "a condition that was not found out".clone_into(&mut change.condition);
+    }
+    changes
+}
+
 /// A change, with its smallest number for the order.
 fn change(way: Way, machines: Vec<Place>, mut parts: Vec<Part>) -> (u32, Change) {
     parts.sort_by(|a, b| a.call.cmp(&b.call));

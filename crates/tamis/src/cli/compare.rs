@@ -1,8 +1,11 @@
 //! What `prove` and `diff` share: two sides in one space, compared within a scope.
 
+use std::fmt;
+use std::time::{Duration, Instant};
+
 use tamis_abi::{Action, Arch, SeccompData, call};
 use tamis_prover::{
-    Comparison, Function, LimitReached, Limits, Pair, Scope, Space, Subject, Verdict, prove,
+    Comparison, Function, LimitReached, Limits, Pair, Scope, Space, Stop, Verdict, prove_by_gates,
 };
 
 use super::load::LoadArgs;
@@ -25,6 +28,9 @@ pub(crate) struct ScopeArgs {
     /// Give up beyond this many conflicts of the SAT solver, which is asked where diagrams don't do
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_conflicts)]
     max_conflicts: u64,
+    /// Give up when this much time has passed; 0.5 is half a second
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    time_limit: Duration,
 }
 
 /// Two sides in one space.
@@ -32,7 +38,8 @@ pub(crate) struct Compared {
     pub(crate) left: Side,
     pub(crate) right: Side,
     pub(crate) space: Space,
-    limits: Limits,
+    args: ScopeArgs,
+    stop: Stop,
     functions: Result<[Function; 2], LimitReached>,
 }
 
@@ -43,8 +50,30 @@ pub(crate) struct Finding {
     /// Pairs of different answers: all, or those that the prover's other way found, one of each
     /// strictness.
     pub(crate) pairs: Vec<Pair>,
-    /// Whether diagrams could hold the filters, and so can answer more questions about them.
-    pub(crate) by_diagrams: bool,
+    /// Why not all is known.
+    pub(crate) gaps: Option<Gaps>,
+    /// What diagrams say, if they hold both sides.
+    pub(crate) comparison: Option<Comparison>,
+}
+
+/// Where the search for differences ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Gaps {
+    /// What kept the decision diagrams from an answer.
+    by_diagrams: LimitReached,
+    /// What kept the SAT solver from one.
+    by_gates: LimitReached,
+}
+
+/// A number of seconds that is no longer than a day.
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text
+        .parse::<f64>()
+        .ok()
+        .filter(|seconds| *seconds <= 86400.0);
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "a number of seconds up to 86400 is expected, such as 60".to_owned())
 }
 
 impl ScopeArgs {
@@ -78,61 +107,120 @@ impl Compared {
         let left = Side::read(left, &load, global)?;
         let right = Side::read(right, &load, global)?;
         load.check_profile_options(left.filters().iter().chain(right.filters()))?;
-        let limits = args.limits();
-        let mut space = Space::new(limits);
-        let functions = [&left, &right].map(|side| side.function(&mut space));
+        let deadline = Instant::now() + args.time_limit;
+        let stop = Stop::when(move || Instant::now() >= deadline);
+        let mut space = Space::stoppable(args.limits(), stop.clone());
+        let functions =
+            [&left, &right].map(|side| side.with_subject(|subject| space.subject(subject)));
         let [left_function, right_function] = functions;
         let functions = left_function.and_then(|left| Ok([left, right_function?]));
         Ok(Compared {
             left,
             right,
             space,
-            limits,
+            args,
+            stop,
             functions,
         })
     }
 
     /// Compares them within a scope, by diagrams.
-    pub(crate) fn within(&mut self, scope: &Scope) -> Result<Comparison, LimitReached> {
+    fn within(&mut self, scope: &Scope) -> Result<Comparison, LimitReached> {
         let [left, right] = self.functions?;
         self.space.comparison(left, right, scope)
     }
 
     /// What is known about them within a scope, by diagrams or by the prover's other way.
-    pub(crate) fn find(&mut self, scope: &Scope) -> Result<Finding, Failure> {
-        let limit = match self.within(scope) {
-            Ok(comparison) => {
-                return Ok(Finding {
-                    verdict: comparison.verdict(),
-                    pairs: comparison.pairs().to_vec(),
-                    by_diagrams: true,
-                });
-            }
-            Err(limit) => limit,
+    pub(crate) fn find(&mut self, scope: &Scope) -> Finding {
+        self.find_within(scope, self.args.max_conflicts)
+    }
+
+    /// What is known about them within a scope with a tenth of the effort, for questions that nobody asked.
+    pub(crate) fn find_briefly(&mut self, scope: &Scope) -> Finding {
+        self.find_within(scope, self.args.max_conflicts / 10)
+    }
+
+    fn find_within(&mut self, scope: &Scope, max_conflicts: u64) -> Finding {
+        let comparison = self.within(scope);
+        if let Ok(comparison) = &comparison
+            && let Some(verdict) = comparison.verdict()
+        {
+            return Finding {
+                verdict: Some(verdict),
+                pairs: comparison.pairs().to_vec(),
+                gaps: None,
+                comparison: Some(comparison.clone()),
+            };
+        }
+        let limits = Limits {
+            max_conflicts,
+            ..self.args.limits()
         };
         let report = self.left.with_subject(|left| {
-            let prove = |right: &Subject<'_>| prove(left, right, scope, &self.limits);
-            self.right.with_subject(prove)
+            self.right
+                .with_subject(|right| prove_by_gates(left, right, scope, &limits, &self.stop))
         });
-        let Some(report) = report.flatten() else {
-            return Err(gave_up(limit));
+        let by_diagrams = comparison.as_ref().err().copied();
+        let gaps = |by_gates| Gaps {
+            by_diagrams: by_diagrams.unwrap_or(LimitReached::Paths),
+            by_gates,
         };
-        Ok(Finding {
-            verdict: Some(report.verdict.map_err(gave_up)?),
-            pairs: report.pairs,
-            by_diagrams: false,
-        })
+        Finding {
+            verdict: report.verdict.ok(),
+            gaps: report.verdict.err().map(gaps),
+            pairs: match &comparison {
+                Ok(comparison) if report.verdict.is_err() => comparison.pairs().to_vec(),
+                _ => report.pairs,
+            },
+            comparison: comparison.ok(),
+        }
     }
 
     /// The architectures that one of the sides has something to say about.
     pub(crate) fn arches(&self) -> Vec<Arch> {
-        let functions = self.functions.iter().flatten();
-        let mut arches: Vec<Arch> = functions
-            .flat_map(|function| self.space.arches(*function))
-            .collect();
+        let mut arches: Vec<Arch> = match self.functions {
+            Ok(functions) => functions
+                .iter()
+                .flat_map(|function| self.space.arches(*function))
+                .collect(),
+            Err(_) => [self.left.arches(), self.right.arches()].concat(),
+        };
         arches.sort_by_key(|arch| *arch as u32);
         arches.dedup();
         arches
+    }
+
+    /// What to type to get further than a limit, if anything helps.
+    pub(crate) fn advice(&self, gaps: Gaps) -> Option<String> {
+        let Limits {
+            max_nodes,
+            max_conflicts,
+            ..
+        } = self.args.limits();
+        match (gaps.by_diagrams, gaps.by_gates) {
+            (LimitReached::Stopped, _) | (_, LimitReached::Stopped) => {
+                let seconds = self.args.time_limit.as_secs_f64() * 10.0;
+                Some(format!("--time-limit {seconds}"))
+            }
+            (_, LimitReached::Conflicts) => Some(format!(
+                "--max-conflicts {} --time-limit 600",
+                max_conflicts.saturating_mul(100)
+            )),
+            (LimitReached::Nodes, _) => {
+                Some(format!("--max-nodes {}", max_nodes.saturating_mul(10)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The failure to find out anything.
+    pub(crate) fn gave_up(&self, gaps: Gaps) -> Failure {
+        let advice = self.advice(gaps);
+        Failure::Message {
+            message: format!("gave up: {gaps}"),
+            help: advice.map(|options| format!("to try harder: {options}")),
+            code: exit::GAVE_UP,
+        }
     }
 
     /// Asks evaluator and interpreter whether a call is answered as the prover says.
@@ -157,15 +245,11 @@ impl Compared {
     }
 }
 
-/// The prover reached a limit.
-pub(crate) fn gave_up(limit: LimitReached) -> Failure {
-    Failure::Message {
-        message: format!("gave up: {limit}"),
-        help: Some(
-            "programs that compute with several arguments can take more than the prover can hold; \
-             there is no answer, neither yes nor no"
-                .to_owned(),
-        ),
-        code: exit::GAVE_UP,
+impl fmt::Display for Gaps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.by_diagrams == self.by_gates {
+            return self.by_gates.fmt(f);
+        }
+        write!(f, "{}; then {}", self.by_diagrams, self.by_gates)
     }
 }

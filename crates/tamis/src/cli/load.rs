@@ -9,6 +9,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_policy::loader::{Loaded as Included, Loader};
 use tamis_policy::tamis::Arches;
 use tamis_policy::{Parsed, oci, tamis};
+use tamis_prover::Subject;
 use tamis_rules::{Ruleset, text};
 
 use super::input::{Input, Kind};
@@ -440,6 +441,17 @@ impl Loaded {
         match self {
             Loaded::Policy(policy) => Some(policy.kind),
             Loaded::Program(_) => None,
+        }
+    }
+
+    /// The function that it stands for.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        match self {
+            Loaded::Policy(policy) => Subject::Ruleset(&policy.ruleset),
+            Loaded::Program(raw) => Subject::Program {
+                program: &raw.program,
+                endian: raw.endian,
+            },
         }
     }
 

@@ -6,9 +6,8 @@
 use std::fs;
 use std::path::Path;
 
-use tamis_abi::SeccompData;
-use tamis_bpf::{Program, interp, stack};
-use tamis_prover::{Function, LimitReached, Space, Subject};
+use tamis_abi::{Arch, SeccompData};
+use tamis_prover::Subject;
 
 use super::load::{LoadArgs, Loaded};
 use super::{Failure, Global};
@@ -50,60 +49,35 @@ impl Side {
         &self.filters
     }
 
-    /// What it means.
-    pub(crate) fn function(&self, space: &mut Space) -> Result<Function, LimitReached> {
-        let mut functions = Vec::new();
-        for filter in &self.filters {
-            functions.push(match filter {
-                Loaded::Policy(policy) => space.ruleset(&policy.ruleset)?,
-                Loaded::Program(raw) => space.program(&raw.program, raw.endian)?,
-            });
-        }
-        match functions.as_slice() {
-            [function] if !self.is_stack => Ok(*function),
-            functions => space.stack(functions),
-        }
-    }
-
-    /// Hands it to the prover's other way; `None` if that doesn't take it: a stack that isn't of programs
-    /// alone, or of several byte orders.
-    pub(crate) fn with_subject<R>(&self, then: impl FnOnce(&Subject<'_>) -> R) -> Option<R> {
-        match self.filters.as_slice() {
-            [Loaded::Policy(policy)] if !self.is_stack => {
-                Some(then(&Subject::Ruleset(&policy.ruleset)))
-            }
-            [Loaded::Program(raw), ..] => {
-                let endian = raw.endian;
-                let program = |filter: &Loaded| match filter {
-                    Loaded::Program(raw) if raw.endian == endian => Some(raw.program.clone()),
-                    _ => None,
-                };
-                let programs: Option<Vec<Program>> = self.filters.iter().map(program).collect();
-                let programs = &programs?;
-                let subject = match programs.as_slice() {
-                    [program] if !self.is_stack => Subject::Program { program, endian },
-                    programs => Subject::Stack { programs, endian },
-                };
-                Some(then(&subject))
-            }
-            _ => None,
+    /// Hands it to the prover.
+    pub(crate) fn with_subject<R>(&self, then: impl FnOnce(&Subject<'_>) -> R) -> R {
+        let subjects: Vec<Subject<'_>> = self.filters.iter().map(Loaded::subject).collect();
+        match subjects.as_slice() {
+            [subject] if !self.is_stack => then(subject),
+            subjects => then(&Subject::Stack(subjects)),
         }
     }
 
     /// What it returns for one call, by the evaluator and the interpreter.
     pub(crate) fn answer(&self, data: &SeccompData) -> u32 {
-        let answers: Vec<u32> = self
-            .filters
-            .iter()
-            .map(|filter| match filter {
-                Loaded::Policy(policy) => policy.ruleset.decide(data).action.ret(),
-                Loaded::Program(raw) => interp::run(&raw.program, &data.image(raw.endian)).ret,
+        self.with_subject(|subject| subject.answer(data))
+    }
+
+    /// The architectures that it names.
+    pub(crate) fn arches(&self) -> Vec<Arch> {
+        let is_named = |arch: &Arch| {
+            self.filters.iter().any(|filter| match filter {
+                Loaded::Policy(policy) => {
+                    let mut sections = policy.ruleset.sections().iter();
+                    sections.any(|section| section.arch == *arch)
+                }
+                Loaded::Program(raw) => {
+                    let mut insns = raw.program.insns().iter();
+                    insns.any(|insn| insn.k == arch.audit())
+                }
             })
-            .collect();
-        match answers.as_slice() {
-            [answer] if !self.is_stack => *answer,
-            answers => stack::winner(answers).map_or(stack::NO_FILTER, |index| answers[index]),
-        }
+        };
+        Arch::all().filter(is_named).collect()
     }
 }
 

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use tamis_abi::call;
-use tamis_prover::{CaseLimits, Comparison};
+use tamis_prover::{CaseLimits, Pair, Scope, Verdict};
 
 use crate::cli::changes::{self, Change, Kind};
-use crate::cli::compare::{Compared, ScopeArgs, gave_up};
+use crate::cli::compare::{Compared, Gaps, ScopeArgs};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, json};
 use crate::cli::{Failure, Global, exit};
@@ -77,12 +77,8 @@ struct Entry {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let scope = args.scope.scope(&args.load);
     let mut compared = Compared::read([&args.old, &args.new], args.scope, &args.load, global)?;
-    let comparison = compared.within(&scope).map_err(gave_up)?;
-    let differences = compared
-        .space
-        .differences_of(&comparison, &args.limits())
-        .map_err(gave_up)?;
-    let mut changes = changes::group(&differences.list);
+    let listing = list(args, &mut compared, &scope)?;
+    let mut changes = listing.changes;
     changes.retain(|change| change.is_looser || !args.only_looser);
     for change in &changes {
         if let Some((data, pair)) = &change.example {
@@ -90,7 +86,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
     }
     let (old, new) = (&compared.left.name, &compared.right.name);
-    let is_complete = differences.is_complete;
+    let is_complete = listing.is_complete;
     let text = if global.json {
         json(&Document {
             schema: "tamis.diff/1",
@@ -108,11 +104,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             (true, true) if args.only_looser => format!("nothing is looser in {new}\n"),
             (true, true) => format!("{old} and {new}: no changes\n"),
             (_, true) => body,
-            (_, false) => body + "and more: the list was cut at a limit\n",
+            (_, false) => body + CUT,
         }
     };
     args.output.text(&text)?;
-    Ok(code(args, &comparison))
+    Ok(code(args, &listing.pairs, listing.gaps))
 }
 
 /// How many tests a condition may have without `--all`; more than anybody reads.
@@ -137,15 +133,53 @@ impl Args {
     }
 }
 
-/// The exit code, from the pairs of answers, of which there are all even where the list is cut.
-fn code(args: &Args, comparison: &Comparison) -> u8 {
+/// What ends a list that isn't complete.
+const CUT: &str = "and perhaps more: the list was cut at a limit\n";
+
+/// What changed, as far as it was found out.
+struct Listing {
+    changes: Vec<Change>,
+    is_complete: bool,
+    /// Different answers: if there are no gaps, at least one of each strictness that there is.
+    pairs: Vec<Pair>,
+    gaps: Option<Gaps>,
+}
+
+/// Finds what changed: all by diagrams; where they don't do, an example of each strictness by gates.
+fn list(args: &Args, compared: &mut Compared, scope: &Scope) -> Result<Listing, Failure> {
+    let found = compared.find(scope);
+    let is_equal = found.verdict == Some(Verdict::Equal);
+    let comparison = found.comparison.filter(|_| !is_equal);
+    let differences = comparison.and_then(|comparison| {
+        let limits = args.limits();
+        let differences = compared.space.differences_of(&comparison, &limits);
+        differences.ok()
+    });
+    if let (None, Some(gaps)) = (&differences, found.gaps)
+        && found.pairs.is_empty()
+    {
+        return Err(compared.gave_up(gaps));
+    }
+    let (changes, is_complete) = match differences {
+        Some(differences) => (changes::group(&differences.list), differences.is_complete),
+        None => (changes::of_examples(&found.pairs), is_equal),
+    };
+    Ok(Listing {
+        changes,
+        is_complete,
+        pairs: found.pairs,
+        gaps: found.gaps,
+    })
+}
+
+/// The exit code.
+fn code(args: &Args, pairs: &[Pair], gaps: Option<Gaps>) -> u8 {
     let only_looser = args.only_looser || args.fail_on_looser;
-    let mut counted = comparison
-        .pairs()
+    let mut counted = pairs
         .iter()
         .filter(|pair| pair.strictness().is_lt() || !only_looser)
         .peekable();
-    if counted.peek().is_none() {
+    if counted.peek().is_none() && gaps.is_none() {
         exit::OK
     } else if counted.any(|pair| pair.example.is_some()) {
         exit::NO
@@ -265,7 +299,7 @@ fn markdown(
         }
     }
     if !is_complete {
-        text.push_str("\nAnd more: the list was cut at a limit.\n");
+        text.push_str("\nAnd perhaps more: the list was cut at a limit.\n");
     }
     text
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tamis_abi::{Action, Arch, call};
 use tamis_prover::{Pair, Scope, Verdict};
 
-use crate::cli::compare::{Compared, ScopeArgs};
+use crate::cli::compare::{Compared, Finding, ScopeArgs};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{print, print_json};
 use crate::cli::{Failure, Global, exit};
@@ -47,6 +47,8 @@ struct Document<'a> {
     answer: &'static str,
     verdict: &'static str,
     scope: ScopeEntry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<String>,
     witnesses: Vec<Witness>,
     yes_within: Vec<ScopeEntry>,
 }
@@ -86,12 +88,13 @@ impl Question {
     }
 
     /// The answer; `None` if it depends on calls of which none was found.
-    fn answer(self, pairs: &[Pair]) -> Option<bool> {
-        let mut against = pairs
+    fn answer(self, found: &Finding) -> Option<bool> {
+        let mut against = found
+            .pairs
             .iter()
             .filter(|pair| self.is_contradicted_by(pair))
             .peekable();
-        if against.peek().is_none() {
+        if against.peek().is_none() && found.gaps.is_none() {
             return Some(true);
         }
         against.any(|pair| pair.example.is_some()).then_some(false)
@@ -105,12 +108,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let scope = args.scope.scope(&args.load);
     let mut compared = Compared::read([&args.left, &args.right], args.scope, &args.load, global)?;
-    let found = compared.find(&scope)?;
-    let answer = question.answer(&found.pairs);
+    let found = compared.find(&scope);
+    let answer = question.answer(&found);
     let witnesses = witnesses(&compared, &found.pairs, question)?;
     let yes_within = match answer {
-        Some(false) if found.by_diagrams => narrower(&mut compared, question, &scope),
-        _ => Vec::new(),
+        Some(false) => narrower(&mut compared, question, &scope),
+        _ => Narrower::default(),
     };
     let (left, right) = (&compared.left.name, &compared.right.name);
     if global.json {
@@ -129,8 +132,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             },
             verdict: verdict_name(found.verdict),
             scope: scope_entry(&scope),
+            limit: found.gaps.map(|gaps| gaps.to_string()),
             witnesses,
-            yes_within: yes_within.iter().map(scope_entry).collect(),
+            yes_within: yes_within.scopes.iter().map(scope_entry).collect(),
         })?;
     } else {
         let mut text = first_line(answer, found.verdict, left, right, &scope);
@@ -140,9 +144,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             } = witness;
             let _ = writeln!(text, "  {call}: left {left}, right {right}");
         }
-        if found.by_diagrams {
-            text.push_str(&last_lines(answer, &scope, &yes_within));
-        }
+        text.push_str(&match (answer, found.gaps) {
+            (Some(true), _) => String::new(),
+            (Some(false), _) => last_lines(&scope, &yes_within),
+            (None, None) => String::new(),
+            (None, Some(gaps)) => match compared.advice(gaps) {
+                Some(options) => format!("  {gaps}\nto try harder: {options}\n"),
+                None => format!("  {gaps}\n"),
+            },
+        });
         print(text.as_bytes())?;
     }
     Ok(match answer {
@@ -182,9 +192,17 @@ fn witnesses(
     Ok(witnesses)
 }
 
+/// Narrower scopes in which the answer is yes.
+#[derive(Default)]
+struct Narrower {
+    scopes: Vec<Scope>,
+    /// Whether some were left open at a limit.
+    has_gaps: bool,
+}
+
 /// The widest narrower scopes in which the answer is yes: by numbers and actions, and then by
 /// architecture.
-fn narrower(compared: &mut Compared, question: Question, scope: &Scope) -> Vec<Scope> {
+fn narrower(compared: &mut Compared, question: Question, scope: &Scope) -> Narrower {
     let arches = match scope.arches.as_slice() {
         [] => {
             // Few mean to compare x32 alone, and it shares its audit value with x86_64.
@@ -193,10 +211,11 @@ fn narrower(compared: &mut Compared, question: Question, scope: &Scope) -> Vec<S
         }
         arches => arches.to_vec(),
     };
-    // At a limit nothing more is known than the no.
+    let mut has_gaps = false;
     let mut is_yes = |scope: &Scope| {
-        let comparison = compared.within(scope);
-        comparison.is_ok_and(|comparison| question.answer(comparison.pairs()) == Some(true))
+        let answer = question.answer(&compared.find_briefly(scope));
+        has_gaps |= answer.is_none();
+        answer == Some(true)
     };
     let mut found: Vec<Scope> = Vec::new();
     for (native, actions) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -230,7 +249,10 @@ fn narrower(compared: &mut Compared, question: Question, scope: &Scope) -> Vec<S
             found.push(narrowed);
         }
     }
-    found
+    Narrower {
+        scopes: found,
+        has_gaps,
+    }
 }
 
 /// Whether one scope compares all that another does.
@@ -310,18 +332,17 @@ fn in_words(scope: &Scope) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn last_lines(answer: Option<bool>, scope: &Scope, yes_within: &[Scope]) -> String {
-    if answer.is_none() {
-        return "  the filters compare words of a call with each other in a way that was left open\n"
-            .to_owned();
+fn last_lines(scope: &Scope, yes_within: &Narrower) -> String {
+    const OPTIONS: &str = "--native, --actions-only or for one --arch";
+    if yes_within.scopes.is_empty() {
+        return match yes_within.has_gaps {
+            false => format!("nor is it yes with {OPTIONS}\n"),
+            true => {
+                format!("whether it is yes with {OPTIONS} was not found out within the limits\n")
+            }
+        };
     }
-    if answer == Some(true) {
-        return String::new();
-    }
-    if yes_within.is_empty() {
-        return "nor is it yes with --native, --actions-only or for one --arch\n".to_owned();
-    }
-    let lines = yes_within.iter().map(|found| {
+    let lines = yes_within.scopes.iter().map(|found| {
         let mut options: Vec<String> = Vec::new();
         if found.arches != scope.arches {
             options.extend(found.arches.iter().map(|arch| format!("--arch {arch}")));
