@@ -90,3 +90,60 @@ fn compare(ruleset: &Ruleset, made: &Subject<'_>) -> Result<(), CompileError> {
         Answer::Unknown(limit) => Err(CompileError::Unproven { limit }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::{Action, ArgIndex};
+    use tamis_prover::Method;
+    use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Rule, Section, Test};
+
+    use super::*;
+
+    fn denying(when: Predicate) -> Ruleset {
+        let section = Section {
+            arch: Arch::X86_64,
+            rules: vec![Rule {
+                syscalls: IntervalSet::single(1),
+                when,
+                action: Action::errno(1),
+                origin: None,
+            }],
+            default: Action::ALLOW,
+        };
+        Ruleset::new(vec![section], Action::KILL_PROCESS).unwrap()
+    }
+
+    #[test]
+    fn what_diagrams_leave_open_is_decided_by_gates() {
+        let [a, b] = [0, 1].map(|index| Operand {
+            part: Part::Low,
+            ..Operand::arg(ArgIndex::ALL[index])
+        });
+        let is_less = Predicate::Test(Test::Between {
+            left: a,
+            op: CmpOp::Lt,
+            right: b,
+        });
+        // From 10 on nothing is below a number that is below 9.
+        let below = |least| {
+            let a_is_large = Predicate::compare(a, CmpOp::Ge, least);
+            let b_is_small = Predicate::compare(b, CmpOp::Lt, 9);
+            denying(Predicate::All(vec![
+                a_is_large,
+                b_is_small,
+                is_less.clone(),
+            ]))
+        };
+        let never = denying(Predicate::False);
+        let impossible = below(10);
+        let subjects = [&impossible, &never].map(Subject::Ruleset);
+        let answer = decide(&subjects[0], &subjects[1], &Limits::default());
+        assert_eq!(answer, Answer::Equal(Method::Gates));
+        assert_eq!(check_ruleset(&impossible, &never), Ok(()));
+        let refusal = check_ruleset(&below(7), &never).unwrap_err();
+        assert!(
+            matches!(refusal, CompileError::Miscompiled { .. }),
+            "{refusal}"
+        );
+    }
+}
