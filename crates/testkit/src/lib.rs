@@ -13,6 +13,7 @@ pub mod golden;
 pub mod inputs;
 pub mod judge;
 pub mod libseccomp;
+pub mod property;
 pub mod pseudo_code;
 pub mod rng;
 pub mod sabotage;

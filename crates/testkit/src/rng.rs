@@ -1,7 +1,8 @@
 //! A small random source for generators: seeded, portable, not for secrets.
 //!
 //! The algorithm is SplitMix64 (Steele, Lea and Flood, 2014): one addition and three mixing steps per
-//! value, full period, and every seed is a good seed. Tests use fixed seeds; a fuzzer passes its own.
+//! value, full period, and every seed is a good seed. Tests use fixed seeds; a fuzzer gives its own bytes,
+//! which are drawn first, so that it can change single choices.
 
 use std::ops::RangeInclusive;
 
@@ -17,16 +18,38 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
+    /// What is drawn before the numbers of the algorithm, the last first.
+    given: Vec<u64>,
 }
 
 impl Rng {
     /// A source that starts from this seed.
     pub const fn new(seed: u64) -> Rng {
-        Rng { state: seed }
+        Rng {
+            state: seed,
+            given: Vec::new(),
+        }
+    }
+
+    /// A source that gives these bytes, eight for each value, and then random ones that depend on all of
+    /// them.
+    pub fn from_bytes(bytes: &[u8]) -> Rng {
+        let value = |chunk: &[u8]| {
+            let bytes = chunk.iter().rev();
+            bytes.fold(0, |value, byte| value << 8 | u64::from(*byte))
+        };
+        let mut given: Vec<u64> = bytes.chunks(8).map(value).collect();
+        let mix = |seed, value: &u64| Rng::new(seed ^ value).next_u64();
+        let seed = given.iter().fold(bytes.len() as u64, mix);
+        given.reverse();
+        Rng { state: seed, given }
     }
 
     /// 64 random bits.
-    pub const fn next_u64(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
+        if let Some(value) = self.given.pop() {
+            return value;
+        }
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -35,7 +58,7 @@ impl Rng {
     }
 
     /// 32 random bits.
-    pub const fn next_u32(&mut self) -> u32 {
+    pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
 
@@ -91,7 +114,7 @@ impl Rng {
     /// A source independent of this one: a generator that draws more values from it does not change
     /// what its neighbours get.
     #[must_use]
-    pub const fn split(&mut self) -> Rng {
+    pub fn split(&mut self) -> Rng {
         Rng::new(self.next_u64())
     }
 }
@@ -113,6 +136,18 @@ mod tests {
                 9_817_491_932_198_370_423
             ]
         );
+    }
+
+    #[test]
+    fn given_bytes_come_first_and_all_of_them_decide_what_follows() {
+        let mut rng = Rng::from_bytes(&[1, 0, 0, 0, 0, 0, 0, 0x80, 7]);
+        assert_eq!([rng.next_u64(), rng.next_u64()], [0x8000_0000_0000_0001, 7]);
+        let mut other = Rng::from_bytes(&[2, 0, 0, 0, 0, 0, 0, 0x80, 7]);
+        assert_eq!(
+            [other.next_u64(), other.next_u64()],
+            [0x8000_0000_0000_0002, 7]
+        );
+        assert_ne!(rng.next_u64(), other.next_u64());
     }
 
     #[test]

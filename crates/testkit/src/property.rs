@@ -1,0 +1,244 @@
+//! What must hold for any bytes: the bodies of the fuzz targets.
+//!
+//! Each property is a function of bytes that panics where it is broken. `fuzz/` gives them to libFuzzer, and
+//! `tests/fuzz_smoke.rs` runs them on fixed ones. Bytes are text, or what an [`Rng`] draws from, so that a
+//! changed byte changes one choice of a generator. Each function says what became of the input, so that
+//! a test can tell whether it was an interesting one.
+
+use tamis_abi::{Arch, Endian, SeccompData, Word};
+use tamis_bpf::asm::assemble;
+use tamis_bpf::disasm::{Style, disassemble_insns};
+use tamis_bpf::interp;
+use tamis_compiler::{Options, compile};
+use tamis_diag::{Diagnostic, Sources, render};
+use tamis_policy::loader::NoIncludes;
+use tamis_policy::{oci, tamis};
+use tamis_prover::{Answer, LimitReached, Limits, Scope, Subject, Verdict, decide, prove};
+use tamis_rules::{Ruleset, text};
+
+use crate::generate::input::Neighbourhood;
+use crate::generate::mutant::mutant;
+use crate::generate::program::program;
+use crate::generate::ruleset::{Size, call, ruleset};
+use crate::rng::Rng;
+
+/// What became of an input.
+pub type Outcome = &'static str;
+
+/// Random programs do arithmetic on whole words now and then: those are given up early.
+const LIMITS: Limits = Limits {
+    max_nodes: 20_000,
+    max_steps: 200_000,
+    max_states: 2_000,
+    max_paths: 1_000,
+    max_gates: 100_000,
+    max_conflicts: 1_000,
+};
+/// How many inputs speak against a proof.
+const INPUTS: u32 = 200;
+
+fn endian(rng: &mut Rng) -> Endian {
+    *rng.choose(&[Endian::Little, Endian::Big])
+}
+
+/// Prover and interpreter never contradict each other about two programs, whichever comes first: a *no* has
+/// a witness, a *yes* survives inputs near what the programs test, and *unknown* names a limit.
+///
+/// # Panics
+/// If it is broken.
+pub fn prover_pairs(bytes: &[u8]) -> Outcome {
+    let mut rng = Rng::from_bytes(bytes);
+    let endian = endian(&mut rng);
+    let body_insns = rng.range(1..=16) as usize;
+    let programs = {
+        let left = program(&mut rng, body_insns);
+        let mut right = match rng.chance(1, 8) {
+            true => program(&mut rng, body_insns),
+            false => left.clone(),
+        };
+        for _ in 0..rng.range(0..=3) {
+            right = mutant(&mut rng, &right).unwrap_or(right);
+        }
+        [left, right]
+    };
+    let [left, right] = [0, 1].map(|side| Subject::Program {
+        program: &programs[side],
+        endian,
+    });
+    let run =
+        |side: usize, data: &SeccompData| interp::run(&programs[side], &data.image(endian)).ret;
+    let answer = decide(&left, &right, &LIMITS);
+    let other_way = decide(&right, &left, &LIMITS);
+    match answer {
+        Answer::Equal(_) => {
+            let near = Neighbourhood::of(&[&programs[0], &programs[1]], endian);
+            for _ in 0..INPUTS {
+                let mut data = near.draw(&mut rng);
+                for _ in 0..2 {
+                    assert_eq!(run(0, &data), run(1, &data), "{data:x?} {programs:?}");
+                    let word = *rng.choose(&Word::all().collect::<Vec<Word>>());
+                    data = data.with_word(word, data.word(word) ^ 1 << rng.range(0..=31));
+                }
+            }
+            assert!(
+                !matches!(other_way, Answer::Different { .. }),
+                "{programs:?}"
+            );
+            "equal"
+        }
+        Answer::Different {
+            data, left, right, ..
+        } => {
+            assert_ne!(left, right);
+            assert_eq!(
+                [run(0, &data), run(1, &data)],
+                [left, right],
+                "{data:x?} {programs:?}"
+            );
+            assert!(!matches!(other_way, Answer::Equal(_)), "{programs:?}");
+            "different"
+        }
+        Answer::Unknown(limit) => {
+            assert_ne!(limit, LimitReached::Stopped, "nobody stopped it");
+            let report = prove(&left, &right, &Scope::default(), &LIMITS);
+            assert_ne!(report.verdict, Ok(Verdict::Equal), "{programs:?}");
+            "unknown"
+        }
+    }
+}
+
+/// Adds a text and hands it to a reader; whatever that says can be shown.
+fn read<R>(
+    bytes: &[u8],
+    read: impl FnOnce(&mut Sources, &str) -> (Option<R>, Vec<Diagnostic>),
+) -> Option<R> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut sources = Sources::new();
+    let (result, diagnostics) = read(&mut sources, &text);
+    // A place outside the text would panic.
+    render::render(&diagnostics, &sources, false);
+    let has_error = diagnostics.iter().any(Diagnostic::is_error);
+    assert_eq!(result.is_none(), has_error, "{text}\n{diagnostics:?}");
+    result
+}
+
+/// What assembles is the same after disassembly; what doesn't is said to have a mistake.
+///
+/// # Panics
+/// If it is broken.
+pub fn assembler(bytes: &[u8]) -> Outcome {
+    let assembled = |text: &[u8]| {
+        read(text, |sources, text| {
+            let source = sources.add("fuzz.asm", text);
+            match assemble(text, source, Endian::Little) {
+                Ok(assembly) => (Some(assembly.insns), assembly.warnings),
+                Err(mistakes) => (None, mistakes),
+            }
+        })
+    };
+    let Some(insns) = assembled(bytes) else {
+        return "refused";
+    };
+    for style in [Style::Plain, Style::Commented(Endian::Little)] {
+        let text = disassemble_insns(&insns, style);
+        assert_eq!(assembled(text.as_bytes()).as_ref(), Some(&insns), "{text}");
+    }
+    "assembled"
+}
+
+/// The text form of a ruleset parses back to a ruleset with the same text.
+fn assert_text_form(ruleset: &Ruleset) {
+    let printed = ruleset.to_string();
+    let mut sources = Sources::new();
+    let source = sources.add("fuzz.rules", printed.as_str());
+    let again = text::parse(&sources, source);
+    let again = again.unwrap_or_else(|mistakes| panic!("{mistakes:?}\n{printed}"));
+    assert_eq!(again.to_string(), printed);
+}
+
+/// A policy's mistakes have places; a policy without any means the same when it is printed, and its ruleset
+/// survives the text form.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_tamis(bytes: &[u8]) -> Outcome {
+    let options = tamis::Options::new(vec![Arch::X86_64, Arch::Aarch64]);
+    let mut canonical = None;
+    let parsed = read(bytes, |sources, text| {
+        let source = sources.add("fuzz.tamis", text);
+        let (syntax, _) = tamis::parse_syntax(sources, source);
+        canonical = Some(tamis::print::policy(&syntax));
+        let parsed = tamis::parse(sources, source, &mut NoIncludes, &options);
+        (parsed.ruleset, parsed.diagnostics)
+    });
+    let (Some(ruleset), Some(canonical)) = (parsed, canonical) else {
+        return "refused";
+    };
+    assert_text_form(&ruleset);
+    let again = read(canonical.as_bytes(), |sources, text| {
+        let source = sources.add("printed.tamis", text);
+        let parsed = tamis::parse(sources, source, &mut NoIncludes, &options);
+        (parsed.ruleset, parsed.diagnostics)
+    });
+    let again = again.unwrap_or_else(|| panic!("printed, it has mistakes:\n{canonical}"));
+    assert_eq!(
+        without_origins(&again),
+        without_origins(&ruleset),
+        "{canonical}"
+    );
+    "a policy"
+}
+
+/// The meaning alone: printing moves rules to other lines.
+fn without_origins(ruleset: &Ruleset) -> Ruleset {
+    let mut sections = ruleset.sections().to_vec();
+    for rule in sections.iter_mut().flat_map(|section| &mut section.rules) {
+        rule.origin = None;
+    }
+    Ruleset::new(sections, ruleset.bad_arch).expect("the sections are those of a ruleset")
+}
+
+/// A profile's mistakes have places; the ruleset of one without any survives the text form.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_oci(bytes: &[u8]) -> Outcome {
+    let ruleset = read(bytes, |sources, text| {
+        let source = sources.add("fuzz.json", text);
+        let options = oci::Options::docker(Arch::X86_64);
+        let parsed = oci::parse(sources, source, &options).parsed;
+        (parsed.ruleset, parsed.diagnostics)
+    });
+    let Some(ruleset) = ruleset else {
+        return "refused";
+    };
+    assert_text_form(&ruleset);
+    "a profile"
+}
+
+/// A small ruleset compiles, twice to the same program, and that answers as the ruleset does.
+///
+/// # Panics
+/// If it is broken.
+pub fn compile_ruleset(bytes: &[u8]) -> Outcome {
+    let mut rng = Rng::from_bytes(bytes);
+    let endian = endian(&mut rng);
+    let ruleset = ruleset(&mut rng, Size::SMALL, endian);
+    let compiled = |options: &Options| {
+        let compiled = compile(&ruleset, options);
+        compiled.unwrap_or_else(|error| panic!("{error}\n{ruleset}"))
+    };
+    let made = compiled(&Options::default());
+    let again = compiled(&Options {
+        verify_each: rng.chance(1, 8),
+        ..Options::default()
+    });
+    assert_eq!(made.program(), again.program(), "{ruleset}");
+    for _ in 0..INPUTS {
+        let data = call(&mut rng, &ruleset);
+        let expected = ruleset.decide(&data).action.ret();
+        let run = interp::run(made.program(), &data.image(endian));
+        assert_eq!(run.ret, expected, "{data:x?}\n{ruleset}");
+    }
+    "compiled"
+}
