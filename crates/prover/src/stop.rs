@@ -47,3 +47,47 @@ impl fmt::Debug for Stop {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tamis_abi::Endian;
+    use tamis_bpf::{AluOp, Insn, Op, Operand, Program};
+
+    use super::*;
+    use crate::{Limits, Scope, Space, Subject, prove_by_gates};
+
+    /// The product of three words, in this order.
+    fn product(offsets: [u32; 3]) -> Program {
+        let times_x = Op::Alu(AluOp::Mul, Operand::X);
+        let [a, b, c] = offsets.map(Op::LoadData);
+        let ops = [a, Op::Tax, b, times_x, Op::Tax, c, times_x, Op::RetA];
+        Program::new(ops.map(Insn::from).to_vec()).unwrap()
+    }
+
+    fn after_asking(times: u32) -> Stop {
+        let asked = AtomicU32::new(0);
+        Stop::when(move || asked.fetch_add(1, Ordering::Relaxed) >= times)
+    }
+
+    #[test]
+    fn diagrams_circuits_and_solver_stop() {
+        let programs = [product([16, 24, 32]), product([24, 32, 16])];
+        let mut space = Space::stoppable(Limits::default(), after_asking(3));
+        let function = space.program(&programs[0], Endian::Little);
+        assert_eq!(function, Err(LimitReached::Stopped));
+        assert!(space.len_nodes() < 100_000);
+
+        let [left, right] = [0, 1].map(|index| Subject::Program {
+            program: &programs[index],
+            endian: Endian::Little,
+        });
+        // The circuit takes a handful of questions, the solver the rest.
+        for times in [1, 30] {
+            let (scope, limits) = (Scope::default(), Limits::default());
+            let report = prove_by_gates(&left, &right, &scope, &limits, &after_asking(times));
+            assert_eq!(report.verdict, Err(LimitReached::Stopped), "{times}");
+        }
+    }
+}

@@ -247,9 +247,18 @@ impl Compared {
 
 impl fmt::Display for Gaps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |limit: LimitReached| match limit {
+            LimitReached::Stopped => "the time limit was reached".to_owned(),
+            limit => limit.to_string(),
+        };
         if self.by_diagrams == self.by_gates {
-            return self.by_gates.fmt(f);
+            return f.write_str(&text(self.by_gates));
         }
-        write!(f, "{}; then {}", self.by_diagrams, self.by_gates)
+        write!(
+            f,
+            "{}; then {}",
+            text(self.by_diagrams),
+            text(self.by_gates)
+        )
     }
 }
