@@ -174,7 +174,9 @@ fn where_diagrams_do_not_do_a_witness_may_still_be_found() {
     let (left, right) = (folder.join("left.asm"), folder.join("right.asm"));
     product(&left, [16, 24, 32], 12345);
     product(&right, [16, 24, 32], 12346);
-    let (code, document) = document(&["prove", text_of(&left), text_of(&right), "--json"]);
+    let patient = ["--json", "--time-limit", "600"];
+    let sides = ["prove", text_of(&left), text_of(&right)];
+    let (code, document) = document(&[&sides[..], &patient].concat());
     assert_eq!((code, &document["answer"]), (1, &Value::from("no")));
     let call = document["witnesses"][0]["call"].as_str().unwrap();
     let answer = |path: &Path| tamis(&["eval", text_of(path), call]).status.code();
@@ -189,19 +191,26 @@ fn what_the_prover_cannot_hold_is_no_answer() {
     product(&left, [16, 24, 32], 12345);
     product(&right, [32, 16, 24], 12345);
     let (left, right) = (text_of(&left), text_of(&right));
-    let conflicts = ["--max-nodes", "10000", "--max-conflicts", "100"];
+    let conflicts = [
+        "--max-nodes",
+        "10000",
+        "--max-conflicts",
+        "100",
+        "--time-limit",
+        "600",
+    ];
     let nodes_and_time = ["--max-nodes", "10000", "--time-limit", "0.05"];
     for (limits, advice) in [
-        (conflicts, "--max-conflicts 10000"),
-        (nodes_and_time, "--time-limit 0.5"),
+        (&conflicts[..], "--max-conflicts 10000"),
+        (&nodes_and_time, "--time-limit 0.5"),
     ] {
-        let output = tamis(&[&["prove", left, right][..], &limits].concat());
+        let output = tamis(&[&["prove", left, right], limits].concat());
         assert_eq!(output.status.code(), Some(3), "{output:?}");
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.starts_with("unknown: "), "{text}");
         assert!(text.contains(&format!("to try harder: {advice}")), "{text}");
 
-        let output = tamis(&[&["diff", left, right][..], &limits].concat());
+        let output = tamis(&[&["diff", left, right], limits].concat());
         assert_eq!(output.status.code(), Some(3), "{output:?}");
         assert!(output.stdout.is_empty(), "{output:?}");
     }
@@ -222,7 +231,7 @@ fn what_is_beyond_diagrams_is_still_compared_and_narrowed() {
     let left = write("left.asm", left);
     let other = write("other.asm", &right.replace("#77", "#78"));
     let right = write("right.asm", right);
-    let few = ["--max-nodes", "5000"];
+    let few = ["--max-nodes", "5000", "--time-limit", "600"];
     let run = |args: &[&str]| {
         let output = tamis(&[args, &few].concat());
         (
