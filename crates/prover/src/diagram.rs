@@ -154,6 +154,13 @@ impl Diagram {
         self.rows.len()
     }
 
+    /// The memory of all tables, in bytes.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Row>()
+            + self.unique.len() * size_of::<u32>()
+            + self.memory.len() * size_of::<Remembered>()
+    }
+
     /// The function that is this value everywhere.
     pub(crate) fn leaf(&mut self, value: u32) -> Result<Node, LimitReached> {
         self.intern(Row {
