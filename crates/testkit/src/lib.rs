@@ -18,3 +18,4 @@ pub mod rng;
 pub mod sabotage;
 pub mod skip;
 pub mod smt;
+pub mod tally;
