@@ -18,6 +18,7 @@ mod sisters;
 pub(crate) mod twins;
 pub(crate) mod unchecked_arch;
 pub(crate) mod unchecked_argument;
+mod undecided;
 pub(crate) mod unknown_numbers;
 pub(crate) mod unreachable_rule;
 mod upper_half;
