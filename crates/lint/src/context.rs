@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tamis_abi::{
-    Action, ActionKind, Arch, ArgIndex, Nr, SeccompData, Word, consts, signature, syscall,
+    Action, ActionKind, Arch, ArgIndex, Endian, Nr, SeccompData, Word, consts, signature, syscall,
 };
-use tamis_bpf::{Pc, interp};
+use tamis_bpf::{Pc, Stack, interp};
 use tamis_prover::{Function, LimitReached, Limits, Space};
 use tamis_rules::{Cause, Rule, Ruleset};
 
@@ -128,6 +128,14 @@ impl<'a> Context<'a> {
         match self.meaning {
             Meaning::Policy(ruleset) => Some(ruleset),
             Meaning::Filters { .. } => None,
+        }
+    }
+
+    /// The programs, if it isn't a policy.
+    pub(crate) fn filters(&self) -> Option<(&'a Stack, Endian)> {
+        match self.meaning {
+            Meaning::Policy(_) => None,
+            Meaning::Filters { stack, endian } => Some((stack, endian)),
         }
     }
 

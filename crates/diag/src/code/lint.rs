@@ -96,4 +96,10 @@ codes! { LINT;
          escalations; the message says which it is. Most need a capability, so an unprivileged program gains \
          nothing by them, but a filter is there for the day when another protection fails. Allow them only \
          to programs whose work they are.";
+    LINT_DEAD_CODE = "TM0721", "a program has instructions that no call executes",
+        "Every call has been considered: none executes these instructions, or all take the same way at \
+         these branches. Often a jump goes one instruction too far or a constant is not the one that was \
+         meant, and a call gets another answer than its author thinks. Generators that repeat a test on \
+         every path leave harmless ones; they only cost steps and length, and `tamis decompile` followed by \
+         `tamis compile` makes a program without them.";
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod compat_gap;
 pub(crate) mod dangerous_calls;
+pub(crate) mod dead_code;
 pub(crate) mod duplicate_rule;
 pub(crate) mod enosys_expected;
 pub(crate) mod evadable_restriction;
