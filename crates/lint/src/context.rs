@@ -5,15 +5,17 @@
 //! [`Context::on_purpose`].
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use tamis_abi::{
-    Action, ActionKind, Arch, ArgIndex, Nr, SeccompData, Word, consts, signature, syscall,
+    Action, ActionKind, Arch, ArgIndex, Endian, Nr, SeccompData, Word, consts, signature, syscall,
 };
-use tamis_bpf::{Pc, interp};
+use tamis_bpf::{Pc, Stack, interp};
 use tamis_prover::{Function, LimitReached, Limits, Space};
 use tamis_rules::{Cause, Rule, Ruleset};
 
 use crate::finding::{Example, Place};
+use crate::rules_view::{Statement, statements};
 use crate::subject::{Meaning, Subject};
 use crate::tables::Form;
 
@@ -55,6 +57,8 @@ pub(crate) struct Context<'a> {
     /// Whether the answer depends on the architecture.
     pub(crate) looks_at_arch: bool,
     calls: BTreeMap<Arch, Vec<Call>>,
+    /// Made when the first check asks.
+    statements: Option<Rc<[Statement<'a>]>>,
 }
 
 /// Whether a call with this return value is executed.
@@ -77,6 +81,7 @@ impl<'a> Context<'a> {
             arches: Vec::new(),
             looks_at_arch,
             calls: BTreeMap::new(),
+            statements: None,
         };
         context.arches = match subject.meaning {
             Meaning::Policy(ruleset) => {
@@ -124,6 +129,27 @@ impl<'a> Context<'a> {
             Meaning::Policy(ruleset) => Some(ruleset),
             Meaning::Filters { .. } => None,
         }
+    }
+
+    /// The programs, if it isn't a policy.
+    pub(crate) fn filters(&self) -> Option<(&'a Stack, Endian)> {
+        match self.meaning {
+            Meaning::Policy(_) => None,
+            Meaning::Filters { stack, endian } => Some((stack, endian)),
+        }
+    }
+
+    /// The statements of the policy, in the order of the text; none of a program.
+    pub(crate) fn statements(&mut self) -> Outcome<Rc<[Statement<'a>]>> {
+        if let Some(known) = &self.statements {
+            return Ok(Rc::clone(known));
+        }
+        let made: Rc<[Statement]> = match self.policy() {
+            Some(policy) => statements(&mut self.space, policy)?.into(),
+            None => Rc::from([]),
+        };
+        self.statements = Some(Rc::clone(&made));
+        Ok(made)
     }
 
     /// All calls of an architecture, whether the filter is for it or not.

@@ -3,7 +3,7 @@
 use tamis_diag::{Code, Severity};
 
 use crate::checks::{
-    compat_gap, dangerous_calls, duplicate_rule, enosys_expected, evadable_restriction,
+    compat_gap, dangerous_calls, dead_code, duplicate_rule, enosys_expected, evadable_restriction,
     foreign_arch, idle_rule, io_uring, multiplexer, never_holds, permissive_default, shadowed_rule,
     twins, unchecked_arch, unchecked_argument, unknown_numbers, unreachable_rule, wide_comparison,
     x32_gap,
@@ -29,7 +29,7 @@ pub struct Check {
 }
 
 /// All checks, ascending by code.
-pub const ALL: [Check; 20] = [
+pub const ALL: [Check; 21] = [
     unchecked_arch::CHECK,
     foreign_arch::CHECK,
     x32_gap::CHECK,
@@ -50,6 +50,7 @@ pub const ALL: [Check; 20] = [
     permissive_default::CHECK,
     unknown_numbers::KILLS,
     dangerous_calls::CHECK,
+    dead_code::CHECK,
 ];
 
 /// The check with this name or code.

@@ -165,6 +165,13 @@ impl Diagram {
         self.rows.len()
     }
 
+    /// The memory of all tables, in bytes.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Row>()
+            + self.unique.len() * size_of::<u32>()
+            + self.memory.len() * size_of::<Remembered>()
+    }
+
     /// The function that is this value everywhere.
     pub(crate) fn leaf(&mut self, value: u32) -> Result<Node, LimitReached> {
         self.intern(Row {
@@ -252,13 +259,59 @@ impl Diagram {
         if let Some(result) = self.recall(condition, yes, no)? {
             return Ok(result);
         }
-        let variable = variable.min(top_of_branches);
-        let [(c0, c1), (y0, y1), (n0, n1)] =
-            [condition, yes, no].map(|node| self.cofactors(node, variable));
-        let low = self.ite(c0, y0, n0)?;
-        let high = self.ite(c1, y1, n1)?;
-        let result = self.branch(variable, low, high)?;
+        let result = if variable < top_of_branches && (low <= TRUE.0 || high <= TRUE.0) {
+            self.ite_along(condition, yes, no, top_of_branches)?
+        } else {
+            let variable = variable.min(top_of_branches);
+            let [(c0, c1), (y0, y1), (n0, n1)] =
+                [condition, yes, no].map(|node| self.cofactors(node, variable));
+            let low = self.ite(c0, y0, n0)?;
+            let high = self.ite(c1, y1, n1)?;
+            self.branch(variable, low, high)?
+        };
         self.remember(condition, yes, no, result);
+        Ok(result)
+    }
+
+    /// [`Diagram::ite`] where the condition is a chain above both branches: each node decides one way
+    /// or leads to the next, as in a comparison with a constant. Only the ends are remembered.
+    fn ite_along(
+        &mut self,
+        condition: Node,
+        yes: Node,
+        no: Node,
+        top_of_branches: Variable,
+    ) -> Result<Node, LimitReached> {
+        const MAX_LINKS: usize = 32;
+        let chosen = |value: u32| if value == TRUE.0 { yes } else { no };
+        // The variable, what is decided, and whether that is for 0.
+        let mut links = [(Variable::LEAF, FALSE, false); MAX_LINKS];
+        let mut rest = condition;
+        let mut count = 0;
+        while count < MAX_LINKS {
+            let row = self.row(rest);
+            if row.variable >= top_of_branches || (row.low > TRUE.0) == (row.high > TRUE.0) {
+                break;
+            }
+            self.count_step()?;
+            let decides_low = row.low <= TRUE.0;
+            let (decided, next) = if decides_low {
+                (row.low, row.high)
+            } else {
+                (row.high, row.low)
+            };
+            links[count] = (row.variable, chosen(decided), decides_low);
+            rest = Node(next);
+            count += 1;
+        }
+        let mut result = self.ite(rest, yes, no)?;
+        for (variable, decided, decides_low) in links[..count].iter().rev() {
+            result = if *decides_low {
+                self.branch(*variable, *decided, result)?
+            } else {
+                self.branch(*variable, result, *decided)?
+            };
+        }
         Ok(result)
     }
 

@@ -70,10 +70,20 @@ enum Right {
     Value(Value),
 }
 
+/// What a program does in one state.
+pub(crate) struct Visit {
+    pub(crate) state: StateId,
+    /// Where it is entered.
+    pub(crate) first: Pc,
+    /// The instruction at which it forks, meets another state or ends.
+    pub(crate) last: Pc,
+    pub(crate) step: Step,
+}
+
 /// All states that a program can be in and what it does in each of them.
 pub(crate) struct Exploration {
-    /// What happens in each state; a step leads to states of later steps only.
-    pub(crate) steps: Vec<(StateId, Step)>,
+    /// What happens in each state; a step leads to states of later visits only.
+    pub(crate) visits: Vec<Visit>,
     /// How many steps lead to each state.
     pub(crate) uses: Vec<u32>,
 }
@@ -112,32 +122,38 @@ pub(crate) fn explore(
     let memory = [ZERO; SLOTS];
     let (a, x) = (ZERO, ZERO);
     explorer.enter(Pc(0), State { a, x, memory })?;
-    let mut steps = Vec::with_capacity(program.len());
+    let mut visits = Vec::with_capacity(program.len());
     for pc in 0..program.len() {
-        for id in std::mem::take(&mut explorer.entered[pc]) {
-            let step = explorer.run(Pc(pc), explorer.states[id.0])?;
-            steps.push((id, step));
+        for state in std::mem::take(&mut explorer.entered[pc]) {
+            let first = Pc(pc);
+            let (last, step) = explorer.run(first, explorer.states[state.0])?;
+            visits.push(Visit {
+                state,
+                first,
+                last,
+                step,
+            });
         }
     }
     let uses = explorer.uses;
-    Ok(Exploration { steps, uses })
+    Ok(Exploration { visits, uses })
 }
 
 impl Explorer<'_> {
-    /// Runs the program from an instruction to the next fork or to its end.
-    fn run(&mut self, mut pc: Pc, mut state: State) -> Outcome<Step> {
+    /// Runs the program from an instruction to the next fork or to its end, and says where that is.
+    fn run(&mut self, mut pc: Pc, mut state: State) -> Outcome<(Pc, Step)> {
         loop {
             let op = self.program.op(pc);
             let after = |skip: u32| Pc(pc.0 + 1 + skip as usize);
             match op {
                 Op::RetImm(value) => {
                     let leaf = self.space.diagram.leaf(value)?;
-                    return Ok(Step::Goto(Next::End(leaf)));
+                    return Ok((pc, Step::Goto(Next::End(leaf))));
                 }
                 Op::RetA => {
                     let shape = self.values.shape(state.a);
                     let value = value::returning(&mut self.space.diagram, shape)?;
-                    return Ok(Step::Goto(Next::End(value)));
+                    return Ok((pc, Step::Goto(Next::End(value))));
                 }
                 Op::Branch {
                     test,
@@ -150,11 +166,11 @@ impl Explorer<'_> {
                         Operand::K(k) => Right::Constant(k),
                         Operand::X => Right::Value(state.x),
                     };
-                    return self.branch(test, state, &right, targets);
+                    return Ok((pc, self.branch(test, state, &right, targets)?));
                 }
                 Op::Alu(AluOp::Div, Operand::X) => {
                     if let Some(step) = self.divide(&mut state, after(0))? {
-                        return Ok(step);
+                        return Ok((pc, step));
                     }
                     pc = after(0);
                 }

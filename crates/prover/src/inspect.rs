@@ -45,7 +45,22 @@ impl Space {
         word: Word,
         value: u32,
     ) -> Result<Function, LimitReached> {
-        let node = self.fix(function.0, word, value, &mut HashMap::new())?;
+        self.with_bits(function, word, u32::MAX, value)
+    }
+
+    /// The same for those bits of a word that are in the mask: the function for inputs where they have
+    /// the values of the same bits of `value`.
+    ///
+    /// # Errors
+    /// If the space is full.
+    pub fn with_bits(
+        &mut self,
+        function: Function,
+        word: Word,
+        mask: u32,
+        value: u32,
+    ) -> Result<Function, LimitReached> {
+        let node = self.fix(function.0, word, (mask, value), &mut HashMap::new())?;
         Ok(Function(node))
     }
 
@@ -53,7 +68,7 @@ impl Space {
         &mut self,
         node: Node,
         word: Word,
-        value: u32,
+        (mask, value): (u32, u32),
         known: &mut HashMap<Node, Node>,
     ) -> Result<Node, LimitReached> {
         let View::Branch {
@@ -71,13 +86,13 @@ impl Space {
             return Ok(*fixed);
         }
         let fixed = match order::input_bit(variable) {
-            Some((tested, bit)) if tested == word => {
+            Some((tested, bit)) if tested == word && mask >> bit & 1 == 1 => {
                 let next = if value >> bit & 1 == 1 { high } else { low };
-                self.fix(next, word, value, known)?
+                self.fix(next, word, (mask, value), known)?
             }
             _ => {
-                let low = self.fix(low, word, value, known)?;
-                let high = self.fix(high, word, value, known)?;
+                let low = self.fix(low, word, (mask, value), known)?;
+                let high = self.fix(high, word, (mask, value), known)?;
                 self.diagram.branch(variable, low, high)?
             }
         };

@@ -52,8 +52,8 @@ fn compose(diagram: &mut Diagram, exploration: &Exploration) -> Outcome<Node> {
         uses: &exploration.uses,
         meanings: exploration.uses.iter().map(|_| None).collect(),
     };
-    for (id, step) in exploration.steps.iter().rev() {
-        let meaning = match *step {
+    for visit in exploration.visits.iter().rev() {
+        let meaning = match visit.step {
             Step::Goto(next) => results.take(diagram, next)?,
             Step::Compare {
                 word,
@@ -78,12 +78,12 @@ fn compose(diagram: &mut Diagram, exploration: &Exploration) -> Outcome<Node> {
                 Meaning::Node(diagram.ite(condition, yes, no)?)
             }
         };
-        results.meanings[id.0] = Some(meaning);
+        results.meanings[visit.state.0] = Some(meaning);
     }
-    let first = exploration.steps.first();
-    let (first, _) = first.expect("the first instruction is entered");
+    let first = exploration.visits.first();
+    let first = first.expect("the first instruction is entered");
     results
-        .take(diagram, Next::State(*first))?
+        .take(diagram, Next::State(first.state))?
         .into_node(diagram)
 }
 

@@ -10,8 +10,10 @@ use crate::stop::Stop;
 /// How much work the prover may do before it answers *unknown*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most diagram nodes, 12 bytes each and as much again for the hash table; about a second's
-    /// worth by default. Real filters need some thousands.
+    /// The most diagram nodes; about a second's worth by default. Real filters need some thousands.
+    ///
+    /// A node takes 12 bytes, up to 24 while the list of nodes grows, and 8 to 32 bytes of the hash table;
+    /// remembered results add 4 MiB at most. With the default that is 90 MB.
     pub max_nodes: usize,
     /// The most steps of composing diagrams, all functions of the space together; a second's
     /// worth by default. Real filters need some ten thousand.
@@ -124,5 +126,10 @@ impl Space {
     /// How many nodes the space holds.
     pub fn len_nodes(&self) -> usize {
         self.diagram.len()
+    }
+
+    /// The memory of nodes, hash table and remembered results, in bytes.
+    pub fn len_bytes(&self) -> usize {
+        self.diagram.len_bytes()
     }
 }

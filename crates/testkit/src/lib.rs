@@ -19,3 +19,4 @@ pub mod rng;
 pub mod sabotage;
 pub mod skip;
 pub mod smt;
+pub mod tally;

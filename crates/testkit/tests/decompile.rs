@@ -1,15 +1,15 @@
 //! The decompiler: what it makes of real and of random filters means exactly the same, also as text.
 
-use tamis_abi::{Action, Arch, Endian, SeccompData};
+use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
 use tamis_bpf::Program;
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
-use tamis_policy::tamis::export::{self, Style};
+use tamis_policy::tamis::export::{self, Style, Unsayable};
 use tamis_policy::tamis::{self, Options};
 use tamis_prover::{
     CaseLimits, Cases, Differences, Function, Limits, Machine, Space, Undecompilable,
 };
-use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
+use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::program;
 use tamis_testkit::generate::ruleset::{self as generate, Size};
@@ -296,6 +296,35 @@ fn differences_are_where_the_answers_differ() {
         }
     }
     assert!(found > 100, "{found}");
+}
+
+#[test]
+fn a_long_condition_is_not_written_out_for_every_call() {
+    let policy = |tests: u64| {
+        let values = (0..tests).map(|value| {
+            Predicate::compare(
+                Operand::arg(ArgIndex::ALL[0]),
+                CmpOp::Eq,
+                value << 33 | value,
+            )
+        });
+        let everything = Rule {
+            syscalls: IntervalSet::full(),
+            when: Predicate::Any(values.collect()),
+            action: Action::ALLOW,
+            origin: None,
+        };
+        let section = Section {
+            arch: Arch::X86_64,
+            rules: vec![everything],
+            default: Action::errno(1),
+        };
+        let ruleset = Ruleset::new(vec![section], Action::KILL_PROCESS).expect("one section");
+        export::policy(&ruleset, Style::Named)
+    };
+    assert_eq!(policy(500), Err(Unsayable::TooLong));
+    let short = policy(5).expect("it can be said");
+    assert!(short.len() < 2 * export::MAX_CONDITIONS_BYTES);
 }
 
 /// The ruleset without one of its rules.

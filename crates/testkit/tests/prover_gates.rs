@@ -11,6 +11,7 @@ use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::program;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::tally::Tally;
 
 /// No diagram has a single node: gates decide everything.
 const GATES_ONLY: Limits = Limits {
@@ -164,14 +165,6 @@ fn what_is_too_hard_is_unknown_and_names_the_limit() {
     };
     assert_eq!(answer(1_000_000), Answer::Unknown(LimitReached::Conflicts));
     assert_eq!(answer(1_000), Answer::Unknown(LimitReached::Gates));
-}
-
-/// What became of a number of comparisons.
-#[derive(Debug, Default)]
-struct Tally {
-    equal: u32,
-    different: u32,
-    unknown: u32,
 }
 
 /// Decides with gates, with diagrams, and looks for inputs that contradict the answer.

@@ -10,6 +10,7 @@ use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::program::program;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::tally::Tally;
 
 /// Random programs do arithmetic on whole words now and then: those are given up early.
 const LIMITS: Limits = Limits {
@@ -109,14 +110,6 @@ fn the_function_of_a_stack_is_what_the_stack_answers() {
             );
         }
     }
-}
-
-/// What became of comparisons with mutants.
-#[derive(Debug, Default)]
-struct Tally {
-    equal: u32,
-    different: u32,
-    unknown: u32,
 }
 
 /// Compares a program with a mutant and the answer with the interpreter's.

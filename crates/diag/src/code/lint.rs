@@ -28,10 +28,10 @@ codes! { LINT;
          so the multiplexer can be refused, or allowed for other calls only: `allow socketcall(call != \
          SYS_SOCKET)`.";
     LINT_EVADABLE = "TM0706", "a restriction is evaded by setting upper bits that the kernel ignores",
-        "A filter sees 64 bits of every argument; the kernel reads the lower 32 of an `int`. A rule that \
-         compares all 64 bits with the value to be refused doesn't match if the caller sets one of the upper \
-         bits, and the kernel acts as if it were clear. The same holds for every argument of a 32-bit call, \
-         because 64-bit code can make such calls with any register contents. Compare the lower half only: \
+        "A filter sees 64 bits of every argument; the kernel reads the lower 32 of an `int`, the lower 16 of a \
+         file mode. A rule that compares all bits with the value to be refused doesn't match if the caller \
+         sets one of the upper bits, and the kernel acts as if it were clear. The same holds for every argument of a 32-bit call, \
+         because 64-bit code can make such calls with any register contents. Compare the lower part only: \
          the tamis language does so by itself; in an OCI profile use SCMP_CMP_MASKED_EQ with the mask \
          4294967295, or say what is allowed instead of what is refused.";
     LINT_WIDE_COMPARISON = "TM0707", "upper bits that the kernel ignores decide about a refusal",
@@ -96,4 +96,10 @@ codes! { LINT;
          escalations; the message says which it is. Most need a capability, so an unprivileged program gains \
          nothing by them, but a filter is there for the day when another protection fails. Allow them only \
          to programs whose work they are.";
+    LINT_DEAD_CODE = "TM0721", "a program has instructions that no call executes",
+        "Every call has been considered: none executes these instructions, or all take the same way at \
+         these branches. Often a jump goes one instruction too far or a constant is not the one that was \
+         meant, and a call gets another answer than its author thinks. Generators that repeat a test on \
+         every path leave harmless ones; they only cost steps and length, and `tamis decompile` followed by \
+         `tamis compile` makes a program without them.";
 }

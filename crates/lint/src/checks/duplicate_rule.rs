@@ -4,12 +4,12 @@
 
 use tamis_diag::code::{LINT_DUPLICATE_RULE, NEVER_MATCHES, OCI_NO_EFFECT};
 
-use super::unreachable_rule::is_unreachable;
+use super::undecided::undecided;
 use crate::context::Context;
 use crate::finding::Finding;
 use crate::registry::{Check, warning};
-use crate::rules_view::{RuleView, Statement, name, statements};
-use tamis_prover::{LimitReached, Space};
+use crate::rules_view::name;
+use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = Check {
     told_by: &[NEVER_MATCHES, OCI_NO_EFFECT],
@@ -22,16 +22,10 @@ pub(crate) const CHECK: Check = Check {
 };
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
-    let Some(policy) = context.policy() else {
-        return Ok(Vec::new());
-    };
-    let statements = statements(&mut context.space, policy)?;
+    let statements = context.statements()?;
     let mut findings = Vec::new();
-    for (index, statement) in statements.iter().enumerate() {
-        if !is_unreachable(&context.space, statement) {
-            continue;
-        }
-        let Some(first) = repeated(&context.space, &statements[..index], statement) else {
+    for (statement, repeated) in undecided(&context.space, &statements) {
+        let Some(first) = repeated else {
             continue;
         };
         let finding = Finding::new(
@@ -44,25 +38,4 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         findings.push(finding.places(places.into_iter().flatten()));
     }
     Ok(findings)
-}
-
-/// The earlier statement that this one repeats on every architecture where it matches anything.
-pub(super) fn repeated<'s, 'a>(
-    space: &Space,
-    earlier: &'s [Statement<'a>],
-    statement: &Statement<'a>,
-) -> Option<&'s Statement<'a>> {
-    let matching: Vec<&RuleView> = statement
-        .rules
-        .iter()
-        .filter(|rule| rule.can_match(space))
-        .collect();
-    earlier.iter().find(|first| {
-        matching.iter().all(|rule| {
-            let mut rules = first.rules.iter();
-            rules.any(|other| {
-                other.matches == rule.matches && other.rule().action == rule.rule().action
-            })
-        })
-    })
 }

@@ -1,7 +1,7 @@
 //! Finds restrictions that don't hold if the caller sets upper bits of an argument that the kernel
 //! cuts off.
 //!
-//! A call counts if it is executed as it is, and refused with the upper half clear and - for a negative
+//! A call counts if it is executed as it is, and refused with the upper bits clear and - for a negative
 //! number - with its sign extended: those are the forms in which an `int` is passed.
 
 use tamis_diag::code::LINT_EVADABLE;
@@ -40,10 +40,15 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             (CHECK.code, CHECK.severity),
             format!("upper bits of `{name}` evade the restriction of `{call}`"),
             format!(
-                "the kernel reads the lower 32 bits of `{name}`, so it takes both for the same call"
+                "the kernel reads the lower {} bits of `{name}`, so it takes both for the same call",
+                narrow.width.bits()
             ),
-            "compare the lower half only: by name in the tamis language, with \
-             SCMP_CMP_MASKED_EQ and 4294967295 in an OCI profile",
+            format!(
+                "compare the lower {} only: by name in the tamis language, with \
+                 SCMP_CMP_MASKED_EQ and {} in an OCI profile",
+                narrow.lower_part(),
+                narrow.width.max()
+            ),
         );
         let finding = finding
             .examples([refused, allowed])
@@ -62,9 +67,7 @@ fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
     };
     let found = context.space.find(&narrow.functions(), &wanted)?;
     let evading = narrow.call.complete(found);
-    let mut proper = evading;
-    proper.args[narrow.index.index()] &= 0xffff_ffff;
-    let [refused, allowed] = [proper, evading].map(|data| context.answer(&data));
+    let [refused, allowed] = [narrow.proper(evading), evading].map(|data| context.answer(&data));
     let is_gap = !is_executed(refused.action.ret()) && is_executed(allowed.action.ret());
     is_gap.then_some([refused, allowed])
 }

@@ -13,7 +13,7 @@ use tamis_rules::Ruleset;
 use crate::context::{Context, is_executed};
 use crate::finding::Finding;
 use crate::registry::{Check, note};
-use crate::rules_view::{RuleView, Statement, name, place, statements};
+use crate::rules_view::{RuleView, Statement, name, place};
 use tamis_prover::{Function, LimitReached, Space};
 
 pub(crate) const CHECK: Check = Check {
@@ -34,9 +34,9 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         return Ok(Vec::new());
     };
     let mut findings = Vec::new();
-    let statements = statements(&mut context.space, policy)?;
+    let statements = context.statements()?;
     let rests = rests(&mut context.space, &statements)?;
-    for statement in &statements {
+    for statement in statements.iter() {
         let mut deciding = statement.rules.iter();
         let Some(rule) = deciding.find(|rule| rule.can_decide(&context.space)) else {
             continue;

@@ -3,6 +3,7 @@
 
 pub(crate) mod compat_gap;
 pub(crate) mod dangerous_calls;
+pub(crate) mod dead_code;
 pub(crate) mod duplicate_rule;
 pub(crate) mod enosys_expected;
 pub(crate) mod evadable_restriction;
@@ -18,6 +19,7 @@ mod sisters;
 pub(crate) mod twins;
 pub(crate) mod unchecked_arch;
 pub(crate) mod unchecked_argument;
+mod undecided;
 pub(crate) mod unknown_numbers;
 pub(crate) mod unreachable_rule;
 mod upper_half;

@@ -8,7 +8,7 @@ use tamis_rules::{Predicate, Section};
 use crate::context::Context;
 use crate::finding::Finding;
 use crate::registry::{Check, warning};
-use crate::rules_view::{RuleView, name, statements};
+use crate::rules_view::{RuleView, name};
 use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = Check {
@@ -22,11 +22,8 @@ pub(crate) const CHECK: Check = Check {
 };
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
-    let Some(policy) = context.policy() else {
-        return Ok(Vec::new());
-    };
     let mut findings = Vec::new();
-    for statement in statements(&mut context.space, policy)? {
+    for statement in context.statements()?.iter() {
         let mut rules = statement.rules.iter();
         if rules.any(|rule| rule.can_match(&context.space) || !is_about_calls(rule)) {
             continue;

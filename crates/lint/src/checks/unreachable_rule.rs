@@ -5,11 +5,11 @@
 
 use tamis_diag::code::{LINT_UNREACHABLE_RULE, NEVER_MATCHES, OCI_NO_EFFECT};
 
-use super::duplicate_rule::repeated;
+use super::undecided::undecided;
 use crate::context::Context;
 use crate::finding::{Finding, Place};
 use crate::registry::{Check, warning};
-use crate::rules_view::{RuleView, Statement, name, place, statements};
+use crate::rules_view::{RuleView, name, place};
 use tamis_prover::{LimitReached, Space};
 
 pub(crate) const CHECK: Check = Check {
@@ -23,16 +23,10 @@ pub(crate) const CHECK: Check = Check {
 };
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
-    let Some(policy) = context.policy() else {
-        return Ok(Vec::new());
-    };
-    let statements = statements(&mut context.space, policy)?;
+    let statements = context.statements()?;
     let mut findings = Vec::new();
-    for (index, statement) in statements.iter().enumerate() {
-        if !is_unreachable(&context.space, statement) {
-            continue;
-        }
-        if repeated(&context.space, &statements[..index], statement).is_some() {
+    for (statement, repeated) in undecided(&context.space, &statements) {
+        if repeated.is_some() {
             continue;
         }
         let rules = statement.rules.iter();
@@ -55,12 +49,6 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         findings.push(finding.examples(found).places(places));
     }
     Ok(findings)
-}
-
-/// Whether the statement matches something, and is never the first.
-pub(super) fn is_unreachable(space: &Space, statement: &Statement) -> bool {
-    let mut rules = statement.rules.iter();
-    rules.clone().any(|rule| rule.can_match(space)) && !rules.any(|rule| rule.can_decide(space))
 }
 
 /// The first earlier rule that matches some of the same calls.

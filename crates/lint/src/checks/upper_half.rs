@@ -1,22 +1,27 @@
-//! Arguments of which the kernel reads the lower half while a filter looks at the upper one.
+//! Arguments of which the kernel reads some lower bits while a filter looks at the upper ones.
+//!
+//! Most are of 32 bits, of which a filter sees 64; file modes and the user numbers of the first kernels
+//! are of 16.
 
 use tamis_abi::signature::Width;
-use tamis_abi::{Arch, ArgIndex, Word, signature};
-use tamis_prover::{Function, LimitReached};
+use tamis_abi::{Arch, ArgIndex, SeccompData, Word, signature};
+use tamis_prover::{Function, LimitReached, Space};
 
 use crate::context::{Call, Context};
 
-/// An argument of a call, with what its upper half could be.
+/// An argument of a call, with what its upper bits could be.
 pub(super) struct Narrow {
     pub(super) call: Call,
     pub(super) index: ArgIndex,
     /// How the argument is called.
     pub(super) name: String,
-    /// The answer with the upper half clear.
+    /// How many bits the kernel reads, 64 excluded.
+    pub(super) width: Width,
+    /// The answer with the other bits clear.
     pub(super) clear: Function,
-    /// The answer with the upper half all ones.
+    /// The answer with the other bits all ones.
     pub(super) ones: Function,
-    /// 1 where the lower half is negative as an `int`: then ones are its sign, extended.
+    /// 1 where what the kernel reads is negative as a signed number: then ones are its sign, extended.
     pub(super) negative: Function,
 }
 
@@ -25,9 +30,23 @@ impl Narrow {
     pub(super) fn functions(&self) -> [Function; 4] {
         [self.call.function, self.clear, self.ones, self.negative]
     }
+
+    /// The bits that the kernel reads, as one calls them.
+    pub(super) fn lower_part(&self) -> &'static str {
+        match self.width {
+            Width::Bits16 => "16 bits",
+            Width::Bits32 | Width::Bits64 => "half",
+        }
+    }
+
+    /// A call as one passes the argument properly, and the same for the kernel.
+    pub(super) fn proper(&self, mut data: SeccompData) -> SeccompData {
+        data.args[self.index.index()] &= self.width.max();
+        data
+    }
 }
 
-/// What one call gets, whatever its upper half is, and what it gets in its proper forms.
+/// What one call gets, whatever its upper bits are, and what it gets in its proper forms.
 pub(super) struct Answers {
     pub(super) as_is: u32,
     pub(super) clear: u32,
@@ -46,33 +65,50 @@ impl Answers {
     }
 }
 
-/// The arguments of 32 bits whose upper halves matter to the filter.
+/// The arguments of less than 64 bits whose other bits matter to the filter.
 pub(super) fn narrow_arguments(context: &mut Context) -> Result<Vec<Narrow>, LimitReached> {
     let mut found = Vec::new();
     let calls: Vec<Call> = context.calls().collect();
     for call in calls {
         let words = context.space.words(call.function);
         for index in ArgIndex::ALL {
-            let high = Word::arg_high(index);
-            let Some(name) = narrow_name(&call, index).filter(|_| words.contains(&high)) else {
+            let Some((name, width)) = narrow_argument(&call, index) else {
                 continue;
             };
+            let is_seen = [Word::arg_high(index), Word::arg_low(index)].map(|w| words.contains(&w));
+            if !is_seen[0] && (width == Width::Bits32 || !is_seen[1]) {
+                continue;
+            }
             let space = &mut context.space;
             found.push(Narrow {
                 call,
                 index,
                 name,
-                clear: space.with_word(call.function, high, 0)?,
-                ones: space.with_word(call.function, high, u32::MAX)?,
-                negative: space.bit(Word::arg_low(index), 31)?,
+                width,
+                clear: with_upper_bits(space, call.function, index, width, 0)?,
+                ones: with_upper_bits(space, call.function, index, width, u32::MAX)?,
+                negative: space.bit(Word::arg_low(index), width.bits() - 1)?,
             });
         }
     }
     Ok(found)
 }
 
-/// How an argument is called if the kernel reads its lower half only.
-pub(super) fn narrow_name(call: &Call, index: ArgIndex) -> Option<String> {
+/// The answer if all bits of an argument beyond its width are those of `value`.
+fn with_upper_bits(
+    space: &mut Space,
+    function: Function,
+    index: ArgIndex,
+    width: Width,
+    value: u32,
+) -> Result<Function, LimitReached> {
+    let function = space.with_word(function, Word::arg_high(index), value)?;
+    let ignored = !(width.max() as u32);
+    space.with_bits(function, Word::arg_low(index), ignored, value)
+}
+
+/// How an argument is called, and its width, if the kernel reads less than 64 bits of it.
+pub(super) fn narrow_argument(call: &Call, index: ArgIndex) -> Option<(String, Width)> {
     let args = signature::args(call.name).unwrap_or_default();
     let known = args
         .iter()
@@ -81,11 +117,13 @@ pub(super) fn narrow_name(call: &Call, index: ArgIndex) -> Option<String> {
         || format!("arg{}", index.index()),
         |arg| arg.name.to_owned(),
     );
+    let width = known.map(|arg| signature::width(call.arch, call.name, arg));
     // Only x86 lets 64-bit code choose the upper halves of a 32-bit call.
     if call.arch == Arch::X86 {
-        return Some(name);
+        return Some((name, width.unwrap_or(Width::Bits32).min(Width::Bits32)));
     }
-    let arg = known?;
-    let is_narrow = signature::width(call.arch, call.name, arg) != Width::Bits64;
-    (is_narrow && call.arch.has_64_bit_registers()).then_some(name)
+    let width = width.filter(|width| *width != Width::Bits64)?;
+    // Elsewhere the registers of 32-bit calls have no more than 32 bits.
+    let has_more = call.arch.has_64_bit_registers() || width == Width::Bits16;
+    has_more.then_some((name, width))
 }

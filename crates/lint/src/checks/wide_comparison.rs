@@ -3,8 +3,9 @@
 //! Nothing gets past the filter that way, so it is a note. 32-bit calls are left alone: only someone who
 //! is up to something makes them with upper bits set.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use tamis_abi::signature::Width;
 use tamis_diag::code::LINT_WIDE_COMPARISON;
 
 use super::upper_half::{Answers, Narrow, narrow_arguments};
@@ -21,34 +22,39 @@ pub(crate) const CHECK: Check = note(
 );
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
-    let mut arguments = BTreeSet::new();
-    let mut examples: Option<[Example; 2]> = None;
+    let mut by_width: BTreeMap<Width, (BTreeSet<String>, [Example; 2])> = BTreeMap::new();
     for narrow in narrow_arguments(context)? {
         if !narrow.call.arch.has_64_bit_registers() {
             continue;
         }
         if let Some(pair) = pair(context, &narrow) {
+            let (arguments, _) = by_width
+                .entry(narrow.width)
+                .or_insert((BTreeSet::new(), pair));
             arguments.insert(format!("{}({})", narrow.call.name, narrow.name));
-            examples = examples.or(Some(pair));
         }
     }
-    let Some(examples) = examples else {
-        return Ok(Vec::new());
-    };
-    let place = context.place(&examples[1].call, "");
-    let finding = Finding::new(
-        (CHECK.code, CHECK.severity),
-        format!(
-            "arguments of 32 bits are compared on 64: {}",
-            list(arguments.iter().map(String::as_str))
-        ),
-        "a program that leaves something in the upper half of the register is refused by accident",
-        "compare the lower half only",
-    );
-    Ok(vec![finding.examples(examples).places(place)])
+    // The usual width first.
+    let findings = by_width.into_iter().rev().map(|(width, (arguments, examples))| {
+        let (more, lower) = match width {
+            Width::Bits16 => ("more", "16 bits"),
+            Width::Bits32 | Width::Bits64 => ("64", "half"),
+        };
+        let arguments = list(arguments.iter().map(String::as_str));
+        let place = context.place(&examples[1].call, "");
+        Finding::new(
+            (CHECK.code, CHECK.severity),
+            format!("arguments of {} bits are compared on {more}: {arguments}", width.bits()),
+            "a program that leaves something in the upper bits of the register is refused by accident",
+            format!("compare the lower {lower} only"),
+        )
+        .examples(examples)
+        .places(place)
+    });
+    Ok(findings.collect())
 }
 
-/// The same call for the kernel: executed with the upper half clear, refused with bits set there.
+/// The same call for the kernel: executed with the upper bits clear, refused with bits set there.
 fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
     let wanted = |values: &[u32]| {
         let answers = Answers::of(values);
@@ -56,9 +62,7 @@ fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
     };
     let found = context.space.find(&narrow.functions(), &wanted)?;
     let refused = narrow.call.complete(found);
-    let mut proper = refused;
-    proper.args[narrow.index.index()] &= 0xffff_ffff;
-    let [allowed, refused] = [proper, refused].map(|data| context.answer(&data));
+    let [allowed, refused] = [narrow.proper(refused), refused].map(|data| context.answer(&data));
     let is_accident = is_executed(allowed.action.ret()) && !is_executed(refused.action.ret());
     is_accident.then_some([allowed, refused])
 }

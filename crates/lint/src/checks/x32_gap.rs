@@ -6,7 +6,7 @@
 use tamis_abi::{Arch, ArgIndex, Word, syscall};
 use tamis_diag::code::LINT_X32_GAP;
 
-use super::upper_half::narrow_name;
+use super::upper_half::narrow_argument;
 use crate::context::{Access, Call, Context, is_executed};
 use crate::finding::{Example, Finding, list};
 use crate::registry::{Check, warning};
@@ -59,7 +59,7 @@ fn pair(
     let wanted = |values: &[u32]| !is_executed(values[0]) && is_executed(values[1]);
     let mut functions = [own.function, other.function];
     for index in ArgIndex::ALL {
-        if narrow_name(own, index).is_some() {
+        if narrow_argument(own, index).is_some() {
             let high = Word::arg_high(index);
             for function in &mut functions {
                 *function = context.space.with_word(*function, high, 0)?;

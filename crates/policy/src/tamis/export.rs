@@ -42,7 +42,14 @@ pub enum Unsayable {
     Action(Action),
     /// More values in a mask than the language takes.
     Values,
+    /// The conditions of the calls, each written out, are longer than [`MAX_CONDITIONS_BYTES`].
+    TooLong,
 }
+
+/// The most text of conditions in a policy, in bytes. A condition stands at every call that it is about,
+/// because names and widths of arguments differ; nobody reads hundreds of copies of a long one, and
+/// parsing them takes minutes.
+pub const MAX_CONDITIONS_BYTES: usize = 256 << 10;
 
 impl fmt::Display for Unsayable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,6 +58,11 @@ impl fmt::Display for Unsayable {
                 write!(f, "the tamis language cannot say the action {action}")
             }
             Unsayable::Values => f.write_str("a set of values is too large for the tamis language"),
+            Unsayable::TooLong => write!(
+                f,
+                "the conditions of all calls would take more than {} KiB of text",
+                MAX_CONDITIONS_BYTES >> 10
+            ),
         }
     }
 }
@@ -76,7 +88,7 @@ impl Error for Unsayable {}
 /// ```
 ///
 /// # Errors
-/// If the language can't say it.
+/// If the language can't say it, or the text would be too long to be read.
 pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, Unsayable> {
     let nothing = Section {
         arch: Arch::X86_64,
@@ -88,9 +100,10 @@ pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, Unsayable> {
         [] => std::slice::from_ref(&nothing),
         sections => sections,
     };
+    let mut room = Room(MAX_CONDITIONS_BYTES);
     let listings: Result<Vec<Listing>, Unsayable> = sections
         .iter()
-        .map(|section| Listing::of(section, style))
+        .map(|section| Listing::of(section, style, &mut room))
         .collect();
     let listings = listings?;
     let bad_arch = answer(ruleset.bad_arch, sections[0].arch)?;
@@ -160,6 +173,19 @@ struct Clause {
     when: Option<String>,
 }
 
+/// How many bytes conditions may still take.
+struct Room(usize);
+
+impl Room {
+    /// Makes room for what was said about a call, or some numbers.
+    fn take(&mut self, clauses: Clauses) -> Result<Clauses, Unsayable> {
+        let lengths = clauses.iter().filter_map(|clause| clause.when.as_ref());
+        let length: usize = lengths.map(String::len).sum();
+        self.0 = self.0.checked_sub(length).ok_or(Unsayable::TooLong)?;
+        Ok(clauses)
+    }
+}
+
 /// What happens to some calls: the first clause that matches decides; the last always does.
 type Clauses = Vec<Clause>;
 
@@ -183,7 +209,7 @@ struct Listing {
 }
 
 impl Listing {
-    fn of(section: &Section, style: Style) -> Result<Listing, Unsayable> {
+    fn of(section: &Section, style: Style, room: &mut Room) -> Result<Listing, Unsayable> {
         let arch = section.arch;
         let mut calls = BTreeMap::new();
         for (nr, name) in syscall::all(arch) {
@@ -195,7 +221,7 @@ impl Listing {
                 } else {
                     style
                 };
-                let (clauses, explicit) = (clauses(style)?, clauses(explicit)?);
+                let (clauses, explicit) = (room.take(clauses(style)?)?, clauses(explicit)?);
                 calls.insert(
                     name,
                     Entry {
@@ -210,7 +236,7 @@ impl Listing {
         let unnamed = Section::domain(arch).difference(&named);
         let mut odd: BTreeMap<Clauses, Vec<(u32, u32)>> = BTreeMap::new();
         for (first, last) in pieces(section, &unnamed) {
-            odd.entry(clauses(section, first, None, style)?)
+            odd.entry(room.take(clauses(section, first, None, style)?)?)
                 .or_default()
                 .push((first, last));
         }

@@ -1,0 +1,223 @@
+//! How long the prover takes for pairs of real and large filters, and its share of a compilation.
+//!
+//! `cargo bench -p tamis-bench --bench prover`; the first argument that is a number is the number of
+//! rounds, and another one a part of the names of what is measured. Pairs whose files are not there are
+//! left out.
+
+use tamis_abi::Endian::{self, Little};
+use tamis_bench::large::Rules;
+use tamis_bench::policies::{DOCKER, DOCKER_PEERS, docker_ruleset};
+use tamis_bench::ratio::{Contestant, Timing, compare};
+use tamis_bpf::Program;
+use tamis_compiler::Options;
+use tamis_prover::{CaseLimits, Equality, Limits, Space, Subject};
+use tamis_rules::Ruleset;
+use tamis_testkit::corpus::{self, gvisor};
+use tamis_testkit::generate::ruleset::{Size, ruleset};
+use tamis_testkit::rng::Rng;
+
+const ROUNDS: usize = 25;
+const SEED: u64 = 1;
+
+/// One or more programs, oldest filter first.
+type Side = Vec<Program>;
+
+/// Two sides to be compared.
+struct Pair {
+    name: &'static str,
+    sides: [Side; 2],
+    /// The time that the pair should take, in milliseconds.
+    goal_ms: Option<u32>,
+}
+
+/// What a comparison found and what it took.
+struct Found {
+    equality: Equality,
+    nodes: usize,
+    bytes: usize,
+}
+
+fn main() {
+    let rounds = std::env::args().find_map(|argument| argument.parse().ok());
+    let rounds = rounds.unwrap_or(ROUNDS);
+    let is_name = |word: &String| !word.starts_with('-') && word.parse::<usize>().is_err();
+    let part = std::env::args().skip(1).find(is_name).unwrap_or_default();
+    let mut pairs = pairs();
+    pairs.retain(|pair| pair.name.contains(&part));
+    print_pairs(&pairs, rounds);
+    let mut rulesets = rulesets();
+    rulesets.retain(|(name, _)| name.contains(&part));
+    print_shares(&rulesets, rounds);
+}
+
+/// A name, the files of both sides, and the goal.
+type RealPair = (&'static str, [&'static str; 2], Option<u32>);
+
+const REAL_PAIRS: [RealPair; 4] = [
+    ("Docker, list ~ tree", DOCKER_PEERS, Some(6)),
+    (
+        "gVisor Systrap, plain ~ optimised",
+        [
+            "gvisor/gvisor-sentry-systrap.unopt.bpf",
+            "gvisor/gvisor-sentry-systrap.opt.bpf",
+        ],
+        Some(4),
+    ),
+    (
+        "gVisor nvproxy, plain ~ optimised",
+        [
+            "gvisor/gvisor-sentry-nvproxy.unopt.bpf",
+            "gvisor/gvisor-sentry-nvproxy.opt.bpf",
+        ],
+        None,
+    ),
+    (
+        "Firecracker by go-seccomp-bpf, twice",
+        ["peers/firecracker-go-seccomp-bpf-vmm.bpf"; 2],
+        Some(20),
+    ),
+];
+
+fn pairs() -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (name, files, goal_ms) in REAL_PAIRS {
+        if let [Some(left), Some(right)] = files.map(program) {
+            let sides = [vec![left], vec![right]];
+            pairs.push(Pair {
+                name,
+                sides,
+                goal_ms,
+            });
+        }
+    }
+    if let Some(files) = corpus::files("systemd/stack", ".bpf") {
+        let stack: Side = files.iter().filter_map(|file| program(file)).collect();
+        pairs.push(Pair {
+            name: "systemd, 34 filters, twice",
+            sides: [stack.clone(), stack.clone()],
+            goal_ms: None,
+        });
+        pairs.push(Pair {
+            name: "systemd, 34 filters ~ one",
+            sides: [stack.clone(), vec![fused(&stack)]],
+            goal_ms: Some(30),
+        });
+    }
+    let rules = Rules::new(SEED);
+    pairs.push(Pair {
+        name: "large rules, plain ~ compiled",
+        sides: [vec![rules.program()], vec![compiled(&rules.ruleset())]],
+        goal_ms: Some(20),
+    });
+    pairs
+}
+
+fn program(name: &str) -> Option<Program> {
+    corpus::insns(name).map(|insns| Program::new(insns).expect("a corpus program is valid"))
+}
+
+/// One program that does what a stack does.
+fn fused(stack: &[Program]) -> Program {
+    let mut space = Space::new(Limits::default());
+    let meaning = space.subject(&subject(stack)).expect("within the limits");
+    let ruleset = space.decompile(meaning, &CaseLimits::default());
+    compiled(&ruleset.expect("the stack can be said as rules"))
+}
+
+fn compiled(ruleset: &Ruleset) -> Program {
+    let compiled = tamis_compiler::compile(ruleset, &Options::default());
+    compiled.expect("the ruleset compiles").program().clone()
+}
+
+fn subject(side: &[Program]) -> Subject<'_> {
+    let endian = Little;
+    match side {
+        [program] => Subject::Program { program, endian },
+        programs => Subject::Stack { programs, endian },
+    }
+}
+
+fn prove(left: &Subject<'_>, right: &Subject<'_>) -> Found {
+    let mut space = Space::new(Limits::default());
+    let [left, right] = [left, right].map(|side| space.subject(side).expect("within the limits"));
+    Found {
+        equality: space.compare(left, right),
+        nodes: space.len_nodes(),
+        bytes: space.len_bytes(),
+    }
+}
+
+fn median_us(name: &str, rounds: usize, run: impl FnMut() -> usize) -> u128 {
+    let comparison = compare(&mut [Contestant::new(name, run)], rounds);
+    let median = |timing: &Timing| timing.median.as_micros();
+    comparison.0.first().map_or(0, median)
+}
+
+fn print_pairs(pairs: &[Pair], rounds: usize) {
+    for Pair {
+        name,
+        sides,
+        goal_ms,
+    } in pairs
+    {
+        let [left, right] = [&sides[0], &sides[1]].map(|side| subject(side));
+        let found = prove(&left, &right);
+        let time_us = median_us(name, rounds, || prove(&left, &right).nodes);
+        let [left, right] = [0, 1].map(|side| sides[side].iter().map(Program::len).sum::<usize>());
+        let goal = goal_ms.map_or(String::new(), |goal| format!(", goal {goal} ms"));
+        let verdict = match found.equality {
+            Equality::Equal => "equal",
+            Equality::Different(_) => "different",
+            Equality::Unknown => "unknown",
+        };
+        println!(
+            "{name:<38} {left:>5} ~ {right:>5} insns  {verdict}  {:>7.2} ms  {:>7} nodes {:>6} KiB{goal}",
+            time_us as f64 / 1000.0,
+            found.nodes,
+            found.bytes / 1024,
+        );
+    }
+}
+
+/// Rulesets whose compilation is timed.
+fn rulesets() -> Vec<(&'static str, Ruleset)> {
+    let docker = corpus::text(DOCKER).map(|text| ("Docker", docker_ruleset(DOCKER, &text)));
+    let gvisor = |name, file| gvisor::ruleset(file).map(|ruleset| (name, ruleset));
+    let mut rng = Rng::new(SEED);
+    let random = loop {
+        let random = ruleset(&mut rng, Size::LARGE, Endian::Little);
+        let rules: usize = random
+            .sections()
+            .iter()
+            .map(|section| section.rules.len())
+            .sum();
+        if rules >= 500 && tamis_compiler::compile(&random, &Options::default()).is_ok() {
+            break random;
+        }
+    };
+    let sandboxes = [
+        gvisor("gVisor Systrap", "gvisor/gvisor-sentry-systrap.json"),
+        gvisor("gVisor nvproxy", "gvisor/gvisor-sentry-nvproxy.json"),
+    ];
+    let known = [docker].into_iter().chain(sandboxes).flatten();
+    known
+        .chain([
+            ("large rules", Rules::new(SEED).ruleset()),
+            ("500 or more random rules", random),
+        ])
+        .collect()
+}
+
+fn print_shares(rulesets: &[(&str, Ruleset)], rounds: usize) {
+    for (name, ruleset) in rulesets {
+        let program = compiled(ruleset);
+        let whole_us = median_us(name, rounds, || compiled(ruleset).len());
+        let left = Subject::Ruleset(ruleset);
+        let right = subject(std::slice::from_ref(&program));
+        let proof_us = median_us(name, rounds, || prove(&left, &right).nodes);
+        println!(
+            "{name:<38} compile {whole_us:>7} us, of which the proof {proof_us:>7} us ({:.0} %)",
+            100.0 * proof_us as f64 / whole_us as f64
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! Finds instructions of a program that no call executes, and branches that always go the same way.
+//!
+//! The message has their positions, counted from 0. Policies have checks about rules instead. A program whose paths are too many to be followed gets no
+//! finding.
+
+use tamis_bpf::Pc;
+use tamis_diag::code::LINT_DEAD_CODE;
+use tamis_prover::{LimitReached, Limits, Space};
+
+use crate::context::Context;
+use crate::finding::{Finding, list};
+use crate::registry::{Check, note};
+
+pub(crate) const CHECK: Check = note(
+    "dead-code",
+    LINT_DEAD_CODE,
+    "no call executes an instruction, or a branch always goes the same way",
+    run,
+);
+
+fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
+    let Some((stack, endian)) = context.filters() else {
+        return Ok(Vec::new());
+    };
+    let mut findings = Vec::new();
+    for (filter, program) in stack.programs().iter().enumerate() {
+        let Ok(dead) = Space::new(Limits::default()).dead_code(program, endian) else {
+            continue;
+        };
+        let of_which = match stack.programs().len() {
+            1 => String::new(),
+            _ => format!(" of filter {}", filter + 1),
+        };
+        let mut report = |what: &str, which: &[Pc], why: &str, help: &str| {
+            let message = format!("{what}{of_which}: {}", numbers(which));
+            findings.push(Finding::new(
+                (CHECK.code, CHECK.severity),
+                message,
+                why,
+                help,
+            ));
+        };
+        if !dead.unexecuted.is_empty() {
+            report(
+                "instructions that no call executes",
+                &dead.unexecuted,
+                "no call reaches them, so what they were to decide is decided elsewhere",
+                "correct the jumps if they were meant to be reached, or leave them out",
+            );
+        }
+        for outcome in [true, false] {
+            let same = dead.one_way.iter().filter(|(_, always)| *always == outcome);
+            let branches: Vec<Pc> = same.map(|(pc, _)| *pc).collect();
+            if !branches.is_empty() {
+                let what = if outcome {
+                    "tests that always hold"
+                } else {
+                    "tests that never hold"
+                };
+                report(
+                    what,
+                    &branches,
+                    "what was tested before has decided them",
+                    "correct the constant or the order of the tests, or leave them out",
+                );
+            }
+        }
+    }
+    Ok(findings)
+}
+
+fn numbers(instructions: &[Pc]) -> String {
+    let numbers: Vec<String> = instructions.iter().map(|pc| pc.0.to_string()).collect();
+    list(numbers.iter().map(String::as_str))
+}

@@ -1,0 +1,214 @@
+//! Which instructions of a program some call executes, and which ways its branches go.
+//!
+//! A sweep down the program's states carries the condition under which each is reached. An instruction
+//! of whose states none is reached is never executed. Comparisons of words with each other count as
+//! possible even where they contradict each other: what is said to be dead is dead.
+
+use std::collections::BTreeSet;
+
+use tamis_abi::Endian;
+use tamis_bpf::{Op, Pc, Program};
+
+use crate::diagram::{FALSE, LimitReached, Node, TRUE};
+use crate::explore::{Exploration, Next, StateId, Step, Visit, explore};
+use crate::space::Space;
+use crate::word_test::masked_test;
+
+/// What no call makes a program do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadCode {
+    /// Instructions that are never executed, ascending.
+    pub unexecuted: Vec<Pc>,
+    /// Branches that are executed and always go the same way, ascending: whether the test always holds.
+    pub one_way: Vec<(Pc, bool)>,
+}
+
+impl Space {
+    /// What no call makes a program do.
+    ///
+    /// # Errors
+    /// If the space is full.
+    pub fn dead_code(
+        &mut self,
+        program: &Program,
+        endian: Endian,
+    ) -> Result<DeadCode, LimitReached> {
+        let exploration = explore(self, program, endian)?;
+        let mut sweep = Sweep::new(program, &exploration);
+        for visit in &exploration.visits {
+            if sweep.reached[visit.state.0] != FALSE {
+                sweep.see(self, visit)?;
+            }
+        }
+        Ok(sweep.dead_code())
+    }
+}
+
+struct Sweep<'a> {
+    program: &'a Program,
+    /// Where each state is entered.
+    entries: Vec<Pc>,
+    /// Under which condition each state is reached, as far as the sweep has come.
+    reached: Vec<Node>,
+    executed: BTreeSet<Pc>,
+    /// Branches and the outcomes of their tests that were seen.
+    outcomes: BTreeSet<(Pc, bool)>,
+}
+
+impl<'a> Sweep<'a> {
+    fn new(program: &'a Program, exploration: &Exploration) -> Sweep<'a> {
+        let mut entries = vec![Pc(0); exploration.visits.len()];
+        for visit in &exploration.visits {
+            entries[visit.state.0] = visit.first;
+        }
+        let mut reached = vec![FALSE; entries.len()];
+        if let Some(first) = exploration.visits.first() {
+            reached[first.state.0] = TRUE;
+        }
+        Sweep {
+            program,
+            entries,
+            reached,
+            executed: BTreeSet::new(),
+            outcomes: BTreeSet::new(),
+        }
+    }
+
+    /// Goes on from a state that is reached.
+    fn see(&mut self, space: &mut Space, visit: &Visit) -> Result<(), LimitReached> {
+        let mut pc = visit.first;
+        self.executed.insert(pc);
+        while pc != visit.last {
+            pc = match self.program.op(pc) {
+                Op::Jump(skip) => Pc(pc.0 + 1 + skip as usize),
+                _ => Pc(pc.0 + 1),
+            };
+            self.executed.insert(pc);
+        }
+        let reached = self.reached[visit.state.0];
+        let (condition, yes, no) = match visit.step {
+            Step::Goto(Next::End(_)) => return Ok(()),
+            Step::Goto(Next::State(next)) => {
+                self.outcome(pc, next);
+                return self.arrive(space, next, reached);
+            }
+            Step::Compare {
+                word,
+                mask,
+                test,
+                k,
+                yes,
+                no,
+            } => (
+                masked_test(&mut space.diagram, word, mask, test, k)?,
+                yes,
+                no,
+            ),
+            Step::Fork { condition, yes, no } => (condition, yes, no),
+        };
+        let holds = space.diagram.ite(condition, reached, FALSE)?;
+        let fails = space.diagram.ite(condition, FALSE, reached)?;
+        for (when, next, outcome) in [(holds, yes, true), (fails, no, false)] {
+            if when == FALSE {
+                continue;
+            }
+            if matches!(self.program.op(pc), Op::Branch { .. }) {
+                self.outcomes.insert((pc, outcome));
+            }
+            if let Next::State(next) = next {
+                self.arrive(space, next, when)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes which way a branch went whose test needs no input.
+    fn outcome(&mut self, pc: Pc, next: StateId) {
+        if let Op::Branch { jt, jf, .. } = self.program.op(pc) {
+            let is_target = |skip: u8| self.entries[next.0].0 == pc.0 + 1 + usize::from(skip);
+            let outcomes = [(jt, true), (jf, false)].into_iter();
+            let seen = outcomes.filter(|(skip, _)| is_target(*skip));
+            self.outcomes.extend(seen.map(|(_, outcome)| (pc, outcome)));
+        }
+    }
+
+    fn arrive(&mut self, space: &mut Space, at: StateId, when: Node) -> Result<(), LimitReached> {
+        let reached = self.reached[at.0];
+        self.reached[at.0] = space.diagram.ite(when, TRUE, reached)?;
+        Ok(())
+    }
+
+    fn dead_code(self) -> DeadCode {
+        let all = (0..self.program.len()).map(Pc);
+        let unexecuted = all.filter(|pc| !self.executed.contains(pc)).collect();
+        let is_one_way = |(pc, outcome): &(Pc, bool)| !self.outcomes.contains(&(*pc, !outcome));
+        DeadCode {
+            unexecuted,
+            one_way: self.outcomes.iter().copied().filter(is_one_way).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_bpf::{Insn, Operand, Test};
+
+    use super::*;
+    use crate::Limits;
+
+    fn dead_code(ops: &[Op]) -> DeadCode {
+        let insns = ops.iter().copied().map(Insn::from).collect();
+        let program = Program::new(insns).unwrap();
+        let mut space = Space::new(Limits::default());
+        space.dead_code(&program, Endian::Little).unwrap()
+    }
+
+    fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
+        Op::Branch {
+            test,
+            operand: Operand::K(k),
+            jt,
+            jf,
+        }
+    }
+
+    #[test]
+    fn a_value_that_was_tested_before_is_not_found_again() {
+        let found = dead_code(&[
+            Op::LoadData(0),
+            branch(Test::Ge, 10, 3, 0),
+            branch(Test::Eq, 9, 2, 0),
+            branch(Test::Eq, 11, 0, 2),
+            Op::RetImm(1),
+            Op::RetImm(2),
+            Op::RetImm(3),
+        ]);
+        assert_eq!(found.unexecuted, [Pc(4)]);
+        assert_eq!(found.one_way, [(Pc(3), false)]);
+    }
+
+    #[test]
+    fn what_a_constant_decides_and_what_is_jumped_over() {
+        let found = dead_code(&[
+            Op::LoadImm(5),
+            branch(Test::Eq, 5, 1, 0),
+            Op::RetImm(1),
+            Op::Jump(1),
+            Op::RetImm(2),
+            Op::RetImm(3),
+        ]);
+        assert_eq!(found.unexecuted, [Pc(2), Pc(4)]);
+        assert_eq!(found.one_way, [(Pc(1), true)]);
+    }
+
+    #[test]
+    fn nothing_is_dead_where_every_way_is_taken() {
+        let found = dead_code(&[
+            Op::LoadData(0),
+            branch(Test::Gt, 5, 0, 1),
+            Op::RetImm(1),
+            Op::RetImm(2),
+        ]);
+        assert_eq!(found, DeadCode::default());
+    }
+}
