@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
 
+use crate::cases::Wording;
 use crate::condition::Said;
 use crate::diagram::{FALSE, LimitReached, Node, TRUE, Variable, View};
 use crate::order;
@@ -38,14 +39,24 @@ struct Domain {
 }
 
 /// Says of a condition on one subject which values it is about; `None` if they are too many.
-pub(crate) fn say(space: &mut Space, subject: Subject, condition: Node) -> Outcome<Option<Said>> {
+pub(crate) fn say(
+    space: &mut Space,
+    subject: Subject,
+    condition: Node,
+    wording: Wording,
+) -> Outcome<Option<Said>> {
     let domain = Domain::of(space, subject, condition);
     let intervals = domain
         .intervals(space, condition)
         .map(|set| domain.say_set(set));
     let mut steps_left = MAX_COVER_STEPS;
     let cover = domain.cover(space, condition, condition, 0, &mut steps_left)?;
-    let masks = cover.map(|(cubes, _)| domain.say_cubes(&cubes));
+    let is_wanted =
+        |cubes: &Vec<Cube>| wording == Wording::Shortest || intervals.is_none() || cubes.len() == 1;
+    let masks = cover
+        .map(|(cubes, _)| cubes)
+        .filter(is_wanted)
+        .map(|cubes| domain.say_cubes(&cubes));
     Ok(match (intervals, masks) {
         (Some(intervals), Some(masks)) if masks.cost < intervals.cost => Some(masks),
         (intervals, masks) => intervals.or(masks),

@@ -15,6 +15,7 @@ use tamis_abi::{ArgIndex, Word};
 use tamis_rules::{CmpOp, Operand, Part, Predicate, Subject, Test};
 
 use crate::arg_values;
+use crate::cases::{CaseLimits, Wording};
 use crate::diagram::{FALSE, LimitReached, Node, TRUE, Variable, View};
 use crate::order;
 use crate::relation::Relation;
@@ -37,13 +38,15 @@ pub(crate) struct Said {
 /// The conditions that were said so far, by their diagrams.
 pub(crate) struct Conditions {
     max_tests: usize,
+    wording: Wording,
     known: BTreeMap<Node, Option<Said>>,
 }
 
 impl Conditions {
-    pub(crate) fn new(max_tests: usize) -> Conditions {
+    pub(crate) fn new(limits: &CaseLimits) -> Conditions {
         Conditions {
-            max_tests,
+            max_tests: limits.max_tests,
+            wording: limits.wording,
             known: BTreeMap::new(),
         }
     }
@@ -95,7 +98,7 @@ impl Conditions {
         if space.exits(condition, end, MAX_EXITS).as_deref() != Some(&[TRUE]) {
             return self.by_exits(space, condition, end);
         }
-        let mut best = arg_values::say(space, subject, condition)?;
+        let mut best = arg_values::say(space, subject, condition, self.wording)?;
         let middle = Variable(order::variable(high, 0).0 + 1);
         let spans_both = space.exits(condition, middle, 1).as_deref() != Some(&[TRUE]);
         if order::variable(high, 31) <= variable && variable < middle && spans_both {
