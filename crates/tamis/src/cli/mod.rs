@@ -13,6 +13,7 @@ pub(crate) mod failure;
 pub(crate) mod input;
 pub(crate) mod load;
 pub(crate) mod output;
+pub(crate) mod report;
 pub(crate) mod side;
 
 pub(crate) use failure::Failure;

@@ -50,6 +50,11 @@ impl Side {
         &self.filters
     }
 
+    /// The same, to be used up.
+    pub(crate) fn into_filters(self) -> Vec<Loaded> {
+        self.filters
+    }
+
     /// What it means.
     pub(crate) fn function(&self, space: &mut Space) -> Result<Function, LimitReached> {
         let mut functions = Vec::new();

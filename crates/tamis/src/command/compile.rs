@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use clap::ValueEnum;
 use serde::Serialize;
+use tamis_abi::Arch;
 use tamis_bpf::disasm;
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{ArchStats, Compiled, Options, Remark, Stats};
@@ -12,6 +13,7 @@ use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::input;
 use crate::cli::load::{self, LoadArgs, Policy};
 use crate::cli::output::OutputArgs;
+use crate::cli::report::Report;
 use crate::cli::{Failure, Global, exit, message, output};
 
 /// Compile a policy to a seccomp program
@@ -30,7 +32,8 @@ pub(crate) struct Args {
     /// What to print
     #[arg(long, value_name = "FORM")]
     emit: Option<Emit>,
-    /// Also say how long the program is and what calls cost, on standard error
+    /// Also say how long the program is, what calls cost, where the instructions go, and how few steps
+    /// are possible, on standard error
     #[arg(long)]
     stats: bool,
     #[command(flatten)]
@@ -81,11 +84,13 @@ struct Document<'a> {
     kernel_length_insns: usize,
     arches: Vec<ArchEntry>,
     insns: Vec<InsnEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<Report>,
 }
 
 /// What the known calls of one architecture cost, each with all arguments 0.
 #[derive(Serialize)]
-struct ArchEntry {
+pub(super) struct ArchEntry {
     arch: &'static str,
     calls: u32,
     cacheable: u32,
@@ -107,17 +112,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         args.output.text(&policy.ruleset.to_string())?;
         return Ok(exit::OK);
     }
-    let compiled = policy.compile(&args.compiler.options()?)?;
+    let options = args.compiler.options()?;
+    let compiled = policy.compile(&options)?;
+    let report = args.stats.then(|| report(&policy, &compiled, &options));
     if args.compiler.remarks {
         for remark in compiled.remarks() {
-            let Remark {
-                pass,
-                what,
-                saved_insns,
-            } = remark;
-            message(&format!(
-                "{pass}: {what} ({saved_insns} instructions saved)"
-            ));
+            message(&remark_line(remark));
         }
     }
     let emit = args.emit.or(global.json.then_some(Emit::Json));
@@ -125,10 +125,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if args.stats || shows_person {
         message(&summary(&policy, &compiled.stats()));
     }
+    if let Some(report) = &report {
+        message(&report.text());
+    }
     match emit {
         Some(Emit::Json) => args
             .output
-            .text(&output::json(&document(&policy, &compiled))?)?,
+            .text(&output::json(&document(&policy, &compiled, report))?)?,
         Some(Emit::Asm) => args.output.text(&listing(&compiled))?,
         None if shows_person => args.output.text(&listing(&compiled))?,
         Some(Emit::Bpf | Emit::Rules) | None => {
@@ -137,6 +140,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
     }
     Ok(exit::OK)
+}
+
+/// What a pass changed, for a person.
+pub(super) fn remark_line(remark: &Remark) -> String {
+    let Remark {
+        pass,
+        what,
+        saved_insns,
+    } = remark;
+    format!("{pass}: {what} ({saved_insns} instructions saved)")
 }
 
 impl CompilerArgs {
@@ -169,7 +182,14 @@ fn listing(compiled: &Compiled) -> String {
     )
 }
 
-fn document<'a>(policy: &'a Policy, compiled: &Compiled) -> Document<'a> {
+fn report(policy: &Policy, compiled: &Compiled, options: &Options) -> Report {
+    let sections = policy.ruleset.sections().iter();
+    let archs: Vec<Arch> = sections.map(|section| section.arch).collect();
+    let (program, endian) = (compiled.program(), compiled.endian());
+    Report::of(program, endian, &archs, compiled.remarks(), options)
+}
+
+fn document<'a>(policy: &'a Policy, compiled: &Compiled, report: Option<Report>) -> Document<'a> {
     let stats = compiled.stats();
     Document {
         schema: "tamis.compile/1",
@@ -178,10 +198,12 @@ fn document<'a>(policy: &'a Policy, compiled: &Compiled) -> Document<'a> {
         kernel_length_insns: stats.kernel_insns,
         arches: stats.archs.iter().map(arch_entry).collect(),
         insns: insn_entries(compiled.program()),
+        report,
     }
 }
 
-fn arch_entry(stats: &ArchStats) -> ArchEntry {
+/// The figures of an architecture for a document.
+pub(super) fn arch_entry(stats: &ArchStats) -> ArchEntry {
     ArchEntry {
         arch: stats.arch.name(),
         calls: stats.calls,

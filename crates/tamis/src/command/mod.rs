@@ -17,6 +17,7 @@ mod dump;
 mod eval;
 mod explain;
 mod lint;
+mod optimize;
 mod passes;
 mod prove;
 mod run;
@@ -26,6 +27,7 @@ mod tables;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Compile(compile::Args),
+    Optimize(optimize::Args),
     Explain(explain::Args),
     Lint(lint::Args),
     Eval(eval::Args),
@@ -47,6 +49,7 @@ impl Command {
     pub(crate) fn run(&self, global: &Global) -> Result<u8, Failure> {
         match self {
             Command::Compile(args) => compile::run(args, global),
+            Command::Optimize(args) => optimize::run(args, global),
             Command::Explain(args) => explain::run(args, global),
             Command::Lint(args) => lint::run(args, global),
             Command::Eval(args) => eval::run(args, global),
