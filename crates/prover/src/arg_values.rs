@@ -24,6 +24,9 @@ const MAX_INTERVALS: usize = 512;
 /// The most steps of looking for masks; a mask takes at least one.
 const MAX_COVER_STEPS: usize = 4_000;
 
+/// The most bits that a mask leaves open if all its values are to be named.
+const MAX_FREE_BITS: u32 = 4;
+
 /// Values of the bits in a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cube {
@@ -46,9 +49,9 @@ pub(crate) fn say(
     wording: Wording,
 ) -> Outcome<Option<Said>> {
     let domain = Domain::of(space, subject, condition);
-    let intervals = domain
-        .intervals(space, condition)
-        .map(|set| domain.say_set(set));
+    let intervals = domain.intervals(space, condition);
+    let is_one_interval = intervals.as_ref().is_some_and(|set| set.len() <= 1);
+    let intervals = intervals.map(|set| domain.say_set(set));
     let mut steps_left = MAX_COVER_STEPS;
     let cover = domain.cover(space, condition, condition, 0, &mut steps_left)?;
     let is_wanted =
@@ -56,9 +59,13 @@ pub(crate) fn say(
     let masks = cover
         .map(|(cubes, _)| cubes)
         .filter(is_wanted)
-        .map(|cubes| domain.say_cubes(&cubes));
+        .map(|cubes| domain.say_cubes(&cubes, wording));
+    let is_shorter = |masks: &Said, intervals: &Said| match wording {
+        Wording::Shortest => masks.cost < intervals.cost,
+        Wording::Values => !is_one_interval,
+    };
     Ok(match (intervals, masks) {
-        (Some(intervals), Some(masks)) if masks.cost < intervals.cost => Some(masks),
+        (Some(intervals), Some(masks)) if is_shorter(&masks, &intervals) => Some(masks),
         (intervals, masks) => intervals.or(masks),
     })
 }
@@ -208,11 +215,20 @@ impl Domain {
         Ok(Some((cubes, node)))
     }
 
-    /// A union of cubes: the single values as a set, the others by their masks.
-    fn say_cubes(&self, cubes: &[Cube]) -> Said {
+    /// A union of cubes: the single values as a set, the others by their masks; of several cubes those
+    /// of few values as values, too, if that is wanted.
+    fn say_cubes(&self, cubes: &[Cube], wording: Wording) -> Said {
         let mut by_mask: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for cube in cubes {
-            by_mask.entry(cube.mask).or_default().push(cube.value);
+            let free = self.max() & !cube.mask;
+            let is_spread =
+                wording == Wording::Values && cubes.len() > 1 && free.count_ones() <= MAX_FREE_BITS;
+            if is_spread {
+                let all = by_mask.entry(self.max()).or_default();
+                all.extend(submasks(free).map(|bits| cube.value | bits));
+            } else {
+                by_mask.entry(cube.mask).or_default().push(cube.value);
+            }
         }
         let mut parts = Vec::new();
         for (mask, mut values) in by_mask.into_iter().rev() {
@@ -237,6 +253,16 @@ impl Domain {
         }
         Said::any(parts)
     }
+}
+
+/// Every value that has no bit outside a mask, ascending.
+fn submasks(mask: u64) -> impl Iterator<Item = u64> {
+    let mut next = Some(0_u64);
+    std::iter::from_fn(move || {
+        let current = next?;
+        next = Some(current.wrapping_sub(mask) & mask).filter(|after| *after != 0);
+        Some(current)
+    })
 }
 
 /// The variables that a condition asks about.

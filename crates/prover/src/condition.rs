@@ -119,28 +119,50 @@ impl Conditions {
         };
         let implied = implications(space, &exits)?;
         let redundant = redundant(space, &exits, &implied)?;
-        let mut terms = Vec::new();
-        for (index, exit) in exits
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| !redundant[*index])
-        {
+        let told: Vec<usize> = (0..exits.len())
+            .filter(|index| !redundant[*index])
+            .collect();
+        let mut before = Vec::new();
+        for index in &told {
             let all_implied: Vec<usize> = (0..exits.len())
-                .filter(|other| implied[index][*other])
+                .filter(|other| implied[*index][*other])
                 .collect();
             let needed = all_implied
                 .iter()
-                .filter(|other| redundant[**other] || **other == index);
+                .filter(|other| redundant[**other] || *other == index);
             let needed: Vec<Node> = needed.map(|other| exits[*other]).collect();
             let allowed: Vec<Node> = all_implied.iter().map(|other| exits[*other]).collect();
             let least = space.reaches(condition, end, &needed, &mut BTreeMap::new())?;
             let most = space.reaches(condition, end, &allowed, &mut BTreeMap::new())?;
-            let values = cheaper(self.say(space, least)?, self.say(space, most)?);
-            let (Some(values), Some(rest)) = (values, self.say(space, *exit)?) else {
+            let (least, most) = (self.say(space, least)?, self.say(space, most)?);
+            let is_widened = match (&least, &most) {
+                (Some(least), Some(most)) => most.cost < least.cost,
+                (least, _) => least.is_none(),
+            };
+            let Some(values) = (if is_widened { most } else { least }) else {
                 return Ok(None);
             };
-            let at = if *exit == TRUE { 0 } else { terms.len() };
-            terms.insert(at, Said::all(vec![values, rest]));
+            before.push((values, is_widened));
+        }
+        let mut terms = Vec::new();
+        for (place, index) in told.iter().enumerate() {
+            // What a wider term says of the same values need not be said again.
+            let mut left = exits[*index];
+            for (other, (_, is_widened)) in told.iter().zip(&before) {
+                if *is_widened && other != index && implied[*other][*index] {
+                    left = space.diagram.ite(exits[*other], FALSE, left)?;
+                }
+            }
+            let rest = cheaper(self.say(space, exits[*index])?, self.say(space, left)?);
+            let Some(rest) = rest else {
+                return Ok(None);
+            };
+            let at = if exits[*index] == TRUE {
+                0
+            } else {
+                terms.len()
+            };
+            terms.insert(at, Said::all(vec![before[place].0.clone(), rest]));
         }
         Ok(Some(Said::any(terms)).filter(|said| said.tests <= self.max_tests))
     }
