@@ -50,22 +50,20 @@ pub(crate) fn say(
 ) -> Outcome<Option<Said>> {
     let domain = Domain::of(space, subject, condition);
     let intervals = domain.intervals(space, condition);
-    let is_one_interval = intervals.as_ref().is_some_and(|set| set.len() <= 1);
+    if let (Wording::Values, Some(set)) = (wording, &intervals) {
+        let cube = domain.only_cube(space, condition);
+        let said = match cube.filter(|_| set.len() > 1) {
+            Some(cube) => domain.say_cubes(&[cube], wording),
+            None => domain.say_set(set.clone()),
+        };
+        return Ok(Some(said));
+    }
     let intervals = intervals.map(|set| domain.say_set(set));
     let mut steps_left = MAX_COVER_STEPS;
     let cover = domain.cover(space, condition, condition, 0, &mut steps_left)?;
-    let is_wanted =
-        |cubes: &Vec<Cube>| wording == Wording::Shortest || intervals.is_none() || cubes.len() == 1;
-    let masks = cover
-        .map(|(cubes, _)| cubes)
-        .filter(is_wanted)
-        .map(|cubes| domain.say_cubes(&cubes, wording));
-    let is_shorter = |masks: &Said, intervals: &Said| match wording {
-        Wording::Shortest => masks.cost < intervals.cost,
-        Wording::Values => !is_one_interval,
-    };
+    let masks = cover.map(|(cubes, _)| domain.say_cubes(&cubes, wording));
     Ok(match (intervals, masks) {
-        (Some(intervals), Some(masks)) if is_shorter(&masks, &intervals) => Some(masks),
+        (Some(intervals), Some(masks)) if masks.cost < intervals.cost => Some(masks),
         (intervals, masks) => intervals.or(masks),
     })
 }
@@ -150,6 +148,26 @@ impl Domain {
             .map(|(first, last)| first..=last)
             .collect();
         Said::test(Predicate::Test(Test::In { operand, set }), cost)
+    }
+
+    /// The cube that is all of a condition, if it is one.
+    fn only_cube(&self, space: &Space, mut condition: Node) -> Option<Cube> {
+        let mut cube = Cube { mask: 0, value: 0 };
+        for (depth, variable) in self.variables.iter().enumerate() {
+            let (low, high) = space.diagram.cofactors(condition, *variable);
+            let bit = 1 << (self.variables.len() - 1 - depth);
+            match (low, high) {
+                _ if low == high => {}
+                (_, FALSE) => cube.mask |= bit,
+                (FALSE, _) => {
+                    cube.mask |= bit;
+                    cube.value |= bit;
+                }
+                _ => return None,
+            }
+            condition = if low == FALSE { high } else { low };
+        }
+        Some(cube)
     }
 
     /// An irredundant union of cubes that holds where `least` does and nowhere where `most` doesn't, with
