@@ -157,6 +157,8 @@ fn check_dump() -> String {
 fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     let mut covered = vec![
         check("compile container-default --json"),
+        check("compile container-default --stats --json"),
+        check("optimize pure-compute container-default --stats --json"),
         check("disasm pure-compute --json"),
         check("eval pure-compute raed --json"),
         check("compile no/such/file --json"),

@@ -83,24 +83,20 @@ fn worded(
         wording,
         ..CaseLimits::default()
     };
-    let foreign = match space.decompile(function, &limits) {
-        Ok(ruleset) => {
-            return Ok(Lifted {
+    match space.decompile(function, &limits) {
+        Err(Undecompilable::ForeignArches(audits)) if audits.is_full() => {}
+        outcome => {
+            return outcome.map(|ruleset| Lifted {
                 ruleset,
                 asks_arch: true,
             });
         }
-        Err(Undecompilable::ForeignArches(audits)) if audits.is_full() => audits,
-        Err(error) => return Err(error),
-    };
+    }
     let elsewhere = Action::KILL_PROCESS.ret();
     let narrowed = space.narrowed(function, &[STAND_IN, Arch::X32], elsewhere)?;
-    match space.decompile(narrowed, &limits) {
-        Ok(ruleset) => Ok(Lifted {
-            ruleset,
-            asks_arch: false,
-        }),
-        Err(Undecompilable::Limit(limit)) => Err(limit.into()),
-        Err(_) => Err(Undecompilable::ForeignArches(foreign)),
-    }
+    let ruleset = space.decompile(narrowed, &limits)?;
+    Ok(Lifted {
+        ruleset,
+        asks_arch: false,
+    })
 }

@@ -28,16 +28,8 @@ pub(crate) struct Report {
 /// Instructions that decide about the arguments of some calls.
 #[derive(Serialize)]
 struct DecisionEntry {
-    calls: Vec<CallEntry>,
+    calls: Vec<String>,
     length_insns: usize,
-}
-
-/// A call by name.
-#[derive(Serialize)]
-struct CallEntry {
-    arch: &'static str,
-    nr: u32,
-    name: Option<&'static str>,
 }
 
 /// The steps of one architecture's calls and the fewest possible.
@@ -138,28 +130,24 @@ impl Report {
 }
 
 impl DecisionEntry {
-    /// The calls for a person; those of several architectures once per architecture.
+    /// The calls for a person.
     fn names(&self) -> String {
-        let name = |call: &CallEntry| match call.name {
-            Some(name) => format!("{}:{name}", call.arch),
-            None => format!("{}:{}", call.arch, call.nr),
-        };
-        let shown: Vec<String> = self.calls.iter().take(MAX_CALLS).map(name).collect();
-        match self.calls.len().saturating_sub(MAX_CALLS) {
-            0 => shown.join(", "),
-            more => format!("{} and {more} more", shown.join(", ")),
+        let shown = self.calls.len().min(MAX_CALLS);
+        let names = self.calls[..shown].join(", ");
+        match self.calls.len() - shown {
+            0 => names,
+            more => format!("{names} and {more} more"),
         }
     }
 }
 
 fn decision_entry(decision: &Decision) -> DecisionEntry {
-    let call = |(arch, nr): &(Arch, Nr)| CallEntry {
-        arch: arch.name(),
-        nr: nr.0,
-        name: syscall::name(*arch, *nr),
+    let name = |(arch, nr): &(Arch, Nr)| match syscall::name(*arch, *nr) {
+        Some(name) => format!("{arch}:{name}"),
+        None => format!("{arch}:{}", nr.0),
     };
     DecisionEntry {
-        calls: decision.calls.iter().map(call).collect(),
+        calls: decision.calls.iter().map(name).collect(),
         length_insns: decision.length_insns,
     }
 }

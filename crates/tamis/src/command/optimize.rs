@@ -148,6 +148,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 impl Args {
+    /// What to print, if the user said.
+    fn form(&self, global: &Global) -> Option<Emit> {
+        self.emit.or(global.json.then_some(Emit::Json))
+    }
+
     fn options(&self) -> Result<Options, Failure> {
         let passes = self.passes.as_deref();
         Ok(Options {
@@ -223,7 +228,11 @@ fn tell(args: &Args, optimised: &Optimised, options: &Options, global: &Global) 
             message(&remark_line(remark));
         }
     }
-    let shows_person = args.emit.is_none() && !global.json && args.output.is_terminal();
+    // The document says it all.
+    if args.form(global) == Some(Emit::Json) {
+        return;
+    }
+    let shows_person = args.emit.is_none() && args.output.is_terminal();
     if args.stats || shows_person {
         message(&summary(optimised));
     } else if optimised.how() == How::Unchanged {
@@ -299,7 +308,7 @@ fn write(
     global: &Global,
 ) -> Result<(), Failure> {
     let shows_person = args.output.is_terminal();
-    match args.emit.or(global.json.then_some(Emit::Json)) {
+    match args.form(global) {
         Some(Emit::Json) => {
             let document = document(args, stack, optimised, options);
             args.output.text(&output::json(&document)?)
