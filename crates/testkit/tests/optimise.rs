@@ -1,6 +1,7 @@
 //! Foreign filters and stacks, optimised: what comes out does what went in, and is never worse.
 
 use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
+use tamis_bpf::cache::Bitmap;
 use tamis_bpf::{AluOp, Insn, Op, Operand as BpfOperand, Program, Stack, Test as BpfTest};
 use tamis_compiler::foreign::{How, Optimised, Split, optimise};
 use tamis_compiler::{Objective, Options, compile, compile_any_length};
@@ -36,13 +37,24 @@ fn answer(programs: &[Program], data: &SeccompData) -> u32 {
     }
 }
 
-/// Compares answers near the constants of both sides.
+/// Compares answers near the constants of both sides, and what the kernel's bitmap may answer.
 fn assert_same(rng: &mut Rng, stack: &[Program], result: &[Program]) {
     let programs: Vec<&Program> = stack.iter().chain(result).collect();
     let neighbourhood = Neighbourhood::of(&programs, Endian::Little);
     for _ in 0..200 {
         let data = neighbourhood.draw(rng);
         assert_eq!(answer(stack, &data), answer(result, &data), "{data:x?}");
+    }
+    let [before, after] = [stack, result].map(|it| Stack::new(it.to_vec()));
+    for Bitmap {
+        audit_arch,
+        numbers,
+    } in Bitmap::X86_64_LINUX_6_18
+    {
+        let lost = (0..numbers).find(|nr| {
+            before.is_cacheable(audit_arch, *nr) && !after.is_cacheable(audit_arch, *nr)
+        });
+        assert_eq!(lost, None, "a number is no longer cached");
     }
 }
 
