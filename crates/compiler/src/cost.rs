@@ -34,12 +34,12 @@ impl Prices {
             Objective::Steps => Prices {
                 step: 1,
                 miss: 0,
-                insn: 1 << 10,
+                insn: 1 << 8,
             },
             Objective::Ns => Prices {
                 step: 1,
                 miss: (MISPREDICTION_NS / STEP_NS) as u32,
-                insn: 1 << 10,
+                insn: 1 << 8,
             },
             Objective::Length => Prices {
                 step: 1,

@@ -16,6 +16,8 @@
 mod bits;
 mod subsets;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use tamis_abi::Word;
 
@@ -33,7 +35,7 @@ const SUBSET_RUNS: usize = 6;
 const WHOLE: u32 = 1 << 20;
 
 /// What part of its fair share of the weight a run gets at least.
-const FLOOR_SHARE: u32 = 64;
+const FLOOR_SHARE: u32 = 1024;
 
 /// Consecutive values of a word with one decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,93 +161,4 @@ impl Line {
 /// What a question costs that is asked with the weight of both answers together.
 fn question_cost(prices: Prices, yes: u32, no: u32) -> u32 {
     (yes + no) * prices.step + yes.min(no) * prices.miss + prices.insn
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dag::Node;
-    use crate::options::Objective;
-    use tamis_abi::SeccompData;
-
-    const STEPS: Prices = Prices::of(Objective::Steps);
-
-    /// `count` runs of three alternating decisions, some of them single values.
-    fn line(dag: &mut Dag, count: u32, weight: impl Fn(u32) -> u64) -> Vec<Run> {
-        let mut first = 0;
-        let mut run = |index: u32| {
-            let node = dag.ret(if index.is_multiple_of(2) {
-                0
-            } else {
-                1 + index % 3
-            });
-            let run = Run {
-                first,
-                weight: weight(index),
-                node,
-            };
-            first += if index % 5 < 3 { 1 } else { 1 + index % 7 };
-            run
-        };
-        (0..count).map(&mut run).collect()
-    }
-
-    fn steps(dag: &Dag, root: NodeId, word: Word, value: u32) -> (u32, usize) {
-        let data = SeccompData::default().with_word(word, value);
-        let mut id = root;
-        let mut steps = 0;
-        while let Node::Ask {
-            word,
-            question,
-            yes,
-            no,
-        } = dag.node(id)
-        {
-            steps += 1;
-            id = if question.holds(word, &data) { yes } else { no };
-        }
-        (dag.evaluate(id, &data), steps)
-    }
-
-    #[test]
-    fn the_tree_finds_the_run_of_every_border_value() {
-        for count in [1, 2, 3, 4, 5, 9, 47, 48, 49, 200, 3000] {
-            let mut dag = Dag::new();
-            let runs = line(&mut dag, count, |index| u64::from(index % 11));
-            let root = search(&mut dag, Word::NR, &runs, STEPS);
-            for (index, run) in runs.iter().enumerate() {
-                let last = runs.get(index + 1).map_or(u32::MAX, |next| next.first - 1);
-                for value in [run.first, last] {
-                    let (ret, _) = steps(&dag, root, Word::NR, value);
-                    assert_eq!(Node::Ret(ret), dag.node(run.node), "{count} runs, {value}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn depth_stays_logarithmic_with_the_most_uneven_weights() {
-        let mut dag = Dag::new();
-        let runs = line(&mut dag, 1000, |index| 1 << (index % 40));
-        let root = search(&mut dag, Word::NR, &runs, STEPS);
-        let deepest = runs
-            .iter()
-            .map(|run| steps(&dag, root, Word::NR, run.first).1);
-        assert!(deepest.max().unwrap() <= 3 * 10);
-    }
-
-    #[test]
-    fn a_value_alone_between_agreeing_runs_takes_one_question() {
-        let mut dag = Dag::new();
-        let (deny, allow) = (dag.ret(0), dag.ret(1));
-        let run = |first, node| Run {
-            first,
-            weight: 1,
-            node,
-        };
-        let runs = [run(0, deny), run(7, allow), run(8, deny)];
-        let root = search(&mut dag, Word::NR, &runs, STEPS);
-        let by_hand = dag.ask(Word::NR, Question::Eq(7), allow, deny);
-        assert_eq!(root, by_hand);
-    }
 }

@@ -2,8 +2,7 @@
 //!
 //! Layout asks here how often a range of numbers or a value of an argument occurs, and never looks at
 //! the profile itself. A call that the kernel decides from its bitmap (5.11) runs no instruction, so it
-//! counts little: not nothing, because foreign kernels and stacks may still run it, and because of what
-//! costs the same otherwise the better for them is the better one.
+//! counts little: not nothing, because other kernels and stacks may still run it.
 
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_profile::Profile;
@@ -68,15 +67,17 @@ impl<'a> Weights<'a> {
     }
 
     /// How much one call counts about which no profile says anything. Programs seldom make calls that are
-    /// denied; hardly any are of the second kind of an architecture.
+    /// denied, and hardly any of an architecture's other kinds. Calls that run the filter on every kernel
+    /// count for more than those that a bitmap may answer; not for all that counts, because filters run
+    /// on old kernels, too.
     fn unrecorded(&self, arch: Arch, kind: Kind) -> u64 {
         let by_kind = match kind {
-            Kind::ByArguments if self.has_bitmap => 32,
+            Kind::ByArguments if self.has_bitmap => 128,
             Kind::Allowed | Kind::ByArguments => 8,
-            Kind::Answered => 2,
+            Kind::Answered => 4,
         };
-        let by_arch = if arch.is_64_bit() { 32 } else { 1 };
-        by_kind * by_arch
+        let is_usual = arch.is_64_bit() && arch != Arch::X32;
+        by_kind * if is_usual { 64 } else { 1 }
     }
 
     /// The numbers of an architecture that were recorded most often, ascending.

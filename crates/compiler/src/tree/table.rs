@@ -35,6 +35,12 @@ const MAX_BIT_RUNS: usize = 16;
 
 /// Adds the tree of least cost.
 pub(super) fn build(dag: &mut Dag, word: Word, spans: &[Span], prices: Prices) -> NodeId {
+    let layers = layers(spans, prices);
+    Builder { word, layers }.build(dag, 0, 0, spans.len() - 1)
+}
+
+/// The tables, by the number of heavy values that are gone.
+pub(super) fn layers(spans: &[Span], prices: Prices) -> Vec<Layer<'_>> {
     let heavy = heavy(spans);
     let mut layers: Vec<Layer<'_>> = Vec::with_capacity(heavy.len() + 1);
     for asked in (0..=heavy.len()).rev() {
@@ -43,7 +49,7 @@ pub(super) fn build(dag: &mut Dag, word: Word, spans: &[Span], prices: Prices) -
         layers.push(filled);
     }
     layers.reverse();
-    Builder { word, layers }.build(dag, 0, 0, spans.len() - 1)
+    layers
 }
 
 /// The values that may be asked about before the line is cut, the heaviest first.
@@ -58,7 +64,7 @@ fn heavy(spans: &[Span]) -> Vec<usize> {
 }
 
 /// The least cost of every part of the line, some of whose values have been asked about.
-struct Layer<'a> {
+pub(super) struct Layer<'a> {
     spans: &'a [Span],
     prices: Prices,
     /// Whether a run has been asked about.
@@ -110,7 +116,7 @@ impl<'a> Layer<'a> {
         self.spans.len()
     }
 
-    fn cost(&self, first: usize, last: usize) -> u32 {
+    pub(super) fn cost(&self, first: usize, last: usize) -> u32 {
         self.cost[first * self.size() + last]
     }
 
@@ -142,8 +148,8 @@ impl<'a> Layer<'a> {
         };
         if let (Some(next), Some(heavy)) = (next, self.next_heavy) {
             row[first..known].copy_from_slice(&next.cost[first * size..][first..known]);
-            for last in known..size {
-                row[last] = row[last].min(self.heavy_cost(next, heavy, first, last));
+            for (last, cost) in row.iter_mut().enumerate().skip(known) {
+                *cost = (*cost).min(self.heavy_cost(next, heavy, first, last));
             }
         }
         for cut in first + 1..size {
@@ -186,24 +192,23 @@ impl<'a> Layer<'a> {
         let bases = self.bases(first);
         let mut row = vec![if bases.is_empty() { 0 } else { u32::MAX }; self.size()];
         for base in bases {
-            for last in first..self.size() {
+            for (last, cost) in row.iter_mut().enumerate().skip(first) {
                 let Some(links) = self.links(first, last, base) else {
                     break;
                 };
-                row[last] = row[last].min(self.chain_cost(first, last, &links));
+                *cost = (*cost).min(self.chain_cost(first, last, &links));
             }
         }
-        let longest = self.size().min(first + MAX_BIT_RUNS);
-        for last in first + 3..longest {
-            let cost = question_cost(self.prices, self.weight(first, last), 0);
-            if row[last] > cost
+        let parts = row.iter_mut().enumerate().take(first + MAX_BIT_RUNS);
+        for (last, cost) in parts.skip(first + 3) {
+            if *cost > question_cost(self.prices, self.weight(first, last), 0)
                 && let Some((_, set, _)) = self.bit_test(first, last)
             {
                 let inside = (first..=last).filter(|at| !self.is_gone[*at]);
                 let set = inside.filter(|at| self.spans[*at].node == set);
                 let yes = set.map(|at| self.spans[at].weight).sum();
                 let no = self.weight(first, last) - yes;
-                row[last] = row[last].min(question_cost(self.prices, yes, no));
+                *cost = (*cost).min(question_cost(self.prices, yes, no));
             }
         }
         row
