@@ -18,6 +18,7 @@ pub mod cost;
 pub mod dag;
 pub mod emit;
 pub mod error;
+pub mod expected;
 pub mod layout;
 pub mod linearise;
 pub mod options;

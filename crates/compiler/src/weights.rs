@@ -77,7 +77,7 @@ impl<'a> Weights<'a> {
             Kind::Answered => 4,
         };
         let is_usual = arch.is_64_bit() && arch != Arch::X32;
-        by_kind * if is_usual { 64 } else { 1 }
+        by_kind * if is_usual { 16 } else { 1 }
     }
 
     /// The numbers of an architecture that were recorded most often, ascending.
