@@ -27,6 +27,9 @@ use crate::weights::{Kind, Weights};
 /// The longest list of audit values that is asked about one after the other.
 const MAX_ARCH_CHAIN: usize = 4;
 
+/// How many runs make it worth to solve the numbers of x32 and above apart from the others.
+const MIN_TAIL_RUNS: usize = 8;
+
 /// The decision of a whole ruleset, with what was decided on the way.
 #[derive(Debug)]
 pub struct Layout {
@@ -249,12 +252,33 @@ fn number_line(
     let weight = runs
         .iter()
         .fold(0, |sum: u64, run| sum.saturating_add(run.weight));
+    let runs = with_tail_decided(dag, runs, weights.prices());
     let node = search(dag, Word::NR, &runs, weights.prices());
     Decided {
         audit,
         weight,
         node,
     }
+}
+
+/// The line with all numbers of x32 and above as one run, if there are many: they are rare, so the tree
+/// leaves them aside at once in any case, and two short lines are solved faster than a long one.
+fn with_tail_decided(dag: &mut Dag, mut runs: Vec<Run>, prices: Prices) -> Vec<Run> {
+    let at = runs.partition_point(|run| run.first < Arch::X32_BIT);
+    let is_border = runs.get(at).is_some_and(|run| run.first == Arch::X32_BIT);
+    if is_border && runs.len() - at > MIN_TAIL_RUNS {
+        let mut tail = runs.split_off(at);
+        tail[0].first = 0;
+        let weight = tail
+            .iter()
+            .fold(0, |sum: u64, run| sum.saturating_add(run.weight));
+        runs.push(Run {
+            first: Arch::X32_BIT,
+            weight,
+            node: search(dag, Word::NR, &tail, prices),
+        });
+    }
+    runs
 }
 
 /// Cuts the numbers in `alone`, which are ascending, out of a piece.

@@ -13,11 +13,11 @@ pub(super) fn separating_mask<'a>(
     set: impl Iterator<Item = &'a Span>,
     clear: impl Iterator<Item = &'a Span>,
 ) -> Option<u32> {
-    let used = clear.fold(0, |bits, span| bits | bits_of(span.first, span.last));
+    let used = clear.fold(0, |bits, span| bits | bits_of(span));
     let mut reach = 0;
     let mask = !used;
     for span in set {
-        reach |= bits_of(span.first, span.last);
+        reach |= bits_of(span);
         if first_without(span.first, mask).is_some_and(|at| at <= span.last) {
             return None;
         }
@@ -25,8 +25,9 @@ pub(super) fn separating_mask<'a>(
     Some(mask & reach)
 }
 
-/// The bits that one of the values `first..=last` has.
-fn bits_of(first: u32, last: u32) -> u32 {
+/// The bits that one of the values has.
+pub(super) fn bits_of(span: &Span) -> u32 {
+    let Span { first, last, .. } = *span;
     let differ = first ^ last;
     let below = if differ == 0 {
         0

@@ -13,7 +13,7 @@
 
 use tamis_abi::Word;
 
-use super::bits::separating_mask;
+use super::bits::{bits_of, separating_mask};
 use super::{Span, question_cost};
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
@@ -32,6 +32,9 @@ const MAX_CHAIN: usize = 5;
 
 /// The longest part that ends in a bit test.
 const MAX_BIT_RUNS: usize = 16;
+
+/// More than any cost.
+const LARGEST: u32 = i32::MAX as u32;
 
 /// Adds the tree of least cost.
 pub(super) fn build(dag: &mut Dag, word: Word, spans: &[Span], prices: Prices) -> NodeId {
@@ -85,7 +88,8 @@ enum Choice {
     Chain(Vec<usize>, NodeId),
     /// Bits, and the decisions for yes and no.
     Bits(u32, NodeId, NodeId),
-    Cut,
+    /// The right side begins with this run.
+    Cut(usize),
 }
 
 impl<'a> Layer<'a> {
@@ -152,32 +156,42 @@ impl<'a> Layer<'a> {
                 *cost = (*cost).min(self.heavy_cost(next, heavy, first, last));
             }
         }
+        // What both sides of the best cut cost so far, with mispredictions.
+        let mut sides = vec![LARGEST; size];
         for cut in first + 1..size {
-            let left = row[cut - 1];
             let from = cut.max(known);
-            self.cut_row(first, cut, left, &mut row[from..], from);
+            self.cut_row(first, cut, row[cut - 1], &mut sides[from..]);
+            // No later cut is inside the part that ends here.
+            if cut >= known {
+                let asked = self.weight(first, cut) * self.prices.step + self.prices.insn;
+                row[cut] = row[cut].min(sides[cut].saturating_add(asked));
+            }
         }
         self.cost[first * size..][..size].copy_from_slice(&row);
     }
 
-    /// Takes into account a cut before run `cut` for the parts that begin with `first` and end with
-    /// `from` or later; `left` is the cost of the left side.
-    fn cut_row(&self, first: usize, cut: usize, left: u32, row: &mut [u32], from: usize) {
-        let size = self.size();
-        let rights = &self.cost[cut * size + from..(cut + 1) * size];
-        let ends = &self.weight_before[from + 1..];
+    /// Takes into account a cut before run `cut` for the parts that begin with `first` and are the last
+    /// ones of the line; `left` is the cost of the left side. Costs stay below 2^31: as signed numbers
+    /// they have a minimum that all processors can take of several at once.
+    fn cut_row(&self, first: usize, cut: usize, left: u32, sides: &mut [u32]) {
+        let from = self.size() - sides.len();
+        let rights = &self.cost[cut * self.size() + from..(cut + 1) * self.size()];
+        let less = |a: u32, b: u32| (a as i32).min(b as i32) as u32;
+        if self.prices.miss == 0 {
+            for (best, right) in sides.iter_mut().zip(rights) {
+                *best = less(*best, left + right);
+            }
+            return;
+        }
+        let miss = self.prices.miss;
         let (start, middle) = (self.weight_before[first], self.weight_before[cut]);
-        let Prices { step, miss, insn } = self.prices;
-        let fixed = left + insn;
-        if miss == 0 {
-            for ((best, right), end) in row.iter_mut().zip(rights).zip(ends) {
-                *best = (*best).min(fixed + right + (end - start) * step);
-            }
-        } else {
-            for ((best, right), end) in row.iter_mut().zip(rights).zip(ends) {
-                let missed = (end - middle).min(middle - start) * miss;
-                *best = (*best).min(fixed + right + (end - start) * step + missed);
-            }
+        let no = (middle - start) * miss;
+        for ((best, right), end) in sides
+            .iter_mut()
+            .zip(rights)
+            .zip(&self.weight_before[from + 1..])
+        {
+            *best = less(*best, left + right + less((end - middle) * miss, no));
         }
     }
 
@@ -187,10 +201,10 @@ impl<'a> Layer<'a> {
         question_cost(self.prices, yes, no) + next.cost(first, last)
     }
 
-    /// The costs of the parts that begin with a run and need no cut; the largest number for others.
+    /// The costs of the parts that begin with a run and need no cut; [`LARGEST`] for others.
     fn leaves(&self, first: usize) -> Vec<u32> {
         let bases = self.bases(first);
-        let mut row = vec![if bases.is_empty() { 0 } else { u32::MAX }; self.size()];
+        let mut row = vec![if bases.is_empty() { 0 } else { LARGEST }; self.size()];
         for base in bases {
             for (last, cost) in row.iter_mut().enumerate().skip(first) {
                 let Some(links) = self.links(first, last, base) else {
@@ -199,19 +213,37 @@ impl<'a> Layer<'a> {
                 *cost = (*cost).min(self.chain_cost(first, last, &links));
             }
         }
+        self.bit_leaves(first, &mut row);
+        row
+    }
+
+    /// Takes into account bit tests for the parts that begin with a run.
+    fn bit_leaves(&self, first: usize, row: &mut [u32]) {
+        // The decisions met, at most two; the bits that their values have, and their weights.
+        let mut met: Vec<(NodeId, u32, u32)> = Vec::with_capacity(3);
         let parts = row.iter_mut().enumerate().take(first + MAX_BIT_RUNS);
-        for (last, cost) in parts.skip(first + 3) {
-            if *cost > question_cost(self.prices, self.weight(first, last), 0)
-                && let Some((_, set, _)) = self.bit_test(first, last)
-            {
-                let inside = (first..=last).filter(|at| !self.is_gone[*at]);
-                let set = inside.filter(|at| self.spans[*at].node == set);
-                let yes = set.map(|at| self.spans[at].weight).sum();
-                let no = self.weight(first, last) - yes;
-                *cost = (*cost).min(question_cost(self.prices, yes, no));
+        for (last, cost) in parts.skip(first).filter(|(at, _)| !self.is_gone[*at]) {
+            let Span { node, weight, .. } = self.spans[last];
+            let used = bits_of(&self.spans[last]);
+            match met.iter_mut().find(|(known, ..)| *known == node) {
+                Some((_, bits, sum)) => {
+                    *bits |= used;
+                    *sum += weight;
+                }
+                None => met.push((node, used, weight)),
+            }
+            match met[..] {
+                [_] => {}
+                [(_, one, weight), (_, other, other_weight)] => {
+                    let asked = question_cost(self.prices, weight, other_weight);
+                    // Without a bit that only one of them has, there is no mask.
+                    if asked < *cost && one != other && self.bit_test(first, last).is_some() {
+                        *cost = asked;
+                    }
+                }
+                _ => return,
             }
         }
-        row
     }
 
     /// The decisions that may be what is left of a chain which begins with a run: those of the first two
@@ -294,12 +326,13 @@ impl<'a> Layer<'a> {
                 };
             }
         }
-        if cost < self.cut_cost(first, last, self.best_cut(first, last))
+        let cut = self.best_cut(first, last);
+        if cost < self.cut_cost(first, last, cut)
             && let Some((mask, set, clear)) = self.bit_test(first, last)
         {
             return Choice::Bits(mask, set, clear);
         }
-        Choice::Cut
+        Choice::Cut(cut)
     }
 
     fn cut_cost(&self, first: usize, last: usize, cut: usize) -> u32 {
@@ -348,8 +381,7 @@ impl Builder<'_> {
                 dag.ask(word, Question::Eq(span.first), span.node, rest)
             }),
             Choice::Bits(mask, set, clear) => dag.ask(word, Question::AnySet(mask), set, clear),
-            Choice::Cut => {
-                let cut = layer.best_cut(first, last);
+            Choice::Cut(cut) => {
                 let no = self.build(dag, depth, first, cut - 1);
                 let yes = self.build(dag, depth, cut, last);
                 dag.ask(word, Question::Ge(layer.spans[cut].first), yes, no)
