@@ -80,126 +80,113 @@ impl Case {
     }
 }
 
+/// A kernel without a bitmap.
+const OLD: Option<KernelVersion> = Some(KernelVersion::new(5, 4));
+
 /// All cases; `None` if there is no corpus.
 ///
 /// # Panics
 /// If a file of the corpus has mistakes.
 pub fn cases() -> Option<Vec<Case>> {
-    let old = KernelVersion::new(5, 4);
-    let systrap = gvisor::ruleset("gvisor/gvisor-sentry-systrap.json")?;
-    let top_ten = profiles::gvisor_top_ten("gvisor/profile-systrap.json")?;
-    let crosvm = profiles::frequency("minijail/common_device.frequency")?;
-    let docker = pol_json::ruleset("peers/docker.pol.json")?;
-    let gappy = pol_json::ruleset("peers/gappy302.pol.json")?;
-    let vmm = pol_json::ruleset("peers/fc-vmm.pol.json")?;
-    let profile = docker_ruleset(DOCKER, &corpus::text(DOCKER)?);
-    let case = |name, ruleset: &Ruleset, samples, cached, peer, goal_steps, goal_insns| Case {
-        name,
-        ruleset: ruleset.clone(),
-        samples,
-        cached,
-        profile: None,
+    let (systrap, vmm) = (systrap_cases()?, vmm_case()?);
+    let (docker, gappy) = (docker_cases()?, gappy_case()?);
+    let cases = systrap.into_iter().chain([vmm]).chain(docker);
+    Some(cases.chain([gappy]).collect())
+}
+
+/// The ten calls that a sandbox makes most often while it runs a database.
+fn systrap_cases() -> Option<[Case; 2]> {
+    let ruleset = gvisor::ruleset("gvisor/gvisor-sentry-systrap.json")?;
+    let profile = profiles::gvisor_top_ten("gvisor/profile-systrap.json")?;
+    let with_bitmap = Case {
+        name: "systrap",
+        ruleset,
+        samples: recorded(&profile),
+        cached: Cached::IsFree,
+        profile: Some(profile),
         kernel: None,
-        peer,
-        goal_steps,
-        goal_insns,
+        peer: "gvisor/gvisor-sentry-systrap.opt.bpf",
+        goal_steps: 6.20,
+        goal_insns: 300,
     };
-    let gvisor = "gvisor/gvisor-sentry-systrap.opt.bpf";
-    let best_tree = "peers/docker-minijail-bst.bpf";
-    let top = recorded(&top_ten);
-    let vmm_calls = weighted(allowed(&vmm), &crosvm);
-    let docker_calls = allowed(&docker);
-    let gappy_calls = weighted(allowed(&gappy), &crosvm);
-    Some(vec![
-        Case {
-            profile: Some(top_ten.clone()),
-            ..case(
-                "systrap",
-                &systrap,
-                top.clone(),
-                Cached::IsFree,
-                gvisor,
-                6.20,
-                300,
-            )
-        },
-        Case {
-            profile: Some(top_ten),
-            kernel: Some(old),
-            ..case(
-                "systrap, no bitmap",
-                &systrap,
-                top,
-                Cached::Runs,
-                gvisor,
-                8.5,
-                300,
-            )
-        },
-        Case {
-            profile: Some(crosvm.clone()),
-            ..case(
-                "firecracker vmm, uncached",
-                &vmm,
-                vmm_calls,
-                Cached::IsLeftOut,
-                "peers/firecracker-kafel-vmm.bpf",
-                11.0,
-                130,
-            )
-        },
-        Case {
-            profile: Some(once_each(&docker_calls)),
-            kernel: Some(old),
-            ..case(
-                "docker x86_64",
-                &docker,
-                docker_calls.clone(),
-                Cached::Runs,
-                best_tree,
-                8.4,
-                95,
-            )
-        },
-        Case {
-            profile: Some(once_each(&docker_calls)),
-            ..case(
-                "docker x86_64, uncached",
-                &docker,
-                docker_calls,
-                Cached::IsLeftOut,
-                best_tree,
-                9.5,
-                95,
-            )
-        },
-        Case {
-            profile: Some(once_each(&known())),
-            kernel: Some(old),
-            ..case(
-                "docker, three architectures",
-                &profile,
-                known(),
-                Cached::Runs,
-                "docker/docker-libseccomp-opt2.bpf",
-                9.0,
-                340,
-            )
-        },
-        Case {
-            profile: Some(crosvm),
-            kernel: Some(old),
-            ..case(
-                "gappy302, no bitmap",
-                &gappy,
-                gappy_calls,
-                Cached::Runs,
-                "peers/gappy302-minijail-bst-freq.bpf",
-                5.9,
-                60,
-            )
-        },
-    ])
+    let without = Case {
+        name: "systrap, no bitmap",
+        cached: Cached::Runs,
+        kernel: OLD,
+        goal_steps: 8.5,
+        ..with_bitmap.clone()
+    };
+    Some([with_bitmap, without])
+}
+
+/// A virtual machine monitor that makes calls as often as another one did.
+fn vmm_case() -> Option<Case> {
+    let ruleset = pol_json::ruleset("peers/fc-vmm.pol.json")?;
+    let profile = profiles::frequency("minijail/common_device.frequency")?;
+    Some(Case {
+        name: "firecracker vmm, uncached",
+        samples: weighted(allowed(&ruleset), &profile),
+        ruleset,
+        cached: Cached::IsLeftOut,
+        profile: Some(profile),
+        kernel: None,
+        peer: "peers/firecracker-kafel-vmm.bpf",
+        goal_steps: 11.0,
+        goal_insns: 130,
+    })
+}
+
+/// Docker's profile: all allowed calls alike, for x86_64 alone; and all known ones, for three
+/// architectures.
+fn docker_cases() -> Option<[Case; 3]> {
+    let ruleset = pol_json::ruleset("peers/docker.pol.json")?;
+    let samples = allowed(&ruleset);
+    let alone = Case {
+        name: "docker x86_64",
+        ruleset,
+        cached: Cached::Runs,
+        profile: Some(once_each(&samples)),
+        samples,
+        kernel: OLD,
+        peer: "peers/docker-minijail-bst.bpf",
+        goal_steps: 8.4,
+        goal_insns: 95,
+    };
+    let uncached = Case {
+        name: "docker x86_64, uncached",
+        cached: Cached::IsLeftOut,
+        kernel: None,
+        goal_steps: 9.5,
+        ..alone.clone()
+    };
+    let three = Case {
+        name: "docker, three architectures",
+        ruleset: docker_ruleset(DOCKER, &corpus::text(DOCKER)?),
+        samples: known(),
+        profile: Some(once_each(&known())),
+        peer: "docker/docker-libseccomp-opt2.bpf",
+        goal_steps: 9.0,
+        goal_insns: 340,
+        ..alone.clone()
+    };
+    Some([alone, uncached, three])
+}
+
+/// A list of allowed numbers with gaps.
+fn gappy_case() -> Option<Case> {
+    let ruleset = pol_json::ruleset("peers/gappy302.pol.json")?;
+    let profile = profiles::frequency("minijail/common_device.frequency")?;
+    Some(Case {
+        name: "gappy302, no bitmap",
+        samples: weighted(allowed(&ruleset), &profile),
+        ruleset,
+        cached: Cached::Runs,
+        profile: Some(profile),
+        kernel: OLD,
+        peer: "peers/gappy302-minijail-bst-freq.bpf",
+        goal_steps: 5.9,
+        goal_insns: 60,
+    })
 }
 
 /// The calls of a profile that recorded whole argument lists.
