@@ -22,6 +22,7 @@ pub mod dag;
 pub mod emit;
 pub mod error;
 pub mod foreign;
+pub mod expected;
 pub mod layout;
 pub mod linearise;
 pub mod options;

@@ -7,14 +7,14 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Arch, Nr, SeccompData, syscall};
+use tamis_abi::{Action, Arch, Nr, SeccompData, syscall};
 use tamis_bpf::{Op, Operand, Program};
 use tamis_profile::Call;
 use tamis_rules::{Part, Predicate, Section, Test};
 
 use super::lift::Lifted;
 use crate::options::Options;
-use crate::weights::Weights;
+use crate::weights::{Kind, Weights};
 
 /// A call and what it weighs.
 #[derive(Clone, Copy, Debug)]
@@ -68,8 +68,8 @@ pub(super) fn calls(stack: &[Program], lifted: &[Lifted], options: &Options) -> 
     for arch in archs(stack, lifted) {
         let section = ruleset.and_then(|ruleset| ruleset.section(arch));
         for (nr, _) in syscall::all(arch) {
-            let run = weights.numbers(arch, nr, nr, false);
-            let cached = weights.numbers(arch, nr, nr, true);
+            let run = weights.numbers(arch, nr, nr, kind(section, nr));
+            let cached = weights.numbers(arch, nr, nr, Kind::Allowed);
             let count = match &options.profile {
                 Some(profile) => profile.count(arch, nr, nr),
                 None => 1,
@@ -103,6 +103,26 @@ pub(super) fn calls(stack: &[Program], lifted: &[Lifted], options: &Options) -> 
         }
     }
     samples
+}
+
+/// How a number is decided if not by the bitmap, which a program that allows it may keep from answering.
+fn kind(section: Option<&Section>, nr: Nr) -> Kind {
+    let Some(section) = section else {
+        return Kind::ByArguments;
+    };
+    let rule = section
+        .rules
+        .iter()
+        .find(|rule| rule.syscalls.contains(nr.0));
+    let always = match rule {
+        Some(rule) if rule.when != Predicate::True => None,
+        Some(rule) => Some(rule.action),
+        None => Some(section.default),
+    };
+    match always {
+        Some(action) if action != Action::ALLOW => Kind::Answered,
+        _ => Kind::ByArguments,
+    }
 }
 
 /// The argument lists of a profile, or lists in which one argument has a value that it counted.
