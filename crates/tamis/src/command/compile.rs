@@ -14,7 +14,8 @@ use crate::cli::input;
 use crate::cli::load::{self, LoadArgs, Policy};
 use crate::cli::output::OutputArgs;
 use crate::cli::report::Report;
-use crate::cli::{Failure, Global, exit, message, output};
+use crate::cli::target::TargetArgs;
+use crate::cli::{Failure, Global, exit, message, output, target};
 
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
@@ -25,6 +26,7 @@ the byte order of the target, without a header, as bubblewrap, minijail0 and cru
 Examples:
   tamis compile policy.tamis -o filter.bpf
   tamis compile profile.json --arch x86_64 --arch x86 --stats -o filter.bpf
+  tamis compile policy.tamis --profile trace.txt -o filter.bpf
   tamis compile policy.tamis --emit rules")]
 pub(crate) struct Args {
     /// The policy: a path, `-`, or the name of an embedded policy [default: container-default]
@@ -38,6 +40,8 @@ pub(crate) struct Args {
     stats: bool,
     #[command(flatten)]
     load: LoadArgs,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     compiler: CompilerArgs,
     #[command(flatten)]
@@ -107,12 +111,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ));
     }
     args.output.refuse_to_replace(input)?;
-    let policy = args.load.load_policy(input, global)?;
+    let load = args.load.for_filter();
+    let policy = load.load_policy(input, global)?;
     if args.emit == Some(Emit::Rules) {
         args.output.text(&policy.ruleset.to_string())?;
         return Ok(exit::OK);
     }
-    let options = args.compiler.options()?;
+    let target = args.target.options(&load, global)?;
+    target::tell_of_misfit(&target, &policy, global);
+    let options = args.compiler.options(target)?;
     let compiled = policy.compile(&options)?;
     let report = args.stats.then(|| report(&policy, &compiled, &options));
     if args.compiler.remarks {
@@ -153,7 +160,8 @@ pub(super) fn remark_line(remark: &Remark) -> String {
 }
 
 impl CompilerArgs {
-    fn options(&self) -> Result<Options, Failure> {
+    /// The options for the compiler: those for the target, and what it is to do.
+    fn options(&self, target: Options) -> Result<Options, Failure> {
         let passes = self
             .passes
             .as_deref()
@@ -162,7 +170,7 @@ impl CompilerArgs {
             passes,
             fuel: self.fuel,
             verify_each: self.verify_each,
-            ..Options::default()
+            ..target
         })
     }
 }

@@ -19,6 +19,7 @@ mod explain;
 mod lint;
 mod optimize;
 mod passes;
+mod profile;
 mod prove;
 mod run;
 mod tables;
@@ -39,6 +40,7 @@ pub(crate) enum Command {
     Disasm(disasm::Args),
     Decompile(decompile::Args),
     Tables(tables::Args),
+    Profile(profile::Args),
     Passes(passes::Args),
     Bisect(bisect::Args),
     Completions(completions::Args),
@@ -61,6 +63,7 @@ impl Command {
             Command::Disasm(args) => disasm::run(args, global),
             Command::Decompile(args) => decompile::run(args, global),
             Command::Tables(args) => tables::run(args, global),
+            Command::Profile(args) => profile::run(args, global),
             Command::Passes(args) => passes::run(args, global),
             Command::Bisect(args) => bisect::run(args, global),
             Command::Completions(args) => completions::run(args),

@@ -19,6 +19,7 @@ use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::report::Report;
 use crate::cli::side::Side;
+use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit, message};
 
 /// Make filters that exist already smaller and faster, and a stack of them one
@@ -56,6 +57,8 @@ pub(crate) struct Args {
     /// The passes to run, in order, separated by commas; `none` for none [default: all]
     #[arg(long, value_name = "NAMES")]
     passes: Option<String>,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
@@ -128,10 +131,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for input in &args.inputs {
         args.output.refuse_to_replace(input)?;
     }
-    let options = args.options()?;
+    let load = args.load.for_any_filter();
+    let options = args.options(&load, global)?;
     let stack = match args.pid {
         Some(pid) => dumped(pid)?,
-        None => read(args, &options, global)?,
+        None => read(args, &load, &options, global)?,
     };
     let split = match args.split {
         true => Split::IfTooLong,
@@ -153,11 +157,11 @@ impl Args {
         self.emit.or(global.json.then_some(Emit::Json))
     }
 
-    fn options(&self) -> Result<Options, Failure> {
+    fn options(&self, load: &LoadArgs, global: &Global) -> Result<Options, Failure> {
         let passes = self.passes.as_deref();
         Ok(Options {
             passes: passes.map_or(Ok(Selection::default()), selection)?,
-            ..Options::default()
+            ..self.target.options(load, global)?
         })
     }
 }
@@ -180,7 +184,12 @@ fn dumped(pid: i32) -> Result<Stack, Failure> {
 }
 
 /// The filters that the arguments name; policies as what they compile to.
-fn read(args: &Args, options: &Options, global: &Global) -> Result<Stack, Failure> {
+fn read(
+    args: &Args,
+    load: &LoadArgs,
+    options: &Options,
+    global: &Global,
+) -> Result<Stack, Failure> {
     let standard_input = ["-".to_owned()];
     let arguments = match args.inputs.as_slice() {
         [] => &standard_input,
@@ -188,13 +197,13 @@ fn read(args: &Args, options: &Options, global: &Global) -> Result<Stack, Failur
     };
     let mut filters = Vec::new();
     for argument in arguments {
-        filters.extend(Side::read(argument, &args.load, global)?.into_filters());
+        filters.extend(Side::read(argument, load, global)?.into_filters());
     }
-    args.load.check_profile_options(&filters)?;
+    load.check_profile_options(&filters)?;
     let mut stack = Stack {
         inputs: Vec::new(),
         programs: Vec::new(),
-        endian: args.load.call_arch().endian(),
+        endian: load.call_arch().endian(),
     };
     for (index, filter) in filters.into_iter().enumerate() {
         let (name, program, endian) = match filter {
