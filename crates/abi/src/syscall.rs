@@ -105,6 +105,14 @@ pub fn all(arch: Arch) -> impl Iterator<Item = (Nr, &'static str)> {
         .map(|call| (Nr(call.nr), call.name))
 }
 
+/// How many calls of an architecture have a number in `first..=last`. Logarithmic.
+pub fn count(arch: Arch, first: Nr, last: Nr) -> usize {
+    let calls = &table(arch).calls;
+    let end = calls.partition_point(|call| call.nr <= last.0);
+    let start = calls.partition_point(|call| call.nr < first.0);
+    end.saturating_sub(start)
+}
+
 /// The largest number of an architecture. On Arm that is a private call far above the rest.
 pub fn last(arch: Arch) -> Option<Nr> {
     table(arch).calls.last().map(|call| Nr(call.nr))

@@ -8,8 +8,8 @@
 use crate::insn::{AluOp, Op, Operand, Test};
 use crate::program::Program;
 
-/// A = 0, X = 0 and saving the context.
-const PROLOGUE_INSNS: usize = 3;
+/// How many extended instructions run before the first: A = 0, X = 0 and saving the context.
+pub const PROLOGUE_INSNS: usize = 3;
 
 /// How many extended instructions the kernel makes of the program. Linear.
 pub fn kernel_len_insns(program: &Program) -> usize {
@@ -34,6 +34,32 @@ pub const fn op_len_insns(op: Op) -> usize {
             extra_move + if is_one_sided { 1 } else { 2 }
         }
         _ => 1,
+    }
+}
+
+/// How many extended instructions run when one instruction does; `is_taken` says whether the test of a
+/// branch held. Two-sided branches are a conditional jump for the one side and a plain one behind it for
+/// the other.
+pub const fn op_executed_insns(op: Op, is_taken: bool) -> usize {
+    match op {
+        // The way out for zero is jumped over.
+        Op::Alu(AluOp::Div, Operand::X) => 3,
+        Op::Branch {
+            test, operand, jt, ..
+        } => {
+            let one_sided = op_len_insns(Op::Branch {
+                test,
+                operand,
+                jt,
+                jf: 0,
+            });
+            if is_taken {
+                one_sided
+            } else {
+                op_len_insns(op)
+            }
+        }
+        _ => op_len_insns(op),
     }
 }
 
@@ -66,6 +92,25 @@ mod tests {
         }
         assert_eq!(branch_len(Test::Set, 1, 5, 0), 1);
         assert_eq!(branch_len(Test::Set, 1, 0, 5), 2);
+    }
+
+    #[test]
+    fn only_the_no_side_of_a_two_sided_branch_runs_both_jumps() {
+        let runs = |jt, jf, is_taken| {
+            let (test, operand) = (Test::Eq, Operand::K(1));
+            op_executed_insns(
+                Op::Branch {
+                    test,
+                    operand,
+                    jt,
+                    jf,
+                },
+                is_taken,
+            )
+        };
+        assert_eq!((runs(3, 5, true), runs(3, 5, false)), (1, 2));
+        assert_eq!((runs(0, 5, true), runs(0, 5, false)), (1, 1));
+        assert_eq!((runs(5, 0, true), runs(5, 0, false)), (1, 1));
     }
 
     #[test]

@@ -38,6 +38,23 @@ const MAX_LISTED: usize = 5;
 /// If the architectures differ in byte order, a condition nests deeper than [`MAX_DEPTH`], or the
 /// program would be longer than the kernel takes.
 pub fn compile(ruleset: &Ruleset, options: &Options) -> Result<Compiled, CompileError> {
+    within(Program::MAX_INSNS, ruleset, options)
+}
+
+/// The same for a program that need not fit into one filter: input of
+/// [`foreign::optimise`](crate::foreign::optimise), which may split it.
+///
+/// # Errors
+/// As [`compile`], except that a program is too long only beyond [`Program::MAX_INPUT_INSNS`].
+pub fn compile_any_length(ruleset: &Ruleset, options: &Options) -> Result<Compiled, CompileError> {
+    within(Program::MAX_INPUT_INSNS, ruleset, options)
+}
+
+fn within(
+    limit_insns: usize,
+    ruleset: &Ruleset,
+    options: &Options,
+) -> Result<Compiled, CompileError> {
     let endian = check(ruleset)?;
     let built = if options.verify_each {
         let mut watcher = Watcher::new(ruleset, endian);
@@ -49,10 +66,10 @@ pub fn compile(ruleset: &Ruleset, options: &Options) -> Result<Compiled, Compile
     } else {
         build(ruleset, options, endian, &mut |_, _| ())?
     };
-    if !built.program.is_installable() {
+    if built.program.len() > limit_insns {
         return Err(CompileError::TooLong {
             given_insns: built.program.len(),
-            limit_insns: Program::MAX_INSNS,
+            limit_insns,
             contributors: contributors(&built.simplified, &built.layout),
         });
     }

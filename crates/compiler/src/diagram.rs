@@ -12,10 +12,12 @@
 
 use tamis_abi::Word;
 
+use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
 use crate::direct::value_weight;
 use crate::formula::Formula;
 use crate::hash::FastMap;
+use crate::options::Objective;
 use crate::tree::{Run, search};
 
 /// The most boolean variables; bounds the recursion together with the number of words.
@@ -345,7 +347,7 @@ impl Diagram {
                             node: child(id),
                         })
                         .collect();
-                    search(dag, *word, &runs)
+                    search(dag, *word, &runs, Prices::of(Objective::Steps))
                 }
             };
             emitted.push(made);

@@ -8,8 +8,10 @@
 use tamis_abi::Word;
 use tamis_rules::IntervalSet;
 
+use crate::cost::Prices;
 use crate::dag::{Dag, NodeId};
 use crate::formula::Formula;
+use crate::options::Objective;
 use crate::tree::{Run, search};
 
 /// Adds the decision that is `yes` where the formula holds and `no` elsewhere. Recurses as deep as the
@@ -66,5 +68,5 @@ fn member(dag: &mut Dag, word: Word, set: &IntervalSet<u32>, yes: NodeId, no: No
     if let Some(gap) = next {
         add(gap, u32::MAX, no);
     }
-    search(dag, word, &runs)
+    search(dag, word, &runs, Prices::of(Objective::Steps))
 }

@@ -10,21 +10,25 @@
 //! argument is decided by those two words alone: exactly what the kernel's cache of always-allowed
 //! numbers (5.11) is able to see.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::{Action, Arch, Nr, Word};
 use tamis_rules::{Ruleset, Section};
 
+use crate::cost::Prices;
 use crate::dag::{Dag, Node, NodeId, Question};
 use crate::diagram::Case;
 use crate::formula::Formula;
 use crate::hash::FastMap;
 use crate::outcome::Decisions;
 use crate::tree::{Run, search};
-use crate::weights::Weights;
+use crate::weights::{Kind, Weights};
 
 /// The longest list of audit values that is asked about one after the other.
 const MAX_ARCH_CHAIN: usize = 4;
+
+/// How many runs make it worth to solve the numbers of x32 and above apart from the others.
+const MIN_TAIL_RUNS: usize = 8;
 
 /// The decision of a whole ruleset, with what was decided on the way.
 #[derive(Debug)]
@@ -51,7 +55,15 @@ pub struct Outcome {
     pub node: NodeId,
 }
 
+/// The decision about the calls with one audit value.
+struct Decided {
+    audit: u32,
+    weight: u64,
+    node: NodeId,
+}
+
 /// Numbers that follow each other, and their decision.
+#[derive(Clone, Copy)]
 struct Piece {
     first: u32,
     last: u32,
@@ -74,11 +86,11 @@ pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Layout {
             None => lines.push((audit, pieces)),
         }
     }
-    let lines: Vec<(u32, NodeId)> = lines
+    let lines: Vec<Decided> = lines
         .into_iter()
-        .map(|(audit, pieces)| (audit, number_line(&mut dag, weights, pieces, bad_arch)))
+        .map(|(audit, pieces)| number_line(&mut dag, weights, audit, pieces, bad_arch))
         .collect();
-    let root = arch_dispatch(&mut dag, lines, bad_arch);
+    let root = arch_dispatch(&mut dag, lines, bad_arch, weights.prices());
     Layout {
         dag,
         root,
@@ -202,32 +214,33 @@ fn sweep(section: &Section, formulas: &[Formula], mut visit: impl FnMut(u32, u32
 fn number_line(
     dag: &mut Dag,
     weights: &Weights<'_>,
+    audit: u32,
     mut pieces: Vec<Piece>,
     bad_arch: NodeId,
-) -> NodeId {
+) -> Decided {
     pieces.sort_by_key(|piece| piece.first);
+    let mut hot: BTreeMap<Arch, Vec<u32>> = BTreeMap::new();
+    for arch in pieces.iter().filter_map(|piece| piece.arch) {
+        hot.entry(arch).or_insert_with(|| weights.hot(arch));
+    }
     let mut line = Vec::with_capacity(pieces.len() + 2);
     let mut next = Some(0);
+    let gap = |first: u32, last: u32| Piece {
+        first,
+        last,
+        arch: None,
+        node: bad_arch,
+    };
     for piece in pieces {
-        if let Some(gap) = next.filter(|gap| *gap < piece.first) {
-            line.push(Piece {
-                first: gap,
-                last: piece.first - 1,
-                arch: None,
-                node: bad_arch,
-            });
-        }
+        line.extend(
+            next.filter(|from| *from < piece.first)
+                .map(|from| gap(from, piece.first - 1)),
+        );
         next = piece.last.checked_add(1);
-        line.push(piece);
+        let hot = piece.arch.and_then(|arch| hot.get(&arch));
+        split_at(piece, hot.map_or(&[], Vec::as_slice), &mut line);
     }
-    if let Some(gap) = next {
-        line.push(Piece {
-            first: gap,
-            last: u32::MAX,
-            arch: None,
-            node: bad_arch,
-        });
-    }
+    line.extend(next.map(|from| gap(from, u32::MAX)));
     let runs: Vec<Run> = line
         .iter()
         .map(|piece| Run {
@@ -236,40 +249,107 @@ fn number_line(
             node: piece.node,
         })
         .collect();
-    search(dag, Word::NR, &runs)
+    let weight = runs
+        .iter()
+        .fold(0, |sum: u64, run| sum.saturating_add(run.weight));
+    let runs = with_tail_decided(dag, runs, weights.prices());
+    let node = search(dag, Word::NR, &runs, weights.prices());
+    Decided {
+        audit,
+        weight,
+        node,
+    }
+}
+
+/// The line with all numbers of x32 and above as one run, if there are many: they are rare, so the tree
+/// leaves them aside at once in any case, and two short lines are solved faster than a long one.
+fn with_tail_decided(dag: &mut Dag, mut runs: Vec<Run>, prices: Prices) -> Vec<Run> {
+    let at = runs.partition_point(|run| run.first < Arch::X32_BIT);
+    let is_border = runs.get(at).is_some_and(|run| run.first == Arch::X32_BIT);
+    if is_border && runs.len() - at > MIN_TAIL_RUNS {
+        let mut tail = runs.split_off(at);
+        tail[0].first = 0;
+        let weight = tail
+            .iter()
+            .fold(0, |sum: u64, run| sum.saturating_add(run.weight));
+        runs.push(Run {
+            first: Arch::X32_BIT,
+            weight,
+            node: search(dag, Word::NR, &tail, prices),
+        });
+    }
+    runs
+}
+
+/// Cuts the numbers in `alone`, which are ascending, out of a piece.
+fn split_at(piece: Piece, alone: &[u32], line: &mut Vec<Piece>) {
+    let mut first = piece.first;
+    for nr in alone
+        .iter()
+        .filter(|nr| (piece.first..=piece.last).contains(nr))
+    {
+        if first < *nr {
+            let last = nr - 1;
+            line.push(Piece {
+                first,
+                last,
+                ..piece
+            });
+        }
+        line.push(Piece {
+            first: *nr,
+            last: *nr,
+            ..piece
+        });
+        let Some(after) = nr.checked_add(1) else {
+            return;
+        };
+        first = after;
+    }
+    if first <= piece.last {
+        line.push(Piece { first, ..piece });
+    }
 }
 
 /// How much it counts that the piece is found quickly.
 fn weight(dag: &Dag, weights: &Weights<'_>, piece: &Piece) -> u64 {
-    let is_allowed = dag.node(piece.node) == Node::Ret(Action::ALLOW.ret());
+    let kind = match dag.node(piece.node) {
+        Node::Ret(ret) if ret == Action::ALLOW.ret() => Kind::Allowed,
+        Node::Ret(_) => Kind::Answered,
+        Node::Ask { .. } => Kind::ByArguments,
+    };
     piece.arch.map_or(0, |arch| {
-        weights.numbers(arch, Nr(piece.first), Nr(piece.last), is_allowed)
+        weights.numbers(arch, Nr(piece.first), Nr(piece.last), kind)
     })
 }
 
-/// The decision by audit value: in the order of the sections, or by a tree if there are many.
-fn arch_dispatch(dag: &mut Dag, mut lines: Vec<(u32, NodeId)>, bad_arch: NodeId) -> NodeId {
+/// The decision by audit value: the heaviest first, or by a tree if there are many.
+fn arch_dispatch(
+    dag: &mut Dag,
+    mut lines: Vec<Decided>,
+    bad_arch: NodeId,
+    prices: Prices,
+) -> NodeId {
     if lines.len() <= MAX_ARCH_CHAIN {
-        return lines
-            .into_iter()
-            .rev()
-            .fold(bad_arch, |rest, (audit, line)| {
-                dag.ask(Word::ARCH, Question::Eq(audit), line, rest)
-            });
+        lines.sort_by_key(|line| std::cmp::Reverse(line.weight));
+        return lines.into_iter().rev().fold(bad_arch, |rest, line| {
+            dag.ask(Word::ARCH, Question::Eq(line.audit), line.node, rest)
+        });
     }
-    lines.sort_unstable();
+    lines.sort_unstable_by_key(|line| line.audit);
     let run = |first: u32, weight: u64, node: NodeId| Run {
         first,
         weight,
         node,
     };
     let mut runs = vec![run(0, 0, bad_arch)];
-    for (audit, line) in lines {
-        if runs.last().is_some_and(|last| last.first == audit) {
+    for line in lines {
+        if runs.last().is_some_and(|last| last.first == line.audit) {
             runs.pop();
         }
-        runs.push(run(audit, 1, line));
-        runs.extend(audit.checked_add(1).map(|after| run(after, 0, bad_arch)));
+        runs.push(run(line.audit, line.weight, line.node));
+        let after = line.audit.checked_add(1);
+        runs.extend(after.map(|after| run(after, 0, bad_arch)));
     }
-    search(dag, Word::ARCH, &runs)
+    search(dag, Word::ARCH, &runs, prices)
 }

@@ -10,6 +10,9 @@
 //! 5. [`linearise`] puts blocks in a line and counts jumps;
 //! 6. `verify` compares the program with the ruleset as given, and makes it a [`Compiled`].
 //!
+//! Programs that come from elsewhere enter through [`foreign`]: they are lifted to a ruleset and go the
+//! same way.
+//!
 //! The crate does no I/O, has no clock and no randomness: the same ruleset and options give the same
 //! program on every machine.
 #![forbid(unsafe_code)]
@@ -18,10 +21,13 @@ pub mod cost;
 pub mod dag;
 pub mod emit;
 pub mod error;
+pub mod foreign;
+pub mod expected;
 pub mod layout;
 pub mod linearise;
 pub mod options;
 pub mod passes;
+pub mod report;
 pub mod stats;
 pub mod tree;
 pub mod weights;
@@ -37,7 +43,7 @@ mod verify;
 mod verify_each;
 
 pub use bisect::{Bisection, Culprit, bisect};
-pub use compile::{MAX_DEPTH, compile};
+pub use compile::{MAX_DEPTH, compile, compile_any_length};
 pub use error::{CompileError, Contributor};
 pub use options::{Objective, Options};
 pub use passes::{PassCx, PassInfo, Remark, Stage};

@@ -2,21 +2,37 @@
 //!
 //! Layout asks here how often a range of numbers or a value of an argument occurs, and never looks at
 //! the profile itself. A call that the kernel decides from its bitmap (5.11) runs no instruction, so it
-//! counts little: not nothing, because foreign kernels and stacks may still run it.
+//! counts little: not nothing, because other kernels and stacks may still run it.
 
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_profile::Profile;
 
+use crate::cost::Prices;
 use crate::options::Options;
 
-/// How much more a number counts whose decision is made at every call, and not once at installation.
-const UNCACHED_FACTOR: u64 = 4;
+/// How many recorded calls that are answered from the bitmap count as much as one that is not.
+const CACHED_PER_UNCACHED: u64 = 1024;
+
+/// The most numbers of one architecture that are worth a question of their own.
+const MAX_HOT: usize = 16;
+
+/// How numbers are decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Allowed by number: the kernel's bitmap may answer.
+    Allowed,
+    /// Answered by number in another way.
+    Answered,
+    /// By the arguments.
+    ByArguments,
+}
 
 /// How much each decision counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
     profile: Option<&'a Profile>,
     has_bitmap: bool,
+    prices: Prices,
 }
 
 impl<'a> Weights<'a> {
@@ -25,23 +41,53 @@ impl<'a> Weights<'a> {
         Weights {
             profile: options.profile.as_ref(),
             has_bitmap: options.has_bitmap(),
+            prices: Prices::of(options.objective),
         }
     }
 
-    /// How much the numbers `first..=last` count, all of which are decided alike: always allowed by
-    /// number, or not.
-    pub fn numbers(&self, arch: Arch, first: Nr, last: Nr, is_allowed: bool) -> u64 {
-        let count = match self.profile {
-            Some(profile) => profile.count(arch, first, last),
-            None => known_calls(arch, first, last),
-        };
-        let is_cached = is_allowed && self.has_bitmap;
-        count * if is_cached { 1 } else { UNCACHED_FACTOR }
+    /// What questions cost.
+    pub fn prices(&self) -> Prices {
+        self.prices
     }
-}
 
-/// How many calls an architecture has in a range of numbers. Linear in the size of its table.
-fn known_calls(arch: Arch, first: Nr, last: Nr) -> u64 {
-    let known = syscall::all(arch).map(|(nr, _)| nr);
-    known.filter(|nr| (first..=last).contains(nr)).count() as u64
+    /// How much the numbers `first..=last` count, all of which are decided alike. Logarithmic, and linear
+    /// in the recorded calls of the range.
+    pub fn numbers(&self, arch: Arch, first: Nr, last: Nr, kind: Kind) -> u64 {
+        match self.profile {
+            Some(profile) => {
+                let is_cached = self.has_bitmap && kind == Kind::Allowed && arch != Arch::X32;
+                let factor = if is_cached { 1 } else { CACHED_PER_UNCACHED };
+                profile.count(arch, first, last).saturating_mul(factor)
+            }
+            None => {
+                let count = syscall::count(arch, first, last) as u64;
+                count * self.unrecorded(arch, kind)
+            }
+        }
+    }
+
+    /// How much one call counts about which no profile says anything. Programs seldom make calls that are
+    /// denied, and hardly any of an architecture's other kinds. Calls that run the filter on every kernel
+    /// count for more than those that a bitmap may answer; not for all that counts, because filters run
+    /// on old kernels, too.
+    fn unrecorded(&self, arch: Arch, kind: Kind) -> u64 {
+        let by_kind = match kind {
+            Kind::ByArguments if self.has_bitmap => 128,
+            Kind::Allowed | Kind::ByArguments => 8,
+            Kind::Answered => 4,
+        };
+        let is_usual = arch.is_64_bit() && arch != Arch::X32;
+        by_kind * if is_usual { 16 } else { 1 }
+    }
+
+    /// The numbers of an architecture that were recorded most often, ascending.
+    pub fn hot(&self, arch: Arch) -> Vec<u32> {
+        let calls = self.profile.into_iter().flat_map(Profile::calls);
+        let of_arch = calls.filter(|(of, _, call)| *of == arch && call.count > 0);
+        let mut counts: Vec<(u64, u32)> = of_arch.map(|(_, nr, call)| (call.count, nr.0)).collect();
+        counts.sort_unstable_by_key(|(count, nr)| (std::cmp::Reverse(*count), *nr));
+        let mut hot: Vec<u32> = counts.into_iter().take(MAX_HOT).map(|(_, nr)| nr).collect();
+        hot.sort_unstable();
+        hot
+    }
 }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
 
+use crate::cases::Wording;
 use crate::condition::Said;
 use crate::diagram::{FALSE, LimitReached, Node, TRUE, Variable, View};
 use crate::order;
@@ -22,6 +23,9 @@ type Outcome<T> = Result<T, LimitReached>;
 const MAX_INTERVALS: usize = 512;
 /// The most steps of looking for masks; a mask takes at least one.
 const MAX_COVER_STEPS: usize = 4_000;
+
+/// The most bits that a mask leaves open if all its values are to be named.
+const MAX_FREE_BITS: u32 = 4;
 
 /// Values of the bits in a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +42,26 @@ struct Domain {
 }
 
 /// Says of a condition on one subject which values it is about; `None` if they are too many.
-pub(crate) fn say(space: &mut Space, subject: Subject, condition: Node) -> Outcome<Option<Said>> {
+pub(crate) fn say(
+    space: &mut Space,
+    subject: Subject,
+    condition: Node,
+    wording: Wording,
+) -> Outcome<Option<Said>> {
     let domain = Domain::of(space, subject, condition);
-    let intervals = domain
-        .intervals(space, condition)
-        .map(|set| domain.say_set(set));
+    let intervals = domain.intervals(space, condition);
+    if let (Wording::Values, Some(set)) = (wording, &intervals) {
+        let cube = domain.only_cube(space, condition);
+        let said = match cube.filter(|_| set.len() > 1) {
+            Some(cube) => domain.say_cubes(&[cube], wording),
+            None => domain.say_set(set.clone()),
+        };
+        return Ok(Some(said));
+    }
+    let intervals = intervals.map(|set| domain.say_set(set));
     let mut steps_left = MAX_COVER_STEPS;
     let cover = domain.cover(space, condition, condition, 0, &mut steps_left)?;
-    let masks = cover.map(|(cubes, _)| domain.say_cubes(&cubes));
+    let masks = cover.map(|(cubes, _)| domain.say_cubes(&cubes, wording));
     Ok(match (intervals, masks) {
         (Some(intervals), Some(masks)) if masks.cost < intervals.cost => Some(masks),
         (intervals, masks) => intervals.or(masks),
@@ -134,6 +150,26 @@ impl Domain {
         Said::test(Predicate::Test(Test::In { operand, set }), cost)
     }
 
+    /// The cube that is all of a condition, if it is one.
+    fn only_cube(&self, space: &Space, mut condition: Node) -> Option<Cube> {
+        let mut cube = Cube { mask: 0, value: 0 };
+        for (depth, variable) in self.variables.iter().enumerate() {
+            let (low, high) = space.diagram.cofactors(condition, *variable);
+            let bit = 1 << (self.variables.len() - 1 - depth);
+            match (low, high) {
+                _ if low == high => {}
+                (_, FALSE) => cube.mask |= bit,
+                (FALSE, _) => {
+                    cube.mask |= bit;
+                    cube.value |= bit;
+                }
+                _ => return None,
+            }
+            condition = if low == FALSE { high } else { low };
+        }
+        Some(cube)
+    }
+
     /// An irredundant union of cubes that holds where `least` does and nowhere where `most` doesn't, with
     /// its diagram; `None` if that takes too many steps.
     fn cover(
@@ -197,11 +233,20 @@ impl Domain {
         Ok(Some((cubes, node)))
     }
 
-    /// A union of cubes: the single values as a set, the others by their masks.
-    fn say_cubes(&self, cubes: &[Cube]) -> Said {
+    /// A union of cubes: the single values as a set, the others by their masks; of several cubes those
+    /// of few values as values, too, if that is wanted.
+    fn say_cubes(&self, cubes: &[Cube], wording: Wording) -> Said {
         let mut by_mask: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for cube in cubes {
-            by_mask.entry(cube.mask).or_default().push(cube.value);
+            let free = self.max() & !cube.mask;
+            let is_spread =
+                wording == Wording::Values && cubes.len() > 1 && free.count_ones() <= MAX_FREE_BITS;
+            if is_spread {
+                let all = by_mask.entry(self.max()).or_default();
+                all.extend(submasks(free).map(|bits| cube.value | bits));
+            } else {
+                by_mask.entry(cube.mask).or_default().push(cube.value);
+            }
         }
         let mut parts = Vec::new();
         for (mask, mut values) in by_mask.into_iter().rev() {
@@ -226,6 +271,16 @@ impl Domain {
         }
         Said::any(parts)
     }
+}
+
+/// Every value that has no bit outside a mask, ascending.
+fn submasks(mask: u64) -> impl Iterator<Item = u64> {
+    let mut next = Some(0_u64);
+    std::iter::from_fn(move || {
+        let current = next?;
+        next = Some(current.wrapping_sub(mask) & mask).filter(|after| *after != 0);
+        Some(current)
+    })
 }
 
 /// The variables that a condition asks about.

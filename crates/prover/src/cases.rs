@@ -18,7 +18,17 @@ use crate::order;
 use crate::piecewise::Piecewise;
 use crate::space::{Function, Space};
 
-/// How much may be said.
+/// Whom conditions are worded for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wording {
+    /// A reader: whichever form is shortest.
+    #[default]
+    Shortest,
+    /// A compiler, which finds its own way through a set: as values, unless bits of one mask say it.
+    Values,
+}
+
+/// How much may be said, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaseLimits {
     /// The most intervals of architectures, and of numbers on each of them.
@@ -29,6 +39,8 @@ pub struct CaseLimits {
     pub max_tests: usize,
     /// The most cases in all.
     pub max_cases: usize,
+    /// How it is said.
+    pub wording: Wording,
 }
 
 impl Default for CaseLimits {
@@ -38,6 +50,7 @@ impl Default for CaseLimits {
             max_outcomes: 64,
             max_tests: 1_000,
             max_cases: 20_000,
+            wording: Wording::Shortest,
         }
     }
 }
@@ -100,7 +113,7 @@ impl Space {
         limits: &CaseLimits,
     ) -> Result<Cases, LimitReached> {
         let (groups, mut is_complete) = self.groups(function, limits);
-        let mut conditions = Conditions::new(limits.max_tests);
+        let mut conditions = Conditions::new(limits);
         let mut list = Vec::new();
         for group in groups {
             let (outcomes, all) = self.outcomes(group.node, limits.max_outcomes);

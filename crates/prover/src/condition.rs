@@ -15,6 +15,7 @@ use tamis_abi::{ArgIndex, Word};
 use tamis_rules::{CmpOp, Operand, Part, Predicate, Subject, Test};
 
 use crate::arg_values;
+use crate::cases::{CaseLimits, Wording};
 use crate::diagram::{FALSE, LimitReached, Node, TRUE, Variable, View};
 use crate::order;
 use crate::relation::Relation;
@@ -37,13 +38,15 @@ pub(crate) struct Said {
 /// The conditions that were said so far, by their diagrams.
 pub(crate) struct Conditions {
     max_tests: usize,
+    wording: Wording,
     known: BTreeMap<Node, Option<Said>>,
 }
 
 impl Conditions {
-    pub(crate) fn new(max_tests: usize) -> Conditions {
+    pub(crate) fn new(limits: &CaseLimits) -> Conditions {
         Conditions {
-            max_tests,
+            max_tests: limits.max_tests,
+            wording: limits.wording,
             known: BTreeMap::new(),
         }
     }
@@ -95,7 +98,7 @@ impl Conditions {
         if space.exits(condition, end, MAX_EXITS).as_deref() != Some(&[TRUE]) {
             return self.by_exits(space, condition, end);
         }
-        let mut best = arg_values::say(space, subject, condition)?;
+        let mut best = arg_values::say(space, subject, condition, self.wording)?;
         let middle = Variable(order::variable(high, 0).0 + 1);
         let spans_both = space.exits(condition, middle, 1).as_deref() != Some(&[TRUE]);
         if order::variable(high, 31) <= variable && variable < middle && spans_both {
@@ -116,28 +119,50 @@ impl Conditions {
         };
         let implied = implications(space, &exits)?;
         let redundant = redundant(space, &exits, &implied)?;
-        let mut terms = Vec::new();
-        for (index, exit) in exits
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| !redundant[*index])
-        {
+        let told: Vec<usize> = (0..exits.len())
+            .filter(|index| !redundant[*index])
+            .collect();
+        let mut before = Vec::new();
+        for index in &told {
             let all_implied: Vec<usize> = (0..exits.len())
-                .filter(|other| implied[index][*other])
+                .filter(|other| implied[*index][*other])
                 .collect();
             let needed = all_implied
                 .iter()
-                .filter(|other| redundant[**other] || **other == index);
+                .filter(|other| redundant[**other] || *other == index);
             let needed: Vec<Node> = needed.map(|other| exits[*other]).collect();
             let allowed: Vec<Node> = all_implied.iter().map(|other| exits[*other]).collect();
             let least = space.reaches(condition, end, &needed, &mut BTreeMap::new())?;
             let most = space.reaches(condition, end, &allowed, &mut BTreeMap::new())?;
-            let values = cheaper(self.say(space, least)?, self.say(space, most)?);
-            let (Some(values), Some(rest)) = (values, self.say(space, *exit)?) else {
+            let (least, most) = (self.say(space, least)?, self.say(space, most)?);
+            let is_widened = match (&least, &most) {
+                (Some(least), Some(most)) => most.cost < least.cost,
+                (least, _) => least.is_none(),
+            };
+            let Some(values) = (if is_widened { most } else { least }) else {
                 return Ok(None);
             };
-            let at = if *exit == TRUE { 0 } else { terms.len() };
-            terms.insert(at, Said::all(vec![values, rest]));
+            before.push((values, is_widened));
+        }
+        let mut terms = Vec::new();
+        for (place, index) in told.iter().enumerate() {
+            // What a wider term says of the same values need not be said again.
+            let mut left = exits[*index];
+            for (other, (_, is_widened)) in told.iter().zip(&before) {
+                if *is_widened && other != index && implied[*other][*index] {
+                    left = space.diagram.ite(exits[*other], FALSE, left)?;
+                }
+            }
+            let rest = cheaper(self.say(space, exits[*index])?, self.say(space, left)?);
+            let Some(rest) = rest else {
+                return Ok(None);
+            };
+            let at = if exits[*index] == TRUE {
+                0
+            } else {
+                terms.len()
+            };
+            terms.insert(at, Said::all(vec![before[place].0.clone(), rest]));
         }
         Ok(Some(Said::any(terms)).filter(|said| said.tests <= self.max_tests))
     }

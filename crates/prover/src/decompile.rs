@@ -112,7 +112,7 @@ impl Space {
             return Err(Undecompilable::TooManyCases);
         }
         let bad_arch = self.answer_to_foreign(&groups)?;
-        let mut conditions = Conditions::new(limits.max_tests);
+        let mut conditions = Conditions::new(limits);
         let mut sections = Vec::new();
         for arch in Arch::all() {
             let own = |group: &&Group| group.machine == Machine::Known(arch);

@@ -64,7 +64,7 @@ impl Space {
         limits: &CaseLimits,
     ) -> Result<Differences, LimitReached> {
         let (groups, mut is_complete) = self.groups(comparison.function, limits);
-        let mut conditions = Conditions::new(limits.max_tests);
+        let mut conditions = Conditions::new(limits);
         let mut list = Vec::new();
         for group in groups {
             let (outcomes, all) = self.outcomes(group.node, limits.max_outcomes);

@@ -43,7 +43,7 @@ mod value;
 mod witness;
 mod word_test;
 
-pub use cases::{Case, CaseLimits, Cases, Machine};
+pub use cases::{Case, CaseLimits, Cases, Machine, Wording};
 pub use comparison::{Comparison, Pair, Scope, Verdict};
 pub use decompile::Undecompilable;
 pub use diagram::LimitReached;

@@ -92,6 +92,12 @@ fn dumped_filters_are_the_installed_ones_and_decompile() {
             policy.ends_with("\nerrno(ENOSYS) reboot, swapon\n"),
             "{policy}"
         );
+        let fused = work.join("fused.bpf");
+        let (folder, fused) = (folder.to_str().unwrap(), fused.to_str().unwrap());
+        let output = tamis(&["optimize", "--pid", &pid, "-o", fused]);
+        assert!(output.status.success(), "{output:?}");
+        let output = tamis(&["prove", folder, fused]);
+        assert!(output.status.success(), "{output:?}");
     }
     drop(child.stdin.take());
     // `read` answers 1 at the end of the input.

@@ -27,11 +27,11 @@ mod tree;
 
 use tamis_abi::{Action, Arch};
 use tamis_abi::{KernelVersion, syscall};
+use tamis_diag::json::Reader;
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_rules::Ruleset;
 
 use crate::{Parsed, limits};
-use json::Reader;
 use model::{Entry, Profile};
 pub use names::{CAPABILITIES, capability};
 
@@ -117,7 +117,7 @@ pub struct ParsedProfile {
 )]
 pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> ParsedProfile {
     let text = &sources.get(source).text;
-    let mut reader = Reader::new(source, options.strict);
+    let mut reader = Reader::new(&json::DIALECT, source, options.strict);
     let mut profile = None;
     if let Some(document) = reader.parse(text) {
         profile = read::profile(&mut reader, &document);

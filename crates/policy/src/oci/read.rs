@@ -7,9 +7,10 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::{Range, Ranged};
 use tamis_abi::syscall::Name;
 use tamis_abi::{Action, Arch, ArgIndex};
+use tamis_diag::json::{Reader, member};
 use tamis_diag::{Diagnostic, code, suggest};
 
-use super::json::{Reader, member};
+use super::json::{check_case, check_members};
 use super::model::{
     ArchFamily, CallName, Comparison, Condition, Entry, KernelVersion, Profile, Selector,
 };
@@ -42,13 +43,13 @@ pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<P
     if !is_configuration {
         return read_profile(reader, root);
     }
-    reader.check_case(root, &["linux", "defaultAction"]);
+    check_case(reader, root, &["linux", "defaultAction"]);
     let linux = match member(root, "linux") {
         Some(linux) => Some(reader.object(linux, "`linux`")?),
         None => None,
     };
     if let Some(linux) = linux {
-        reader.check_case(linux, &["seccomp"]);
+        check_case(reader, linux, &["seccomp"]);
     }
     match linux.and_then(|linux| member(linux, "seccomp")) {
         Some(seccomp) => {
@@ -65,7 +66,7 @@ pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<P
 }
 
 fn read_profile<'t>(reader: &mut Reader, root: &Object<'t>) -> Option<Profile<'t>> {
-    reader.check_members(root, "a profile", &PROFILE_MEMBERS);
+    check_members(reader, root, "a profile", &PROFILE_MEMBERS);
     let default = read_action(
         reader,
         root,
@@ -155,7 +156,7 @@ fn read_arch_map(reader: &mut Reader, root: &Object) -> Vec<ArchFamily> {
         let Some(object) = reader.object(element, "an element of `archMap`") else {
             continue;
         };
-        reader.check_members(object, "an element of `archMap`", &FAMILY_MEMBERS);
+        check_members(reader, object, "an element of `archMap`", &FAMILY_MEMBERS);
         let Some(value) = required(reader, object, "architecture", "an element of `archMap`")
         else {
             continue;
@@ -172,7 +173,7 @@ fn read_arch_map(reader: &mut Reader, root: &Object) -> Vec<ArchFamily> {
 fn read_entry<'t>(reader: &mut Reader, value: &Value<'t>) -> Option<Entry<'t>> {
     let what = "an element of `syscalls`";
     let object = reader.object(value, what)?;
-    reader.check_members(object, what, &ENTRY_MEMBERS);
+    check_members(reader, object, what, &ENTRY_MEMBERS);
     let names = read_names(reader, object);
     let action = read_action(reader, object, &["action", "errnoRet"], what);
     let args = match member(object, "args") {
@@ -279,7 +280,7 @@ fn read_action(
 fn read_condition(reader: &mut Reader, value: &Value) -> Option<Condition> {
     let what = "a condition";
     let object = reader.object(value, what)?;
-    reader.check_members(object, what, &CONDITION_MEMBERS);
+    check_members(reader, object, what, &CONDITION_MEMBERS);
     let index = required(reader, object, "index", what)
         .and_then(|value| reader.unsigned(value, "`index`", 5));
     let first = required(reader, object, "value", what)
@@ -316,7 +317,7 @@ fn read_selector(reader: &mut Reader, object: &Object, key: &str) -> Selector {
     let Some(object) = member(object, key).and_then(|value| reader.object(value, &quoted)) else {
         return selector;
     };
-    reader.check_members(object, &quoted, &SELECTOR_MEMBERS);
+    check_members(reader, object, &quoted, &SELECTOR_MEMBERS);
     if let Some(value) = member(object, "caps") {
         for (name, range) in reader.strings(value, "`caps`") {
             if !CAPABILITIES.contains(&name.as_ref()) {

@@ -13,7 +13,7 @@ use tamis_prover::Subject;
 use tamis_rules::{Ruleset, text};
 
 use super::input::{Input, Kind};
-use super::{Failure, Global, exit, message};
+use super::{Failure, Global, exit};
 
 /// The policy that is used where none is given.
 pub(crate) const DEFAULT_POLICY: &str = "container-default";
@@ -23,6 +23,12 @@ pub(crate) const DEFAULT_POLICY: &str = "container-default";
 pub(crate) struct LoadArgs {
     #[arg(skip)]
     stated_arches_win: bool,
+    /// Whether the command makes filters, so that `--kernel` says what for.
+    #[arg(skip)]
+    makes_filter: bool,
+    /// Whether it makes them of programs, too.
+    #[arg(skip)]
+    remakes_programs: bool,
     /// What the input is; detected if not given
     #[arg(long, value_name = "KIND")]
     pub(crate) from: Option<Kind>,
@@ -38,9 +44,11 @@ pub(crate) struct LoadArgs {
     /// fourteen; may be repeated
     #[arg(long = "cap", value_name = "CAP", value_parser = parse_capability)]
     capabilities: Vec<String>,
-    /// OCI profiles: the kernel's version for `minKernel` [default: newer than any asks for]
+    /// The oldest kernel that shall run the filter [default: a new one]. Before 5.11 calls that are
+    /// always allowed are not free, so they count when a filter is made; entries of an OCI profile with
+    /// a later `minKernel` are left out
     #[arg(long, value_name = "VERSION")]
-    kernel: Option<KernelVersion>,
+    pub(crate) kernel: Option<KernelVersion>,
     /// OCI profiles: which unknown numbers answer ENOSYS [default: none]
     #[arg(long, value_name = "WHICH")]
     enosys_tail: Option<EnosysTail>,
@@ -187,13 +195,8 @@ impl LoadArgs {
     /// the options with [`check_profile_options`](Self::check_profile_options).
     pub(crate) fn load_among(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let loaded = self.read(path)?;
-        if let Loaded::Policy(policy) = &loaded
-            && !policy.warnings.is_empty()
-            && !global.quiet
-        {
-            let (warnings, sources) = (&policy.warnings, &policy.sources);
-            let colour = global.colours_messages();
-            message(&tamis_diag::render::render(warnings, sources, colour));
+        if let Loaded::Policy(policy) = &loaded {
+            global.warn(&policy.warnings, &policy.sources);
         }
         Ok(loaded)
     }
@@ -263,16 +266,18 @@ impl LoadArgs {
         &self,
         inputs: impl IntoIterator<Item = &'l Loaded>,
     ) -> Result<(), Failure> {
+        let kinds: Vec<Option<Kind>> = inputs.into_iter().map(Loaded::kind).collect();
+        let compiles =
+            self.remakes_programs || self.makes_filter && kinds.iter().any(Option::is_some);
         let given = [
             ("--cap", !self.capabilities.is_empty()),
-            ("--kernel", self.kernel.is_some()),
+            ("--kernel", self.kernel.is_some() && !compiles),
             ("--enosys-tail", self.enosys_tail.is_some()),
         ];
         let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) else {
             return Ok(());
         };
-        let is_profile = |input: &Loaded| input.kind() == Some(Kind::Oci);
-        if inputs.into_iter().any(is_profile) {
+        if kinds.contains(&Some(Kind::Oci)) {
             return Ok(());
         }
         Err(Failure::usage(
@@ -307,6 +312,22 @@ impl LoadArgs {
         LoadArgs {
             stated_arches_win: true,
             ..self.clone()
+        }
+    }
+
+    /// The same for a command that makes filters, for which `--kernel` says something of any input.
+    pub(crate) fn for_filter(&self) -> LoadArgs {
+        LoadArgs {
+            makes_filter: true,
+            ..self.clone()
+        }
+    }
+
+    /// The same for a command that makes new filters of programs as well.
+    pub(crate) fn for_any_filter(&self) -> LoadArgs {
+        LoadArgs {
+            remakes_programs: true,
+            ..self.for_filter()
         }
     }
 
@@ -457,10 +478,18 @@ impl Loaded {
 
     /// The program: as read, or what the policy compiles to.
     pub(crate) fn into_program(self) -> Result<RawProgram, Failure> {
+        self.into_program_for(&tamis_compiler::Options::default())
+    }
+
+    /// The same with options for the compiler.
+    pub(crate) fn into_program_for(
+        self,
+        options: &tamis_compiler::Options,
+    ) -> Result<RawProgram, Failure> {
         match self {
             Loaded::Program(raw) => Ok(raw),
             Loaded::Policy(policy) => {
-                let compiled = policy.compile(&tamis_compiler::Options::default())?;
+                let compiled = policy.compile(options)?;
                 Ok(RawProgram {
                     name: policy.name,
                     program: compiled.program().clone(),

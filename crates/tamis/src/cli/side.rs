@@ -49,6 +49,11 @@ impl Side {
         &self.filters
     }
 
+    /// The same, to be used up.
+    pub(crate) fn into_filters(self) -> Vec<Loaded> {
+        self.filters
+    }
+
     /// Hands it to the prover.
     pub(crate) fn with_subject<R>(&self, then: impl FnOnce(&Subject<'_>) -> R) -> R {
         let subjects: Vec<Subject<'_>> = self.filters.iter().map(Loaded::subject).collect();

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use clap::ValueEnum;
 use serde::Serialize;
+use tamis_abi::Arch;
 use tamis_bpf::disasm;
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{ArchStats, Compiled, Options, Remark, Stats};
@@ -12,7 +13,9 @@ use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::input;
 use crate::cli::load::{self, LoadArgs, Policy};
 use crate::cli::output::OutputArgs;
-use crate::cli::{Failure, Global, exit, message, output};
+use crate::cli::report::Report;
+use crate::cli::target::TargetArgs;
+use crate::cli::{Failure, Global, exit, message, output, target};
 
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
@@ -23,6 +26,7 @@ the byte order of the target, without a header, as bubblewrap, minijail0 and cru
 Examples:
   tamis compile policy.tamis -o filter.bpf
   tamis compile profile.json --arch x86_64 --arch x86 --stats -o filter.bpf
+  tamis compile policy.tamis --profile trace.txt -o filter.bpf
   tamis compile policy.tamis --emit rules")]
 pub(crate) struct Args {
     /// The policy: a path, `-`, or the name of an embedded policy [default: container-default]
@@ -30,11 +34,14 @@ pub(crate) struct Args {
     /// What to print
     #[arg(long, value_name = "FORM")]
     emit: Option<Emit>,
-    /// Also say how long the program is and what calls cost, on standard error
+    /// Also say how long the program is, what calls cost, where the instructions go, and how few steps
+    /// are possible, on standard error
     #[arg(long)]
     stats: bool,
     #[command(flatten)]
     load: LoadArgs,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     compiler: CompilerArgs,
     #[command(flatten)]
@@ -81,11 +88,13 @@ struct Document<'a> {
     kernel_length_insns: usize,
     arches: Vec<ArchEntry>,
     insns: Vec<InsnEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<Report>,
 }
 
 /// What the known calls of one architecture cost, each with all arguments 0.
 #[derive(Serialize)]
-struct ArchEntry {
+pub(super) struct ArchEntry {
     arch: &'static str,
     calls: u32,
     cacheable: u32,
@@ -102,22 +111,20 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ));
     }
     args.output.refuse_to_replace(input)?;
-    let policy = args.load.load_policy(input, global)?;
+    let load = args.load.for_filter();
+    let policy = load.load_policy(input, global)?;
     if args.emit == Some(Emit::Rules) {
         args.output.text(&policy.ruleset.to_string())?;
         return Ok(exit::OK);
     }
-    let compiled = policy.compile(&args.compiler.options()?)?;
+    let target = args.target.options(&load, global)?;
+    target::tell_of_misfit(&target, &policy, global);
+    let options = args.compiler.options(target)?;
+    let compiled = policy.compile(&options)?;
+    let report = args.stats.then(|| report(&policy, &compiled, &options));
     if args.compiler.remarks {
         for remark in compiled.remarks() {
-            let Remark {
-                pass,
-                what,
-                saved_insns,
-            } = remark;
-            message(&format!(
-                "{pass}: {what} ({saved_insns} instructions saved)"
-            ));
+            message(&remark_line(remark));
         }
     }
     let emit = args.emit.or(global.json.then_some(Emit::Json));
@@ -125,10 +132,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if args.stats || shows_person {
         message(&summary(&policy, &compiled.stats()));
     }
+    if let Some(report) = &report {
+        message(&report.text());
+    }
     match emit {
         Some(Emit::Json) => args
             .output
-            .text(&output::json(&document(&policy, &compiled))?)?,
+            .text(&output::json(&document(&policy, &compiled, report))?)?,
         Some(Emit::Asm) => args.output.text(&listing(&compiled))?,
         None if shows_person => args.output.text(&listing(&compiled))?,
         Some(Emit::Bpf | Emit::Rules) | None => {
@@ -139,8 +149,19 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
+/// What a pass changed, for a person.
+pub(super) fn remark_line(remark: &Remark) -> String {
+    let Remark {
+        pass,
+        what,
+        saved_insns,
+    } = remark;
+    format!("{pass}: {what} ({saved_insns} instructions saved)")
+}
+
 impl CompilerArgs {
-    fn options(&self) -> Result<Options, Failure> {
+    /// The options for the compiler: those for the target, and what it is to do.
+    fn options(&self, target: Options) -> Result<Options, Failure> {
         let passes = self
             .passes
             .as_deref()
@@ -149,7 +170,7 @@ impl CompilerArgs {
             passes,
             fuel: self.fuel,
             verify_each: self.verify_each,
-            ..Options::default()
+            ..target
         })
     }
 }
@@ -169,7 +190,14 @@ fn listing(compiled: &Compiled) -> String {
     )
 }
 
-fn document<'a>(policy: &'a Policy, compiled: &Compiled) -> Document<'a> {
+fn report(policy: &Policy, compiled: &Compiled, options: &Options) -> Report {
+    let sections = policy.ruleset.sections().iter();
+    let archs: Vec<Arch> = sections.map(|section| section.arch).collect();
+    let (program, endian) = (compiled.program(), compiled.endian());
+    Report::of(program, endian, &archs, compiled.remarks(), options)
+}
+
+fn document<'a>(policy: &'a Policy, compiled: &Compiled, report: Option<Report>) -> Document<'a> {
     let stats = compiled.stats();
     Document {
         schema: "tamis.compile/1",
@@ -178,10 +206,12 @@ fn document<'a>(policy: &'a Policy, compiled: &Compiled) -> Document<'a> {
         kernel_length_insns: stats.kernel_insns,
         arches: stats.archs.iter().map(arch_entry).collect(),
         insns: insn_entries(compiled.program()),
+        report,
     }
 }
 
-fn arch_entry(stats: &ArchStats) -> ArchEntry {
+/// The figures of an architecture for a document.
+pub(super) fn arch_entry(stats: &ArchStats) -> ArchEntry {
     ArchEntry {
         arch: stats.arch.name(),
         calls: stats.calls,

@@ -1,9 +1,10 @@
 //! `tamis dump`: the filters of a running process.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tamis_abi::Endian;
 use tamis_bpf::Program;
 use tamis_kernel::{DumpError, NATIVE_ENDIAN, dump};
 
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let pid = args.pid;
     let filters = dump(pid).map_err(|error| refusal(pid, &error))?;
     if let Some(folder) = &args.output {
-        write_all(&filters, folder)?;
+        write_all(&filters, folder, NATIVE_ENDIAN)?;
     }
     if let Some(index) = args.index {
         let Some(filter) = filters.get(index) else {
@@ -82,7 +83,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-fn write_all(filters: &[Program], folder: &PathBuf) -> Result<(), Failure> {
+/// Writes filters to files of a folder that sort from the oldest to the newest.
+pub(super) fn write_all(filters: &[Program], folder: &Path, endian: Endian) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| {
         Failure::environment(format!("cannot make {}: {error}", folder.display()))
     })?;
@@ -90,7 +92,7 @@ fn write_all(filters: &[Program], folder: &PathBuf) -> Result<(), Failure> {
     let digits = filters.len().saturating_sub(1).to_string().len().max(2);
     for (index, filter) in filters.iter().enumerate() {
         let path = folder.join(format!("{index:0digits$}.bpf"));
-        OutputArgs { output: Some(path) }.raw(&filter.to_bytes(NATIVE_ENDIAN))?;
+        OutputArgs { output: Some(path) }.raw(&filter.to_bytes(endian))?;
     }
     Ok(())
 }
@@ -111,7 +113,8 @@ fn listing(pid: i32, filters: &[Program]) -> String {
     filters.iter().enumerate().map(line).collect()
 }
 
-fn refusal(pid: i32, error: &DumpError) -> Failure {
+/// Why a process's filters can't be read.
+pub(super) fn refusal(pid: i32, error: &DumpError) -> Failure {
     let help = match error {
         DumpError::NotPrivileged => Some("run it as root: `sudo tamis dump …`"),
         DumpError::OwnFilter => Some("run it outside the container or service that is filtered"),

@@ -17,7 +17,9 @@ mod dump;
 mod eval;
 mod explain;
 mod lint;
+mod optimize;
 mod passes;
+mod profile;
 mod prove;
 mod run;
 mod tables;
@@ -26,6 +28,7 @@ mod tables;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Compile(compile::Args),
+    Optimize(optimize::Args),
     Explain(explain::Args),
     Lint(lint::Args),
     Eval(eval::Args),
@@ -37,6 +40,7 @@ pub(crate) enum Command {
     Disasm(disasm::Args),
     Decompile(decompile::Args),
     Tables(tables::Args),
+    Profile(profile::Args),
     Passes(passes::Args),
     Bisect(bisect::Args),
     Completions(completions::Args),
@@ -47,6 +51,7 @@ impl Command {
     pub(crate) fn run(&self, global: &Global) -> Result<u8, Failure> {
         match self {
             Command::Compile(args) => compile::run(args, global),
+            Command::Optimize(args) => optimize::run(args, global),
             Command::Explain(args) => explain::run(args, global),
             Command::Lint(args) => lint::run(args, global),
             Command::Eval(args) => eval::run(args, global),
@@ -58,6 +63,7 @@ impl Command {
             Command::Disasm(args) => disasm::run(args, global),
             Command::Decompile(args) => decompile::run(args, global),
             Command::Tables(args) => tables::run(args, global),
+            Command::Profile(args) => profile::run(args, global),
             Command::Passes(args) => passes::run(args, global),
             Command::Bisect(args) => bisect::run(args, global),
             Command::Completions(args) => completions::run(args),

@@ -6,6 +6,7 @@
 
 pub mod gvisor;
 pub mod pol_json;
+pub mod profiles;
 
 use std::path::{Path, PathBuf};
 

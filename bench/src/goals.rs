@@ -1,0 +1,284 @@
+//! The judge: cases in which programs of several compilers are compared, and what counts in each.
+//!
+//! Every case is a policy, calls with weights, and a rule about calls that the kernel's bitmap answers.
+//! A program's figure is the weighted mean of its executed instructions; the same judge rates tamis and
+//! the best program that another compiler made of the same policy.
+
+use tamis_abi::{Action, Arch, Endian, KernelVersion, Nr, SeccompData, syscall};
+use tamis_bpf::cache::is_cacheable;
+use tamis_bpf::{Program, interp};
+use tamis_profile::Profile;
+use tamis_rules::{Ruleset, Section};
+use tamis_testkit::corpus::{self, gvisor, pol_json, profiles};
+use tamis_testkit::inputs::Tests;
+use tamis_testkit::rng::Rng;
+
+use crate::policies::{DOCKER, docker_ruleset};
+
+/// How many calls are tried to find one that a rule allows.
+const TRIES: usize = 1 << 14;
+
+/// What a call counts that the kernel answers without running the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cached {
+    /// Like any other: kernels before 5.11.
+    Runs,
+    /// No steps.
+    IsFree,
+    /// It is left out of the mean.
+    IsLeftOut,
+}
+
+/// A call, and how often it happens.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// The call.
+    pub data: SeccompData,
+    /// How often, in any unit.
+    pub weight: f64,
+}
+
+/// A comparison.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The name in `goals.tsv`.
+    pub name: &'static str,
+    /// The policy.
+    pub ruleset: Ruleset,
+    /// The calls.
+    pub samples: Vec<Sample>,
+    /// What is done about cached calls.
+    pub cached: Cached,
+    /// What the compiler is told about the calls.
+    pub profile: Option<Profile>,
+    /// What the compiler is told about the kernel.
+    pub kernel: Option<KernelVersion>,
+    /// The program of the corpus that was best so far.
+    pub peer: &'static str,
+    /// The mean to reach.
+    pub goal_steps: f64,
+    /// The length to reach.
+    pub goal_insns: usize,
+}
+
+impl Case {
+    /// The weighted mean of a program's steps.
+    pub fn mean_steps(&self, program: &Program) -> f64 {
+        let (mut steps, mut weight) = (0.0, 0.0);
+        for sample in &self.samples {
+            let data = &sample.data;
+            let is_run = self.cached == Cached::Runs || !is_cacheable(program, data.arch, data.nr);
+            let image = data.image(Endian::Little);
+            if is_run {
+                steps += sample.weight * f64::from(interp::run(program, &image).steps);
+            }
+            if is_run || self.cached == Cached::IsFree {
+                weight += sample.weight;
+            }
+        }
+        if weight > 0.0 { steps / weight } else { 0.0 }
+    }
+}
+
+/// A kernel without a bitmap.
+const OLD: Option<KernelVersion> = Some(KernelVersion::new(5, 4));
+
+/// All cases; `None` if there is no corpus.
+///
+/// # Panics
+/// If a file of the corpus has mistakes.
+pub fn cases() -> Option<Vec<Case>> {
+    let (systrap, vmm) = (systrap_cases()?, vmm_case()?);
+    let (docker, gappy) = (docker_cases()?, gappy_case()?);
+    let cases = systrap.into_iter().chain([vmm]).chain(docker);
+    Some(cases.chain([gappy]).collect())
+}
+
+/// The ten calls that a sandbox makes most often while it runs a database.
+fn systrap_cases() -> Option<[Case; 2]> {
+    let ruleset = gvisor::ruleset("gvisor/gvisor-sentry-systrap.json")?;
+    let profile = profiles::gvisor_top_ten("gvisor/profile-systrap.json")?;
+    let with_bitmap = Case {
+        name: "systrap",
+        ruleset,
+        samples: recorded(&profile),
+        cached: Cached::IsFree,
+        profile: Some(profile),
+        kernel: None,
+        peer: "gvisor/gvisor-sentry-systrap.opt.bpf",
+        goal_steps: 6.20,
+        goal_insns: 300,
+    };
+    let without = Case {
+        name: "systrap, no bitmap",
+        cached: Cached::Runs,
+        kernel: OLD,
+        goal_steps: 8.5,
+        ..with_bitmap.clone()
+    };
+    Some([with_bitmap, without])
+}
+
+/// A virtual machine monitor that makes calls as often as another one did.
+fn vmm_case() -> Option<Case> {
+    let ruleset = pol_json::ruleset("peers/fc-vmm.pol.json")?;
+    let profile = profiles::frequency("minijail/common_device.frequency")?;
+    Some(Case {
+        name: "firecracker vmm, uncached",
+        samples: weighted(allowed(&ruleset), &profile),
+        ruleset,
+        cached: Cached::IsLeftOut,
+        profile: Some(profile),
+        kernel: None,
+        peer: "peers/firecracker-kafel-vmm.bpf",
+        goal_steps: 11.0,
+        goal_insns: 130,
+    })
+}
+
+/// Docker's profile: all allowed calls alike, for x86_64 alone; and all known ones, for three
+/// architectures.
+fn docker_cases() -> Option<[Case; 3]> {
+    let ruleset = pol_json::ruleset("peers/docker.pol.json")?;
+    let samples = allowed(&ruleset);
+    let alone = Case {
+        name: "docker x86_64",
+        ruleset,
+        cached: Cached::Runs,
+        profile: Some(once_each(&samples)),
+        samples,
+        kernel: OLD,
+        peer: "peers/docker-minijail-bst.bpf",
+        goal_steps: 8.4,
+        goal_insns: 95,
+    };
+    let uncached = Case {
+        name: "docker x86_64, uncached",
+        cached: Cached::IsLeftOut,
+        kernel: None,
+        goal_steps: 9.5,
+        ..alone.clone()
+    };
+    let three = Case {
+        name: "docker, three architectures",
+        ruleset: docker_ruleset(DOCKER, &corpus::text(DOCKER)?),
+        samples: known(),
+        profile: Some(once_each(&known())),
+        peer: "docker/docker-libseccomp-opt2.bpf",
+        goal_steps: 9.0,
+        goal_insns: 340,
+        ..alone.clone()
+    };
+    Some([alone, uncached, three])
+}
+
+/// A list of allowed numbers with gaps.
+fn gappy_case() -> Option<Case> {
+    let ruleset = pol_json::ruleset("peers/gappy302.pol.json")?;
+    let profile = profiles::frequency("minijail/common_device.frequency")?;
+    Some(Case {
+        name: "gappy302, no bitmap",
+        samples: weighted(allowed(&ruleset), &profile),
+        ruleset,
+        cached: Cached::Runs,
+        profile: Some(profile),
+        kernel: OLD,
+        peer: "peers/gappy302-minijail-bst-freq.bpf",
+        goal_steps: 5.9,
+        goal_insns: 60,
+    })
+}
+
+/// The calls of a profile that recorded whole argument lists.
+fn recorded(profile: &Profile) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for (arch, nr, call) in profile.calls() {
+        for (args, count) in &call.samples {
+            samples.push(Sample {
+                data: SeccompData {
+                    nr: nr.0,
+                    arch: arch.audit(),
+                    args: *args,
+                    ..SeccompData::default()
+                },
+                weight: *count as f64,
+            });
+        }
+    }
+    samples
+}
+
+/// Every call that the x86_64 table knows, once, with all arguments 0.
+fn known() -> Vec<Sample> {
+    let call = |nr: u32| SeccompData {
+        nr,
+        arch: Arch::X86_64.audit(),
+        ..SeccompData::default()
+    };
+    let all = syscall::all(Arch::X86_64);
+    all.map(|(nr, _)| Sample {
+        data: call(nr.0),
+        weight: 1.0,
+    })
+    .collect()
+}
+
+/// A profile in which every number that occurs was called once.
+fn once_each(samples: &[Sample]) -> Profile {
+    let mut profile = Profile::default();
+    for sample in samples {
+        profile.call_mut(Arch::X86_64, Nr(sample.data.nr)).count = 1;
+    }
+    profile
+}
+
+/// For every allowed number one call per rule that allows it; all calls of a number weigh 1 together.
+fn allowed(ruleset: &Ruleset) -> Vec<Sample> {
+    let section = ruleset.section(Arch::X86_64).expect("a policy for x86_64");
+    let mut samples = Vec::new();
+    for (nr, _) in syscall::all(Arch::X86_64) {
+        let calls = allowed_calls(ruleset, section, nr.0);
+        let weight = 1.0 / calls.len() as f64;
+        samples.extend(calls.into_iter().map(|data| Sample { data, weight }));
+    }
+    samples
+}
+
+fn allowed_calls(ruleset: &Ruleset, section: &Section, nr: u32) -> Vec<SeccompData> {
+    let base = SeccompData {
+        nr,
+        arch: Arch::X86_64.audit(),
+        ..SeccompData::default()
+    };
+    let rules = section.rules.iter();
+    let rules = rules.filter(|rule| rule.action == Action::ALLOW && rule.syscalls.contains(nr));
+    rules
+        .map(|rule| {
+            let mut tests = Tests::new();
+            let alone = Section {
+                rules: vec![rule.clone()],
+                ..section.clone()
+            };
+            tests.add_section(&alone, nr);
+            let calls = tests.inputs(base, TRIES, &mut Rng::new(0));
+            let fits = |data: &SeccompData| {
+                rule.when.holds(data) && ruleset.decide(data).action == Action::ALLOW
+            };
+            let call = calls.into_iter().find(fits);
+            call.expect("a rule that allows something")
+        })
+        .collect()
+}
+
+/// The calls, each number as heavy as the profile says.
+fn weighted(samples: Vec<Sample>, profile: &Profile) -> Vec<Sample> {
+    let weight = |sample: &Sample| {
+        let call = profile.call(Arch::X86_64, Nr(sample.data.nr));
+        sample.weight * call.map_or(0, |call| call.count) as f64
+    };
+    let weigh = |sample: Sample| Sample {
+        weight: weight(&sample),
+        ..sample
+    };
+    samples.into_iter().map(weigh).collect()
+}

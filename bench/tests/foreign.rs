@@ -1,0 +1,175 @@
+//! What `tamis optimize` makes of other compilers' programs, exactly as `bench/foreign.tsv` says, beside
+//! what the compiler makes of the policies behind them.
+//!
+//! `TAMIS_BLESS=1` writes the file anew. Without the corpus there is nothing to compare.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+use tamis_abi::{Arch, Endian};
+use tamis_bench::policies;
+use tamis_bpf::{Program, Stack};
+use tamis_compiler::foreign::{Optimised, Split, optimise};
+use tamis_compiler::{Options, compile};
+use tamis_prover::{Limits, Space};
+use tamis_testkit::{corpus, diff};
+
+const HEADER: &str = "\
+# What `tamis optimize` makes of programs of other compilers and of a stack of 34 filters; `own` is what
+# the compiler makes of the policy behind a program, where both mean the same for x86_64. Steps are those of
+# all calls that the x86_64 table knows, each once with all arguments 0. Written by `cargo xtask counts`.
+input\tfilters\tlength_insns\tmean_steps\toptimised_insns\toptimised_steps\tmax_steps\town_insns\town_steps
+";
+
+/// By how much a result may be worse than what the compiler makes of the policy itself.
+const MARGIN: f64 = 1.05;
+
+/// The policies of programs, by the start of their names.
+const POLICIES: [(&str, &str); 9] = [
+    ("docker/docker-libseccomp-", policies::DOCKER),
+    (
+        "gvisor/gvisor-gofer-directfs.",
+        "gvisor/gvisor-gofer-directfs.json",
+    ),
+    (
+        "gvisor/gvisor-sentry-nvproxy.",
+        "gvisor/gvisor-sentry-nvproxy.json",
+    ),
+    (
+        "gvisor/gvisor-sentry-systrap.",
+        "gvisor/gvisor-sentry-systrap.json",
+    ),
+    (
+        "gvisor/gvisor-systrap-stub.",
+        "gvisor/gvisor-systrap-stub.json",
+    ),
+    (
+        "gvisor/gvisor-systrap-sysmsg-thread.",
+        "gvisor/gvisor-systrap-sysmsg-thread.json",
+    ),
+    ("peers/firecracker-", "peers/fc-vmm.pol.json"),
+    ("peers/docker-", "peers/docker.pol.json"),
+    ("peers/gappy302-", "peers/gappy302.pol.json"),
+];
+
+/// What the compiler makes of a policy that means what a program does for x86_64.
+struct Own {
+    program: Program,
+    /// Whether it means that for x32 and all other architectures, too.
+    is_same: bool,
+}
+
+/// What the compiler makes of the policy of a program, if they mean the same: other compilers add
+/// checks that the policy doesn't ask for, such as of upper halves.
+fn own(name: &str, stack: &[Program]) -> Option<Own> {
+    let (_, policy) = POLICIES.iter().find(|(start, _)| name.starts_with(start))?;
+    let policy = policies::ALL.iter().find(|known| known.name == *policy);
+    let ruleset = policy.expect("the policy is measured").ruleset()?;
+    let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
+    let program = compiled.program().clone();
+    let mut space = Space::new(Limits::default());
+    let mut function = |program| space.program(program, Endian::Little);
+    let functions = [function(&stack[0]).ok()?, function(&program).ok()?];
+    let narrowed = functions.map(|function| space.narrowed(function, &[Arch::X86_64], 0));
+    (narrowed[0] == narrowed[1]).then_some(Own {
+        program,
+        is_same: functions[0] == functions[1],
+    })
+}
+
+/// Mean and most steps of a stack.
+fn figures(programs: &[Program]) -> (f64, u32) {
+    let stack = Stack::new(programs.to_vec());
+    let calls = tamis_abi::syscall::all(Arch::X86_64).map(|(nr, _)| tamis_abi::SeccompData {
+        nr: nr.0,
+        arch: Arch::X86_64.audit(),
+        ..Default::default()
+    });
+    let steps: Vec<u32> = calls
+        .map(|data| stack.run(&data.image(Endian::Little)).steps)
+        .collect();
+    let total: u64 = steps.iter().copied().map(u64::from).sum();
+    let mean = total as f64 / steps.len() as f64;
+    (mean, steps.into_iter().max().unwrap_or(0))
+}
+
+fn length(programs: &[Program]) -> usize {
+    programs.iter().map(Program::len).sum()
+}
+
+/// The inputs: every program of the corpus, and the stack. None without the corpus.
+fn inputs() -> Vec<(String, Vec<Program>)> {
+    let mut stack = Vec::new();
+    let mut inputs = Vec::new();
+    for name in corpus::files("", ".bpf").unwrap_or_default() {
+        let insns = corpus::insns(&name).expect("the listed file is there");
+        let program = Program::new(insns).expect("a corpus program is valid");
+        match name.starts_with("systemd/stack/") {
+            true => stack.push(program),
+            false => inputs.push((name, vec![program])),
+        }
+    }
+    if !stack.is_empty() {
+        inputs.push(("systemd/stack".to_owned(), stack));
+    }
+    inputs
+}
+
+fn line(name: &str, stack: &[Program], result: &Optimised, own: Option<&Own>) -> String {
+    let (before, _) = figures(stack);
+    let (after, most) = figures(result.programs());
+    let own = match own {
+        Some(own) => {
+            let program = std::slice::from_ref(&own.program);
+            format!("{}\t{:.2}", length(program), figures(program).0)
+        }
+        None => "-\t-".to_owned(),
+    };
+    let mut line = String::new();
+    writeln!(
+        line,
+        "{name}\t{}\t{}\t{before:.2}\t{}\t{after:.2}\t{most}\t{own}",
+        stack.len(),
+        length(stack),
+        length(result.programs()),
+    )
+    .expect("a string takes any text");
+    line
+}
+
+#[test]
+fn optimised_programs_are_as_the_table_says_and_nearly_as_good_as_their_policies() {
+    let inputs = inputs();
+    if inputs.is_empty() {
+        return;
+    }
+    let mut actual = HEADER.to_owned();
+    let mut worse = Vec::new();
+    for (name, stack) in inputs {
+        let result = optimise(&stack, Endian::Little, &Options::default(), Split::Never);
+        let result = result.expect("no mistake of tamis");
+        let own = own(&name, &stack);
+        actual += &line(&name, &stack, &result, own.as_ref());
+        if let Some(own) = own {
+            let own_program = std::slice::from_ref(&own.program);
+            let lengths = [result.programs(), own_program].map(|it| length(it) as f64);
+            let steps = [result.programs(), own_program].map(|it| figures(it).0);
+            let is_slower = own.is_same && steps[0] > steps[1] * MARGIN;
+            if is_slower || lengths[0] > lengths[1] * MARGIN {
+                worse.push(name);
+            }
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign.tsv");
+    if env::var("TAMIS_BLESS").is_ok_and(|value| value == "1") {
+        fs::write(&path, &actual).unwrap();
+    }
+    let table = fs::read_to_string(&path).unwrap_or_default();
+    let difference = diff::unified(&table, &actual);
+    assert!(
+        difference.is_empty(),
+        "counts changed; if they are better or it is worth it, run `cargo xtask counts`:\n{difference}"
+    );
+    assert!(worse.is_empty(), "worse than the policy itself: {worse:?}");
+}

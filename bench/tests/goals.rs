@@ -1,0 +1,56 @@
+//! How the compiler's programs compare with the best that others made, exactly as `bench/goals.tsv`
+//! says. `TAMIS_BLESS=1` writes the file anew.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+use tamis_bench::goals::{Case, cases};
+use tamis_bpf::Program;
+use tamis_compiler::{Options, compile};
+use tamis_testkit::{corpus, diff};
+
+const HEADER: &str = "\
+# The compiler against the best program that another compiler made of the same policy: weighted mean of
+# executed instructions, and length. `with` is told the profile and the kernel of the case, `without` is
+# compiled with default options. Written by `cargo xtask counts`.
+case\tpeer_steps\tpeer_insns\tgoal_steps\tgoal_insns\twith_steps\twith_insns\twithout_steps\twithout_insns
+";
+
+fn line(case: &Case) -> String {
+    let peer = Program::new(corpus::insns(case.peer).expect("the corpus is there"));
+    let told = Options {
+        profile: case.profile.clone(),
+        kernel: case.kernel,
+        ..Options::default()
+    };
+    let compile = |options: &Options| compile(&case.ruleset, options).expect("it compiles");
+    let (with, without) = (compile(&told), compile(&Options::default()));
+    let mut line = case.name.to_owned();
+    let figures =
+        |program: &Program| format!("\t{:.2}\t{}", case.mean_steps(program), program.len());
+    line += &figures(&peer.expect("a valid program"));
+    write!(line, "\t{:.2}\t{}", case.goal_steps, case.goal_insns).expect("a string takes any text");
+    line += &figures(with.program());
+    line += &figures(without.program());
+    line + "\n"
+}
+
+#[test]
+fn programs_compare_with_others_as_the_table_says() {
+    let Some(cases) = cases() else {
+        return;
+    };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("goals.tsv");
+    let actual = cases
+        .iter()
+        .fold(HEADER.to_owned(), |text, case| text + &line(case));
+    if env::var("TAMIS_BLESS").is_ok_and(|value| value == "1") {
+        fs::write(&path, &actual).unwrap();
+    }
+    let difference = diff::unified(&fs::read_to_string(&path).unwrap_or_default(), &actual);
+    assert!(
+        difference.is_empty(),
+        "figures changed; if they are better or it is worth it, run `cargo xtask counts`:\n{difference}"
+    );
+}

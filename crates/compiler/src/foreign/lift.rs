@@ -1,0 +1,102 @@
+//! Lifting: from programs to rulesets that mean the same.
+//!
+//! The prover knows what a stack of programs does; its decompiler says it as a ruleset. A set of values
+//! can be worded in several ways, of which now one and now another makes the better program, so each is
+//! tried. A filter that never looks at the architecture is no ruleset, which has answers per
+//! architecture: it is lifted as if all calls were x86_64's, whose sections cover every number together
+//! with x32's, and the question for the architecture is taken out of the program again.
+
+use tamis_abi::{Action, Arch, Endian};
+use tamis_bpf::Program;
+use tamis_prover::{CaseLimits, Function, Limits, Space, Subject, Undecompilable, Wording};
+use tamis_rules::Ruleset;
+
+/// The architecture that stands for all where the filter doesn't ask.
+pub(super) const STAND_IN: Arch = Arch::X86_64;
+
+/// What was found out about an input.
+pub(super) struct Lift {
+    /// Rulesets that mean what the input means; none if there is no such ruleset.
+    pub(super) lifted: Vec<Lifted>,
+    /// Why there is none.
+    pub(super) unliftable: Option<Undecompilable>,
+}
+
+/// A ruleset for an input.
+pub(super) struct Lifted {
+    /// The ruleset.
+    pub(super) ruleset: Ruleset,
+    /// Whether the architecture matters; if not, the ruleset is about [`STAND_IN`] and x32.
+    pub(super) asks_arch: bool,
+}
+
+impl Lift {
+    /// Lifts a stack.
+    pub(super) fn of(stack: &[Program], endian: Endian) -> Lift {
+        let mut space = Space::new(Limits::default());
+        let mut lift = Lift {
+            lifted: Vec::new(),
+            unliftable: None,
+        };
+        let function = match space.subject(&subject(stack, endian)) {
+            Ok(function) => function,
+            Err(limit) => {
+                lift.unliftable = Some(limit.into());
+                return lift;
+            }
+        };
+        for wording in [Wording::Values, Wording::Shortest] {
+            match worded(&mut space, function, wording) {
+                Ok(lifted) => {
+                    if lift
+                        .lifted
+                        .iter()
+                        .all(|other| other.ruleset != lifted.ruleset)
+                    {
+                        lift.lifted.push(lifted);
+                    }
+                }
+                Err(error) => lift.unliftable = Some(error),
+            }
+        }
+        if !lift.lifted.is_empty() {
+            lift.unliftable = None;
+        }
+        lift
+    }
+}
+
+/// A single program is compared as the function it is, several as what the kernel makes of them.
+pub(super) fn subject(stack: &[Program], endian: Endian) -> Subject<'_> {
+    match stack {
+        [program] => Subject::Program { program, endian },
+        programs => Subject::Stack { programs, endian },
+    }
+}
+
+fn worded(
+    space: &mut Space,
+    function: Function,
+    wording: Wording,
+) -> Result<Lifted, Undecompilable> {
+    let limits = CaseLimits {
+        wording,
+        ..CaseLimits::default()
+    };
+    match space.decompile(function, &limits) {
+        Err(Undecompilable::ForeignArches(audits)) if audits.is_full() => {}
+        outcome => {
+            return outcome.map(|ruleset| Lifted {
+                ruleset,
+                asks_arch: true,
+            });
+        }
+    }
+    let elsewhere = Action::KILL_PROCESS.ret();
+    let narrowed = space.narrowed(function, &[STAND_IN, Arch::X32], elsewhere)?;
+    let ruleset = space.decompile(narrowed, &limits)?;
+    Ok(Lifted {
+        ruleset,
+        asks_arch: false,
+    })
+}

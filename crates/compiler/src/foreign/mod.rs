@@ -1,0 +1,182 @@
+//! Foreign filters: programs of any origin, alone or as a stack, made smaller and faster.
+//!
+//! The strongest way is to forget the program. What a stack of filters does together is one function;
+//! [`lift`] says that function as a ruleset, the compiler lays it out like any other, and of several
+//! wordings the best program wins. Where no ruleset says it, bytecode passes clean each program up. A
+//! candidate counts only if [`rating`] finds it better than the input, and leaves only as an
+//! [`Optimised`], which the comparison with the input itself makes - never with what was lifted.
+//!
+//! Stacks that can't be lifted stay stacks. Whether an input stands for the filters of a task or for a
+//! function of its own matters for one value: `ALLOW` with data, which a stack forgets.
+
+mod calls;
+mod lift;
+mod proved;
+mod rating;
+mod split;
+
+use tamis_abi::Endian;
+use tamis_bpf::cfg::{Cfg, End};
+use tamis_bpf::{Op, Operand, Program, Test};
+use tamis_rules::Ruleset;
+
+use crate::compile::build;
+use crate::error::CompileError;
+use crate::linearise::linearise;
+use crate::options::Options;
+use crate::passes::{self, PassCx, Remark};
+
+pub use proved::{How, Optimised};
+pub use rating::Rating;
+
+use lift::{Lift, Lifted};
+use proved::Candidate;
+
+/// Whether the result may be more than one filter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Split {
+    /// One program, or as many as were given.
+    #[default]
+    Never,
+    /// Several if one would be longer than the kernel takes.
+    IfTooLong,
+}
+
+/// The byte offset of the architecture in `struct seccomp_data`.
+const ARCH_OFFSET: u32 = 4;
+
+/// Makes the filters of a task, given from the oldest to the newest, into one that does what they do
+/// together, or into better ones each. What comes back is never worse than the input by the objective;
+/// if nothing better was found and proved, it is the input.
+///
+/// ```
+/// use tamis_abi::Endian;
+/// use tamis_bpf::{Op, Program};
+/// use tamis_compiler::Options;
+/// use tamis_compiler::foreign::{Split, optimise};
+/// let ret = |value| Program::new(vec![Op::LoadData(0).into(), Op::RetImm(value).into()]).unwrap();
+/// let stack = [ret(0x7fff_0000), ret(0x0005_0001)];
+/// let optimised = optimise(&stack, Endian::Little, &Options::default(), Split::Never).unwrap();
+/// let [program] = optimised.programs() else { panic!("one filter") };
+/// assert_eq!(program.len(), 1);
+/// ```
+///
+/// # Errors
+/// Only mistakes of tamis: a program that the kernel would refuse, or one that does something else.
+pub fn optimise(
+    stack: &[Program],
+    endian: Endian,
+    options: &Options,
+    split: Split,
+) -> Result<Optimised, CompileError> {
+    let lift = Lift::of(stack, endian);
+    let calls = calls::calls(stack, &lift.lifted, options);
+    let rate = |programs: &[Program]| Rating::of(programs, &calls, endian);
+    let before = rate(stack);
+    let mut candidates = vec![by_passes(stack, options)];
+    for lifted in &lift.lifted {
+        candidates.extend(anew(lifted, endian, options, split)?);
+    }
+    let mut rated: Vec<(Rating, Candidate)> = candidates
+        .into_iter()
+        .map(|candidate| (rate(&candidate.programs), candidate))
+        .filter(|(rating, _)| rating.is_better(&before, options.objective))
+        .collect();
+    rated.sort_by_key(|(rating, _)| rating.key(options.objective));
+    let archs = calls::archs(stack, &lift.lifted);
+    let input = proved::Input {
+        stack,
+        endian,
+        before,
+        archs,
+        unliftable: lift.unliftable,
+    };
+    for (after, candidate) in rated {
+        if let Some(optimised) = proved::prove(&input, candidate, after)? {
+            return Ok(optimised);
+        }
+    }
+    Ok(proved::unchanged(input))
+}
+
+/// Every program cleaned up on its own.
+fn by_passes(stack: &[Program], options: &Options) -> Candidate {
+    let mut cx = PassCx::new(options.fuel);
+    let passes = options.passes.bytecode_passes();
+    let programs = stack.iter();
+    let programs = programs.map(|program| passes::optimise(program, passes, &mut cx));
+    Candidate {
+        programs: programs.collect(),
+        how: How::Passes,
+        remarks: cx.into_remarks(),
+    }
+}
+
+/// What was lifted, laid out: one program, or several if it doesn't fit and may be split.
+fn anew(
+    lifted: &Lifted,
+    endian: Endian,
+    options: &Options,
+    split: Split,
+) -> Result<Option<Candidate>, CompileError> {
+    let mut remarks = Vec::new();
+    let Some(program) = lay_out(&lifted.ruleset, lifted, endian, options, &mut remarks)? else {
+        return Ok(None);
+    };
+    if program.is_installable() || split == Split::Never {
+        return Ok(Some(Candidate {
+            programs: vec![program],
+            how: How::LaidOutAnew,
+            remarks,
+        }));
+    }
+    remarks.clear();
+    let mut fit = |share: &Ruleset| {
+        let program = lay_out(share, lifted, endian, options, &mut remarks)?;
+        Ok(program.filter(Program::is_installable))
+    };
+    let programs = split::split(&lifted.ruleset, &mut fit)?;
+    Ok(programs.map(|programs| Candidate {
+        programs,
+        how: How::Split,
+        remarks,
+    }))
+}
+
+fn lay_out(
+    ruleset: &Ruleset,
+    lifted: &Lifted,
+    endian: Endian,
+    options: &Options,
+    remarks: &mut Vec<Remark>,
+) -> Result<Option<Program>, CompileError> {
+    let built = build(ruleset, options, endian, &mut |_, _| ())?;
+    remarks.extend(built.remarks);
+    if lifted.asks_arch {
+        return Ok(Some(built.program));
+    }
+    Ok(without_arch_check(&built.program, options))
+}
+
+/// The program as it goes on behind its first question, whether the call is one of x86_64; `None` if it
+/// begins with anything else.
+fn without_arch_check(program: &Program, options: &Options) -> Option<Program> {
+    let mut graph = Cfg::from_program(program);
+    let entry = graph.block(graph.entry());
+    if let End::Branch {
+        test: Test::Eq,
+        operand: Operand::K(audit),
+        yes,
+        ..
+    } = entry.end
+        && entry.ops == [Op::LoadData(ARCH_OFFSET)]
+        && audit == lift::STAND_IN.audit()
+    {
+        graph.set_entry(yes);
+    } else if !entry.is_return() {
+        return None;
+    }
+    let mut cx = PassCx::new(options.fuel);
+    passes::run_on_graph(&mut graph, options.passes.bytecode_passes(), &mut cx);
+    Program::new(linearise(&graph)).ok()
+}

@@ -1,0 +1,163 @@
+//! The last step: does the result do what the input does?
+//!
+//! An [`Optimised`] is made here and nowhere else, after the prover has compared the programs with the
+//! input for every call. The input itself needs no proof.
+
+use tamis_abi::{Arch, Endian};
+use tamis_bpf::Program;
+use tamis_prover::{Answer, Limits, Subject, Undecompilable, decide};
+
+use super::lift::subject;
+use super::rating::Rating;
+use crate::error::CompileError;
+use crate::passes::Remark;
+use crate::stats::Stats;
+
+/// How a result came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// As one program, laid out from what the input means.
+    LaidOutAnew,
+    /// The same, but as several programs, because one would be too long.
+    Split,
+    /// By bytecode passes over each program of the input.
+    Passes,
+    /// It is the input: nothing better was found.
+    Unchanged,
+}
+
+/// Programs that may become a result.
+pub(super) struct Candidate {
+    pub(super) programs: Vec<Program>,
+    pub(super) how: How,
+    pub(super) remarks: Vec<Remark>,
+}
+
+/// What was given, and what is known of it.
+pub(super) struct Input<'a> {
+    pub(super) stack: &'a [Program],
+    pub(super) endian: Endian,
+    pub(super) before: Rating,
+    pub(super) archs: Vec<Arch>,
+    pub(super) unliftable: Option<Undecompilable>,
+}
+
+/// Programs that do together exactly what the input does, and are no worse.
+#[derive(Clone, Debug)]
+pub struct Optimised {
+    programs: Vec<Program>,
+    endian: Endian,
+    how: How,
+    remarks: Vec<Remark>,
+    archs: Vec<Arch>,
+    before: Rating,
+    after: Rating,
+    unliftable: Option<Undecompilable>,
+}
+
+impl Optimised {
+    /// The programs, the oldest first; never none unless none was given.
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
+    /// The byte order of the machines that they are for.
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// How they came about.
+    pub fn how(&self) -> How {
+        self.how
+    }
+
+    /// What the passes did, in order.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.remarks
+    }
+
+    /// The architectures whose calls the input treats in ways of their own.
+    pub fn archs(&self) -> &[Arch] {
+        &self.archs
+    }
+
+    /// What the input costs.
+    pub fn before(&self) -> &Rating {
+        &self.before
+    }
+
+    /// What the programs cost.
+    pub fn after(&self) -> &Rating {
+        &self.after
+    }
+
+    /// Why the input could not be laid out anew, if it couldn't.
+    pub fn unliftable(&self) -> Option<&Undecompilable> {
+        self.unliftable.as_ref()
+    }
+
+    /// Figures about each program, for the architectures in order.
+    pub fn stats(&self) -> Vec<Stats> {
+        let archs = || self.archs.iter().copied();
+        let programs = self.programs.iter();
+        programs
+            .map(|program| Stats::of(program, archs()))
+            .collect()
+    }
+}
+
+/// The candidate as a result, if it is proved to do what the input does; `None` if the prover gives up.
+///
+/// # Errors
+/// If it does something else.
+pub(super) fn prove(
+    input: &Input<'_>,
+    candidate: Candidate,
+    after: Rating,
+) -> Result<Option<Optimised>, CompileError> {
+    let Input { stack, endian, .. } = *input;
+    let same_kind = stack.len() == candidate.programs.len() || candidate.programs.len() == 1;
+    // A program of which several are made is compared as what the kernel makes of it alone.
+    let given = match same_kind {
+        true => subject(stack, endian),
+        false => Subject::Stack {
+            programs: stack,
+            endian,
+        },
+    };
+    let made = subject(&candidate.programs, endian);
+    match decide(&given, &made, &Limits::default()) {
+        Answer::Equal(_) => Ok(Some(Optimised {
+            programs: candidate.programs,
+            endian,
+            how: candidate.how,
+            remarks: candidate.remarks,
+            archs: input.archs.clone(),
+            before: input.before.clone(),
+            after,
+            unliftable: input.unliftable.clone(),
+        })),
+        Answer::Unknown(_) => Ok(None),
+        Answer::Different {
+            data, left, right, ..
+        } => Err(CompileError::Miscompiled {
+            witness: data,
+            expected_ret: left,
+            actual_ret: right,
+        }),
+    }
+}
+
+/// The input as its own result.
+pub(super) fn unchanged(input: Input<'_>) -> Optimised {
+    Optimised {
+        programs: input.stack.to_vec(),
+        endian: input.endian,
+        how: How::Unchanged,
+        remarks: Vec::new(),
+        archs: input.archs,
+        after: input.before.clone(),
+        before: input.before,
+        unliftable: input.unliftable,
+    }
+}

@@ -1,0 +1,276 @@
+//! Lower bounds: how few steps per call any program could take that does the same.
+//!
+//! A program that gives calls different answers has to tell them apart, and a conditional jump tells two
+//! sides apart. With `p` the share of calls that get an answer, no program needs fewer than
+//! `Σ p·log2(1/p)` jumps on average (C. E. Shannon, "A Mathematical Theory of Communication", 1948): the
+//! *entropy*. Where an architecture has few runs of numbers, the best search tree over them is computed
+//! instead, by dynamic programming over sets of runs; it is exact for trees that compare the number with
+//! borders of runs and with runs of a single number.
+//!
+//! To the jumps come what every call pays: the return, loading the number, loading the architecture if
+//! another one would be answered otherwise, and where arguments matter one load and one jump. What
+//! telling arguments apart takes besides is not bounded, nor are calls without a name counted.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Arch, Endian, SeccompData, syscall};
+use tamis_bpf::{Program, interp};
+use tamis_prover::{Case, CaseLimits, LimitReached, Limits, Machine, Space};
+use tamis_rules::{IntervalSet, Predicate};
+
+use crate::options::Options;
+
+/// The most runs for which the best tree is computed.
+const MAX_EXACT_RUNS: usize = 12;
+
+/// How a bound was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// By the entropy of the answers.
+    Entropy,
+    /// By the best search tree over the runs.
+    BestTree,
+}
+
+/// The steps of the calls of one architecture, and the fewest possible.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArchBound {
+    /// The architecture.
+    pub arch: Arch,
+    /// How many runs of numbers are treated alike.
+    pub runs: usize,
+    /// The steps per call, weighted as the profile says, each call with all arguments 0.
+    pub mean_steps: f64,
+    /// The fewest that any program could take.
+    pub bound_steps: f64,
+    /// How that was found.
+    pub kind: Kind,
+}
+
+/// What happens to some numbers: conditions and return values.
+type Answer = Vec<(Option<Predicate>, u32)>;
+
+/// Numbers of an architecture and what happens to them; several sets may be answered alike.
+#[derive(Default)]
+struct Answers {
+    by_numbers: Vec<(IntervalSet<u32>, usize)>,
+}
+
+/// A run of numbers: its answer, how much it weighs, and whether it is a single number.
+struct Run {
+    answer: usize,
+    weight: f64,
+    is_single: bool,
+}
+
+/// Bounds for the calls of these architectures; those without any counted call are left out.
+///
+/// # Errors
+/// If a limit of the prover is reached.
+pub fn bounds(
+    program: &Program,
+    endian: Endian,
+    archs: &[Arch],
+    options: &Options,
+) -> Result<Vec<ArchBound>, LimitReached> {
+    let mut space = Space::new(Limits::default());
+    let function = space.program(program, endian)?;
+    let cases = space.cases(function, &CaseLimits::default())?;
+    let mut known: Vec<Answer> = Vec::new();
+    let mut machines: Vec<(Machine, Answers)> = Vec::new();
+    // The cases of some numbers stand together, and so do the numbers of an architecture.
+    let same_numbers = |a: &Case, b: &Case| a.machine == b.machine && a.numbers == b.numbers;
+    for group in cases.list.chunk_by(same_numbers) {
+        let answer: Answer = group
+            .iter()
+            .map(|case| (case.when.clone(), case.ret))
+            .collect();
+        let place = known.iter().position(|other| *other == answer);
+        let place = place.unwrap_or_else(|| {
+            known.push(answer);
+            known.len() - 1
+        });
+        let Case {
+            machine, numbers, ..
+        } = &group[0];
+        if machines.last().is_none_or(|(last, _)| last != machine) {
+            machines.push((machine.clone(), Answers::default()));
+        }
+        if let Some((_, answers)) = machines.last_mut() {
+            answers.by_numbers.push((numbers.clone(), place));
+        }
+    }
+    let is_conditional: Vec<bool> = known.iter().map(|answer| answer.len() > 1).collect();
+    let bounds = archs.iter().filter_map(|arch| {
+        let input = Measured {
+            program,
+            endian,
+            arch: *arch,
+            machines: &machines,
+            is_conditional: &is_conditional,
+        };
+        input.bound(options)
+    });
+    Ok(bounds.collect())
+}
+
+/// An architecture's part of a program.
+struct Measured<'a> {
+    program: &'a Program,
+    endian: Endian,
+    arch: Arch,
+    machines: &'a [(Machine, Answers)],
+    is_conditional: &'a [bool],
+}
+
+impl Measured<'_> {
+    fn bound(&self, options: &Options) -> Option<ArchBound> {
+        let own = self.answers_of(self.arch)?;
+        let (mut steps, mut fixed, mut total) = (0.0, 0.0, 0.0);
+        let mut by_answer: BTreeMap<usize, f64> = BTreeMap::new();
+        let mut by_number: BTreeMap<u32, f64> = BTreeMap::new();
+        for (nr, _) in syscall::all(self.arch) {
+            let count = match &options.profile {
+                Some(profile) => profile.count(self.arch, nr, nr) as f64,
+                None => 1.0,
+            };
+            let Some(answer) = own.of(nr.0).filter(|_| count > 0.0) else {
+                continue;
+            };
+            let data = SeccompData {
+                nr: nr.0,
+                arch: self.arch.audit(),
+                ..SeccompData::default()
+            };
+            let run = interp::run(self.program, &data.image(self.endian));
+            steps += count * f64::from(run.steps);
+            total += count;
+            *by_answer.entry(answer).or_default() += count;
+            by_number.insert(nr.0, count);
+            let asks_arch = self
+                .machines
+                .iter()
+                .any(|(_, others)| others.of(nr.0).is_some_and(|other| other != answer));
+            let asks_arguments = self.is_conditional[answer];
+            fixed += count * (1.0 + f64::from(u8::from(asks_arch)));
+            fixed += count * 2.0 * f64::from(u8::from(asks_arguments));
+        }
+        if total == 0.0 {
+            return None;
+        }
+        let runs = own.runs(&by_number);
+        let (jumps, kind) = match runs.len() <= MAX_EXACT_RUNS {
+            true => (best_tree(&runs), Kind::BestTree),
+            false => (entropy(&by_answer, total), Kind::Entropy),
+        };
+        // Without a jump the number need not be loaded.
+        let loads = if jumps > 0.0 { 1.0 } else { 0.0 };
+        Some(ArchBound {
+            arch: self.arch,
+            runs: runs.len(),
+            mean_steps: steps / total,
+            bound_steps: loads + (fixed + jumps) / total,
+            kind,
+        })
+    }
+
+    fn answers_of(&self, arch: Arch) -> Option<&Answers> {
+        let is_own = |machine: &Machine| match machine {
+            Machine::Known(known) => *known == arch,
+            Machine::Other(audits) => audits.contains(arch.audit()),
+        };
+        let found = self.machines.iter().find(|(machine, _)| is_own(machine));
+        found.map(|(_, answers)| answers)
+    }
+}
+
+impl Answers {
+    fn of(&self, nr: u32) -> Option<usize> {
+        let found = self
+            .by_numbers
+            .iter()
+            .find(|(numbers, _)| numbers.contains(nr));
+        found.map(|(_, answer)| *answer)
+    }
+
+    /// Runs in order of number.
+    fn runs(&self, weights: &BTreeMap<u32, f64>) -> Vec<Run> {
+        let mut pieces: Vec<(u32, u32, usize)> = Vec::new();
+        for (numbers, answer) in &self.by_numbers {
+            let intervals = numbers.intervals().iter();
+            pieces.extend(intervals.map(|(first, last)| (*first, *last, *answer)));
+        }
+        pieces.sort_unstable();
+        let run = |(first, last, answer)| Run {
+            answer,
+            weight: weights.range(first..=last).map(|(_, weight)| weight).sum(),
+            is_single: first == last,
+        };
+        pieces.into_iter().map(run).collect()
+    }
+}
+
+/// The jumps that telling the answers apart takes at least, all calls together.
+fn entropy(by_answer: &BTreeMap<usize, f64>, total: f64) -> f64 {
+    by_answer
+        .values()
+        .map(|weight| weight * (total / weight).log2())
+        .sum()
+}
+
+/// The jumps that the best tree takes, all calls together. Exponential in the runs.
+fn best_tree(runs: &[Run]) -> f64 {
+    let full = (1_usize << runs.len()) - 1;
+    let mut best = vec![0.0_f64; full + 1];
+    for set in 1..=full {
+        let members = || (0..runs.len()).filter(move |run| set >> run & 1 == 1);
+        let first = members().next().map(|run| runs[run].answer);
+        if members().all(|run| Some(runs[run].answer) == first) {
+            continue;
+        }
+        let weight: f64 = members().map(|run| runs[run].weight).sum();
+        let borders = (1..runs.len()).map(|border| (1 << border) - 1);
+        let singles = members().filter(|run| runs[*run].is_single);
+        let sides = borders.chain(singles.map(|run| 1 << run));
+        let below = sides
+            .map(|side| (set & side, set & !side))
+            .filter(|(yes, no)| *yes != 0 && *no != 0)
+            .map(|(yes, no)| best[yes] + best[no])
+            .fold(f64::INFINITY, f64::min);
+        best[set] = weight + below;
+    }
+    best[full]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(answers_and_weights: &[(usize, f64)]) -> Vec<Run> {
+        let run = |(answer, weight): &(usize, f64)| Run {
+            answer: *answer,
+            weight: *weight,
+            is_single: true,
+        };
+        answers_and_weights.iter().map(run).collect()
+    }
+
+    #[test]
+    fn four_equal_answers_take_two_questions_each() {
+        let four = runs(&[(0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0)]);
+        assert_eq!(best_tree(&four), 8.0);
+        let by_answer = (0..4).map(|answer| (answer, 1.0)).collect();
+        assert_eq!(entropy(&by_answer, 4.0), 8.0);
+    }
+
+    #[test]
+    fn a_hot_number_is_asked_for_first() {
+        let skewed = runs(&[(0, 1.0), (1, 98.0), (0, 1.0)]);
+        assert_eq!(best_tree(&skewed), 100.0);
+    }
+
+    #[test]
+    fn one_answer_takes_no_question() {
+        assert_eq!(best_tree(&runs(&[(5, 3.0), (5, 4.0)])), 0.0);
+    }
+}

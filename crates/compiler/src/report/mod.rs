@@ -1,0 +1,39 @@
+//! Reports: where the instructions of a program go, and how far it is from the best that could be.
+//!
+//! Both look at a finished program and nothing else, so they serve programs of any origin.
+
+pub mod bound;
+pub mod ownership;
+
+use crate::passes::Remark;
+
+/// What a pass did, all its changes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassTotal {
+    /// Its name.
+    pub pass: &'static str,
+    /// How many changes it applied.
+    pub changes: usize,
+    /// By how many instructions they made the program shorter, as far as the pass can tell.
+    pub saved_insns: usize,
+}
+
+/// What each pass did, in order of their first changes.
+pub fn totals(remarks: &[Remark]) -> Vec<PassTotal> {
+    let mut totals: Vec<PassTotal> = Vec::new();
+    for remark in remarks {
+        let known = totals.iter_mut().find(|total| total.pass == remark.pass);
+        match known {
+            Some(total) => {
+                total.changes += 1;
+                total.saved_insns += remark.saved_insns;
+            }
+            None => totals.push(PassTotal {
+                pass: remark.pass,
+                changes: 1,
+                saved_insns: remark.saved_insns,
+            }),
+        }
+    }
+    totals
+}

@@ -1,0 +1,84 @@
+//! Bit tests: one question that tells two decisions apart by bits of the value.
+//!
+//! Where every fourth number has another decision than its neighbours, a comparison is needed for each
+//! of them, but `is one of the two lowest bits set` answers for all. Given the values of both decisions
+//! the mask follows: to be clear in all values of the one it may only have bits that none of them has,
+//! and of these it may as well have all.
+
+use super::Span;
+
+/// A mask of which every value of `set` has a bit and none of `clear` does, if there is one. Values in
+/// neither may answer as they like. Linear.
+pub(super) fn separating_mask<'a>(
+    set: impl Iterator<Item = &'a Span>,
+    clear: impl Iterator<Item = &'a Span>,
+) -> Option<u32> {
+    let used = clear.fold(0, |bits, span| bits | bits_of(span));
+    let mut reach = 0;
+    let mask = !used;
+    for span in set {
+        reach |= bits_of(span);
+        if first_without(span.first, mask).is_some_and(|at| at <= span.last) {
+            return None;
+        }
+    }
+    Some(mask & reach)
+}
+
+/// The bits that one of the values has.
+pub(super) fn bits_of(span: &Span) -> u32 {
+    let Span { first, last, .. } = *span;
+    let differ = first ^ last;
+    let below = if differ == 0 {
+        0
+    } else {
+        u32::MAX >> differ.leading_zeros()
+    };
+    last | below
+}
+
+/// The smallest value from `first` on that has none of these bits.
+fn first_without(first: u32, mask: u32) -> Option<u32> {
+    let mut value = first;
+    while value & mask != 0 {
+        // The highest of them only goes by counting up past it.
+        let top = u32::BITS - 1 - (value & mask).leading_zeros();
+        value = (value >> top).checked_add(1)?.checked_mul(1 << top)?;
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dag::Dag;
+
+    #[test]
+    fn a_mask_is_found_if_and_only_if_there_is_one() {
+        let node = Dag::new().ret(0);
+        let span = |first: u32, last: u32| Span {
+            first,
+            last,
+            weight: 1,
+            node,
+        };
+        let values = 0..8_u32;
+        for (a, b, c) in values.clone().flat_map(|a| {
+            let values = values.clone();
+            let pairs = values
+                .clone()
+                .flat_map(move |b| values.clone().map(move |c| (b, c)));
+            pairs.map(move |(b, c)| (a, b, c))
+        }) {
+            let set = [span(a, a + 1)];
+            let clear = [span(b, b + 2), span(c, c)];
+            let fits = |mask: u32| {
+                let has = |value: u32| value & mask != 0;
+                (a..=a + 1).all(has) && !(b..=b + 2).chain([c]).any(has)
+            };
+            let found = separating_mask(set.iter(), clear.iter());
+            assert_eq!(found.is_some(), (0..16).any(fits), "{set:?} {clear:?}");
+            assert!(found.is_none_or(fits));
+        }
+    }
+}

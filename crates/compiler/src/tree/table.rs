@@ -1,0 +1,391 @@
+//! Longer lines: dynamic programming over contiguous parts, in layers.
+//!
+//! The best tree for a part of the line cuts it in two, each of which is a part again; or it asks about
+//! one value first and then treats the rest of the part as if that value could have any decision. In
+//! optimal two-way-comparison trees the values asked about are the heaviest of their part (Spuler 1994;
+//! Chrobak, Golin, Munro and Young 2015-2021). So there is one table per number of heaviest values
+//! already taken out of the whole line: the part of a table either cuts within the table, or asks about
+//! its next heaviest value and goes on in the next table. Light values that stand between runs of one
+//! decision are asked about in short chains at the leaves, where the literature's trees, which never
+//! merge neighbours, have no use for them; a bit test may end a part, too.
+//!
+//! Tables beyond the first are only made for values heavy enough to pay. `O(n³)` each.
+
+use tamis_abi::Word;
+
+use super::bits::{bits_of, separating_mask};
+use super::{Span, question_cost};
+use crate::cost::Prices;
+use crate::dag::{Dag, NodeId, Question};
+
+/// A value is heavy if its part of the whole weight is larger than one by this.
+pub(super) const HEAVY_SHARE: u32 = 128;
+
+/// The most heavy values, and thereby tables.
+const MAX_HEAVY: usize = 8;
+
+/// The most elementary steps of all tables together; longer lines have fewer heavy values.
+const MAX_WORK: usize = 1 << 21;
+
+/// The longest chain of equality questions at a leaf.
+const MAX_CHAIN: usize = 5;
+
+/// The longest part that ends in a bit test.
+const MAX_BIT_RUNS: usize = 16;
+
+/// More than any cost.
+const LARGEST: u32 = i32::MAX as u32;
+
+/// Adds the tree of least cost.
+pub(super) fn build(dag: &mut Dag, word: Word, spans: &[Span], prices: Prices) -> NodeId {
+    let layers = layers(spans, prices);
+    Builder { word, layers }.build(dag, 0, 0, spans.len() - 1)
+}
+
+/// The tables, by the number of heavy values that are gone.
+pub(super) fn layers(spans: &[Span], prices: Prices) -> Vec<Layer<'_>> {
+    let heavy = heavy(spans);
+    let mut layers: Vec<Layer<'_>> = Vec::with_capacity(heavy.len() + 1);
+    for asked in (0..=heavy.len()).rev() {
+        let layer = Layer::new(spans, prices, &heavy[..asked], heavy.get(asked).copied());
+        let filled = layer.fill(layers.last());
+        layers.push(filled);
+    }
+    layers.reverse();
+    layers
+}
+
+/// The values that may be asked about before the line is cut, the heaviest first.
+fn heavy(spans: &[Span]) -> Vec<usize> {
+    let whole: u32 = spans.iter().map(|span| span.weight).sum();
+    let is_heavy = |at: &usize| spans[*at].is_single() && spans[*at].weight > whole / HEAVY_SHARE;
+    let mut heavy: Vec<usize> = (0..spans.len()).filter(is_heavy).collect();
+    heavy.sort_by_key(|at| std::cmp::Reverse(spans[*at].weight));
+    let work = spans.len().pow(3) / 6 + 1;
+    heavy.truncate(MAX_HEAVY.min(MAX_WORK / work));
+    heavy
+}
+
+/// The least cost of every part of the line, some of whose values have been asked about.
+pub(super) struct Layer<'a> {
+    spans: &'a [Span],
+    prices: Prices,
+    /// Whether a run has been asked about.
+    is_gone: Vec<bool>,
+    /// The run that is asked about between this layer and the next.
+    next_heavy: Option<usize>,
+    weight_before: Vec<u32>,
+    /// By first run, then by last.
+    cost: Vec<u32>,
+}
+
+/// How a part is decided.
+enum Choice {
+    Decided,
+    /// The heavy value of the layer is asked about.
+    Heavy(usize),
+    /// These values are asked about one after the other; all else is the decision.
+    Chain(Vec<usize>, NodeId),
+    /// Bits, and the decisions for yes and no.
+    Bits(u32, NodeId, NodeId),
+    /// The right side begins with this run.
+    Cut(usize),
+}
+
+impl<'a> Layer<'a> {
+    fn new(
+        spans: &'a [Span],
+        prices: Prices,
+        gone: &[usize],
+        next_heavy: Option<usize>,
+    ) -> Layer<'a> {
+        let is_gone: Vec<bool> = (0..spans.len()).map(|at| gone.contains(&at)).collect();
+        let mut weight_before = vec![0];
+        let mut before = 0;
+        for (span, is_gone) in spans.iter().zip(&is_gone) {
+            before += if *is_gone { 0 } else { span.weight };
+            weight_before.push(before);
+        }
+        Layer {
+            spans,
+            prices,
+            is_gone,
+            next_heavy,
+            weight_before,
+            cost: vec![0; spans.len() * spans.len()],
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.spans.len()
+    }
+
+    pub(super) fn cost(&self, first: usize, last: usize) -> u32 {
+        self.cost[first * self.size() + last]
+    }
+
+    fn weight(&self, first: usize, last: usize) -> u32 {
+        self.weight_before[last + 1] - self.weight_before[first]
+    }
+
+    /// Finds all costs, given those of the layer in which the next heavy value is gone, too.
+    fn fill(mut self, next: Option<&Layer<'_>>) -> Layer<'a> {
+        for first in (0..self.size()).rev() {
+            self.fill_row(first, next);
+        }
+        self
+    }
+
+    /// Finds the costs of all parts that begin with a run, given those that begin later.
+    fn fill_row(&mut self, first: usize, next: Option<&Layer<'_>>) {
+        let size = self.size();
+        // Parts without the next heavy value are what they are in the next layer.
+        let known = match self.next_heavy {
+            Some(heavy) if heavy < first => size,
+            Some(heavy) => heavy,
+            None => first,
+        };
+        let mut row = if known < size {
+            self.leaves(first)
+        } else {
+            vec![0; size]
+        };
+        if let (Some(next), Some(heavy)) = (next, self.next_heavy) {
+            row[first..known].copy_from_slice(&next.cost[first * size..][first..known]);
+            for (last, cost) in row.iter_mut().enumerate().skip(known) {
+                *cost = (*cost).min(self.heavy_cost(next, heavy, first, last));
+            }
+        }
+        // What both sides of the best cut cost so far, with mispredictions.
+        let mut sides = vec![LARGEST; size];
+        for cut in first + 1..size {
+            let from = cut.max(known);
+            self.cut_row(first, cut, row[cut - 1], &mut sides[from..]);
+            // No later cut is inside the part that ends here.
+            if cut >= known {
+                let asked = self.weight(first, cut) * self.prices.step + self.prices.insn;
+                row[cut] = row[cut].min(sides[cut].saturating_add(asked));
+            }
+        }
+        self.cost[first * size..][..size].copy_from_slice(&row);
+    }
+
+    /// Takes into account a cut before run `cut` for the parts that begin with `first` and are the last
+    /// ones of the line; `left` is the cost of the left side. Costs stay below 2^31: as signed numbers
+    /// they have a minimum that all processors can take of several at once.
+    fn cut_row(&self, first: usize, cut: usize, left: u32, sides: &mut [u32]) {
+        let from = self.size() - sides.len();
+        let rights = &self.cost[cut * self.size() + from..(cut + 1) * self.size()];
+        let less = |a: u32, b: u32| (a as i32).min(b as i32) as u32;
+        if self.prices.miss == 0 {
+            for (best, right) in sides.iter_mut().zip(rights) {
+                *best = less(*best, left + right);
+            }
+            return;
+        }
+        let miss = self.prices.miss;
+        let (start, middle) = (self.weight_before[first], self.weight_before[cut]);
+        let no = (middle - start) * miss;
+        for ((best, right), end) in sides
+            .iter_mut()
+            .zip(rights)
+            .zip(&self.weight_before[from + 1..])
+        {
+            *best = less(*best, left + right + less((end - middle) * miss, no));
+        }
+    }
+
+    fn heavy_cost(&self, next: &Layer<'_>, heavy: usize, first: usize, last: usize) -> u32 {
+        let yes = self.spans[heavy].weight;
+        let no = self.weight(first, last) - yes;
+        question_cost(self.prices, yes, no) + next.cost(first, last)
+    }
+
+    /// The costs of the parts that begin with a run and need no cut; [`LARGEST`] for others.
+    fn leaves(&self, first: usize) -> Vec<u32> {
+        let bases = self.bases(first);
+        let mut row = vec![if bases.is_empty() { 0 } else { LARGEST }; self.size()];
+        for base in bases {
+            for (last, cost) in row.iter_mut().enumerate().skip(first) {
+                let Some(links) = self.links(first, last, base) else {
+                    break;
+                };
+                *cost = (*cost).min(self.chain_cost(first, last, &links));
+            }
+        }
+        self.bit_leaves(first, &mut row);
+        row
+    }
+
+    /// Takes into account bit tests for the parts that begin with a run.
+    fn bit_leaves(&self, first: usize, row: &mut [u32]) {
+        // The decisions met, at most two; the bits that their values have, and their weights.
+        let mut met: Vec<(NodeId, u32, u32)> = Vec::with_capacity(3);
+        let parts = row.iter_mut().enumerate().take(first + MAX_BIT_RUNS);
+        for (last, cost) in parts.skip(first).filter(|(at, _)| !self.is_gone[*at]) {
+            let Span { node, weight, .. } = self.spans[last];
+            let used = bits_of(&self.spans[last]);
+            match met.iter_mut().find(|(known, ..)| *known == node) {
+                Some((_, bits, sum)) => {
+                    *bits |= used;
+                    *sum += weight;
+                }
+                None => met.push((node, used, weight)),
+            }
+            match met[..] {
+                [_] => {}
+                [(_, one, weight), (_, other, other_weight)] => {
+                    let asked = question_cost(self.prices, weight, other_weight);
+                    // Without a bit that only one of them has, there is no mask.
+                    if asked < *cost && one != other && self.bit_test(first, last).is_some() {
+                        *cost = asked;
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// The decisions that may be what is left of a chain which begins with a run: those of the first two
+    /// runs there. A chain that begins with two other values has a cut behind them that is as good.
+    fn bases(&self, first: usize) -> Vec<NodeId> {
+        let mut left = (first..self.size()).filter(|at| !self.is_gone[*at]);
+        let one = left.next().map(|at| self.spans[at].node);
+        let other = left
+            .map(|at| self.spans[at].node)
+            .find(|node| Some(*node) != one);
+        one.into_iter().chain(other).collect()
+    }
+
+    /// The single values of a part, the heaviest first, if all else has the decision `base` and there
+    /// are not too many.
+    fn links(&self, first: usize, last: usize, base: NodeId) -> Option<Vec<usize>> {
+        let is_link = |at: &usize| !self.is_gone[*at] && self.spans[*at].node != base;
+        let mut links: Vec<usize> = Vec::with_capacity(MAX_CHAIN);
+        for at in (first..=last).filter(is_link) {
+            if links.len() == MAX_CHAIN || !self.spans[at].is_single() {
+                return None;
+            }
+            links.push(at);
+        }
+        links.sort_by_key(|at| std::cmp::Reverse(self.spans[*at].weight));
+        Some(links)
+    }
+
+    fn chain_cost(&self, first: usize, last: usize, links: &[usize]) -> u32 {
+        let mut left = self.weight(first, last);
+        let mut cost = 0;
+        for link in links {
+            let yes = self.spans[*link].weight;
+            left -= yes;
+            cost += question_cost(self.prices, yes, left);
+        }
+        cost
+    }
+
+    /// The bits that decide a part with two decisions, the decision if one of them is set, and the
+    /// other.
+    fn bit_test(&self, first: usize, last: usize) -> Option<(u32, NodeId, NodeId)> {
+        let left = || (first..=last).filter(|at| !self.is_gone[*at]);
+        let one = self.spans[left().next()?].node;
+        let other = left()
+            .map(|at| self.spans[at].node)
+            .find(|node| *node != one)?;
+        if left().any(|at| self.spans[at].node != one && self.spans[at].node != other) {
+            return None;
+        }
+        [(one, other), (other, one)]
+            .into_iter()
+            .find_map(|(set, clear)| {
+                let of = |node: NodeId| {
+                    let inside = left().map(|at| &self.spans[at]);
+                    inside.filter(move |span| span.node == node)
+                };
+                let mask = separating_mask(of(set), of(clear))?;
+                Some((mask, set, clear))
+            })
+    }
+
+    /// How the least cost of a part is reached.
+    fn choice(&self, next: Option<&Layer<'_>>, first: usize, last: usize) -> Choice {
+        let cost = self.cost(first, last);
+        if let (Some(next), Some(heavy)) = (next, self.next_heavy)
+            && (first..=last).contains(&heavy)
+            && self.heavy_cost(next, heavy, first, last) == cost
+        {
+            return Choice::Heavy(heavy);
+        }
+        for base in self.bases(first) {
+            if let Some(links) = self.links(first, last, base)
+                && self.chain_cost(first, last, &links) == cost
+            {
+                return if links.is_empty() {
+                    Choice::Decided
+                } else {
+                    Choice::Chain(links, base)
+                };
+            }
+        }
+        let cut = self.best_cut(first, last);
+        if cost < self.cut_cost(first, last, cut)
+            && let Some((mask, set, clear)) = self.bit_test(first, last)
+        {
+            return Choice::Bits(mask, set, clear);
+        }
+        Choice::Cut(cut)
+    }
+
+    fn cut_cost(&self, first: usize, last: usize, cut: usize) -> u32 {
+        let (no, yes) = (self.weight(first, cut - 1), self.weight(cut, last));
+        let sides = self.cost(first, cut - 1) + self.cost(cut, last);
+        sides + question_cost(self.prices, yes, no)
+    }
+
+    /// The run at which the right side of the best cut begins. Of equally good cuts the one nearest the
+    /// middle, for depth.
+    fn best_cut(&self, first: usize, last: usize) -> usize {
+        let middle = (first + last).div_ceil(2);
+        (first + 1..=last)
+            .min_by_key(|cut| (self.cut_cost(first, last, *cut), cut.abs_diff(middle)))
+            .unwrap_or(last)
+    }
+}
+
+struct Builder<'a> {
+    word: Word,
+    /// By the number of heavy values that are gone.
+    layers: Vec<Layer<'a>>,
+}
+
+impl Builder<'_> {
+    fn build(&self, dag: &mut Dag, depth: usize, first: usize, last: usize) -> NodeId {
+        let layer = &self.layers[depth];
+        let word = self.word;
+        if let Some(heavy) = layer.next_heavy
+            && !(first..=last).contains(&heavy)
+        {
+            return self.build(dag, depth + 1, first, last);
+        }
+        match layer.choice(self.layers.get(depth + 1), first, last) {
+            Choice::Decided => {
+                let left = (first..=last).find(|at| !layer.is_gone[*at]);
+                layer.spans[left.unwrap_or(first)].node
+            }
+            Choice::Heavy(heavy) => {
+                let no = self.build(dag, depth + 1, first, last);
+                let span = layer.spans[heavy];
+                dag.ask(word, Question::Eq(span.first), span.node, no)
+            }
+            Choice::Chain(links, base) => links.iter().rev().fold(base, |rest, link| {
+                let span = layer.spans[*link];
+                dag.ask(word, Question::Eq(span.first), span.node, rest)
+            }),
+            Choice::Bits(mask, set, clear) => dag.ask(word, Question::AnySet(mask), set, clear),
+            Choice::Cut(cut) => {
+                let no = self.build(dag, depth, first, cut - 1);
+                let yes = self.build(dag, depth, cut, last);
+                dag.ask(word, Question::Ge(layer.spans[cut].first), yes, no)
+            }
+        }
+    }
+}

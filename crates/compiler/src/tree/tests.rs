@@ -1,0 +1,251 @@
+//! What search trees must be: right, as cheap as their tables say, and the cheapest of all where all can be
+//! looked at.
+
+use tamis_abi::SeccompData;
+
+use super::*;
+use crate::dag::Node;
+use crate::options::Objective;
+
+const STEPS: Prices = Prices::of(Objective::Steps);
+
+/// `count` runs of three alternating decisions, some of them single values.
+fn line(dag: &mut Dag, count: u32, weight: impl Fn(u32) -> u64) -> Vec<Run> {
+    let mut first = 0;
+    let mut run = |index: u32| {
+        let node = dag.ret(if index.is_multiple_of(2) {
+            0
+        } else {
+            1 + index % 3
+        });
+        let run = Run {
+            first,
+            weight: weight(index),
+            node,
+        };
+        first += if index % 5 < 3 { 1 } else { 1 + index % 7 };
+        run
+    };
+    (0..count).map(&mut run).collect()
+}
+
+fn steps(dag: &Dag, root: NodeId, word: Word, value: u32) -> (u32, usize) {
+    let data = SeccompData::default().with_word(word, value);
+    let mut id = root;
+    let mut steps = 0;
+    while let Node::Ask {
+        word,
+        question,
+        yes,
+        no,
+    } = dag.node(id)
+    {
+        steps += 1;
+        id = if question.holds(word, &data) { yes } else { no };
+    }
+    (dag.evaluate(id, &data), steps)
+}
+
+#[test]
+fn the_tree_finds_the_run_of_every_border_value() {
+    for count in [1, 2, 3, 4, 5, 9, 47, 48, 49, 200, 3000] {
+        let mut dag = Dag::new();
+        let runs = line(&mut dag, count, |index| u64::from(index % 11));
+        let root = search(&mut dag, Word::NR, &runs, STEPS);
+        for (index, run) in runs.iter().enumerate() {
+            let last = runs.get(index + 1).map_or(u32::MAX, |next| next.first - 1);
+            for value in [run.first, last] {
+                let (ret, _) = steps(&dag, root, Word::NR, value);
+                assert_eq!(Node::Ret(ret), dag.node(run.node), "{count} runs, {value}");
+            }
+        }
+    }
+}
+
+#[test]
+fn depth_stays_logarithmic_with_the_most_uneven_weights() {
+    let mut dag = Dag::new();
+    let runs = line(&mut dag, 1000, |index| 1 << (index % 40));
+    let root = search(&mut dag, Word::NR, &runs, STEPS);
+    let deepest = runs
+        .iter()
+        .map(|run| steps(&dag, root, Word::NR, run.first).1);
+    assert!(deepest.max().unwrap() <= 3 * 10);
+}
+
+#[test]
+fn a_value_alone_between_agreeing_runs_takes_one_question() {
+    let mut dag = Dag::new();
+    let (deny, allow) = (dag.ret(0), dag.ret(1));
+    let run = |first, node| Run {
+        first,
+        weight: 1,
+        node,
+    };
+    let runs = [run(0, deny), run(7, allow), run(8, deny)];
+    let root = search(&mut dag, Word::NR, &runs, STEPS);
+    let by_hand = dag.ask(Word::NR, Question::Eq(7), allow, deny);
+    assert_eq!(root, by_hand);
+}
+
+/// A source of small numbers; the same every time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// A line of `count` runs with random lengths, weights and decisions.
+fn random_line(dag: &mut Dag, numbers: &mut Numbers, count: usize) -> Vec<Run> {
+    let mut first = 0;
+    let mut runs: Vec<Run> = Vec::new();
+    for _ in 0..count {
+        let decision = dag.ret(numbers.below(3) as u32);
+        runs.push(Run {
+            first,
+            weight: 1 << numbers.below(12),
+            node: decision,
+        });
+        first += if numbers.below(3) > 0 {
+            1
+        } else {
+            1 + numbers.below(5) as u32
+        };
+    }
+    runs
+}
+
+/// What a tree costs, asked for every run of the line.
+fn tree_cost(dag: &Dag, root: NodeId, spans: &[Span], prices: Prices) -> u32 {
+    let Node::Ask {
+        question, yes, no, ..
+    } = dag.node(root)
+    else {
+        return 0;
+    };
+    let holds = |span: &Span| {
+        let data = SeccompData::default().with_word(Word::NR, span.first);
+        question.holds(Word::NR, &data)
+    };
+    let (yes_spans, no_spans): (Vec<Span>, Vec<Span>) = spans.iter().copied().partition(holds);
+    let weight = |spans: &[Span]| spans.iter().map(|span| span.weight).sum();
+    question_cost(prices, weight(&yes_spans), weight(&no_spans))
+        + tree_cost(dag, yes, &yes_spans, prices)
+        + tree_cost(dag, no, &no_spans, prices)
+}
+
+/// The least cost of all trees that ask `>=` and `==` anywhere and end in bit tests, by trying them.
+fn least_cost(spans: &[Span], prices: Prices) -> u32 {
+    let node = spans[0].node;
+    if spans.iter().all(|span| span.node == node) {
+        return 0;
+    }
+    let weight = |spans: &[Span]| spans.iter().map(|span| span.weight).sum();
+    let both = |test: &dyn Fn(&Span) -> bool| {
+        let (yes, no): (Vec<Span>, Vec<Span>) = spans.iter().copied().partition(test);
+        let own = question_cost(prices, weight(&yes), weight(&no));
+        (yes, no, own)
+    };
+    let mut least = u32::MAX;
+    for (at, border) in spans.iter().enumerate() {
+        let splits: [&dyn Fn(&Span) -> bool; 2] = [&|span| span.first >= border.first, &|span| {
+            span.first == spans[at].first
+        }];
+        for (split, is_possible) in splits.into_iter().zip([at > 0, border.is_single()]) {
+            if is_possible {
+                let (yes, no, own) = both(split);
+                least = least.min(own + least_cost(&yes, prices) + least_cost(&no, prices));
+            }
+        }
+    }
+    // Five low bits in all combinations, the others all or none: values are small, or in the last run.
+    for mask in (1..32).chain(!31..=u32::MAX) {
+        let answer = |value: u32| value & mask != 0;
+        let ends = |span: &Span| span.last.min(64);
+        let is_sure = |span: &Span| {
+            (span.first..=ends(span)).all(|value| answer(value) == answer(span.first))
+        };
+        let (yes, no, own) = both(&|span| answer(span.first));
+        let is_decided = |part: &[Span]| part.iter().all(|span| span.node == part[0].node);
+        if spans.iter().all(is_sure) && is_decided(&yes) && is_decided(&no) {
+            least = least.min(own);
+        }
+    }
+    least
+}
+
+const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
+
+#[test]
+fn short_lines_get_the_cheapest_of_all_trees() {
+    let mut numbers = Numbers(1);
+    for round in 0..600 {
+        let mut dag = Dag::new();
+        let count = 1 + numbers.below(5) as usize;
+        let runs = random_line(&mut dag, &mut numbers, count);
+        let prices = Prices::of(OBJECTIVES[round % 3]);
+        let line = Line::new(Word::NR, &runs, prices);
+        let root = search(&mut dag, Word::NR, &runs, prices);
+        let cost = tree_cost(&dag, root, &line.spans, prices);
+        assert_eq!(cost, least_cost(&line.spans, prices), "{runs:?} {prices:?}");
+    }
+}
+
+#[test]
+fn tables_come_close_to_the_cheapest_tree_and_cost_what_they_say() {
+    let mut numbers = Numbers(2);
+    let (mut sum, mut least) = (0_u64, 0_u64);
+    for round in 0..600 {
+        let mut dag = Dag::new();
+        let count = 2 + numbers.below(5) as usize;
+        let runs = random_line(&mut dag, &mut numbers, count);
+        let prices = Prices::of(OBJECTIVES[round % 3]);
+        let line = Line::new(Word::NR, &runs, prices);
+        let layers = table::layers(&line.spans, prices);
+        let said = layers[0].cost(0, line.spans.len() - 1);
+        let root = table::build(&mut dag, Word::NR, &line.spans, prices);
+        assert_eq!(tree_cost(&dag, root, &line.spans, prices), said, "{runs:?}");
+        let cheapest = least_cost(&line.spans, prices);
+        assert!(said >= cheapest, "{runs:?}");
+        sum += u64::from(said);
+        least += u64::from(cheapest);
+    }
+    assert!(sum <= least + least / 50, "{sum} {least}");
+}
+
+#[test]
+fn long_lines_are_decided_rightly_and_no_worse_than_by_halving() {
+    let mut numbers = Numbers(3);
+    for round in 0..60 {
+        let mut dag = Dag::new();
+        let count = 7 + numbers.below(120) as usize;
+        let runs = random_line(&mut dag, &mut numbers, count);
+        let prices = Prices::of(OBJECTIVES[round % 3]);
+        let line = Line::new(Word::NR, &runs, prices);
+        let root = search(&mut dag, Word::NR, &runs, prices);
+        assert_eq!(root, search(&mut dag, Word::NR, &runs, prices));
+        for span in &line.spans {
+            for value in [span.first, span.last] {
+                let (ret, _) = steps(&dag, root, Word::NR, value);
+                assert_eq!(Node::Ret(ret), dag.node(span.node), "{runs:?} {value}");
+            }
+        }
+        let cost = tree_cost(&dag, root, &line.spans, prices);
+        assert!(cost <= halving_cost(&line, 0, line.spans.len()), "{runs:?}");
+    }
+}
+
+/// What it costs to cut a line at its weighted median until nothing is left to decide.
+fn halving_cost(line: &Line, from: usize, to: usize) -> u32 {
+    if to - from == 1 {
+        return 0;
+    }
+    let at = line.median(from, to);
+    let weight = |from: usize, to: usize| line.spans[from..to].iter().map(|span| span.weight).sum();
+    question_cost(line.prices, weight(at, to), weight(from, at))
+        + halving_cost(line, from, at)
+        + halving_cost(line, at, to)
+}

@@ -1,0 +1,339 @@
+//! Strict JSON with places: objects, arrays, strings and integers, and what to say when something
+//! else is there.
+//!
+//! The text is parsed by `jsonc-parser` with every extension off; it keeps the text of numbers, so
+//! 64-bit values are exact. The nesting is bounded before that, as the parser is recursive, and
+//! duplicate keys are looked for after it.
+
+use std::borrow::Cow;
+
+use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
+use jsonc_parser::common::{Range, Ranged};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::source::{SourceId, Span};
+use crate::suggest;
+
+/// What a language of JSON documents says of its mistakes, and what it takes.
+#[derive(Debug)]
+pub struct Dialect {
+    /// What a document is called: `a profile`.
+    pub document: &'static str,
+    /// The most bytes of a text.
+    pub max_bytes: usize,
+    /// How deep objects and arrays may be nested.
+    pub max_depth: usize,
+    /// The text is too large.
+    pub too_large: Code,
+    /// The text is not JSON.
+    pub syntax: Code,
+    /// The nesting is too deep.
+    pub nesting: Code,
+    /// An object has a key twice.
+    pub duplicate_key: Code,
+    /// A value has the wrong type.
+    pub wrong_type: Code,
+    /// A number is no integer or out of range.
+    pub range: Code,
+    /// A key is not known.
+    pub unknown_member: Code,
+    /// What becomes of such a member: `container engines ignore this`.
+    pub unknown_member_label: &'static str,
+}
+
+/// Collects what is wrong with one text.
+#[derive(Debug)]
+pub struct Reader {
+    dialect: &'static Dialect,
+    source: SourceId,
+    /// Whether what would be ignored is an error.
+    strict: bool,
+    /// What is wrong, in the order of discovery.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Reader {
+    /// A reader of one text; `strict` makes errors of what would be ignored.
+    pub fn new(dialect: &'static Dialect, source: SourceId, strict: bool) -> Reader {
+        Reader {
+            dialect,
+            source,
+            strict,
+            diagnostics: Vec::new(),
+        }
+    }
+
+    /// The span of a range of the text.
+    pub fn span(&self, range: Range) -> Span {
+        Span {
+            source: self.source,
+            start: range.start as u32,
+            end: range.end as u32,
+        }
+    }
+
+    /// Reports an error at a place.
+    pub fn error(&mut self, code: Code, range: Range, message: String, label: &str) {
+        let diagnostic = Diagnostic::error(code, message).label(self.span(range), label);
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Reports something that is ignored: an error if strict.
+    pub fn ignored(&mut self, diagnostic: Diagnostic) {
+        let severity = if self.strict {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
+        self.diagnostics.push(Diagnostic {
+            severity,
+            ..diagnostic
+        });
+    }
+
+    /// Parses the text; `None` after an error that leaves nothing to look at.
+    pub fn parse<'t>(&mut self, text: &'t str) -> Option<Value<'t>> {
+        let Dialect {
+            document,
+            max_bytes,
+            max_depth,
+            ..
+        } = self.dialect;
+        if text.len() > *max_bytes {
+            let message = format!("{document} has at most {max_bytes} bytes");
+            self.error(self.dialect.too_large, Range::new(0, 0), message, "");
+            return None;
+        }
+        if let Some(at) = first_too_deep(text, *max_depth) {
+            let range = Range::new(at, at + 1);
+            let message = format!("nested more than {max_depth} levels deep");
+            self.error(
+                self.dialect.nesting,
+                range,
+                message,
+                "this is one level too many",
+            );
+            return None;
+        }
+        let strict = ParseOptions {
+            allow_comments: false,
+            allow_loose_object_property_names: false,
+            allow_trailing_commas: false,
+            allow_missing_commas: false,
+            allow_single_quoted_strings: false,
+            allow_hexadecimal_numbers: false,
+            allow_unary_plus_numbers: false,
+            allow_bare_decimal_point_numbers: false,
+            allow_non_finite_numbers: false,
+            allow_extended_string_escapes: false,
+        };
+        match parse_to_ast(text, &CollectOptions::default(), &strict) {
+            Ok(parsed) => {
+                if let Some(value) = &parsed.value {
+                    self.check_keys(value);
+                } else {
+                    let message = "the text is empty".to_owned();
+                    let range = Range::new(text.len(), text.len());
+                    self.error(
+                        self.dialect.syntax,
+                        range,
+                        message,
+                        "expected a JSON object",
+                    );
+                }
+                parsed.value
+            }
+            Err(error) => {
+                let range = in_text(text, error.range());
+                let message = "not valid JSON".to_owned();
+                let kind = error.kind().to_string();
+                let label = kind[..1].to_lowercase() + &kind[1..];
+                self.error(self.dialect.syntax, range, message, &label);
+                None
+            }
+        }
+    }
+
+    /// Reports every key that an object has twice.
+    fn check_keys(&mut self, value: &Value) {
+        match value {
+            Value::Array(array) => array
+                .elements
+                .iter()
+                .for_each(|value| self.check_keys(value)),
+            Value::Object(object) => {
+                let mut props: Vec<&ObjectProp> = object.properties.iter().collect();
+                props.sort_by_key(|prop| prop.name.as_str());
+                for pair in props.windows(2) {
+                    let [first, second] = pair else { continue };
+                    if first.name.as_str() == second.name.as_str() {
+                        let message = format!("`{}` is given twice", first.name.as_str());
+                        let diagnostic = Diagnostic::error(self.dialect.duplicate_key, message)
+                            .label(self.span(second.name.range()), "given again here")
+                            .label(self.span(first.name.range()), "first given here")
+                            .help("delete one of them");
+                        self.diagnostics.push(diagnostic);
+                    }
+                }
+                for prop in &object.properties {
+                    self.check_keys(&prop.value);
+                }
+            }
+            Value::StringLit(_)
+            | Value::NumberLit(_)
+            | Value::BooleanLit(_)
+            | Value::NullKeyword(_) => {}
+        }
+    }
+
+    /// Reports a value of the wrong type.
+    fn wrong_type(&mut self, value: &Value, what: &str, expected: &str) {
+        let message = format!("{what} must be {expected}");
+        let label = format!("this is {}", type_name(value));
+        self.error(self.dialect.wrong_type, value.range(), message, &label);
+    }
+
+    /// The value as an object.
+    pub fn object<'v, 't>(&mut self, value: &'v Value<'t>, what: &str) -> Option<&'v Object<'t>> {
+        let object = value.as_object();
+        if object.is_none() {
+            self.wrong_type(value, what, "an object");
+        }
+        object
+    }
+
+    /// The value as an array.
+    pub fn array<'v, 't>(&mut self, value: &'v Value<'t>, what: &str) -> Option<&'v Array<'t>> {
+        let array = value.as_array();
+        if array.is_none() {
+            self.wrong_type(value, what, "an array");
+        }
+        array
+    }
+
+    /// The value as a string.
+    pub fn string<'v, 't>(&mut self, value: &'v Value<'t>, what: &str) -> Option<&'v Cow<'t, str>> {
+        let string = value.as_string_lit();
+        if string.is_none() {
+            self.wrong_type(value, what, "a string");
+        }
+        string.map(|literal| &literal.value)
+    }
+
+    /// The value as an array of strings, each with its place.
+    pub fn strings<'v, 't>(
+        &mut self,
+        value: &'v Value<'t>,
+        what: &str,
+    ) -> Vec<(&'v Cow<'t, str>, Range)> {
+        let Some(array) = self.array(value, what) else {
+            return Vec::new();
+        };
+        let element = format!("an element of {what}");
+        let mut strings = Vec::with_capacity(array.elements.len());
+        for value in &array.elements {
+            strings.extend(
+                self.string(value, &element)
+                    .map(|text| (text, value.range())),
+            );
+        }
+        strings
+    }
+
+    /// The value as an unsigned integer of at most `max`.
+    pub fn unsigned(&mut self, value: &Value, what: &str, max: u64) -> Option<u64> {
+        let Some(number) = value.as_number_lit() else {
+            self.wrong_type(value, what, "a non-negative integer");
+            return None;
+        };
+        let has_leading_zero = number.value.len() > 1 && number.value.starts_with('0');
+        let is_integer =
+            !has_leading_zero && number.value.bytes().all(|byte| byte.is_ascii_digit());
+        match number.value.parse::<u64>() {
+            Ok(value) if is_integer && value <= max => return Some(value),
+            _ if is_integer => {
+                let message = format!("{what} must be at most {max}");
+                self.error(self.dialect.range, number.range, message, "this is larger");
+            }
+            _ => {
+                let message = format!("{what} must be a non-negative integer");
+                let label = "write it in decimal digits, without sign, point or exponent";
+                self.error(self.dialect.range, number.range, message, label);
+            }
+        }
+        None
+    }
+
+    /// Reports a member whose key is none of the known ones.
+    pub fn unknown_member(&mut self, member: &ObjectProp, what: &str, known: &[&str]) {
+        let key = member.name.as_str();
+        let message = format!("{what} has no member `{key}`");
+        let label = self.dialect.unknown_member_label;
+        let span = self.span(member.name.range());
+        let diagnostic = Diagnostic::warning(self.dialect.unknown_member, message);
+        let diagnostic = diagnostic.label(span, label);
+        self.ignored(match suggest::nearest(key, known.iter().copied()) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic,
+        });
+    }
+}
+
+/// The value of a member; `null` counts as absent.
+pub fn member<'v, 't>(object: &'v Object<'t>, key: &str) -> Option<&'v Value<'t>> {
+    let prop = object
+        .properties
+        .iter()
+        .find(|prop| prop.name.as_str() == key)?;
+    (!matches!(prop.value, Value::NullKeyword(_))).then_some(&prop.value)
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::StringLit(_) => "a string",
+        Value::NumberLit(_) => "a number",
+        Value::BooleanLit(_) => "a boolean",
+        Value::Object(_) => "an object",
+        Value::Array(_) => "an array",
+        Value::NullKeyword(_) => "null",
+    }
+}
+
+/// The place of the first bracket that opens a level too many.
+fn first_too_deep(text: &str, max_depth: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate() {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > max_depth {
+                    return Some(at);
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A range that lies in the text on character boundaries, whatever the parser reports.
+fn in_text(text: &str, range: Range) -> Range {
+    let start = text.floor_char_boundary(range.start.min(text.len()));
+    let end = text.ceil_char_boundary(range.end.clamp(start, text.len()));
+    Range::new(start, end)
+}

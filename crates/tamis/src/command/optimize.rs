@@ -1,0 +1,433 @@
+//! `tamis optimize`: from filters of any origin, alone or as a stack, to better ones that do the same.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use tamis_abi::Endian;
+use tamis_bpf::{Program, disasm};
+use tamis_compiler::foreign::{How, Optimised, Rating, Split, optimise};
+use tamis_compiler::passes::registry::Selection;
+use tamis_compiler::{CompileError, Options, compile_any_length};
+use tamis_kernel::{NATIVE_ENDIAN, dump};
+
+use super::compile::{ArchEntry, arch_entry, remark_line, selection};
+use super::disasm::{InsnEntry, insn_entries};
+use super::dump::{refusal, write_all};
+use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::output::{self, OutputArgs};
+use crate::cli::report::Report;
+use crate::cli::side::Side;
+use crate::cli::target::TargetArgs;
+use crate::cli::{Failure, Global, exit, message};
+
+/// Make filters that exist already smaller and faster, and a stack of them one
+#[derive(clap::Args)]
+#[command(after_help = "\
+Several inputs are a stack, the oldest first; a folder stands for the .bpf files in it by name. What comes \
+out does what the inputs do together, for every call: that is proved. It is never worse than the input; \
+where nothing better is found, the input itself comes out.
+Examples:
+  tamis optimize filter.bpf -o better.bpf
+  tamis optimize filters/ --stats -o fused.bpf
+  tamis optimize --pid 4711 -o fused.bpf
+  tamis optimize large.policy --split -o parts/
+Exit status: 0 done, also if there is nothing to gain; 3 the result is too long for the kernel.")]
+pub(crate) struct Args {
+    /// The filters, the oldest first: paths, folders, or `-` for standard input [default: -]
+    #[arg(conflicts_with = "pid")]
+    inputs: Vec<String>,
+    /// Take the filters of a running process
+    #[arg(short, long, value_name = "PID")]
+    pid: Option<i32>,
+    /// Make several filters if one would be longer than the kernel takes
+    #[arg(long)]
+    split: bool,
+    /// What to print
+    #[arg(long, value_name = "FORM")]
+    emit: Option<Emit>,
+    /// Also say what the filters cost before and after, where the instructions go, and how few steps
+    /// are possible, on standard error
+    #[arg(long)]
+    stats: bool,
+    /// Say what each pass changed, on standard error
+    #[arg(long)]
+    remarks: bool,
+    /// The passes to run, in order, separated by commas; `none` for none [default: all]
+    #[arg(long, value_name = "NAMES")]
+    passes: Option<String>,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// What the result is printed as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Emit {
+    /// The raw program; several are files in the folder that `-o` names
+    Bpf,
+    /// Assembler text with comments
+    Asm,
+    /// A JSON document with the instructions and what they cost
+    Json,
+}
+
+/// The document for programs.
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    inputs: Vec<InputEntry>,
+    how: &'static str,
+    not_laid_out_because: Option<String>,
+    before: RatingEntry,
+    after: RatingEntry,
+    filters: Vec<FilterEntry>,
+}
+
+/// A filter of the input.
+#[derive(Serialize)]
+struct InputEntry {
+    name: String,
+    length_insns: usize,
+}
+
+/// What filters cost together.
+#[derive(Serialize)]
+struct RatingEntry {
+    filters: usize,
+    length_insns: usize,
+    kernel_length_insns: usize,
+    is_installable: bool,
+    numbers: usize,
+    cached_numbers: usize,
+    mean_steps: f64,
+    uncached_mean_steps: f64,
+    max_steps: u32,
+}
+
+/// A filter of the result.
+#[derive(Serialize)]
+struct FilterEntry {
+    length_insns: usize,
+    kernel_length_insns: usize,
+    arches: Vec<ArchEntry>,
+    insns: Vec<InsnEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<Report>,
+}
+
+/// The filters that were given.
+struct Stack {
+    inputs: Vec<InputEntry>,
+    programs: Vec<Program>,
+    endian: Endian,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    for input in &args.inputs {
+        args.output.refuse_to_replace(input)?;
+    }
+    let load = args.load.for_any_filter();
+    let options = args.options(&load, global)?;
+    let stack = match args.pid {
+        Some(pid) => dumped(pid)?,
+        None => read(args, &load, &options, global)?,
+    };
+    let split = match args.split {
+        true => Split::IfTooLong,
+        false => Split::Never,
+    };
+    let optimised = optimise(&stack.programs, stack.endian, &options, split);
+    let optimised = optimised.map_err(|error| bug(&error))?;
+    tell(args, &optimised, &options, global);
+    if !optimised.after().is_installable {
+        return Err(too_long(args, &optimised));
+    }
+    write(args, &stack, &optimised, &options, global)?;
+    Ok(exit::OK)
+}
+
+impl Args {
+    /// What to print, if the user said.
+    fn form(&self, global: &Global) -> Option<Emit> {
+        self.emit.or(global.json.then_some(Emit::Json))
+    }
+
+    fn options(&self, load: &LoadArgs, global: &Global) -> Result<Options, Failure> {
+        let passes = self.passes.as_deref();
+        Ok(Options {
+            passes: passes.map_or(Ok(Selection::default()), selection)?,
+            ..self.target.options(load, global)?
+        })
+    }
+}
+
+/// The filters of a process.
+fn dumped(pid: i32) -> Result<Stack, Failure> {
+    let programs = dump(pid).map_err(|error| refusal(pid, &error))?;
+    if programs.is_empty() {
+        return Err(Failure::input(format!("process {pid} has no filters")));
+    }
+    let entry = |(index, program): (usize, &Program)| InputEntry {
+        name: format!("filter {index} of process {pid}"),
+        length_insns: program.len(),
+    };
+    Ok(Stack {
+        inputs: programs.iter().enumerate().map(entry).collect(),
+        programs,
+        endian: NATIVE_ENDIAN,
+    })
+}
+
+/// The filters that the arguments name; policies as what they compile to.
+fn read(
+    args: &Args,
+    load: &LoadArgs,
+    options: &Options,
+    global: &Global,
+) -> Result<Stack, Failure> {
+    let standard_input = ["-".to_owned()];
+    let arguments = match args.inputs.as_slice() {
+        [] => &standard_input,
+        inputs => inputs,
+    };
+    let mut filters = Vec::new();
+    for argument in arguments {
+        filters.extend(Side::read(argument, load, global)?.into_filters());
+    }
+    load.check_profile_options(&filters)?;
+    let mut stack = Stack {
+        inputs: Vec::new(),
+        programs: Vec::new(),
+        endian: load.call_arch().endian(),
+    };
+    for (index, filter) in filters.into_iter().enumerate() {
+        let (name, program, endian) = match filter {
+            Loaded::Program(raw) => (raw.name, raw.program, raw.endian),
+            Loaded::Policy(policy) => {
+                let compiled = compile_any_length(&policy.ruleset, options);
+                let compiled = compiled.map_err(|error| policy.failure(&error))?;
+                (policy.name, compiled.program().clone(), compiled.endian())
+            }
+        };
+        if index > 0 && endian != stack.endian {
+            return Err(Failure::usage(
+                format!("{name} is for machines of another byte order than the filters before it"),
+                "filters of one task run on one machine; `--arch` says which",
+            ));
+        }
+        stack.endian = endian;
+        stack.inputs.push(InputEntry {
+            name,
+            length_insns: program.len(),
+        });
+        stack.programs.push(program);
+    }
+    Ok(stack)
+}
+
+/// Says on standard error what came out, as far as the user wants to know.
+fn tell(args: &Args, optimised: &Optimised, options: &Options, global: &Global) {
+    if args.remarks {
+        for remark in optimised.remarks() {
+            message(&remark_line(remark));
+        }
+    }
+    // The document says it all.
+    if args.form(global) == Some(Emit::Json) {
+        return;
+    }
+    let shows_person = args.emit.is_none() && args.output.is_terminal();
+    if args.stats || shows_person {
+        message(&summary(optimised));
+    } else if optimised.how() == How::Unchanged {
+        global.notice(first_line(optimised).trim_end());
+    }
+    if args.stats {
+        for report in reports(optimised, options) {
+            message(&report.text());
+        }
+    }
+}
+
+fn reports(optimised: &Optimised, options: &Options) -> Vec<Report> {
+    // The remarks are about all filters together.
+    let remarks = match optimised.programs() {
+        [_] => optimised.remarks(),
+        _ => &[],
+    };
+    let programs = optimised.programs().iter();
+    programs
+        .map(|program| {
+            let (endian, archs) = (optimised.endian(), optimised.archs());
+            Report::of(program, endian, archs, remarks, options)
+        })
+        .collect()
+}
+
+fn first_line(optimised: &Optimised) -> String {
+    let mut line = match optimised.how() {
+        How::LaidOutAnew => "laid out anew, proved to do the same".to_owned(),
+        How::Split => format!(
+            "laid out anew as {} filters, proved to do the same together",
+            optimised.programs().len()
+        ),
+        How::Passes => "cleaned up by passes, proved to do the same".to_owned(),
+        How::Unchanged => "nothing better was found: the result is the input".to_owned(),
+    };
+    if let Some(reason) = optimised.unliftable() {
+        let _ = write!(line, "\n  not laid out anew: {reason}");
+    }
+    line.push('\n');
+    line
+}
+
+fn summary(optimised: &Optimised) -> String {
+    let mut text = first_line(optimised);
+    for (when, rating) in [("before", optimised.before()), ("after", optimised.after())] {
+        let filters = match rating.filters {
+            1 => "1 filter".to_owned(),
+            several => format!("{several} filters"),
+        };
+        let (cached, numbers) = rating.cached_numbers;
+        let _ = writeln!(
+            text,
+            "  {when:<7} {filters}, {} instructions ({} in the kernel); {:.1} steps on average, {} at \
+             most; {cached} of {numbers} numbers cached, {:.1} steps for the others",
+            rating.length_insns,
+            rating.kernel_insns,
+            rating.mean_steps,
+            rating.max_steps,
+            rating.uncached_mean_steps,
+        );
+    }
+    text
+}
+
+/// Writes the result in the form that was asked for.
+fn write(
+    args: &Args,
+    stack: &Stack,
+    optimised: &Optimised,
+    options: &Options,
+    global: &Global,
+) -> Result<(), Failure> {
+    let shows_person = args.output.is_terminal();
+    match args.form(global) {
+        Some(Emit::Json) => {
+            let document = document(args, stack, optimised, options);
+            args.output.text(&output::json(&document)?)
+        }
+        Some(Emit::Asm) => args.output.text(&listing(optimised)),
+        None if shows_person => args.output.text(&listing(optimised)),
+        Some(Emit::Bpf) | None => match (optimised.programs(), &args.output.output) {
+            ([program], _) => args.output.raw(&program.to_bytes(optimised.endian())),
+            (programs, Some(folder)) if folder != Path::new("-") => {
+                write_all(programs, folder, optimised.endian())
+            }
+            (programs, _) => Err(Failure::usage(
+                format!("the result is {} filters", programs.len()),
+                "name a folder for them with `-o FOLDER`, or choose `--emit asm`",
+            )),
+        },
+    }
+}
+
+fn listing(optimised: &Optimised) -> String {
+    let style = disasm::Style::Commented(optimised.endian());
+    let programs = optimised.programs().iter();
+    let texts: Vec<String> = programs
+        .map(|program| disasm::disassemble(program, style))
+        .collect();
+    match texts.as_slice() {
+        [single] => single.clone(),
+        several => {
+            let titled = several.iter().enumerate();
+            let titled = titled.map(|(index, text)| format!("; filter {index}\n{text}"));
+            titled.collect()
+        }
+    }
+}
+
+fn document(args: &Args, stack: &Stack, optimised: &Optimised, options: &Options) -> Document {
+    let mut reports: Vec<Option<Report>> = match args.stats {
+        true => reports(optimised, options).into_iter().map(Some).collect(),
+        false => optimised.programs().iter().map(|_| None).collect(),
+    };
+    let filters = optimised.programs().iter().zip(optimised.stats());
+    let filters = filters.zip(reports.drain(..));
+    let input = |entry: &InputEntry| InputEntry {
+        name: entry.name.clone(),
+        length_insns: entry.length_insns,
+    };
+    Document {
+        schema: "tamis.optimize/1",
+        inputs: stack.inputs.iter().map(input).collect(),
+        how: match optimised.how() {
+            How::LaidOutAnew => "laid_out_anew",
+            How::Split => "split",
+            How::Passes => "passes",
+            How::Unchanged => "unchanged",
+        },
+        not_laid_out_because: optimised.unliftable().map(ToString::to_string),
+        before: rating_entry(optimised.before()),
+        after: rating_entry(optimised.after()),
+        filters: filters
+            .map(|((program, stats), report)| FilterEntry {
+                length_insns: stats.length_insns,
+                kernel_length_insns: stats.kernel_insns,
+                arches: stats.archs.iter().map(arch_entry).collect(),
+                insns: insn_entries(program),
+                report,
+            })
+            .collect(),
+    }
+}
+
+fn rating_entry(rating: &Rating) -> RatingEntry {
+    RatingEntry {
+        filters: rating.filters,
+        length_insns: rating.length_insns,
+        kernel_length_insns: rating.kernel_insns,
+        is_installable: rating.is_installable,
+        numbers: rating.cached_numbers.1,
+        cached_numbers: rating.cached_numbers.0,
+        mean_steps: rating.mean_steps,
+        uncached_mean_steps: rating.uncached_mean_steps,
+        max_steps: rating.max_steps,
+    }
+}
+
+fn too_long(args: &Args, optimised: &Optimised) -> Failure {
+    let Rating {
+        filters,
+        length_insns,
+        ..
+    } = optimised.after();
+    let help = match args.split {
+        true => "one system call alone takes more: shorten its conditions",
+        false => "`--split` makes several filters that the kernel takes",
+    };
+    Failure::Message {
+        message: format!(
+            "the kernel does not take the best that was found: {length_insns} instructions in \
+             {filters} filters, at most {} each",
+            Program::MAX_INSNS
+        ),
+        help: Some(help.to_owned()),
+        code: exit::GAVE_UP,
+    }
+}
+
+/// The optimiser's errors are mistakes of tamis.
+fn bug(error: &CompileError) -> Failure {
+    Failure::Message {
+        message: error.to_string(),
+        help: Some("please report this with the input; no program was written".to_owned()),
+        code: exit::BUG,
+    }
+}

@@ -1,0 +1,314 @@
+//! Foreign filters and stacks, optimised: what comes out does what went in, and is never worse.
+
+use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
+use tamis_bpf::cache::Bitmap;
+use tamis_bpf::{AluOp, Insn, Op, Operand as BpfOperand, Program, Stack, Test as BpfTest};
+use tamis_compiler::foreign::{How, Optimised, Split, optimise};
+use tamis_compiler::{Objective, Options, compile, compile_any_length};
+use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
+use tamis_testkit::corpus;
+use tamis_testkit::generate::input::Neighbourhood;
+use tamis_testkit::generate::program;
+use tamis_testkit::generate::ruleset::{Size, call, ruleset};
+use tamis_testkit::judge::{self, Outcome};
+use tamis_testkit::rng::Rng;
+use tamis_testkit::skip::{self, Need};
+
+const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
+
+fn length(programs: &[Program]) -> usize {
+    programs.iter().map(Program::len).sum()
+}
+
+fn optimised(stack: &[Program], objective: Objective, split: Split) -> Optimised {
+    let options = Options {
+        objective,
+        ..Options::default()
+    };
+    optimise(stack, Endian::Little, &options, split).expect("no mistake of tamis")
+}
+
+/// What a task with these filters sees; one alone is the function that it is.
+fn answer(programs: &[Program], data: &SeccompData) -> u32 {
+    let image = data.image(Endian::Little);
+    match programs {
+        [program] => tamis_bpf::interp::run(program, &image).ret,
+        programs => Stack::new(programs.to_vec()).run(&image).ret,
+    }
+}
+
+/// Compares answers near the constants of both sides, and what the kernel's bitmap may answer.
+fn assert_same(rng: &mut Rng, stack: &[Program], result: &[Program]) {
+    let programs: Vec<&Program> = stack.iter().chain(result).collect();
+    let neighbourhood = Neighbourhood::of(&programs, Endian::Little);
+    for _ in 0..200 {
+        let data = neighbourhood.draw(rng);
+        assert_eq!(answer(stack, &data), answer(result, &data), "{data:x?}");
+    }
+    let [before, after] = [stack, result].map(|it| Stack::new(it.to_vec()));
+    for Bitmap {
+        audit_arch,
+        numbers,
+    } in Bitmap::X86_64_LINUX_6_18
+    {
+        let lost = (0..numbers).find(|nr| {
+            before.is_cacheable(audit_arch, *nr) && !after.is_cacheable(audit_arch, *nr)
+        });
+        assert_eq!(lost, None, "a number is no longer cached");
+    }
+}
+
+fn compiled(ruleset: &Ruleset) -> Program {
+    let compiled = compile_any_length(ruleset, &Options::default());
+    compiled.expect("random rulesets compile").program().clone()
+}
+
+#[test]
+fn random_stacks_become_one_filter_that_answers_alike_and_is_not_worse() {
+    let mut fused = 0;
+    for seed in 0..150 {
+        let mut rng = Rng::new(seed);
+        let filters = rng.range(1..=4);
+        let stack: Vec<Program> = (0..filters)
+            .map(|_| compiled(&ruleset(&mut rng, Size::SMALL, Endian::Little)))
+            .collect();
+        let objective = *rng.choose(&OBJECTIVES);
+        let result = optimised(&stack, objective, Split::Never);
+        assert_same(&mut rng, &stack, result.programs());
+        assert!(result.programs().len() <= stack.len(), "seed {seed}");
+        if objective == Objective::Length {
+            assert!(length(result.programs()) <= length(&stack), "seed {seed}");
+        }
+        fused += usize::from(result.how() == How::LaidOutAnew && stack.len() > 1);
+    }
+    println!("{fused} stacks fused");
+    assert!(fused > 60, "{fused}");
+}
+
+#[test]
+fn random_programs_keep_their_meaning_and_never_get_longer() {
+    let mut changed = 0;
+    for seed in 0..12 {
+        let mut rng = Rng::new(seed);
+        let program = program::program(&mut rng, 6);
+        let stack = [program];
+        let result = optimised(&stack, Objective::Length, Split::Never);
+        assert_same(&mut rng, &stack, result.programs());
+        assert!(length(result.programs()) <= length(&stack), "seed {seed}");
+        changed += usize::from(result.how() != How::Unchanged);
+    }
+    println!("{changed} changed");
+    assert!(changed > 0);
+}
+
+#[test]
+fn optimising_again_finds_nothing_worse() {
+    for seed in 200..240 {
+        let mut rng = Rng::new(seed);
+        let stack = [compiled(&ruleset(&mut rng, Size::SMALL, Endian::Little))];
+        for objective in OBJECTIVES {
+            let once = optimised(&stack, objective, Split::Never);
+            let twice = optimised(once.programs(), objective, Split::Never);
+            assert!(
+                objective != Objective::Length
+                    || length(twice.programs()) <= length(once.programs()),
+                "seed {seed}"
+            );
+            assert_same(&mut rng, &stack, twice.programs());
+        }
+    }
+}
+
+#[test]
+fn every_program_of_the_corpus_is_laid_out_anew_or_best_already() {
+    let Some(names) = corpus::files("", ".bpf") else {
+        return;
+    };
+    let mut rng = Rng::new(0);
+    for name in names {
+        let insns = corpus::insns(&name).expect("the listed file is there");
+        let stack = [Program::new(insns).expect("a corpus program is valid")];
+        let result = optimised(&stack, Objective::Length, Split::Never);
+        assert_eq!(result.unliftable(), None, "{name}");
+        assert!(length(result.programs()) <= length(&stack), "{name}");
+        assert_same(&mut rng, &stack, result.programs());
+    }
+}
+
+#[test]
+fn the_filters_of_a_hardened_service_become_one() {
+    let Some(names) = corpus::files("systemd/stack", ".bpf") else {
+        return;
+    };
+    let insns = names.iter().map(|name| corpus::insns(name));
+    let stack: Vec<Program> = insns
+        .map(|insns| Program::new(insns.expect("the listed file is there")))
+        .collect::<Result<_, _>>()
+        .expect("a corpus program is valid");
+    let result = optimised(&stack, Objective::Steps, Split::Never);
+    let [program] = result.programs() else {
+        panic!("one filter");
+    };
+    assert!(program.len() <= 250, "{}", program.len());
+    let openat = |flags: u64, mode: u64| SeccompData {
+        nr: 257,
+        arch: Arch::X86_64.audit(),
+        args: [0, 0, flags, mode, 0, 0],
+        ..SeccompData::default()
+    };
+    for call in [openat(0, 0), openat(0x40, 0o644), openat(0x40, 0o4755)] {
+        let run = tamis_bpf::interp::run(program, &call.image(Endian::Little));
+        assert!(run.steps <= 14, "{call:x?}: {} steps", run.steps);
+    }
+    assert_same(&mut Rng::new(0), &stack, result.programs());
+}
+
+fn op(ops: &[Op]) -> Program {
+    let insns: Vec<Insn> = ops.iter().copied().map(Insn::from).collect();
+    Program::new(insns).expect("the filter is legal")
+}
+
+fn jump_if(test: BpfTest, k: u32, jt: u8, jf: u8) -> Op {
+    Op::Branch {
+        test,
+        operand: BpfOperand::K(k),
+        jt,
+        jf,
+    }
+}
+
+#[test]
+fn a_filter_that_never_looks_at_the_architecture_is_laid_out_anew() {
+    const DENY: Op = Op::RetImm(Action::errno(1).ret());
+    // A chain that a range test replaces, and a comparison of an argument.
+    let mut ops = vec![Op::LoadData(0)];
+    ops.extend((0..10).map(|nr| jump_if(BpfTest::Eq, nr, 13 - nr as u8, 0)));
+    ops.extend([
+        jump_if(BpfTest::Eq, 41, 0, 3),
+        Op::LoadData(16),
+        jump_if(BpfTest::Eq, 1, 1, 0),
+        DENY,
+        Op::RetImm(Action::ALLOW.ret()),
+    ]);
+    let stack = [op(&ops)];
+    let result = optimised(&stack, Objective::Steps, Split::Never);
+    assert_eq!(result.how(), How::LaidOutAnew, "{:?}", result.unliftable());
+    assert!(length(result.programs()) < 9, "{:?}", result.programs());
+    assert_same(&mut Rng::new(0), &stack, result.programs());
+}
+
+#[test]
+fn what_cannot_be_lifted_is_cleaned_up() {
+    // An errno from an argument: too many answers for a ruleset, and an instruction too many.
+    let stack = [op(&[
+        Op::LoadData(0),
+        jump_if(BpfTest::Eq, 5, 0, 0),
+        Op::LoadData(16),
+        Op::Alu(AluOp::And, BpfOperand::K(0xfff)),
+        Op::Alu(AluOp::Or, BpfOperand::K(Action::errno(0).ret())),
+        Op::RetA,
+    ])];
+    let result = optimised(&stack, Objective::Steps, Split::Never);
+    assert_eq!(result.how(), How::Passes);
+    assert!(result.unliftable().is_some());
+    assert_same(&mut Rng::new(0), &stack, result.programs());
+}
+
+/// A policy with this many calls that each check many values of their own.
+fn large_ruleset(calls: u32) -> Ruleset {
+    let mut rng = Rng::new(7);
+    let rules = (0..calls).map(|nr| {
+        let values = (0..300).map(|_| rng.next_u32()).map(u64::from);
+        let set = values.collect::<IntervalSet<u64>>();
+        let operand = Operand::arg_low(ArgIndex::ALL[1]);
+        Rule {
+            syscalls: IntervalSet::single(nr),
+            when: Predicate::Test(Test::In { operand, set }),
+            action: Action::ALLOW,
+            origin: None,
+        }
+    });
+    let section = Section {
+        arch: Arch::X86_64,
+        rules: rules.collect(),
+        default: Action::errno(1),
+    };
+    Ruleset::new(vec![section], Action::KILL_PROCESS).expect("one section")
+}
+
+#[test]
+fn what_is_too_long_becomes_a_stack_that_fits() {
+    let ruleset = large_ruleset(24);
+    assert!(compile(&ruleset, &Options::default()).is_err());
+    let stack = [compiled(&ruleset)];
+    let whole = optimised(&stack, Objective::Steps, Split::Never);
+    assert!(!whole.after().is_installable);
+    let parts = optimised(&stack, Objective::Steps, Split::IfTooLong);
+    assert_eq!(parts.how(), How::Split, "{:?}", parts.unliftable());
+    assert!(parts.programs().len() > 1 && parts.after().is_installable);
+    let mut rng = Rng::new(0);
+    for _ in 0..2000 {
+        let data = call(&mut rng, &ruleset);
+        let expected = ruleset.decide(&data).action.ret();
+        assert_eq!(answer(parts.programs(), &data), expected, "{data:x?}");
+    }
+}
+
+/// The number of `seccomp` on x86_64, which filters must allow if more are to follow.
+const SECCOMP_NR: u32 = 317;
+/// Numbers from here on do nothing.
+const FIRST_IDLE_NR: u32 = 0x1_f000;
+const IDLE_NUMBERS: u32 = 8;
+
+/// A random ruleset about a few numbers that do nothing.
+fn harmless(rng: &mut Rng) -> Ruleset {
+    let random = ruleset(rng, Size::SMALL, Endian::Little);
+    let mut rules = vec![Rule {
+        syscalls: IntervalSet::single(SECCOMP_NR),
+        when: Predicate::True,
+        action: Action::ALLOW,
+        origin: None,
+    }];
+    for section in random.sections() {
+        rules.extend(section.rules.iter().map(|rule| Rule {
+            syscalls: IntervalSet::single(FIRST_IDLE_NR + rng.next_u32() % IDLE_NUMBERS),
+            ..rule.clone()
+        }));
+    }
+    let section = Section {
+        arch: Arch::X86_64,
+        rules,
+        default: Action::errno(rng.range(1..=30) as u16),
+    };
+    Ruleset::new(vec![section], Action::KILL_PROCESS).expect("one section")
+}
+
+#[test]
+fn the_running_kernel_answers_alike_for_the_stack_and_for_what_became_of_it() {
+    if let Some(reason) = judge::unavailable() {
+        skip::because(Need::Live, reason);
+        return;
+    }
+    for seed in 0..12 {
+        let mut rng = Rng::new(seed);
+        let rulesets: Vec<Ruleset> = (0..rng.range(2..=4)).map(|_| harmless(&mut rng)).collect();
+        let stack: Vec<Program> = rulesets.iter().map(compiled).collect();
+        let result = optimised(&stack, Objective::Steps, Split::Never);
+        let calls: Vec<SeccompData> = (0..150)
+            .map(|_| SeccompData {
+                nr: FIRST_IDLE_NR + rng.next_u32() % (IDLE_NUMBERS + 1),
+                arch: Arch::X86_64.audit(),
+                ..call(&mut rng, &rulesets[0])
+            })
+            .collect();
+        let insns: Vec<&[Insn]> = result.programs().iter().map(Program::insns).collect();
+        for (call, seen) in calls.iter().zip(judge::answers(&insns, &calls)) {
+            let call = SeccompData {
+                ip: seen.ip,
+                ..*call
+            };
+            let expected = answer(&stack, &call);
+            assert_eq!(Outcome::of_ret(expected), seen.outcome, "{call:x?}");
+        }
+    }
+}
