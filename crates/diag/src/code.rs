@@ -1,7 +1,7 @@
 //! The catalogue of diagnostic codes.
 //!
 //! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
-//! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 07 lint. A number is
+//! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 06 profiles, 07 lint. A number is
 //! never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
 /// A stable name for one kind of mistake.
@@ -36,11 +36,14 @@ mod compile;
 mod input;
 mod lint;
 mod oci;
+mod profile;
 mod program;
 mod ruleset;
 mod tamis;
 
-pub use self::{compile::*, input::*, lint::*, oci::*, program::*, ruleset::*, tamis::*};
+pub use self::{
+    compile::*, input::*, lint::*, oci::*, profile::*, program::*, ruleset::*, tamis::*,
+};
 
 /// All codes, ascending.
 pub fn all() -> impl Iterator<Item = Code> {
@@ -51,6 +54,7 @@ pub fn all() -> impl Iterator<Item = Code> {
         oci::OCI,
         compile::COMPILE,
         ruleset::RULESET,
+        profile::PROFILE,
         lint::LINT,
     ]
     .into_iter()

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! The parts are re-exported under the names of their crates: [`policy`] reads other languages,
-//! [`compiler`] has passes and figures, [`prover`] compares programs, [`kernel`] installs them. The
+//! [`compiler`] has passes and figures, [`prover`] compares programs, [`kernel`] installs them,
+//! [`profile`] says what they are optimised for. The
 //! command line is made of the same parts and of nothing else.
 
 use std::error::Error;
@@ -23,6 +24,7 @@ pub use tamis_diag as diag;
 pub use tamis_kernel as kernel;
 pub use tamis_lint as lint;
 pub use tamis_policy as policy;
+pub use tamis_profile as profile;
 pub use tamis_prover as prover;
 pub use tamis_rules as rules;
 

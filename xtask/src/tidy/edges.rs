@@ -17,7 +17,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 14] = [
     ("rules", Some(&["abi", "diag"])),
     ("policy", Some(&["abi", "diag", "rules"])),
     // Never the compiler, nor the compiler's parts: it judges them.
-    ("profile", Some(&["abi"])),
+    ("profile", Some(&["abi", "diag"])),
     ("prover", Some(&["abi", "bpf", "rules"])),
     (
         "compiler",

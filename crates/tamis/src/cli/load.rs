@@ -12,7 +12,7 @@ use tamis_policy::{Parsed, oci, tamis};
 use tamis_rules::{Ruleset, text};
 
 use super::input::{Input, Kind};
-use super::{Failure, Global, exit, message};
+use super::{Failure, Global, exit};
 
 /// The policy that is used where none is given.
 pub(crate) const DEFAULT_POLICY: &str = "container-default";
@@ -22,6 +22,9 @@ pub(crate) const DEFAULT_POLICY: &str = "container-default";
 pub(crate) struct LoadArgs {
     #[arg(skip)]
     stated_arches_win: bool,
+    /// Whether the command makes filters, so that `--kernel` says what for.
+    #[arg(skip)]
+    makes_filter: bool,
     /// What the input is; detected if not given
     #[arg(long, value_name = "KIND")]
     pub(crate) from: Option<Kind>,
@@ -37,9 +40,11 @@ pub(crate) struct LoadArgs {
     /// fourteen; may be repeated
     #[arg(long = "cap", value_name = "CAP", value_parser = parse_capability)]
     capabilities: Vec<String>,
-    /// OCI profiles: the kernel's version for `minKernel` [default: newer than any asks for]
+    /// The oldest kernel that shall run the filter [default: a new one]. Before 5.11 calls that are
+    /// always allowed are not free, so they count when a filter is made; entries of an OCI profile with
+    /// a later `minKernel` are left out
     #[arg(long, value_name = "VERSION")]
-    kernel: Option<KernelVersion>,
+    pub(crate) kernel: Option<KernelVersion>,
     /// OCI profiles: which unknown numbers answer ENOSYS [default: none]
     #[arg(long, value_name = "WHICH")]
     enosys_tail: Option<EnosysTail>,
@@ -186,13 +191,8 @@ impl LoadArgs {
     /// the options with [`check_profile_options`](Self::check_profile_options).
     pub(crate) fn load_among(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let loaded = self.read(path)?;
-        if let Loaded::Policy(policy) = &loaded
-            && !policy.warnings.is_empty()
-            && !global.quiet
-        {
-            let (warnings, sources) = (&policy.warnings, &policy.sources);
-            let colour = global.colours_messages();
-            message(&tamis_diag::render::render(warnings, sources, colour));
+        if let Loaded::Policy(policy) = &loaded {
+            global.warn(&policy.warnings, &policy.sources);
         }
         Ok(loaded)
     }
@@ -264,7 +264,7 @@ impl LoadArgs {
     ) -> Result<(), Failure> {
         let given = [
             ("--cap", !self.capabilities.is_empty()),
-            ("--kernel", self.kernel.is_some()),
+            ("--kernel", self.kernel.is_some() && !self.makes_filter),
             ("--enosys-tail", self.enosys_tail.is_some()),
         ];
         let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) else {
@@ -305,6 +305,14 @@ impl LoadArgs {
     pub(crate) fn for_comparison(&self) -> LoadArgs {
         LoadArgs {
             stated_arches_win: true,
+            ..self.clone()
+        }
+    }
+
+    /// The same for a command that makes filters, for which `--kernel` says something of any input.
+    pub(crate) fn for_filter(&self) -> LoadArgs {
+        LoadArgs {
+            makes_filter: true,
             ..self.clone()
         }
     }
@@ -445,10 +453,18 @@ impl Loaded {
 
     /// The program: as read, or what the policy compiles to.
     pub(crate) fn into_program(self) -> Result<RawProgram, Failure> {
+        self.into_program_for(&tamis_compiler::Options::default())
+    }
+
+    /// The same with options for the compiler.
+    pub(crate) fn into_program_for(
+        self,
+        options: &tamis_compiler::Options,
+    ) -> Result<RawProgram, Failure> {
         match self {
             Loaded::Program(raw) => Ok(raw),
             Loaded::Policy(policy) => {
-                let compiled = policy.compile(&tamis_compiler::Options::default())?;
+                let compiled = policy.compile(options)?;
                 Ok(RawProgram {
                     name: policy.name,
                     program: compiled.program().clone(),

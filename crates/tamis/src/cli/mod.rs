@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
 
 use clap::ValueEnum;
+use tamis_diag::{Diagnostic, Sources};
 
 pub(crate) mod call;
 pub(crate) mod changes;
@@ -13,7 +14,9 @@ pub(crate) mod failure;
 pub(crate) mod input;
 pub(crate) mod load;
 pub(crate) mod output;
+pub(crate) mod profile;
 pub(crate) mod side;
+pub(crate) mod target;
 
 pub(crate) use failure::Failure;
 
@@ -71,6 +74,14 @@ impl Global {
     pub(crate) fn notice(&self, text: &str) {
         if !self.quiet {
             message(text);
+        }
+    }
+
+    /// Shows warnings about a text, unless there are none or the user wants quiet.
+    pub(crate) fn warn(&self, warnings: &[Diagnostic], sources: &Sources) {
+        if !warnings.is_empty() {
+            let colour = self.colours_messages();
+            self.notice(&tamis_diag::render::render(warnings, sources, colour));
         }
     }
 }

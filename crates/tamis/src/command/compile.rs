@@ -12,7 +12,8 @@ use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::input;
 use crate::cli::load::{self, LoadArgs, Policy};
 use crate::cli::output::OutputArgs;
-use crate::cli::{Failure, Global, exit, message, output};
+use crate::cli::target::TargetArgs;
+use crate::cli::{Failure, Global, exit, message, output, target};
 
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
@@ -23,6 +24,7 @@ the byte order of the target, without a header, as bubblewrap, minijail0 and cru
 Examples:
   tamis compile policy.tamis -o filter.bpf
   tamis compile profile.json --arch x86_64 --arch x86 --stats -o filter.bpf
+  tamis compile policy.tamis --profile trace.txt -o filter.bpf
   tamis compile policy.tamis --emit rules")]
 pub(crate) struct Args {
     /// The policy: a path, `-`, or the name of an embedded policy [default: container-default]
@@ -35,6 +37,8 @@ pub(crate) struct Args {
     stats: bool,
     #[command(flatten)]
     load: LoadArgs,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     compiler: CompilerArgs,
     #[command(flatten)]
@@ -102,12 +106,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ));
     }
     args.output.refuse_to_replace(input)?;
-    let policy = args.load.load_policy(input, global)?;
+    let load = args.load.for_filter();
+    let policy = load.load_policy(input, global)?;
     if args.emit == Some(Emit::Rules) {
         args.output.text(&policy.ruleset.to_string())?;
         return Ok(exit::OK);
     }
-    let compiled = policy.compile(&args.compiler.options()?)?;
+    let target = args.target.options(&load, global)?;
+    target::tell_of_misfit(&target, &policy, global);
+    let compiled = policy.compile(&args.compiler.options(target)?)?;
     if args.compiler.remarks {
         for remark in compiled.remarks() {
             let Remark {
@@ -140,7 +147,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 impl CompilerArgs {
-    fn options(&self) -> Result<Options, Failure> {
+    /// The options for the compiler: those for the target, and what it is to do.
+    fn options(&self, target: Options) -> Result<Options, Failure> {
         let passes = self
             .passes
             .as_deref()
@@ -149,7 +157,7 @@ impl CompilerArgs {
             passes,
             fuel: self.fuel,
             verify_each: self.verify_each,
-            ..Options::default()
+            ..target
         })
     }
 }

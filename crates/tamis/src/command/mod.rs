@@ -18,6 +18,7 @@ mod eval;
 mod explain;
 mod lint;
 mod passes;
+mod profile;
 mod prove;
 mod run;
 mod tables;
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Disasm(disasm::Args),
     Decompile(decompile::Args),
     Tables(tables::Args),
+    Profile(profile::Args),
     Passes(passes::Args),
     Bisect(bisect::Args),
     Completions(completions::Args),
@@ -58,6 +60,7 @@ impl Command {
             Command::Disasm(args) => disasm::run(args, global),
             Command::Decompile(args) => decompile::run(args, global),
             Command::Tables(args) => tables::run(args, global),
+            Command::Profile(args) => profile::run(args, global),
             Command::Passes(args) => passes::run(args, global),
             Command::Bisect(args) => bisect::run(args, global),
             Command::Completions(args) => completions::run(args),

@@ -9,6 +9,7 @@ use tamis_kernel::flags::{Flag, Flags};
 use tamis_kernel::run::{self, Command, Ended, Killed, Report, RunError, Trapped};
 
 use crate::cli::load::{self, LoadArgs, Loaded, Policy};
+use crate::cli::target::{self, TargetArgs};
 use crate::cli::{Failure, Global, exit, message, output};
 use crate::command::explain;
 
@@ -48,6 +49,8 @@ pub(crate) struct Args {
     die_with_parent: bool,
     #[command(flatten)]
     load: LoadArgs,
+    #[command(flatten)]
+    target: TargetArgs,
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -61,19 +64,24 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         &args.policies
     };
     let inputs = inputs.iter();
+    let load = args.load.for_filter();
     let loaded: Vec<Loaded> = inputs
-        .map(|input| args.load.load_among(input, global))
+        .map(|input| load.load_among(input, global))
         .collect::<Result<_, _>>()?;
-    args.load.check_profile_options(&loaded)?;
-    args.load.check_arches(&loaded)?;
+    load.check_profile_options(&loaded)?;
+    load.check_arches(&loaded)?;
+    let options = args.target.options(&load, global)?;
     let mut policies = Vec::new();
     let mut filters = Vec::new();
     for loaded in loaded {
         policies.push(match &loaded {
-            Loaded::Policy(policy) => Some(policy.clone()),
+            Loaded::Policy(policy) => {
+                target::tell_of_misfit(&options, policy, global);
+                Some(policy.clone())
+            }
             Loaded::Program(_) => None,
         });
-        filters.push(loaded.into_program()?.program);
+        filters.push(loaded.into_program_for(&options)?.program);
     }
     for policy in policies.iter().flatten() {
         tell_of_supervisor(policy, global);

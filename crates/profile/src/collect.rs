@@ -1,0 +1,194 @@
+//! What the readers of tables share: words with places, names of calls, mistakes.
+
+use tamis_abi::{Arch, Nr, syscall};
+use tamis_diag::{Code, Diagnostic, SourceId, Span, code, suggest};
+
+use crate::{Format, Profile, Reading};
+
+/// The most mistakes of one text that are reported; more would not be read.
+pub(crate) const MAX_DIAGNOSTICS: usize = 100;
+
+/// A part of the text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word<'t> {
+    pub(crate) text: &'t str,
+    /// The place of its first byte in the whole text.
+    pub(crate) start: usize,
+}
+
+impl<'t> Word<'t> {
+    /// The parts between separators, without empty ones.
+    pub(crate) fn split(self, is_separator: fn(char) -> bool) -> impl Iterator<Item = Word<'t>> {
+        let mut start = self.start;
+        let parts = self.text.split_inclusive(is_separator).map(move |part| {
+            let text = part.strip_suffix(is_separator).unwrap_or(part);
+            let word = Word { text, start };
+            start += part.len();
+            word
+        });
+        parts.filter(|word| !word.text.is_empty())
+    }
+
+    /// The parts between white space.
+    pub(crate) fn words(self) -> impl Iterator<Item = Word<'t>> {
+        self.split(char::is_whitespace)
+    }
+
+    /// Without white space around it.
+    pub(crate) fn trim(self) -> Word<'t> {
+        let before = self.text.len() - self.text.trim_start().len();
+        Word {
+            text: self.text.trim(),
+            start: self.start + before,
+        }
+    }
+}
+
+/// The lines of a text, the empty ones too.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = Word<'_>> {
+    let mut start = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let word = Word {
+            text: line.trim_end_matches(['\n', '\r']),
+            start,
+        };
+        start += line.len();
+        word
+    })
+}
+
+/// Gathers the counts of one table and what is wrong with it.
+pub(crate) struct Collector {
+    source: SourceId,
+    /// What calls are of.
+    pub(crate) arch: Arch,
+    profile: Profile,
+    diagnostics: Vec<Diagnostic>,
+    /// Whether there was an error, reported or not.
+    has_failed: bool,
+}
+
+impl Collector {
+    pub(crate) fn new(source: SourceId, arch: Arch) -> Collector {
+        Collector {
+            source,
+            arch,
+            profile: Profile::default(),
+            diagnostics: Vec::new(),
+            has_failed: false,
+        }
+    }
+
+    pub(crate) fn finish(self, format: Option<Format>) -> Reading {
+        Reading {
+            profile: (!self.has_failed).then_some(self.profile),
+            format,
+            diagnostics: self.diagnostics,
+        }
+    }
+
+    fn span(&self, word: Word<'_>) -> Span {
+        Span {
+            source: self.source,
+            start: word.start as u32,
+            end: (word.start + word.text.len()) as u32,
+        }
+    }
+
+    /// Whether further mistakes are not reported any more.
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() >= MAX_DIAGNOSTICS
+    }
+
+    /// Reports an error.
+    pub(crate) fn error(&mut self, code: Code, place: Word<'_>, message: String, label: &str) {
+        self.has_failed = true;
+        if !self.is_full() {
+            let span = self.span(place);
+            let diagnostic = Diagnostic::error(code, message).label(span, label);
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// Reports something that is left out.
+    pub(crate) fn warn(&mut self, code: Code, place: Word<'_>, message: &str, label: &str) {
+        if !self.is_full() {
+            let span = self.span(place);
+            let diagnostic = Diagnostic::warning(code, message).label(span, label);
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// A count as written.
+    pub(crate) fn count(&mut self, word: Word<'_>) -> Option<u64> {
+        let is_decimal = word.text.bytes().all(|byte| byte.is_ascii_digit());
+        let count = word.text.parse().ok().filter(|_| is_decimal);
+        if count.is_none() {
+            let message = format!("`{}` is not a count", word.text.escape_debug());
+            let label = "expected a whole number from 0 to 18446744073709551615";
+            self.error(code::PROFILE_COUNT, word, message, label);
+        }
+        count
+    }
+
+    /// Adds to the count of a call, if the architecture has it; else warns.
+    pub(crate) fn add(&mut self, name: Word<'_>, count: u64) {
+        match number(self.arch, name.text) {
+            Some(nr) => {
+                let call = self.profile.call_mut(self.arch, nr);
+                call.count = call.count.saturating_add(count);
+            }
+            None if !self.is_full() => {
+                let span = self.span(name);
+                let diagnostic = unknown_call(self.arch, name.text);
+                let label = "the count of this call is left out";
+                self.diagnostics.push(Diagnostic {
+                    severity: tamis_diag::Severity::Warning,
+                    ..diagnostic.label(span, label)
+                });
+            }
+            None => {}
+        }
+    }
+}
+
+/// The number of a call by the name that a table gives it; `strace` writes those without a name as
+/// `syscall_0x1f4`.
+fn number(arch: Arch, name: &str) -> Option<Nr> {
+    if let Some(digits) = name.strip_prefix("syscall_0x") {
+        let nr = u32::from_str_radix(digits, 16).ok()?;
+        return arch.owns_number(nr).then_some(Nr(nr));
+    }
+    syscall::number(arch, name)
+}
+
+/// The error about a name that is not a call of the architecture, without its place.
+pub(crate) fn unknown_call(arch: Arch, name: &str) -> Diagnostic {
+    let shown = name.escape_debug();
+    let message = format!("`{shown}` is not a call of {arch}");
+    let diagnostic = Diagnostic::error(code::PROFILE_CALL, message);
+    if syscall::is_known(name) {
+        return diagnostic.note("other architectures have a call of this name");
+    }
+    let known = syscall::all(arch).map(|(_, name)| name);
+    match suggest::nearest(name, known) {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None => diagnostic,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_know_their_place() {
+        let text = "a  bc\r\n\n d";
+        let words: Vec<(usize, &str)> = lines(text)
+            .flat_map(Word::words)
+            .map(|word| (word.start, word.text))
+            .collect();
+        assert_eq!(words, [(0, "a"), (3, "bc"), (9, "d")]);
+        assert!(words.iter().all(|(at, word)| text[*at..].starts_with(word)));
+    }
+}

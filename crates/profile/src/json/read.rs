@@ -1,0 +1,257 @@
+//! From JSON to a profile. Whatever is not understood is an error: a lost count would go unnoticed.
+
+use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::common::{Range, Ranged};
+use tamis_abi::{Arch, Nr, syscall};
+use tamis_diag::json::{Dialect, Reader, member};
+use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
+
+use super::SCHEMA;
+use crate::collect::{MAX_DIAGNOSTICS, unknown_call};
+use crate::{Args, Call, Format, Profile, Reading};
+
+static DIALECT: Dialect = Dialect {
+    document: "a profile",
+    max_bytes: 16 << 20,
+    max_depth: 32,
+    too_large: code::FILE_TOO_LARGE,
+    syntax: code::PROFILE_JSON,
+    nesting: code::PROFILE_NESTING,
+    duplicate_key: code::PROFILE_DUPLICATE,
+    wrong_type: code::PROFILE_TYPE,
+    range: code::PROFILE_COUNT,
+    unknown_member: code::PROFILE_MEMBER,
+    unknown_member_label: "this would be lost",
+};
+const MEMBERS: [&str; 2] = ["schema", "calls"];
+const CALL_MEMBERS: [&str; 5] = ["arch", "call", "count", "values", "samples"];
+const VALUE_MEMBERS: [&str; 3] = ["arg", "value", "count"];
+const SAMPLE_MEMBERS: [&str; 2] = ["args", "count"];
+/// The largest index of an argument.
+const MAX_ARG: u64 = 5;
+
+/// Reads a profile.
+pub(crate) fn read(text: &str, source: SourceId) -> Reading {
+    let mut reader = Reader::new(&DIALECT, source, true);
+    let profile = reader
+        .parse(text)
+        .and_then(|document| profile(&mut reader, &document));
+    let mut diagnostics = reader.diagnostics;
+    diagnostics.truncate(MAX_DIAGNOSTICS);
+    Reading {
+        profile: profile.filter(|_| diagnostics.is_empty()),
+        format: Some(Format::Json),
+        diagnostics,
+    }
+}
+
+fn profile(reader: &mut Reader, document: &Value<'_>) -> Option<Profile> {
+    let root = reader.object(document, "a profile")?;
+    let schema = required(reader, root, "a profile", "schema")?;
+    if reader.string(schema, "`schema`")? != SCHEMA {
+        let message = format!("`schema` must be \"{SCHEMA}\"");
+        let label = "this is another kind of document, or a later version";
+        reader.error(code::PROFILE_MEMBER, schema.range(), message, label);
+        return None;
+    }
+    check_members(reader, root, "a profile", &MEMBERS);
+    let calls = required(reader, root, "a profile", "calls")?;
+    let calls = reader.array(calls, "`calls`")?;
+    let mut profile = Profile::default();
+    for value in &calls.elements {
+        if reader.diagnostics.len() >= MAX_DIAGNOSTICS {
+            break;
+        }
+        if let Some((arch, nr, place, call)) = read_call(reader, value) {
+            match profile.call(arch, nr) {
+                Some(_) => repeated(reader, place, "the call"),
+                None => *profile.call_mut(arch, nr) = call,
+            }
+        }
+    }
+    Some(profile)
+}
+
+fn read_call(reader: &mut Reader, value: &Value<'_>) -> Option<(Arch, Nr, Range, Call)> {
+    let what = "a call";
+    let object = reader.object(value, what)?;
+    check_members(reader, object, what, &CALL_MEMBERS);
+    let arch = required(reader, object, what, "arch")?;
+    let arch = read_arch(reader, arch)?;
+    let name = required(reader, object, what, "call")?;
+    let nr = read_nr(reader, arch, name)?;
+    let mut call = Call {
+        count: read_count(reader, object, what)?,
+        ..Call::default()
+    };
+    if let Some(values) = member(object, "values") {
+        read_values(reader, values, &mut call);
+    }
+    if let Some(samples) = member(object, "samples") {
+        read_samples(reader, samples, &mut call);
+    }
+    Some((arch, nr, name.range(), call))
+}
+
+fn read_arch(reader: &mut Reader, value: &Value<'_>) -> Option<Arch> {
+    let name = reader.string(value, "`arch`")?;
+    let arch = Arch::from_name(name);
+    if arch.is_none() {
+        let message = format!("no architecture is called `{}`", name.escape_debug());
+        let known = Arch::all().map(Arch::name);
+        let help = match suggest::nearest(name, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`tamis tables arches` lists them".to_owned(),
+        };
+        let span = reader.span(value.range());
+        let diagnostic = Diagnostic::error(code::PROFILE_ARCH, message).label(span, "");
+        reader.diagnostics.push(diagnostic.help(help));
+    }
+    arch
+}
+
+/// A call by its name or its number.
+fn read_nr(reader: &mut Reader, arch: Arch, value: &Value<'_>) -> Option<Nr> {
+    if value.as_number_lit().is_some() {
+        let nr = reader.unsigned(value, "the number of a call", u64::from(u32::MAX))? as u32;
+        if arch.owns_number(nr) {
+            return Some(Nr(nr));
+        }
+        let message = format!("{nr} is no number of {arch}");
+        let label = "its numbers lie elsewhere";
+        reader.error(code::PROFILE_CALL, value.range(), message, label);
+        return None;
+    }
+    let name = reader.string(value, "`call`")?;
+    let nr = syscall::number(arch, name);
+    if nr.is_none() {
+        let span: Span = reader.span(value.range());
+        let diagnostic = unknown_call(arch, name).label(span, "");
+        reader.diagnostics.push(diagnostic);
+    }
+    nr
+}
+
+fn read_count(reader: &mut Reader, object: &Object<'_>, what: &str) -> Option<u64> {
+    let count = required(reader, object, what, "count")?;
+    reader.unsigned(count, "`count`", u64::MAX)
+}
+
+fn read_values(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option<()> {
+    let what = "an element of `values`";
+    for element in &reader.array(list, "`values`")?.elements {
+        let object = reader.object(element, what)?;
+        check_members(reader, object, what, &VALUE_MEMBERS);
+        let arg = required(reader, object, what, "arg")?;
+        let arg = reader.unsigned(arg, "`arg`", MAX_ARG)? as u8;
+        let value = required(reader, object, what, "value")?;
+        let number = read_value(reader, value)?;
+        let count = read_count(reader, object, what)?;
+        let known = call.values.entry(arg).or_default();
+        if known.insert(number, count).is_some() {
+            repeated(reader, value.range(), "the value");
+        }
+    }
+    for (arg, values) in &call.values {
+        let what = format!("the values of argument {arg}");
+        check_sum(reader, list, values.values(), call.count, &what);
+    }
+    Some(())
+}
+
+fn read_samples(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option<()> {
+    let what = "an element of `samples`";
+    for element in &reader.array(list, "`samples`")?.elements {
+        let object = reader.object(element, what)?;
+        check_members(reader, object, what, &SAMPLE_MEMBERS);
+        let value = required(reader, object, what, "args")?;
+        let list = reader.array(value, "`args`")?;
+        let mut args = Args::default();
+        if list.elements.len() > args.len() {
+            let message = "a call has at most six arguments".to_owned();
+            let label = format!("these are {}", list.elements.len());
+            reader.error(code::PROFILE_TYPE, list.range, message, &label);
+            return None;
+        }
+        for (arg, value) in args.iter_mut().zip(&list.elements) {
+            *arg = read_value(reader, value)?;
+        }
+        let count = read_count(reader, object, what)?;
+        if call.samples.insert(args, count).is_some() {
+            repeated(reader, list.range, "the list of arguments");
+        }
+    }
+    check_sum(
+        reader,
+        list,
+        call.samples.values(),
+        call.count,
+        "the samples",
+    );
+    Some(())
+}
+
+/// Reports parts that occur more often than the whole. Counts stop at the largest number, and then
+/// the parts of a merged profile may add up to more.
+fn check_sum<'c>(
+    reader: &mut Reader,
+    place: &Value<'_>,
+    parts: impl Iterator<Item = &'c u64>,
+    whole: u64,
+    what: &str,
+) {
+    let sum: u128 = parts.map(|count| u128::from(*count)).sum();
+    if sum > u128::from(whole) && whole != u64::MAX {
+        let message = format!("{what} occur {sum} times, but the call {whole} times");
+        let label = "more than there were calls";
+        reader.error(code::PROFILE_COUNT, place.range(), message, label);
+    }
+}
+
+/// A value of an argument: a number, or text in hexadecimal.
+fn read_value(reader: &mut Reader, value: &Value<'_>) -> Option<u64> {
+    let what = "the value of an argument";
+    let Value::StringLit(text) = value else {
+        return reader.unsigned(value, what, u64::MAX);
+    };
+    let digits = text.value.strip_prefix("0x").filter(|digits| {
+        let is_hexadecimal = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hexadecimal && !digits.is_empty()
+    });
+    let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    if number.is_none() {
+        let message = format!("{what} must be a number or hexadecimal text of up to 64 bits");
+        let label = "write it as \"0x80\" or 128";
+        reader.error(code::PROFILE_TYPE, value.range(), message, label);
+    }
+    number
+}
+
+fn required<'v, 't>(
+    reader: &mut Reader,
+    object: &'v Object<'t>,
+    what: &str,
+    key: &str,
+) -> Option<&'v Value<'t>> {
+    let value = member(object, key);
+    if value.is_none() {
+        let place = Range::new(object.range.start, object.range.start + 1);
+        let message = format!("{what} needs `{key}`");
+        reader.error(code::PROFILE_MEMBER, place, message, "it is missing here");
+    }
+    value
+}
+
+fn check_members(reader: &mut Reader, object: &Object<'_>, what: &str, known: &[&str]) {
+    for prop in &object.properties {
+        if !known.contains(&prop.name.as_str()) {
+            reader.unknown_member(prop, what, known);
+        }
+    }
+}
+
+fn repeated(reader: &mut Reader, place: Range, what: &str) {
+    let message = format!("{what} is given twice");
+    let label = "given again here";
+    reader.error(code::PROFILE_DUPLICATE, place, message, label);
+}

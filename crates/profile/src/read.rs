@@ -1,0 +1,97 @@
+//! From a text to a profile: telling the format by the content.
+
+use tamis_abi::Arch;
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+
+use crate::collect::Collector;
+use crate::{Profile, frequency, json, perf, strace};
+
+/// What a text with counts is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The documented JSON of [`Profile::to_json`].
+    Json,
+    /// One or more tables of `strace -c`.
+    Strace,
+    /// Summaries of `perf trace -s`, one per thread.
+    Perf,
+    /// Lines `NAME: COUNT`, as minijail's compiler takes them.
+    Frequency,
+}
+
+/// What was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The counts; `None` exactly if one of the diagnostics is an error.
+    pub profile: Option<Profile>,
+    /// What the text was taken for.
+    pub format: Option<Format>,
+    /// Errors and warnings, in the order of discovery.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads a profile in any format. Tables name no architecture: they are about `arch`, and their parts
+/// for 32-bit programs about its 32-bit sister.
+///
+/// Linear in the text; the first hundred mistakes are reported.
+///
+/// ```
+/// use tamis_abi::{Arch, Nr};
+/// use tamis_diag::Sources;
+/// let mut sources = Sources::new();
+/// let source = sources.add("hot.frequency", "# measured\nfutex: 120\nread: 40\n");
+/// let reading = tamis_profile::read(&sources, source, Arch::X86_64);
+/// let profile = reading.profile.expect("it has no mistakes");
+/// assert_eq!(profile.call(Arch::X86_64, Nr(202)).unwrap().count, 120);
+/// ```
+pub fn read(sources: &Sources, source: SourceId, arch: Arch) -> Reading {
+    let text = &sources.get(source).text;
+    let format = detect(text);
+    let reader = match format {
+        Some(Format::Json) => return json::read(text, source),
+        Some(Format::Strace) => strace::read,
+        Some(Format::Perf) => perf::read,
+        Some(Format::Frequency) => frequency::read,
+        None => return unknown(source),
+    };
+    let mut collector = Collector::new(source, arch);
+    reader(&mut collector, text);
+    collector.finish(format)
+}
+
+fn detect(text: &str) -> Option<Format> {
+    if text.trim_start().starts_with('{') {
+        return Some(Format::Json);
+    }
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if strace::is_heading(line, lines.peek().copied()) {
+            return Some(Format::Strace);
+        }
+        if perf::is_heading(line) {
+            return Some(Format::Perf);
+        }
+    }
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    frequency::is_line(first).then_some(Format::Frequency)
+}
+
+fn unknown(source: SourceId) -> Reading {
+    let start = Span {
+        source,
+        start: 0,
+        end: 0,
+    };
+    let diagnostic = Diagnostic::error(code::PROFILE_KIND, "this holds no counts of calls")
+        .label(
+            start,
+            "neither a profile in JSON nor a table that is understood",
+        )
+        .help("make a table with `strace -c -f -o FILE PROGRAM` and give it FILE");
+    Reading {
+        profile: None,
+        format: None,
+        diagnostics: vec![diagnostic],
+    }
+}

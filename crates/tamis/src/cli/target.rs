@@ -1,0 +1,147 @@
+//! What a filter is optimised for: a profile, an objective, a kernel.
+//!
+//! None of it changes what a filter answers, only how fast. So a profile that doesn't fit the policy is
+//! worth a warning and nothing more.
+
+use std::cmp::Reverse;
+
+use clap::ValueEnum;
+use tamis_abi::{ActionKind, Nr};
+use tamis_compiler::{Objective, Options};
+use tamis_diag::{Diagnostic, Sources, code};
+use tamis_profile::Profile;
+use tamis_rules::{Predicate, Section};
+
+use super::load::{LoadArgs, Policy};
+use super::{Failure, Global, profile};
+
+/// How many calls a warning names.
+const MAX_NAMED: usize = 3;
+
+/// What to optimise for; `--kernel` is among the options of [`LoadArgs`].
+#[derive(clap::Args, Debug)]
+pub(crate) struct TargetArgs {
+    /// How often which calls are made: a profile, a table of `strace -c` or `perf trace -s`, a minijail
+    /// frequency file; may be repeated, counts add up [default: what ordinary programs do]
+    #[arg(long = "profile", value_name = "FILE")]
+    profiles: Vec<String>,
+    /// What to make small before anything else
+    #[arg(long, value_name = "WHAT", default_value = "steps")]
+    objective: Goal,
+}
+
+/// The command line's names of the objectives.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Goal {
+    /// The expected number of executed instructions
+    Steps,
+    /// The expected time, with mispredicted branches
+    Ns,
+    /// The number of instructions
+    Length,
+}
+
+impl TargetArgs {
+    /// The options for the compiler. Tables among the profiles are about the architecture of calls that
+    /// name none.
+    pub(crate) fn options(&self, load: &LoadArgs, global: &Global) -> Result<Options, Failure> {
+        let profile = match self.profiles.as_slice() {
+            [] => None,
+            paths => Some(profile::load(paths, load.call_arch(), global)?),
+        };
+        Ok(Options {
+            profile,
+            objective: match self.objective {
+                Goal::Steps => Objective::Steps,
+                Goal::Ns => Objective::Ns,
+                Goal::Length => Objective::Length,
+            },
+            kernel: load.kernel,
+            ..Options::default()
+        })
+    }
+}
+
+/// Warns if the profile seems to be of another program than the policy.
+pub(crate) fn tell_of_misfit(options: &Options, policy: &Policy, global: &Global) {
+    let Some(profile) = &options.profile else {
+        return;
+    };
+    if let Some(warning) = misfit(profile, policy.ruleset.sections()) {
+        global.warn(&[warning], &Sources::new());
+    }
+}
+
+/// What doesn't fit, if anything: calls that are counted and never allowed.
+fn misfit(profile: &Profile, sections: &[Section]) -> Option<Diagnostic> {
+    let mut denied = Vec::new();
+    let (mut allows_any, mut total) = (false, 0_u128);
+    for (arch, nr, call) in profile.calls().filter(|(_, _, call)| call.count > 0) {
+        let Some(section) = sections.iter().find(|section| section.arch == arch) else {
+            continue;
+        };
+        total += u128::from(call.count);
+        if may_allow(section, nr) {
+            allows_any = true;
+        } else {
+            denied.push((call.count, arch, nr));
+        }
+    }
+    if total == 0 {
+        let arches: Vec<&str> = sections.iter().map(|section| section.arch.name()).collect();
+        let message = "the profile has no calls of the filter's architectures";
+        let help = "name the architecture of a table with `--arch`, or take another profile";
+        return Some(
+            Diagnostic::warning(code::PROFILE_UNFIT, message)
+                .note(format!("the filter is for {}", arches.join(", ")))
+                .help(help),
+        );
+    }
+    if denied.is_empty() {
+        return None;
+    }
+    denied.sort_by_key(|(count, arch, nr)| (Reverse(*count), *arch, *nr));
+    let message = match allows_any {
+        true => "the profile counts calls that the policy never allows",
+        false => "the policy allows none of the calls that the profile counts",
+    };
+    let named = denied.iter().take(MAX_NAMED).map(|(count, arch, nr)| {
+        let share = *count as f64 / total as f64 * 100.0;
+        format!("{} ({share:.1} %)", profile::name(*arch, *nr))
+    });
+    let named: Vec<String> = named.collect();
+    let more = match denied.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(
+        Diagnostic::warning(code::PROFILE_UNFIT, message)
+            .note(format!("never allowed: {}{more}", named.join(", ")))
+            .help("check that the profile is of the program that the policy is for"),
+    )
+}
+
+/// Whether some call with this number is let through, perhaps with the help of a tracer.
+fn may_allow(section: &Section, nr: Nr) -> bool {
+    let lets_through = |kind: ActionKind| {
+        let passing = [
+            ActionKind::Allow,
+            ActionKind::Log,
+            ActionKind::Trace,
+            ActionKind::Notify,
+        ];
+        passing.contains(&kind)
+    };
+    for rule in &section.rules {
+        if !rule.syscalls.contains(nr.0) {
+            continue;
+        }
+        if lets_through(rule.action.kind) {
+            return true;
+        }
+        if rule.when == Predicate::True {
+            return false;
+        }
+    }
+    lets_through(section.default.kind)
+}
