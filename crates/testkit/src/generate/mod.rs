@@ -5,5 +5,6 @@
 
 pub mod input;
 pub mod mutant;
+pub mod profile;
 pub mod program;
 pub mod ruleset;

@@ -1,0 +1,40 @@
+//! Random profiles: few calls, so that two of them share some, and counts of every size.
+
+use tamis_abi::{Arch, Nr, syscall};
+use tamis_profile::Profile;
+
+use crate::rng::Rng;
+
+const ARCHES: [Arch; 3] = [Arch::X86_64, Arch::X32, Arch::Aarch64];
+/// How many numbers calls are chosen from.
+const NUMBERS: usize = 8;
+
+/// A profile of up to `calls` calls, some without a name. Parts never occur more often than the call.
+pub fn profile(rng: &mut Rng, calls: usize) -> Profile {
+    let mut profile = Profile::default();
+    for _ in 0..rng.index(calls + 1) {
+        let arch = *rng.choose(&ARCHES);
+        let known: Vec<Nr> = syscall::all(arch).map(|(nr, _)| nr).take(NUMBERS).collect();
+        let unnamed = Nr(known[0].0 + 1000);
+        let nr = if rng.chance(1, 8) {
+            unnamed
+        } else {
+            *rng.choose(&known)
+        };
+        let call = profile.call_mut(arch, nr);
+        let more = rng.interesting_u64() >> rng.range(0..=63);
+        call.count = call.count.saturating_add(more);
+        let arg = rng.range(0..=5) as u8;
+        if more > 0 && rng.chance(1, 2) {
+            let values = call.values.entry(arg).or_default();
+            let value = values.entry(rng.interesting_u64()).or_default();
+            *value = value.saturating_add(rng.range(1..=more));
+        }
+        if more > 0 && rng.chance(1, 2) {
+            let args = [(); 6].map(|()| rng.interesting_u64());
+            let sample = call.samples.entry(args).or_default();
+            *sample = sample.saturating_add(more);
+        }
+    }
+    profile
+}
