@@ -339,13 +339,22 @@ fn options_that_an_input_has_no_use_for_are_wrong_usage() {
     fs::write(&policy, "allow read\n").unwrap();
     fs::write(&rules, "ruleset bad-arch kill_process\n").unwrap();
     let (policy, rules) = (policy.to_str().unwrap(), rules.to_str().unwrap());
-    for (input, option, value) in [
-        (policy, "--cap", "CAP_CHOWN"),
-        (policy, "--kernel", "6.1"),
-        (policy, "--enosys-tail", "none"),
-        (rules, "--arch", "x86_64"),
+    let program = folder.join("a.asm");
+    fs::write(&program, "ret #0x7fff0000\n").unwrap();
+    let program = program.to_str().unwrap();
+    for (command, input, option, value) in [
+        ("compile", policy, "--cap", "CAP_CHOWN"),
+        ("decompile", policy, "--kernel", "6.1"),
+        ("compile", policy, "--enosys-tail", "none"),
+        ("compile", rules, "--arch", "x86_64"),
+        ("run", program, "--kernel", "5.4"),
+        ("run", program, "--objective", "ns"),
+        ("run", program, "--profile", "a.json"),
     ] {
-        let result = output(&["compile", input, option, value]);
+        let result = match command {
+            "run" => output(&["run", "-p", input, option, value, "--", "true"]),
+            command => output(&[command, input, option, value]),
+        };
         assert_eq!(result.status.code(), Some(2), "{option}");
         let message = String::from_utf8(result.stderr).unwrap();
         assert!(message.contains(option), "{message}");

@@ -5,10 +5,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value};
+use tamis_abi::{Arch, Nr};
+use tamis_profile::Profile;
 use tamis_testkit::corpus::repository;
 use tamis_testkit::skip::{self, Need};
 
@@ -90,6 +92,14 @@ fn has_type(value: &Value, wanted: &Value) -> bool {
     }
 }
 
+/// The file of a schema: `profile.1.json` for `tamis-profile/1`.
+fn file(schema: &str) -> String {
+    let name = schema
+        .trim_start_matches("tamis")
+        .trim_start_matches(['.', '-']);
+    format!("{}.json", name.replace('/', "."))
+}
+
 /// Runs a command that prints a document and checks it against the schema that it names.
 fn check(line: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
@@ -104,8 +114,7 @@ fn check(line: &str) -> String {
     let name = document["schema"]
         .as_str()
         .expect("a document names its schema");
-    let file = name.trim_start_matches("tamis.").replace('/', ".");
-    let path = repository().join(format!("docs/schemas/{file}.json"));
+    let path = repository().join("docs/schemas").join(file(name));
     let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let found = mismatches(&document, &schema, "$");
     assert!(found.is_empty(), "{line}: {found:#?}");
@@ -153,6 +162,19 @@ fn check_dump() -> String {
     name
 }
 
+/// A file with a profile that has all members.
+fn profile() -> PathBuf {
+    let mut profile = Profile::default();
+    let call = profile.call_mut(Arch::X86_64, Nr(0));
+    call.count = u64::MAX;
+    call.values.entry(1).or_default().insert(u64::MAX, 1);
+    call.samples.insert([1, 2, 3, 4, 5, 6], 1);
+    profile.call_mut(Arch::X86_64, Nr(1000)).count = 1;
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas.json");
+    fs::write(&path, profile.to_json()).unwrap();
+    path
+}
+
 #[test]
 fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     let mut covered = vec![
@@ -171,6 +193,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("bisect pure-compute --json"),
         check("prove container-default pure-compute --json"),
         check("diff container-default pure-compute --json"),
+        check(&format!("profile --json {}", profile().display())),
         check("tables arches --json"),
         check("tables syscalls open --json"),
         check("tables constants O_ --json"),
@@ -188,14 +211,8 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     }
     for entry in fs::read_dir(repository().join("docs/schemas")).unwrap() {
         let file = entry.unwrap().file_name().into_string().unwrap();
-        let covers = |name: &String| {
-            file == format!(
-                "{}.json",
-                name.trim_start_matches("tamis.").replace('/', ".")
-            )
-        };
         assert!(
-            covered.iter().any(covers),
+            covered.iter().any(|name| self::file(name) == file),
             "no document was checked against {file}"
         );
     }

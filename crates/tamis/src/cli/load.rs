@@ -262,16 +262,17 @@ impl LoadArgs {
         &self,
         inputs: impl IntoIterator<Item = &'l Loaded>,
     ) -> Result<(), Failure> {
+        let kinds: Vec<Option<Kind>> = inputs.into_iter().map(Loaded::kind).collect();
+        let compiles = self.makes_filter && kinds.iter().any(Option::is_some);
         let given = [
             ("--cap", !self.capabilities.is_empty()),
-            ("--kernel", self.kernel.is_some() && !self.makes_filter),
+            ("--kernel", self.kernel.is_some() && !compiles),
             ("--enosys-tail", self.enosys_tail.is_some()),
         ];
         let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) else {
             return Ok(());
         };
-        let is_profile = |input: &Loaded| input.kind() == Some(Kind::Oci);
-        if inputs.into_iter().any(is_profile) {
+        if kinds.contains(&Some(Kind::Oci)) {
             return Ok(());
         }
         Err(Failure::usage(

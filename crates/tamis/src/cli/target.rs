@@ -25,9 +25,9 @@ pub(crate) struct TargetArgs {
     /// frequency file; may be repeated, counts add up [default: what ordinary programs do]
     #[arg(long = "profile", value_name = "FILE")]
     profiles: Vec<String>,
-    /// What to make small before anything else
-    #[arg(long, value_name = "WHAT", default_value = "steps")]
-    objective: Goal,
+    /// What to make small before anything else [default: steps]
+    #[arg(long, value_name = "WHAT")]
+    objective: Option<Goal>,
 }
 
 /// The command line's names of the objectives.
@@ -42,6 +42,21 @@ enum Goal {
 }
 
 impl TargetArgs {
+    /// Refuses options that none of a command's inputs has a use for, because nothing is compiled.
+    pub(crate) fn check_use(&self, compiles: bool) -> Result<(), Failure> {
+        let given = [
+            ("--profile", !self.profiles.is_empty()),
+            ("--objective", self.objective.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) if !compiles => Err(Failure::usage(
+                format!("{option} is for policies, and the inputs are programs already"),
+                format!("leave {option} out"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The options for the compiler. Tables among the profiles are about the architecture of calls that
     /// name none.
     pub(crate) fn options(&self, load: &LoadArgs, global: &Global) -> Result<Options, Failure> {
@@ -52,9 +67,10 @@ impl TargetArgs {
         Ok(Options {
             profile,
             objective: match self.objective {
-                Goal::Steps => Objective::Steps,
-                Goal::Ns => Objective::Ns,
-                Goal::Length => Objective::Length,
+                None => Objective::default(),
+                Some(Goal::Steps) => Objective::Steps,
+                Some(Goal::Ns) => Objective::Ns,
+                Some(Goal::Length) => Objective::Length,
             },
             kernel: load.kernel,
             ..Options::default()

@@ -57,7 +57,7 @@ fn table(profile: &Profile, top: usize) -> String {
         .iter()
         .map(|(_, _, call)| u128::from(call.count))
         .sum();
-    let mut text = format!("{total} calls of {} kinds\n", calls.len());
+    let mut text = format!("calls made: {total}, different ones: {}\n", calls.len());
     if calls.is_empty() {
         return text;
     }
@@ -68,7 +68,7 @@ fn table(profile: &Profile, top: usize) -> String {
         let _ = writeln!(text, "{share:>6.2} %{:>12}  {arch} {name}", call.count);
     }
     if calls.len() > top {
-        let _ = writeln!(text, "and {} more kinds", calls.len() - top);
+        let _ = writeln!(text, "and {} more", calls.len() - top);
     }
     text
 }

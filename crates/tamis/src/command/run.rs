@@ -70,6 +70,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .collect::<Result<_, _>>()?;
     load.check_profile_options(&loaded)?;
     load.check_arches(&loaded)?;
+    let compiles = loaded
+        .iter()
+        .any(|input| matches!(input, Loaded::Policy(_)));
+    args.target.check_use(compiles)?;
     let options = args.target.options(&load, global)?;
     let mut policies = Vec::new();
     let mut filters = Vec::new();
