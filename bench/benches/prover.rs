@@ -119,7 +119,7 @@ fn program(name: &str) -> Option<Program> {
 /// One program that does what a stack does.
 fn fused(stack: &[Program]) -> Program {
     let mut space = Space::new(Limits::default());
-    let meaning = space.subject(&subject(stack)).expect("within the limits");
+    let meaning = space.subject(&whole(&subjects(stack))).expect("within the limits");
     let ruleset = space.decompile(meaning, &CaseLimits::default());
     compiled(&ruleset.expect("the stack can be said as rules"))
 }
@@ -129,11 +129,18 @@ fn compiled(ruleset: &Ruleset) -> Program {
     compiled.expect("the ruleset compiles").program().clone()
 }
 
-fn subject(side: &[Program]) -> Subject<'_> {
-    let endian = Little;
-    match side {
-        [program] => Subject::Program { program, endian },
-        programs => Subject::Stack { programs, endian },
+fn subjects(side: &[Program]) -> Vec<Subject<'_>> {
+    let subject = |program| Subject::Program {
+        program,
+        endian: Little,
+    };
+    side.iter().map(subject).collect()
+}
+
+fn whole<'a>(subjects: &'a [Subject<'a>]) -> Subject<'a> {
+    match subjects {
+        [subject] => *subject,
+        subjects => Subject::Stack(subjects),
     }
 }
 
@@ -160,7 +167,8 @@ fn print_pairs(pairs: &[Pair], rounds: usize) {
         goal_ms,
     } in pairs
     {
-        let [left, right] = [&sides[0], &sides[1]].map(|side| subject(side));
+        let sides = [&sides[0], &sides[1]].map(|side| subjects(side));
+        let [left, right] = [&sides[0], &sides[1]].map(|side| whole(side));
         let found = prove(&left, &right);
         let time_us = median_us(name, rounds, || prove(&left, &right).nodes);
         let [left, right] = [0, 1].map(|side| sides[side].iter().map(Program::len).sum::<usize>());
@@ -213,7 +221,10 @@ fn print_shares(rulesets: &[(&str, Ruleset)], rounds: usize) {
         let program = compiled(ruleset);
         let whole_us = median_us(name, rounds, || compiled(ruleset).len());
         let left = Subject::Ruleset(ruleset);
-        let right = subject(std::slice::from_ref(&program));
+        let right = Subject::Program {
+            program: &program,
+            endian: Little,
+        };
         let proof_us = median_us(name, rounds, || prove(&left, &right).nodes);
         println!(
             "{name:<38} compile {whole_us:>7} us, of which the proof {proof_us:>7} us ({:.0} %)",

@@ -1,4 +1,4 @@
-//! The profile that stands in where none is given.
+//! A profile of ordinary programs, for callers that have none of their own.
 //!
 //! Counts of ordinary programs on x86_64 (`data/README.md` says which) are evened out by a square root
 //! and laid on a floor that every known call has: the most frequent call counts four times as much as

@@ -7,7 +7,7 @@ use tamis_abi::{Arch, Endian};
 use tamis_bpf::Program;
 use tamis_prover::{Answer, Limits, Subject, Undecompilable, decide};
 
-use super::lift::subject;
+use super::lift::{subjects, whole};
 use super::rating::Rating;
 use crate::error::CompileError;
 use crate::passes::Remark;
@@ -118,14 +118,13 @@ pub(super) fn prove(
     let Input { stack, endian, .. } = *input;
     let same_kind = stack.len() == candidate.programs.len() || candidate.programs.len() == 1;
     // A program of which several are made is compared as what the kernel makes of it alone.
+    let given = subjects(stack, endian);
     let given = match same_kind {
-        true => subject(stack, endian),
-        false => Subject::Stack {
-            programs: stack,
-            endian,
-        },
+        true => whole(&given),
+        false => Subject::Stack(&given),
     };
-    let made = subject(&candidate.programs, endian);
+    let made = subjects(&candidate.programs, endian);
+    let made = whole(&made);
     match decide(&given, &made, &Limits::default()) {
         Answer::Equal(_) => Ok(Some(Optimised {
             programs: candidate.programs,
