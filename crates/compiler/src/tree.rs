@@ -5,10 +5,10 @@
 //! `== k`, and whether one of some bits is set. It minimises the [`Prices`]: executed questions weighted
 //! by how often they are asked, mispredictions, and length.
 //!
-//! Short lines get the best tree of all that ask `>= k` and `== k` ([`subsets`]). Longer ones are solved
+//! Short lines get the best tree of all that ask `>= k` and `== k` (`subsets`). Longer ones are solved
 //! by dynamic programming over contiguous runs, with equality questions for heavy values anywhere and
-//! for light ones in chains ([`table`]); and still longer ones are first cut at their weighted median.
-//! Where a few bits tell two decisions apart, one question about them does ([`bits`]).
+//! for light ones in chains (`table`); and still longer ones are first cut at their weighted median.
+//! Where a few bits tell two decisions apart, one question about them does (`bits`).
 //!
 //! Every run gets a share of the weight, so that the depth stays logarithmic however uneven the weights
 //! are.
