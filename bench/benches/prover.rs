@@ -167,8 +167,8 @@ fn print_pairs(pairs: &[Pair], rounds: usize) {
         goal_ms,
     } in pairs
     {
-        let sides = [&sides[0], &sides[1]].map(|side| subjects(side));
-        let [left, right] = [&sides[0], &sides[1]].map(|side| whole(side));
+        let subjects = [&sides[0], &sides[1]].map(|side| subjects(side));
+        let [left, right] = [&subjects[0], &subjects[1]].map(|side| whole(side));
         let found = prove(&left, &right);
         let time_us = median_us(name, rounds, || prove(&left, &right).nodes);
         let [left, right] = [0, 1].map(|side| sides[side].iter().map(Program::len).sum::<usize>());

@@ -23,11 +23,10 @@
 //! # Prior art
 //! Shadowed-rule analysis of packet filters.
 
-use std::collections::BTreeMap;
-
 use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 
-use super::{Changed, Claim, PassCx, PassInfo, Stage};
+use super::numbers::Numbers;
+use super::{Changed, Claim, PassCx, PassInfo, Stage, describe};
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -41,14 +40,14 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    let mut decided = Decided::default();
+    let mut decided = Numbers::default();
     let mut changed = false;
     let mut kept: Vec<Rule> = Vec::with_capacity(section.rules.len());
     for (number, mut rule) in (1..).zip(std::mem::take(&mut section.rules)) {
         let open = if rule.when == Predicate::False {
             IntervalSet::empty()
         } else {
-            decided.rest_of(&rule.syscalls)
+            decided.missing_of(&rule.syscalls)
         };
         let shrinks = open != rule.syscalls || open.is_empty();
         if shrinks && cx.apply(0, || describe(number, &rule)) {
@@ -65,45 +64,6 @@ pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
     }
     section.rules = kept;
     Changed::when(changed)
-}
-
-fn describe(number: usize, rule: &Rule) -> String {
-    match &rule.origin {
-        Some(origin) => format!("rule {number} ({origin})"),
-        None => format!("rule {number}"),
-    }
-}
-
-/// The numbers that unconditional rules decide: disjoint intervals by first number, updated in place.
-#[derive(Default)]
-struct Decided(BTreeMap<u32, u32>);
-
-impl Decided {
-    /// What of a set is not decided yet.
-    fn rest_of(&self, set: &IntervalSet<u32>) -> IntervalSet<u32> {
-        let mut rest = Vec::new();
-        for (first, last) in set.intervals() {
-            let mut next = Some(*first);
-            let before = self.0.range(..=first).next_back();
-            let inside = self
-                .0
-                .range(first..=last)
-                .filter(|(start, _)| *start != first);
-            for (start, end) in before.into_iter().chain(inside) {
-                if let Some(open) = next.filter(|open| open < start) {
-                    rest.push(open..=start - 1);
-                }
-                next = next.and_then(|next| Some(next.max(end.checked_add(1)?)));
-            }
-            rest.extend(next.filter(|open| open <= last).map(|open| open..=*last));
-        }
-        rest.into_iter().collect()
-    }
-
-    /// Adds a set of which nothing is decided yet.
-    fn add(&mut self, set: &IntervalSet<u32>) {
-        self.0.extend(set.intervals().iter().copied());
-    }
 }
 
 #[cfg(test)]

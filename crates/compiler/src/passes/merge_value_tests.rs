@@ -2,7 +2,8 @@
 //!
 //! # What
 //! In a list of alternatives or of requirements, the comparisons and value sets of one operand become one
-//! value set, at the place of the first. A set of one value or of one range becomes a comparison again.
+//! value set, at the place of the first. A set of one value or of one range becomes a comparison again. A
+//! mask of leading bits is a range: `arg0.low & 0x80000000 == 0x0` says that a descriptor is not negative.
 //!
 //! # Before/After
 //! ```text
@@ -15,7 +16,7 @@
 //! the order of parts has no influence on a condition.
 //!
 //! # What it never does
-//! It doesn't merge tests of a half with tests of the whole, nor masks, nor comparisons of two operands.
+//! It doesn't merge tests of a half with tests of the whole, nor other masks, nor comparisons of two operands.
 //!
 //! # Cost
 //! `O(n log n)`.
@@ -25,8 +26,9 @@
 
 use std::collections::HashMap;
 
-use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Section, Test};
+use tamis_rules::{IntervalSet, Operand, Predicate, Section};
 
+use super::shape::{Kind, rewrite_lists, test_of, values};
 use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
@@ -45,43 +47,42 @@ pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
 }
 
 fn merge(predicate: &Predicate) -> Predicate {
-    match predicate {
-        Predicate::Not(inner) => Predicate::Not(Box::new(merge(inner))),
-        Predicate::Any(parts) => one_or(merge_list(parts, union), Predicate::Any),
-        Predicate::All(parts) => one_or(merge_list(parts, intersection), Predicate::All),
-        Predicate::True | Predicate::False | Predicate::Test(_) => predicate.clone(),
-    }
-}
-
-fn one_or(mut parts: Vec<Predicate>, many: impl FnOnce(Vec<Predicate>) -> Predicate) -> Predicate {
-    if parts.len() == 1 {
-        parts.remove(0)
-    } else {
-        many(parts)
-    }
+    rewrite_lists(predicate, &|kind, parts| {
+        kind.join(match kind {
+            Kind::Any => merge_list(parts, union),
+            Kind::All => merge_list(parts, intersection),
+        })
+    })
 }
 
 fn merge_list(
-    parts: &[Predicate],
+    parts: Vec<Predicate>,
     combine: impl Fn(&[IntervalSet<u64>]) -> IntervalSet<u64>,
 ) -> Vec<Predicate> {
+    let known: Vec<Option<(Operand, IntervalSet<u64>)>> = parts.iter().map(values_of).collect();
     let mut sets: HashMap<Operand, Vec<IntervalSet<u64>>> = HashMap::new();
-    for part in parts {
-        if let Some((operand, set)) = values(part) {
-            sets.entry(operand).or_default().push(set);
-        }
+    for (operand, set) in known.iter().flatten() {
+        sets.entry(*operand).or_default().push(set.clone());
     }
     parts
-        .iter()
-        .filter_map(|part| match values(part) {
+        .into_iter()
+        .zip(known)
+        .filter_map(|(part, known)| match known {
             // The first test of the operand stands for all; a test that is alone stays as it is.
             Some((operand, _)) => match sets.remove(&operand)?.as_slice() {
-                [_] => Some(part.clone()),
-                several => Some(test_of(operand, combine(several))),
+                [_] => Some(part),
+                several => Some(test_of(operand, &combine(several))),
             },
-            None => Some(merge(part)),
+            None => Some(part),
         })
         .collect()
+}
+
+fn values_of(part: &Predicate) -> Option<(Operand, IntervalSet<u64>)> {
+    match part {
+        Predicate::Test(test) => values(test),
+        _ => None,
+    }
 }
 
 fn union(sets: &[IntervalSet<u64>]) -> IntervalSet<u64> {
@@ -92,42 +93,6 @@ fn union(sets: &[IntervalSet<u64>]) -> IntervalSet<u64> {
 fn intersection(sets: &[IntervalSet<u64>]) -> IntervalSet<u64> {
     let gaps: Vec<IntervalSet<u64>> = sets.iter().map(IntervalSet::complement).collect();
     union(&gaps).complement()
-}
-
-/// The operand and the values for which a part holds, if it is a test of one operand's value.
-fn values(part: &Predicate) -> Option<(Operand, IntervalSet<u64>)> {
-    match part {
-        Predicate::Test(Test::In { operand, set }) => Some((*operand, set.clone())),
-        Predicate::Test(Test::Compare { operand, op, value }) => {
-            let below = value.checked_sub(1).map(|last| 0..=last);
-            let above = value.checked_add(1).map(|first| first..=u64::MAX);
-            let set = match op {
-                CmpOp::Eq => IntervalSet::single(*value),
-                CmpOp::Ne => IntervalSet::single(*value).complement(),
-                CmpOp::Lt => below.into_iter().collect(),
-                CmpOp::Le => [0..=*value].into_iter().collect(),
-                CmpOp::Gt => above.into_iter().collect(),
-                CmpOp::Ge => [*value..=u64::MAX].into_iter().collect(),
-            };
-            Some((*operand, set))
-        }
-        _ => None,
-    }
-}
-
-/// The simplest test for a set of values.
-fn test_of(operand: Operand, set: IntervalSet<u64>) -> Predicate {
-    let compare = |op, value| Predicate::compare(operand, op, value);
-    let gaps = set.complement();
-    match (set.intervals(), gaps.intervals()) {
-        ([], _) => Predicate::False,
-        (_, []) => Predicate::True,
-        ([(value, last)], _) if value == last => compare(CmpOp::Eq, *value),
-        (_, [(value, last)]) if value == last => compare(CmpOp::Ne, *value),
-        ([(first, u64::MAX)], _) => compare(CmpOp::Ge, *first),
-        ([(0, last)], _) => compare(CmpOp::Le, *last),
-        _ => Predicate::Test(Test::In { operand, set }),
-    }
 }
 
 #[cfg(test)]

@@ -8,20 +8,34 @@
 
 pub mod registry;
 
+mod assume_earlier_rules;
+mod drop_default_rules;
+mod drop_implied_parts;
 mod drop_unreachable;
 mod drop_unreachable_rules;
+mod factor_alternatives;
+mod join_halves;
+mod mask_value_sets;
 mod merge_blocks;
 mod merge_equal_targets;
+mod merge_mask_tests;
+mod merge_rules;
 mod merge_value_tests;
+mod push_negations;
 mod simplify_predicates;
 mod thread_jumps;
+
+mod facts;
+mod knowledge;
+mod numbers;
+mod shape;
 
 #[cfg(test)]
 mod testing;
 
 use tamis_bpf::Program;
 use tamis_bpf::cfg::Cfg;
-use tamis_rules::{Predicate, Ruleset, Section};
+use tamis_rules::{Predicate, Rule, Ruleset, Section};
 
 use crate::linearise::linearise;
 
@@ -142,6 +156,14 @@ pub struct BytecodePass {
     /// What is known about it.
     pub info: PassInfo,
     pub(crate) run: fn(&mut Cfg, &mut PassCx) -> Changed,
+}
+
+/// What a remark calls a rule.
+fn describe(number: usize, rule: &Rule) -> String {
+    match &rule.origin {
+        Some(origin) => format!("rule {number} ({origin})"),
+        None => format!("rule {number}"),
+    }
 }
 
 /// Puts an equivalent condition in place of each of a section's, as far as the fuel goes.

@@ -1,23 +1,61 @@
 //! The list of passes, and choosing from it.
 
 use super::{
-    BytecodePass, PassInfo, RulePass, drop_unreachable, drop_unreachable_rules, merge_blocks,
-    merge_equal_targets, merge_value_tests, simplify_predicates, thread_jumps,
+    BytecodePass, PassInfo, RulePass, assume_earlier_rules, drop_default_rules, drop_implied_parts,
+    drop_unreachable, drop_unreachable_rules, factor_alternatives, join_halves, mask_value_sets,
+    merge_blocks, merge_equal_targets, merge_mask_tests, merge_rules, merge_value_tests,
+    push_negations, simplify_predicates, thread_jumps,
 };
 
 /// The passes over rules, in the order in which they run.
-pub const RULE_PASSES: [RulePass; 3] = [
+pub const RULE_PASSES: [RulePass; 12] = [
     RulePass {
         info: simplify_predicates::INFO,
         run: simplify_predicates::run,
+    },
+    RulePass {
+        info: push_negations::INFO,
+        run: push_negations::run,
+    },
+    RulePass {
+        info: join_halves::INFO,
+        run: join_halves::run,
     },
     RulePass {
         info: merge_value_tests::INFO,
         run: merge_value_tests::run,
     },
     RulePass {
+        info: merge_mask_tests::INFO,
+        run: merge_mask_tests::run,
+    },
+    RulePass {
+        info: drop_implied_parts::INFO,
+        run: drop_implied_parts::run,
+    },
+    RulePass {
+        info: factor_alternatives::INFO,
+        run: factor_alternatives::run,
+    },
+    RulePass {
+        info: mask_value_sets::INFO,
+        run: mask_value_sets::run,
+    },
+    RulePass {
+        info: assume_earlier_rules::INFO,
+        run: assume_earlier_rules::run,
+    },
+    RulePass {
         info: drop_unreachable_rules::INFO,
         run: drop_unreachable_rules::run,
+    },
+    RulePass {
+        info: drop_default_rules::INFO,
+        run: drop_default_rules::run,
+    },
+    RulePass {
+        info: merge_rules::INFO,
+        run: merge_rules::run,
     },
 ];
 

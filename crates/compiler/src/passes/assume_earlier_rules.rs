@@ -1,0 +1,155 @@
+//! Simplify conditions, knowing that earlier rules didn't match.
+//!
+//! # What
+//! Where an earlier rule is about all numbers of a later one, the later condition is asked only where the
+//! earlier one fails. Parts whose answer that decides go; a condition may become a constant, and then
+//! `drop-unreachable-rules` has something to do.
+//!
+//! # Before/After
+//! ```text
+//! 9..10 if arg2 & 0x4 == 0x4: errno(1)
+//! 9 if all(arg2 & 0x4 == 0x0, arg0 == 0x0): allow  ->  9 if arg0 == 0x0: allow
+//! 9 if arg2 in {0x4..0x7}: allow                   ->  9 if false: allow
+//! ```
+//!
+//! # Why it is sound
+//! The first rule that matches decides: a rule is reached by the calls for which all earlier ones failed.
+//!
+//! # What it never does
+//! It draws no conclusion from a rule that is about some of the numbers only, and looks at no more than
+//! sixteen earlier rules about a number, and sixteen about very many numbers.
+//!
+//! # Cost
+//! Near-linear, with these bounds as a factor.
+//!
+//! # Prior art
+//! Shadowed-rule analysis of packet filters; Coudert and Madre's *restrict*.
+
+use tamis_rules::{Predicate, Rule, Section};
+
+use super::facts::Facts;
+use super::{Changed, Claim, PassCx, PassInfo, Stage, describe};
+use crate::hash::FastMap;
+
+/// How many earlier rules are looked at.
+const MAX_EARLIER: usize = 16;
+
+/// About how many numbers a rule is listed under each of them.
+const MAX_NUMBERS: u64 = 64;
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "assume-earlier-rules",
+    summary: "simplify conditions, knowing that earlier rules did not match",
+    stage: Stage::Rules,
+    claim: Claim {
+        never_longer: true,
+        never_slower: false,
+    },
+};
+
+pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
+    let mut earlier = Earlier::default();
+    let mut changed = false;
+    for place in 0..section.rules.len() {
+        let (before, after) = section.rules.split_at_mut(place);
+        let rule = &mut after[0];
+        if rule.when != Predicate::True {
+            let mut facts = earlier.facts_at(rule, before);
+            if !facts.is_empty() {
+                let simplified = facts.simplify(&rule.when);
+                if simplified != rule.when && cx.apply(0, || describe(place + 1, rule)) {
+                    rule.when = simplified;
+                    changed = true;
+                }
+            }
+            earlier.add(rule, place);
+        }
+    }
+    Changed::when(changed)
+}
+
+/// The places of conditional rules, by what they are about.
+#[derive(Default)]
+struct Earlier {
+    by_number: FastMap<u32, Vec<usize>>,
+    about_many: Vec<usize>,
+}
+
+impl Earlier {
+    fn facts_at(&self, rule: &Rule, earlier: &[Rule]) -> Facts {
+        let mut facts = Facts::default();
+        let first = rule.syscalls.intervals().first();
+        let about_it = first.and_then(|(first, _)| self.by_number.get(first));
+        let places = about_it.into_iter().flatten().chain(&self.about_many);
+        for place in places {
+            let other = &earlier[*place];
+            if rule.syscalls.difference(&other.syscalls).is_empty() {
+                facts.assume(&other.when, false);
+            }
+        }
+        facts
+    }
+
+    fn add(&mut self, rule: &Rule, place: usize) {
+        let intervals = rule.syscalls.intervals();
+        let count: u64 = intervals
+            .iter()
+            .map(|(first, last)| u64::from(last - first) + 1)
+            .sum();
+        let keep = |places: &mut Vec<usize>| {
+            if places.len() < MAX_EARLIER {
+                places.push(place);
+            }
+        };
+        if count > MAX_NUMBERS {
+            keep(&mut self.about_many);
+            return;
+        }
+        for number in intervals.iter().flat_map(|(first, last)| *first..=*last) {
+            keep(self.by_number.entry(number).or_default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RulePass;
+    use super::super::testing::check_rules;
+
+    const PASS: RulePass = RulePass {
+        info: super::INFO,
+        run: super::run,
+    };
+
+    #[test]
+    fn what_an_earlier_rule_decided_is_known() {
+        check_rules(
+            PASS,
+            "9..10 if arg2 & 0x4 == 0x4: errno(1)\n\
+             9 if all(arg2 & 0x4 == 0x0, arg0 == 0x0): allow\n\
+             9 if arg2 in {0x4..0x7}: allow",
+            "9..10 if arg2 & 0x4 == 0x4: errno(1)\n\
+             9 if arg0 == 0x0: allow\n\
+             9 if false: allow",
+        );
+    }
+
+    #[test]
+    fn the_opposite_of_an_earlier_rule_is_the_rest() {
+        check_rules(
+            PASS,
+            "all if any(arg0 == 0x1, arg1 < 0x5): errno(1)\n\
+             9 if arg1 >= 0x5: allow",
+            "all if any(arg0 == 0x1, arg1 < 0x5): errno(1)\n\
+             9: allow",
+        );
+    }
+
+    #[test]
+    fn a_rule_about_some_of_the_numbers_says_nothing() {
+        let text = "9 if arg0 == 0x1: errno(1)\n\
+                    9..10 if arg0 == 0x1: allow";
+        check_rules(PASS, text, text);
+    }
+}

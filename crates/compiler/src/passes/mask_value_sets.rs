@@ -1,0 +1,155 @@
+//! Make masks of value sets.
+//!
+//! # What
+//! A set that is all values with certain bits fixed becomes a mask; a set of which these are some, with one
+//! bit free among others, becomes a mask and the rest, if the rest has so many intervals fewer that it pays.
+//!
+//! # Before/After
+//! ```text
+//! arg1 in {0x0..0x1, 0x80..0x81}       ->  arg1 & 0xffffffffffffff7e == 0x0
+//! arg1 in {0x0..0x1, 0x5, 0x80..0x81}  ->  any(arg1 & 0xffffffffffffff7e == 0x0, arg1 == 0x5)
+//! ```
+//!
+//! # Why it is sound
+//! The set has as many values as the free bits have combinations, and all agree in the other bits.
+//!
+//! # What it never does
+//! It leaves ranges alone, and sets of two intervals unless the fixed bits are all zero: a mask that has to
+//! be compared takes two instructions. Sets of more than 64 values are looked at as a whole only.
+//!
+//! # Cost
+//! Linear in the intervals of a set, times 64 for small ones.
+//!
+//! # Prior art
+//! gVisor's authors did this by hand for `futex`.
+
+use tamis_rules::{IntervalSet, Operand, Predicate, Section, Test};
+
+use super::shape::{Kind, single_values, test_of};
+use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "mask-value-sets",
+    summary: "make masks of value sets that are all values with certain bits",
+    stage: Stage::Rules,
+    claim: Claim {
+        never_longer: true,
+        never_slower: false,
+    },
+};
+
+pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
+    rewrite_conditions(section, cx, rewrite)
+}
+
+fn rewrite(predicate: &Predicate) -> Predicate {
+    match predicate {
+        Predicate::Not(inner) => Predicate::Not(Box::new(rewrite(inner))),
+        Predicate::All(parts) => Kind::All.join(parts.iter().map(rewrite).collect()),
+        Predicate::Any(parts) => Kind::Any.join(parts.iter().map(rewrite).collect()),
+        Predicate::Test(Test::In { operand, set }) => masks(*operand, set),
+        Predicate::True | Predicate::False | Predicate::Test(_) => predicate.clone(),
+    }
+}
+
+/// The set as masks, or as it is.
+fn masks(operand: Operand, set: &IntervalSet<u64>) -> Predicate {
+    let set = set.intersection(&[0..=operand.max()].into_iter().collect());
+    if let Some(cube) = Cube::of(&set)
+        && set.intervals().len() > cube.cost()
+    {
+        return cube.test(operand);
+    }
+    match partial(&set) {
+        Some((cube, rest)) => Predicate::Any(vec![cube.test(operand), test_of(operand, &rest)]),
+        None => Predicate::Test(Test::In { operand, set }),
+    }
+}
+
+/// The mask that saves most, and the values that it doesn't hold for.
+fn partial(set: &IntervalSet<u64>) -> Option<(Cube, IntervalSet<u64>)> {
+    if set.intervals().len() <= 2 {
+        return None;
+    }
+    let values = single_values(set)?;
+    let candidates = (0..u64::BITS).filter_map(|bit| {
+        let has_partner = |value: &&u64| set.contains(**value ^ 1 << bit);
+        let paired: IntervalSet<u64> = values.iter().filter(has_partner).copied().collect();
+        let cube = Cube::of(&paired)?;
+        let rest = set.difference(&paired);
+        let cost = cube.cost() + rest.intervals().len();
+        (!rest.is_empty() && cost < set.intervals().len()).then_some((cost, cube, rest))
+    });
+    let (_, cube, rest) = candidates.min_by_key(|(cost, ..)| *cost)?;
+    Some((cube, rest))
+}
+
+/// All values with these bits free, and the others as in the smallest.
+#[derive(Clone, Copy)]
+struct Cube {
+    smallest: u64,
+    free: u64,
+}
+
+impl Cube {
+    /// A set as a cube, if it is one.
+    fn of(set: &IntervalSet<u64>) -> Option<Cube> {
+        let (smallest, _) = *set.intervals().first()?;
+        let mut free = 0;
+        let mut count: u128 = 0;
+        for (first, last) in set.intervals() {
+            // Bits below the highest that differs change within the interval, or the count is too small.
+            let differing = u64::BITS - (first ^ last).leading_zeros();
+            free |= first ^ smallest | !u64::MAX.checked_shl(differing).unwrap_or(0);
+            count += u128::from(last - first) + 1;
+        }
+        let smallest = smallest & !free;
+        (count == 1 << free.count_ones()).then_some(Cube { smallest, free })
+    }
+
+    /// How many instructions the test takes per word: without a value to compare with, `jset` does it.
+    const fn cost(self) -> usize {
+        if self.smallest == 0 { 1 } else { 2 }
+    }
+
+    fn test(self, operand: Operand) -> Predicate {
+        Predicate::Test(Test::Masked {
+            operand,
+            mask: operand.max() & !self.free,
+            value: self.smallest,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RulePass;
+    use super::super::testing::check_rules;
+
+    const PASS: RulePass = RulePass {
+        info: super::INFO,
+        run: super::run,
+    };
+
+    #[test]
+    fn values_with_free_bits_are_a_mask() {
+        check_rules(
+            PASS,
+            "0 if arg1 in {0x0..0x1, 0x80..0x81}: allow\n\
+             1 if arg1.low in {0x11, 0x13, 0x19, 0x1b}: allow\n\
+             2 if all(arg0 == 0x1, arg1 in {0x0..0x1, 0x5, 0x80..0x81}): allow",
+            "0 if arg1 & 0xffffffffffffff7e == 0x0: allow\n\
+             1 if arg1.low & 0xfffffff5 == 0x11: allow\n\
+             2 if all(arg0 == 0x1, any(arg1 & 0xffffffffffffff7e == 0x0, arg1 == 0x5)): allow",
+        );
+    }
+
+    #[test]
+    fn one_value_too_few_or_too_many_is_no_mask() {
+        let text = "0 if arg1 in {0x0..0x1, 0x80}: allow\n\
+                    1 if arg1 in {0x11, 0x13}: allow\n\
+                    2 if arg1 in {0x2..0x9, 0x42..0x49}: allow";
+        check_rules(PASS, text, text);
+    }
+}

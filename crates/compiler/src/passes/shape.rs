@@ -1,0 +1,141 @@
+//! What passes over conditions share: lists of either kind, walking, and tests as sets of values.
+
+use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Test};
+
+/// The most values that are looked at one by one.
+const MAX_VALUES: u64 = 64;
+
+/// The two kinds of lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    All,
+    Any,
+}
+
+impl Kind {
+    /// The kind and the parts, if a predicate is a list.
+    pub(super) fn of(predicate: &Predicate) -> Option<(Kind, &[Predicate])> {
+        match predicate {
+            Predicate::All(parts) => Some((Kind::All, parts)),
+            Predicate::Any(parts) => Some((Kind::Any, parts)),
+            _ => None,
+        }
+    }
+
+    /// The other kind.
+    pub(super) const fn dual(self) -> Kind {
+        match self {
+            Kind::All => Kind::Any,
+            Kind::Any => Kind::All,
+        }
+    }
+
+    /// What a list without parts comes to.
+    pub(super) const fn neutral(self) -> Predicate {
+        match self {
+            Kind::All => Predicate::True,
+            Kind::Any => Predicate::False,
+        }
+    }
+
+    /// The list, or its only part.
+    pub(super) fn join(self, mut parts: Vec<Predicate>) -> Predicate {
+        match (parts.len(), self) {
+            (0, _) => self.neutral(),
+            (1, _) => parts.remove(0),
+            (_, Kind::All) => Predicate::All(parts),
+            (_, Kind::Any) => Predicate::Any(parts),
+        }
+    }
+
+    /// The parts of a list of this kind; anything else is the only part of itself.
+    pub(super) fn parts(self, predicate: &Predicate) -> &[Predicate] {
+        match Kind::of(predicate) {
+            Some((kind, parts)) if kind == self => parts,
+            _ => std::slice::from_ref(predicate),
+        }
+    }
+}
+
+/// Rewrites every list, parts before what they are part of. Recurses as deep as the predicate nests.
+pub(super) fn rewrite_lists(
+    predicate: &Predicate,
+    rewrite: &impl Fn(Kind, Vec<Predicate>) -> Predicate,
+) -> Predicate {
+    match predicate {
+        Predicate::Not(inner) => Predicate::Not(Box::new(rewrite_lists(inner, rewrite))),
+        Predicate::All(parts) | Predicate::Any(parts) => {
+            let kind = if matches!(predicate, Predicate::All(_)) {
+                Kind::All
+            } else {
+                Kind::Any
+            };
+            let parts = parts.iter().map(|part| rewrite_lists(part, rewrite));
+            rewrite(kind, parts.collect())
+        }
+        Predicate::True | Predicate::False | Predicate::Test(_) => predicate.clone(),
+    }
+}
+
+/// The operand and the values for which a test holds, if it is about one operand's value. A mask of an
+/// unbroken run of leading bits is a range.
+pub(super) fn values(test: &Test) -> Option<(Operand, IntervalSet<u64>)> {
+    match test {
+        Test::In { operand, set } => Some((*operand, set.clone())),
+        Test::Compare { operand, op, value } => {
+            let below = value.checked_sub(1).map(|last| 0..=last);
+            let above = value.checked_add(1).map(|first| first..=u64::MAX);
+            let set = match op {
+                CmpOp::Eq => IntervalSet::single(*value),
+                CmpOp::Ne => IntervalSet::single(*value).complement(),
+                CmpOp::Lt => below.into_iter().collect(),
+                CmpOp::Le => [0..=*value].into_iter().collect(),
+                CmpOp::Gt => above.into_iter().collect(),
+                CmpOp::Ge => [*value..=u64::MAX].into_iter().collect(),
+            };
+            Some((*operand, set))
+        }
+        Test::Masked {
+            operand,
+            mask,
+            value,
+        } => {
+            let free = Operand::max(*operand) & !mask;
+            let is_range = value & !mask == 0
+                && mask & !Operand::max(*operand) == 0
+                && free & free.wrapping_add(1) == 0;
+            is_range.then(|| (*operand, [*value..=value | free].into_iter().collect()))
+        }
+        Test::Between { .. } => None,
+    }
+}
+
+/// The simplest test for a set of values of an operand.
+pub(super) fn test_of(operand: Operand, set: &IntervalSet<u64>) -> Predicate {
+    let largest = operand.max();
+    let possible: IntervalSet<u64> = [0..=largest].into_iter().collect();
+    let set = set.intersection(&possible);
+    let gaps = possible.difference(&set);
+    let compare = |op, value| Predicate::compare(operand, op, value);
+    match (set.intervals(), gaps.intervals()) {
+        ([], _) => Predicate::False,
+        (_, []) => Predicate::True,
+        ([(value, last)], _) if value == last => compare(CmpOp::Eq, *value),
+        (_, [(value, last)]) if value == last => compare(CmpOp::Ne, *value),
+        ([(first, last)], _) if *last == largest => compare(CmpOp::Ge, *first),
+        ([(0, last)], _) => compare(CmpOp::Le, *last),
+        _ => Predicate::Test(Test::In { operand, set }),
+    }
+}
+
+/// The values of a small set.
+pub(super) fn single_values(set: &IntervalSet<u64>) -> Option<Vec<u64>> {
+    let mut values = Vec::new();
+    for (first, last) in set.intervals() {
+        if last - first >= MAX_VALUES - values.len() as u64 {
+            return None;
+        }
+        values.extend(*first..=*last);
+    }
+    Some(values)
+}
