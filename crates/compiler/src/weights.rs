@@ -5,7 +5,7 @@
 //! counts little: not nothing, because foreign kernels and stacks may still run it.
 
 use tamis_abi::{Arch, Nr, syscall};
-use tamis_profile::Profile;
+use tamis_profile::{Call, Profile};
 
 use crate::options::Options;
 
@@ -26,6 +26,15 @@ impl<'a> Weights<'a> {
             profile: options.profile.as_ref(),
             has_bitmap: options.has_bitmap(),
         }
+    }
+
+    /// What is known of the arguments of calls with a number in `first..=last`. Linear in the profile.
+    pub fn calls(&self, arch: Arch, first: Nr, last: Nr) -> Vec<&'a Call> {
+        let calls = self.profile.into_iter().flat_map(Profile::calls);
+        calls
+            .filter(|(of, nr, _)| *of == arch && (first..=last).contains(nr))
+            .map(|(_, _, call)| call)
+            .collect()
     }
 
     /// How much the numbers `first..=last` count, all of which are decided alike: always allowed by
