@@ -12,7 +12,7 @@ use tamis_abi::Word;
 use tamis_profile::Call;
 
 use crate::cost;
-use crate::dag::{Dag, NodeId};
+use crate::dag::{Dag, NodeId, Question};
 use crate::diagram::{self, Case, Order};
 use crate::direct;
 use crate::formula::Formula;
@@ -24,7 +24,7 @@ use crate::split::Effort;
 const BUDGET_PER_PART: u64 = 64;
 
 /// How many orders are tried at most for a list of few parts; fewer for longer ones.
-const MAX_ORDERS: u64 = 24;
+const MAX_ORDERS: u64 = 12;
 
 /// The most parts of formulas for which that many orders are tried.
 const FEW_PARTS: u64 = 32;
@@ -65,11 +65,14 @@ impl Decisions {
             return dag.ret(first.ret);
         }
         let samples = samples::expected(cases, default, seen);
+        if let [case] = cases
+            && let Some(when) = in_any_order(&case.when)
+        {
+            let (yes, no) = (dag.ret(case.ret), dag.ret(default));
+            return direct::lower(dag, &when, yes, no, &samples);
+        }
         let direct = lower_directly(dag, cases, default, &samples);
         let used = words_used(cases);
-        if used.parts <= 1 {
-            return direct;
-        }
         let budget = BUDGET_PER_PART * (used.parts + 16);
         let lower = |dag: &mut Dag, order: &Order, effort: Effort| {
             let node = diagram::lower(dag, cases, default, order, budget, &samples, effort)?;
@@ -90,6 +93,39 @@ impl Decisions {
         let mean_steps_x16 = samples::mean_steps_x16(dag, node, samples);
         mean_steps_x16 + 2 * measure.worst_steps + measure.length_insns
     }
+}
+
+/// The formula if a search for an order would find nothing: every word is asked about once, and either
+/// all answers must be right or one. Then upper halves come last, where they are shared.
+fn in_any_order(formula: &Formula) -> Option<Formula> {
+    let (Formula::All(parts) | Formula::Any(parts)) = formula else {
+        return Some(formula.clone());
+    };
+    let mut words = Vec::new();
+    for part in parts {
+        let (Formula::In(word, _) | Formula::Asked { word, .. }) = part else {
+            return None;
+        };
+        if words.contains(word)
+            || matches!(part, Formula::Asked { question, .. } if is_about_two(*question))
+        {
+            return None;
+        }
+        words.push(*word);
+    }
+    let mut parts = parts.clone();
+    parts.sort_by_key(|part| match part {
+        Formula::In(word, _) | Formula::Asked { word, .. } => is_upper(*word),
+        _ => false,
+    });
+    Some(match formula {
+        Formula::All(_) => Formula::All(parts),
+        _ => Formula::Any(parts),
+    })
+}
+
+fn is_about_two(question: Question) -> bool {
+    matches!(question, Question::EqWord(_) | Question::GeWord(_))
 }
 
 /// The order with the smallest rank among some to begin with and neighbours of the best so far; `None` if
