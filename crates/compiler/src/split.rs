@@ -6,10 +6,10 @@
 //! other are nobody's: runs that they separated grow together. This file tries the cubes that the
 //! decisions suggest and keeps what costs least; without any it is a search tree.
 
-use tamis_abi::{SeccompData, Word};
+use tamis_abi::Word;
 
 use crate::cost::{keeps_word, question_steps};
-use crate::dag::{Dag, Node, NodeId, Question};
+use crate::dag::{Dag, NodeId, Question};
 use crate::tree::{Run, merge, search};
 
 /// The shortest and the longest line for which cubes are tried: two runs are one question, and the time
@@ -75,119 +75,180 @@ pub(crate) fn split(
         weight: floor,
     }));
     points.sort_by_key(|point| point.value);
-    let mut ends: Vec<NodeId> = runs.iter().map(|run| run.node).collect();
-    ends.sort_unstable();
-    ends.dedup();
-    let splitter = Splitter { word, ends };
+    let line = weighed(&runs, &points);
     match effort {
-        Effort::Quick => splitter.tree(dag, &runs, &points),
-        Effort::Thorough => splitter.best(dag, &runs, &points, MAX_DEPTH),
+        Effort::Quick => balanced(dag, word, &line),
+        Effort::Thorough => plan(&line, &points, whole / LENGTH_SHARE + 1, MAX_DEPTH)
+            .1
+            .build(dag, word, &line, &points),
     }
 }
 
-struct Splitter {
-    word: Word,
-    /// The decisions, ascending.
-    ends: Vec<NodeId>,
+/// How a line is decided.
+enum Plan {
+    /// By a search tree.
+    Tree,
+    /// By a question about a cube, then inside and outside of it.
+    Cube(Cube, Box<Plan>, Box<Plan>),
 }
 
-impl Splitter {
-    fn best(&self, dag: &mut Dag, runs: &[Run], points: &[Point], depth: u32) -> NodeId {
-        let mut best = self.tree(dag, runs, points);
-        if depth == 0 || !CUBE_RUNS.contains(&runs.len()) {
-            return best;
-        }
-        let mut best_cost = self.cost(dag, best, points);
-        for cube in cubes(runs) {
-            let inside = restrict(runs, |first, last| cube.meets(first, last));
-            let outside = restrict(runs, |first, last| !cube.covers(first, last));
-            // A question of the search tree leaves as many runs as there were, or one more.
-            let most = runs.len() - usize::from(cube.value != 0);
-            if inside.len() >= runs.len() || inside.len() + outside.len() > most {
-                continue;
-            }
-            let (points_in, points_out): (Vec<Point>, Vec<Point>) =
-                points.iter().partition(|point| cube.has(point.value));
-            let yes = self.best(dag, &inside, &points_in, depth - 1);
-            let no = self.best(dag, &outside, &points_out, depth - 1);
-            let Cube { mask, value } = cube;
-            let node = dag.ask(self.word, Question::Masked { mask, value }, yes, no);
-            let cost = self.cost(dag, node, points);
-            if cost < best_cost {
-                (best, best_cost) = (node, cost);
+impl Plan {
+    fn build(&self, dag: &mut Dag, word: Word, runs: &[Run], points: &[Point]) -> NodeId {
+        match self {
+            Plan::Tree => search(dag, word, runs),
+            Plan::Cube(cube, inside, outside) => {
+                let [runs_in, runs_out] = cube.sides(runs);
+                let (points_in, points_out) = cube.partition(points);
+                let runs_in = weighed(&runs_in, &points_in);
+                let runs_out = weighed(&runs_out, &points_out);
+                let yes = inside.build(dag, word, &runs_in, &points_in);
+                let no = outside.build(dag, word, &runs_out, &points_out);
+                {
+                    let Cube { mask, value } = *cube;
+                    dag.ask(word, Question::Masked { mask, value }, yes, no)
+                }
             }
         }
-        best
     }
+}
 
-    fn tree(&self, dag: &mut Dag, runs: &[Run], points: &[Point]) -> NodeId {
-        let mut weighed = runs.to_vec();
-        for point in points {
-            let at = weighed.partition_point(|run| run.first <= point.value);
-            weighed[at.saturating_sub(1)].weight += point.weight;
+/// The cheapest plan, with its cost in units of the points' weight. Trees are estimated, because exact
+/// ones take long to find.
+fn plan(runs: &[Run], points: &[Point], question_price: u64, depth: u32) -> (u64, Plan) {
+    let whole: u64 = points.iter().map(|point| point.weight).sum();
+    let (weight, questions) = balanced_cost(runs);
+    let mut best = (weight + questions * question_price, Plan::Tree);
+    if depth == 0 || !CUBE_RUNS.contains(&runs.len()) {
+        return best;
+    }
+    for cube in cubes(runs) {
+        let [inside, outside] = cube.sides(runs);
+        // A question of the search tree leaves as many runs as there were, or one more.
+        let most = runs.len() - usize::from(cube.value != 0);
+        if inside.len() >= runs.len() || inside.len() + outside.len() > most {
+            continue;
         }
-        search(dag, self.word, &weighed)
-    }
-
-    /// Expected steps and length of a decision about the word, in units of the points' weight.
-    fn cost(&self, dag: &Dag, root: NodeId, points: &[Point]) -> u64 {
-        let whole: u64 = points.iter().map(|point| point.weight).sum();
-        let steps: u64 = points
-            .iter()
-            .map(|point| point.weight * self.steps(dag, root, point.value))
-            .sum();
-        steps + self.length(dag, root) * (whole / LENGTH_SHARE + 1)
-    }
-
-    fn question(&self, dag: &Dag, id: NodeId) -> Option<(Question, NodeId, NodeId)> {
-        match dag.node(id) {
-            Node::Ask {
-                word,
-                question,
-                yes,
-                no,
-            } if word == self.word && self.ends.binary_search(&id).is_err() => {
-                Some((question, yes, no))
-            }
-            _ => None,
+        let (points_in, points_out) = cube.partition(points);
+        let inside = plan(
+            &weighed(&inside, &points_in),
+            &points_in,
+            question_price,
+            depth - 1,
+        );
+        let outside = plan(
+            &weighed(&outside, &points_out),
+            &points_out,
+            question_price,
+            depth - 1,
+        );
+        let question = cube.question();
+        let reload = u64::from(!keeps_word(question));
+        let own = (question_steps(question) + reload) * (whole + question_price);
+        let sides = inside.0 + outside.0;
+        if own + sides < best.0 {
+            let plan = Plan::Cube(cube, Box::new(inside.1), Box::new(outside.1));
+            best = (own + sides, plan);
         }
     }
+    best
+}
 
-    fn steps(&self, dag: &Dag, root: NodeId, value: u32) -> u64 {
-        let data = SeccompData::default().with_word(self.word, value);
-        let (mut id, mut steps, mut reload) = (root, 0, 0);
-        while let Some((question, yes, no)) = self.question(dag, id) {
-            steps += question_steps(question) + reload;
-            reload = u64::from(!keeps_word(question));
-            id = if question.holds(self.word, &data) {
-                yes
-            } else {
-                no
-            };
+/// The runs, with the weight of the points in them.
+fn weighed(runs: &[Run], points: &[Point]) -> Vec<Run> {
+    let mut weighed: Vec<Run> = runs.iter().map(|run| Run { weight: 1, ..*run }).collect();
+    let mut at = 0;
+    for point in points {
+        while weighed
+            .get(at + 1)
+            .is_some_and(|next| next.first <= point.value)
+        {
+            at += 1;
         }
-        steps
+        weighed[at].weight += point.weight;
     }
+    weighed
+}
 
-    fn length(&self, dag: &Dag, root: NodeId) -> u64 {
-        let mut open = vec![root];
-        let mut seen = Vec::new();
-        let mut length = 0;
-        while let Some(id) = open.pop() {
-            if let Some((question, yes, no)) = self.question(dag, id)
-                && !seen.contains(&id)
-            {
-                seen.push(id);
-                length += question_steps(question) + u64::from(!keeps_word(question));
-                open.extend([yes, no]);
-            }
+/// Where a tree is cut that is not the best and is found at once: a value alone between equal decisions,
+/// or else so that both sides weigh nearly the same.
+enum Cut {
+    Single,
+    At(usize),
+}
+
+fn cut(runs: &[Run]) -> Option<Cut> {
+    if runs.len() < 2 {
+        return None;
+    }
+    if let [before, single, after] = runs
+        && before.node == after.node
+        && after.first - single.first == 1
+    {
+        return Some(Cut::Single);
+    }
+    let whole: u64 = runs.iter().map(|run| run.weight).sum();
+    let mut left = 0;
+    let at = runs[..runs.len() - 1].iter().position(|run| {
+        let is_middle = 2 * left + run.weight >= whole;
+        left += run.weight;
+        is_middle
+    });
+    Some(Cut::At(at.unwrap_or(runs.len() - 1).max(1)))
+}
+
+/// Executed questions times weight, and questions, of [`balanced`].
+fn balanced_cost(runs: &[Run]) -> (u64, u64) {
+    let whole: u64 = runs.iter().map(|run| run.weight).sum();
+    match cut(runs) {
+        None => (0, 0),
+        Some(Cut::Single) => (whole, 1),
+        Some(Cut::At(at)) => {
+            let (left, right) = (balanced_cost(&runs[..at]), balanced_cost(&runs[at..]));
+            (left.0 + right.0 + whole, left.1 + right.1 + 1)
         }
-        length
+    }
+}
+
+fn balanced(dag: &mut Dag, word: Word, runs: &[Run]) -> NodeId {
+    match cut(runs) {
+        None => runs[0].node,
+        Some(Cut::Single) => {
+            let single = Question::Eq(runs[1].first);
+            dag.ask(word, single, runs[1].node, runs[0].node)
+        }
+        Some(Cut::At(at)) => {
+            let no = balanced(dag, word, &runs[..at]);
+            let yes = balanced(dag, word, &runs[at..]);
+            dag.ask(word, Question::Ge(runs[at].first), yes, no)
+        }
     }
 }
 
 impl Cube {
     fn has(self, value: u32) -> bool {
         value & self.mask == self.value
+    }
+
+    fn question(self) -> Question {
+        let Cube { mask, value } = self;
+        if value == 0 {
+            Question::AnySet(mask)
+        } else {
+            Question::Masked { mask, value }
+        }
+    }
+
+    /// The line as it matters to elements, and to other values.
+    fn sides(self, runs: &[Run]) -> [Vec<Run>; 2] {
+        [
+            restrict(runs, |first, last| self.meets(first, last)),
+            restrict(runs, |first, last| !self.covers(first, last)),
+        ]
+    }
+
+    /// The elements, and the other values.
+    fn partition(self, points: &[Point]) -> (Vec<Point>, Vec<Point>) {
+        points.iter().partition(|point| self.has(point.value))
     }
 
     /// Whether an element is in `first..=last`.
