@@ -227,3 +227,56 @@ fn by_values(others: &[Sample], call: &Call, count: u64) -> Vec<(SeccompData, u6
     let each = count.div_ceil(RANKS);
     (0..RANKS).map(|rank| (data(rank), each)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOW: Word = Word::IP_LOW;
+
+    fn is(value: u32) -> Formula {
+        Formula::In(LOW, IntervalSet::single(value))
+    }
+
+    #[test]
+    fn every_alternative_and_every_action_has_a_sample() {
+        let cases = [Case {
+            when: Formula::Any(vec![is(5), is(9)]),
+            ret: Action::ALLOW.ret(),
+        }];
+        let samples = expected(&cases, 0, &[]);
+        let weight = |wanted: &dyn Fn(u32) -> bool| -> u64 {
+            let of_value = samples
+                .iter()
+                .filter(|sample| wanted(sample.data.word(LOW)));
+            of_value.map(|sample| sample.weight).sum()
+        };
+        let (five, nine) = (weight(&|value| value == 5), weight(&|value| value == 9));
+        let other = weight(&|value| value != 5 && value != 9);
+        assert_eq!(five, nine);
+        assert!(0 < other && other < five);
+    }
+
+    #[test]
+    fn recorded_values_outweigh_what_the_policy_says() {
+        let cases = [Case {
+            when: Formula::In(Word::arg_low(ArgIndex::ALL[1]), IntervalSet::single(5)),
+            ret: 1,
+        }];
+        let mut call = Call {
+            count: 100,
+            ..Call::default()
+        };
+        call.values.insert(1, [(7, 60), (8, 30)].into());
+        let samples = expected(&cases, 0, &[&call]);
+        let weight = |value: u64| -> u64 {
+            let of_value = samples.iter().filter(|sample| sample.data.args[1] == value);
+            of_value.map(|sample| sample.weight).sum()
+        };
+        assert!(weight(7) > weight(8) && weight(8) > weight(5));
+        call.samples.insert([0, 5, 0, 0, 0, 0], 1000);
+        let samples = expected(&cases, 0, &[&call]);
+        let most = samples.iter().max_by_key(|sample| sample.weight);
+        assert_eq!(most.map(|sample| sample.data.args[1]), Some(5));
+    }
+}

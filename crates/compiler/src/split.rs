@@ -415,3 +415,113 @@ fn unions_of_blocks(runs: &[Run], class: NodeId) -> Vec<Cube> {
     found.reverse();
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::direct;
+    use tamis_abi::SeccompData;
+    use tamis_rules::IntervalSet;
+
+    const WORD: Word = Word::IP_LOW;
+
+    fn set(values: &[u32]) -> IntervalSet<u32> {
+        values.iter().map(|value| *value..=*value).collect()
+    }
+
+    /// The decision for membership; 1 inside and 0 outside.
+    fn member(dag: &mut Dag, set: &IntervalSet<u32>, effort: Effort) -> NodeId {
+        let (yes, no) = (dag.ret(1), dag.ret(0));
+        let points: Vec<Point> = set
+            .intervals()
+            .iter()
+            .map(|(first, _)| Point {
+                value: *first,
+                weight: 1000,
+            })
+            .collect();
+        split(dag, WORD, &direct::runs(set, yes, no), &points, effort)
+    }
+
+    fn questions(dag: &Dag, root: NodeId) -> usize {
+        let below = dag.below([root]);
+        below
+            .into_iter()
+            .filter(|id| matches!(dag.node(*id), crate::dag::Node::Ask { .. }))
+            .count()
+    }
+
+    #[test]
+    fn values_that_differ_in_free_bits_are_one_question() {
+        for (values, expected) in [
+            (vec![0, 1, 0x80, 0x81], Question::AnySet(!0x81)),
+            (
+                vec![0x10, 0x14, 0x90, 0x94],
+                Question::Masked {
+                    mask: !0x84,
+                    value: 0x10,
+                },
+            ),
+        ] {
+            let mut dag = Dag::new();
+            let root = member(&mut dag, &set(&values), Effort::Thorough);
+            let (yes, no) = (dag.ret(1), dag.ret(0));
+            let by_hand = match expected {
+                Question::AnySet(_) => dag.ask(WORD, expected, no, yes),
+                _ => dag.ask(WORD, expected, yes, no),
+            };
+            assert_eq!(root, by_hand, "{values:x?}");
+        }
+    }
+
+    #[test]
+    fn values_beside_a_cube_cost_only_their_own_questions() {
+        let mut dag = Dag::new();
+        let values = set(&[0, 1, 0x80, 0x81, 0x1005, 0x2000_0000]);
+        let root = member(&mut dag, &values, Effort::Thorough);
+        assert!(questions(&dag, root) <= 4, "{}", questions(&dag, root));
+    }
+
+    #[test]
+    fn every_value_is_decided_as_the_set_says() {
+        let mut state = 1_u32;
+        let mut next = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % below
+        };
+        for round in 0..400 {
+            let (count, bits) = (1 + next(24), 2 + next(7));
+            let scale = next(24);
+            let values: Vec<u32> = (0..count).map(|_| next(1 << bits) << scale).collect();
+            let set = set(&values);
+            for effort in [Effort::Quick, Effort::Thorough] {
+                let mut dag = Dag::new();
+                let root = member(&mut dag, &set, effort);
+                let near = |value: u32| [value.wrapping_sub(1), value, value.wrapping_add(1)];
+                for value in (0..1 << bits).flat_map(|value: u32| near(value << scale)) {
+                    let data = SeccompData::default().with_word(WORD, value);
+                    let expected = u32::from(set.contains(value));
+                    assert_eq!(dag.evaluate(root, &data), expected, "{round} {value:#x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_element_of_a_cube_is_the_smallest_that_is_not_smaller() {
+        for mask in 0..32_u32 {
+            let wide = mask | !31;
+            for value in (0..32).filter(|value| value & !mask == 0) {
+                let cube = Cube { mask: wide, value };
+                for from in 0..33 {
+                    let expected = (from..32).find(|element| cube.has(*element));
+                    assert_eq!(cube.next(from), expected, "{cube:?} {from}");
+                    for last in from..32 {
+                        let covers = (from..=last).all(|element| cube.has(element));
+                        assert_eq!(cube.covers(from, last), covers, "{cube:?} {from} {last}");
+                    }
+                }
+            }
+        }
+    }
+}
