@@ -21,21 +21,20 @@ pub(crate) fn lower(
     yes: NodeId,
     no: NodeId,
     samples: &[Sample],
+    effort: Effort,
 ) -> NodeId {
     match formula {
         Formula::True => yes,
         Formula::False => no,
-        Formula::All(parts) => parts
-            .iter()
-            .rev()
-            .fold(yes, |rest, part| lower(dag, part, rest, no, samples)),
-        Formula::Any(parts) => parts
-            .iter()
-            .rev()
-            .fold(no, |rest, part| lower(dag, part, yes, rest, samples)),
+        Formula::All(parts) => parts.iter().rev().fold(yes, |rest, part| {
+            lower(dag, part, rest, no, samples, effort)
+        }),
+        Formula::Any(parts) => parts.iter().rev().fold(no, |rest, part| {
+            lower(dag, part, yes, rest, samples, effort)
+        }),
         Formula::In(word, set) => {
             let runs = runs(set, yes, no);
-            split(dag, *word, &runs, &points(samples, *word), Effort::Thorough)
+            split(dag, *word, &runs, &points(samples, *word), effort)
         }
         Formula::Asked {
             word,

@@ -69,22 +69,22 @@ impl Decisions {
             && let Some(when) = in_any_order(&case.when)
         {
             let (yes, no) = (dag.ret(case.ret), dag.ret(default));
-            return direct::lower(dag, &when, yes, no, &samples);
+            return direct::lower(dag, &when, yes, no, &samples, Effort::Thorough);
         }
-        let direct = lower_directly(dag, cases, default, &samples);
         let used = words_used(cases);
         let budget = BUDGET_PER_PART * (used.parts + 16);
-        let lower = |dag: &mut Dag, order: &Order, effort: Effort| {
-            let node = diagram::lower(dag, cases, default, order, budget, &samples, effort)?;
-            Some((self.rank(dag, node, &samples), node))
+        let in_order = |dag: &mut Dag, order: &Order, effort: Effort| {
+            diagram::lower(dag, cases, default, order, budget, &samples, effort)
         };
-        let Some(order) = best_order(&used, |order| Some(lower(dag, order, Effort::Quick)?.0))
-        else {
-            return direct;
-        };
-        let found = lower(dag, &order, Effort::Thorough);
-        let is_better = |(rank, _): &(u64, NodeId)| *rank < self.rank(dag, direct, &samples);
-        found.filter(is_better).map_or(direct, |(_, node)| node)
+        let best = best_order(&used, |order| {
+            let node = in_order(dag, order, Effort::Quick)?;
+            Some(self.rank(dag, node, &samples))
+        });
+        let direct = lower_directly(dag, cases, default, &samples, Effort::Quick);
+        let order = best.filter(|(rank, _)| *rank < self.rank(dag, direct, &samples));
+        order
+            .and_then(|(_, order)| in_order(dag, &order, Effort::Thorough))
+            .unwrap_or_else(|| lower_directly(dag, cases, default, &samples, Effort::Thorough))
     }
 
     /// Smaller is better: expected steps first of all, but a step is not worth any length.
@@ -128,9 +128,9 @@ fn is_about_two(question: Question) -> bool {
     matches!(question, Question::EqWord(_) | Question::GeWord(_))
 }
 
-/// The order with the smallest rank among some to begin with and neighbours of the best so far; `None` if
-/// none has a rank.
-fn best_order(used: &Used, mut rank: impl FnMut(&Order) -> Option<u64>) -> Option<Order> {
+/// The smallest rank and its order, among some orders to begin with and neighbours of the best so far;
+/// `None` if none has a rank.
+fn best_order(used: &Used, mut rank: impl FnMut(&Order) -> Option<u64>) -> Option<(u64, Order)> {
     let most = (MAX_ORDERS * FEW_PARTS / used.parts.max(FEW_PARTS)).max(4);
     let mut best: Option<(u64, Order)> = None;
     let mut open = VecDeque::from(orders(used));
@@ -149,7 +149,7 @@ fn best_order(used: &Used, mut rank: impl FnMut(&Order) -> Option<u64>) -> Optio
             open.extend(neighbours(order, used));
         }
     }
-    best.map(|(_, order)| order)
+    best
 }
 
 /// Unites neighbours with one action, and drops cases that change nothing.
@@ -178,11 +178,17 @@ fn group(cases: Vec<Case>, default: u32) -> Vec<Case> {
     grouped
 }
 
-fn lower_directly(dag: &mut Dag, cases: &[Case], default: u32, samples: &[Sample]) -> NodeId {
+fn lower_directly(
+    dag: &mut Dag,
+    cases: &[Case],
+    default: u32,
+    samples: &[Sample],
+    effort: Effort,
+) -> NodeId {
     let mut decision = dag.ret(default);
     for case in cases.iter().rev() {
         let ret = dag.ret(case.ret);
-        decision = direct::lower(dag, &case.when, ret, decision, samples);
+        decision = direct::lower(dag, &case.when, ret, decision, samples, effort);
     }
     decision
 }

@@ -77,6 +77,7 @@ pub(crate) fn split(
     points.sort_by_key(|point| point.value);
     let line = weighed(&runs, &points);
     match effort {
+        _ if line.len() <= 3 => balanced(dag, word, &line),
         Effort::Quick => balanced(dag, word, &line),
         Effort::Thorough => plan(&line, &points, whole / LENGTH_SHARE + 1, MAX_DEPTH)
             .1
