@@ -24,7 +24,7 @@ use crate::split::Effort;
 const BUDGET_PER_PART: u64 = 64;
 
 /// How many orders are tried at most for a list of few parts; fewer for longer ones.
-const MAX_ORDERS: u64 = 12;
+const MAX_ORDERS: u64 = 8;
 
 /// The most parts of formulas for which that many orders are tried.
 const FEW_PARTS: u64 = 32;

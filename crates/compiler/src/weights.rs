@@ -28,15 +28,6 @@ impl<'a> Weights<'a> {
         }
     }
 
-    /// What is known of the arguments of calls with a number in `first..=last`. Linear in the profile.
-    pub fn calls(&self, arch: Arch, first: Nr, last: Nr) -> Vec<&'a Call> {
-        let calls = self.profile.into_iter().flat_map(Profile::calls);
-        calls
-            .filter(|(of, nr, _)| *of == arch && (first..=last).contains(nr))
-            .map(|(_, _, call)| call)
-            .collect()
-    }
-
     /// How much the numbers `first..=last` count, all of which are decided alike: always allowed by
     /// number, or not.
     pub fn numbers(&self, arch: Arch, first: Nr, last: Nr, is_allowed: bool) -> u64 {
@@ -46,6 +37,15 @@ impl<'a> Weights<'a> {
         };
         let is_cached = is_allowed && self.has_bitmap;
         count * if is_cached { 1 } else { UNCACHED_FACTOR }
+    }
+
+    /// What is known of the arguments of calls with a number in `first..=last`. Linear in the profile.
+    pub fn calls(&self, arch: Arch, first: Nr, last: Nr) -> Vec<&'a Call> {
+        let calls = self.profile.into_iter().flat_map(Profile::calls);
+        calls
+            .filter(|(of, nr, _)| *of == arch && (first..=last).contains(nr))
+            .map(|(_, _, call)| call)
+            .collect()
     }
 }
 
