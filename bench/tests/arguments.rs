@@ -30,7 +30,8 @@ fn calls(name: &str, ruleset: &Ruleset) -> Vec<SeccompData> {
 }
 
 fn steps(compiled: &Compiled, data: &SeccompData) -> u64 {
-    interp::run(compiled.program(), &data.image(compiled.endian())).steps as u64
+    let run = interp::run(compiled.program(), &data.image(compiled.endian()));
+    u64::from(run.steps)
 }
 
 fn mean(steps: &[u64]) -> f64 {
