@@ -177,7 +177,7 @@ fn contributors(ruleset: &Ruleset, layout: &Layout) -> Vec<Contributor> {
         .iter()
         .map(|outcome| {
             (
-                cost::measure(&layout.dag, outcome.node).length_insns,
+                cost::measure(&layout.dag, outcome.node, |_| true).length_insns,
                 outcome,
             )
         })

@@ -57,8 +57,6 @@ pub struct Measure {
     pub length_insns: u64,
     /// Steps of the longest path, with its return.
     pub worst_steps: u64,
-    /// Sixteen times the mean number of steps if every answer is equally likely.
-    pub mean_steps_x16: u64,
 }
 
 /// The steps of asking, without loading the word: preparing A, and the conditional jump.
@@ -75,11 +73,11 @@ pub const fn keeps_word(question: Question) -> bool {
     !matches!(question, Question::Masked { .. })
 }
 
-/// Measures a decision. Linear in its size.
-pub fn measure(dag: &Dag, root: NodeId) -> Measure {
+/// Measures a decision; the length is that of the nodes that are new. Linear in its size.
+pub fn measure(dag: &Dag, root: NodeId, is_new: impl Fn(NodeId) -> bool) -> Measure {
     let below = dag.below([root]);
     let place = |id: NodeId| below.binary_search(&id).unwrap_or(0);
-    let mut steps: Vec<(u64, u64)> = Vec::with_capacity(below.len());
+    let mut steps: Vec<u64> = Vec::with_capacity(below.len());
     let mut needs_load = vec![false; below.len()];
     let mut length_insns = 0;
     if let Some(load) = needs_load.last_mut() {
@@ -93,28 +91,28 @@ pub fn measure(dag: &Dag, root: NodeId) -> Measure {
             no,
         } = dag.node(*id)
         else {
-            steps.push((1, 16));
+            steps.push(1);
             continue;
         };
         let own = question_steps(question);
-        length_insns += own;
+        if is_new(*id) {
+            length_insns += own;
+        }
         let mut side = |child: NodeId| {
             let load = match dag.node(child) {
                 Node::Ret(_) => false,
                 Node::Ask { word: next, .. } => next != word || !keeps_word(question),
             };
             needs_load[place(child)] |= load;
-            let (worst, mean) = steps[place(child)];
-            (worst + u64::from(load), mean + 16 * u64::from(load))
+            steps[place(child)] + u64::from(load)
         };
         let (yes, no) = (side(yes), side(no));
-        steps.push((own + yes.0.max(no.0), 16 * own + (yes.1 + no.1) / 2));
+        steps.push(own + yes.max(no));
     }
-    let loads = needs_load.iter().filter(|load| **load).count() as u64;
-    let (worst_steps, mean_steps_x16) = steps.last().copied().unwrap_or_default();
+    let new_loads = below.iter().zip(needs_load);
+    let loads = new_loads.filter(|(id, load)| *load && is_new(**id)).count() as u64;
     Measure {
         length_insns: length_insns + loads,
-        worst_steps: worst_steps + 1,
-        mean_steps_x16: mean_steps_x16 + 16,
+        worst_steps: steps.last().copied().unwrap_or_default() + 1,
     }
 }

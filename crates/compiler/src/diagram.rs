@@ -12,13 +12,12 @@
 
 use tamis_abi::Word;
 
-use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
-use crate::direct::value_weight;
+use crate::direct::runs;
 use crate::formula::Formula;
 use crate::hash::FastMap;
-use crate::options::Objective;
-use crate::tree::{Run, search};
+use crate::samples::Sample;
+use crate::split::{Effort, Point, split};
 
 /// The most boolean variables; bounds the recursion together with the number of words.
 const MAX_QUESTIONS: usize = 64;
@@ -43,6 +42,8 @@ pub(crate) fn lower(
     default: u32,
     order: &Order,
     budget: u64,
+    samples: &[Sample],
+    effort: Effort,
 ) -> Option<NodeId> {
     let mut diagram = Diagram::new(cases, order, budget)?;
     let mut decision = diagram.leaf(default);
@@ -51,7 +52,7 @@ pub(crate) fn lower(
         let ret = diagram.leaf(case.ret);
         decision = diagram.choose(condition, ret, decision)?;
     }
-    Some(diagram.emit(dag, decision))
+    Some(diagram.emit(dag, decision, samples, effort))
 }
 
 /// The index of a diagram node; children have smaller ids than parents.
@@ -158,14 +159,7 @@ impl Diagram {
             Formula::In(word, set) => {
                 self.spend(set.intervals().len())?;
                 let variable = self.variable((*word, None));
-                let mut runs = vec![(0, no)];
-                for (first, last) in set.intervals() {
-                    if *first == 0 {
-                        runs.clear();
-                    }
-                    runs.push((*first, yes));
-                    runs.extend(last.checked_add(1).map(|after| (after, no)));
-                }
+                let runs = runs(set, yes, no);
                 self.split(variable, *word, runs)
             }
             Formula::Asked {
@@ -318,16 +312,18 @@ impl Diagram {
         id
     }
 
-    /// Turns the diagram below `root` into questions; splits become search trees.
-    fn emit(&self, dag: &mut Dag, root: Id) -> NodeId {
+    /// Turns the diagram below `root` into questions; splits become decisions by value, in which each
+    /// value counts as much as the samples that come there with it.
+    fn emit(&self, dag: &mut Dag, root: Id, samples: &[Sample], effort: Effort) -> NodeId {
         let wanted = self.below(root);
+        let arriving = self.arriving(root, samples);
         let mut emitted: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
         // What is not wanted gets any node: nothing refers to it.
         let unused = dag.ret(0);
-        for (node, wanted) in self.nodes.iter().zip(&wanted) {
+        for (id, node) in self.nodes.iter().enumerate() {
             let child = |id: &Id| emitted[*id as usize];
             let made = match node {
-                _ if !wanted => unused,
+                _ if !wanted[id] => unused,
                 Node::Leaf(ret) => dag.ret(*ret),
                 Node::Choice {
                     word,
@@ -337,22 +333,57 @@ impl Diagram {
                     ..
                 } => dag.ask(*word, *question, child(yes), child(no)),
                 Node::Split { word, runs, .. } => {
-                    let lasts = runs[1..].iter().map(|run| run.0 - 1).chain([u32::MAX]);
-                    let runs: Vec<Run> = runs
-                        .iter()
-                        .zip(lasts)
-                        .map(|((first, id), last)| Run {
-                            first: *first,
-                            weight: value_weight((last - first).saturating_add(1)),
-                            node: child(id),
-                        })
-                        .collect();
-                    search(dag, *word, &runs, Prices::of(Objective::Steps))
+                    let runs = runs.iter().map(|(first, id)| (*first, child(id)));
+                    let runs: Vec<(u32, NodeId)> = runs.collect();
+                    let point = |at: &u32| {
+                        let sample = &samples[*at as usize];
+                        Point {
+                            value: sample.data.word(*word),
+                            weight: sample.weight,
+                        }
+                    };
+                    let points: Vec<Point> = arriving[id].iter().map(point).collect();
+                    split(dag, *word, &runs, &points, effort)
                 }
             };
             emitted.push(made);
         }
         emitted[root as usize]
+    }
+
+    /// For each node the samples that come there, by index.
+    fn arriving(&self, root: Id, samples: &[Sample]) -> Vec<Vec<u32>> {
+        let mut arriving = vec![Vec::new(); self.nodes.len()];
+        arriving[root as usize] = (0..samples.len() as u32).collect();
+        for id in (0..=root as usize).rev() {
+            let here = std::mem::take(&mut arriving[id]);
+            for at in &here {
+                let data = &samples[*at as usize].data;
+                let next = match &self.nodes[id] {
+                    Node::Leaf(_) => continue,
+                    Node::Choice {
+                        word,
+                        question,
+                        yes,
+                        no,
+                        ..
+                    } => {
+                        if question.holds(*word, data) {
+                            *yes
+                        } else {
+                            *no
+                        }
+                    }
+                    Node::Split { word, runs, .. } => {
+                        let value = data.word(*word);
+                        runs[runs.partition_point(|run| run.0 <= value) - 1].1
+                    }
+                };
+                arriving[next as usize].push(*at);
+            }
+            arriving[id] = here;
+        }
+        arriving
     }
 
     /// For each node, whether a path from `root` leads to it.

@@ -8,27 +8,34 @@
 use tamis_abi::Word;
 use tamis_rules::IntervalSet;
 
-use crate::cost::Prices;
 use crate::dag::{Dag, NodeId};
 use crate::formula::Formula;
-use crate::options::Objective;
-use crate::tree::{Run, search};
+use crate::samples::Sample;
+use crate::split::{Effort, Point, split};
 
 /// Adds the decision that is `yes` where the formula holds and `no` elsewhere. Recurses as deep as the
-/// formula nests; lists of any length are fine.
-pub(crate) fn lower(dag: &mut Dag, formula: &Formula, yes: NodeId, no: NodeId) -> NodeId {
+/// formula nests; lists of any length are fine. The samples weigh the values of words.
+pub(crate) fn lower(
+    dag: &mut Dag,
+    formula: &Formula,
+    yes: NodeId,
+    no: NodeId,
+    samples: &[Sample],
+    effort: Effort,
+) -> NodeId {
     match formula {
         Formula::True => yes,
         Formula::False => no,
-        Formula::All(parts) => parts
-            .iter()
-            .rev()
-            .fold(yes, |rest, part| lower(dag, part, rest, no)),
-        Formula::Any(parts) => parts
-            .iter()
-            .rev()
-            .fold(no, |rest, part| lower(dag, part, yes, rest)),
-        Formula::In(word, set) => member(dag, *word, set, yes, no),
+        Formula::All(parts) => parts.iter().rev().fold(yes, |rest, part| {
+            lower(dag, part, rest, no, samples, effort)
+        }),
+        Formula::Any(parts) => parts.iter().rev().fold(no, |rest, part| {
+            lower(dag, part, yes, rest, samples, effort)
+        }),
+        Formula::In(word, set) => {
+            let runs = runs(set, yes, no);
+            split(dag, *word, &runs, &points(samples, *word), effort)
+        }
         Formula::Asked {
             word,
             question,
@@ -40,33 +47,23 @@ pub(crate) fn lower(dag: &mut Dag, formula: &Formula, yes: NodeId, no: NodeId) -
     }
 }
 
-/// The weight of a single value against that of a longer run: policies name the values they expect.
-const SINGLE_WEIGHT: u64 = 4;
-
-/// The weight of a run of `count` values of an argument, about whose distribution nothing is known.
-pub(crate) fn value_weight(count: u32) -> u64 {
-    if count == 1 { SINGLE_WEIGHT } else { 1 }
+/// First values and decisions: `yes` for elements of the set, `no` between them.
+pub(crate) fn runs<T: Copy>(set: &IntervalSet<u32>, yes: T, no: T) -> Vec<(u32, T)> {
+    let mut runs = vec![(0, no)];
+    for (first, last) in set.intervals() {
+        if *first == 0 {
+            runs.clear();
+        }
+        runs.push((*first, yes));
+        runs.extend(last.checked_add(1).map(|after| (after, no)));
+    }
+    runs
 }
 
-fn member(dag: &mut Dag, word: Word, set: &IntervalSet<u32>, yes: NodeId, no: NodeId) -> NodeId {
-    let mut runs = Vec::with_capacity(2 * set.intervals().len() + 1);
-    let mut add = |first: u32, last: u32, node| {
-        runs.push(Run {
-            first,
-            weight: value_weight((last - first).saturating_add(1)),
-            node,
-        });
+fn points(samples: &[Sample], word: Word) -> Vec<Point> {
+    let point = |sample: &Sample| Point {
+        value: sample.data.word(word),
+        weight: sample.weight,
     };
-    let mut next = Some(0);
-    for (first, last) in set.intervals() {
-        if let Some(gap) = next.filter(|gap| gap < first) {
-            add(gap, first - 1, no);
-        }
-        add(*first, *last, yes);
-        next = last.checked_add(1);
-    }
-    if let Some(gap) = next {
-        add(gap, u32::MAX, no);
-    }
-    search(dag, word, &runs, Prices::of(Objective::Steps))
+    samples.iter().map(point).collect()
 }

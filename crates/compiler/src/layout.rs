@@ -79,7 +79,7 @@ pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Layout {
     let bad_arch = dag.ret(ruleset.bad_arch.ret());
     let mut lines: Vec<(u32, Vec<Piece>)> = Vec::new();
     for section in ruleset.sections() {
-        let pieces = pieces(&mut dag, &mut decisions, section, &mut outcomes);
+        let pieces = pieces(&mut dag, weights, &mut decisions, section, &mut outcomes);
         let audit = section.arch.audit();
         match lines.iter_mut().find(|(known, _)| *known == audit) {
             Some((_, line)) => line.extend(pieces),
@@ -101,6 +101,7 @@ pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Layout {
 /// Decides every number that the section owns.
 fn pieces(
     dag: &mut Dag,
+    weights: &Weights<'_>,
     decisions: &mut Decisions,
     section: &Section,
     outcomes: &mut Vec<Outcome>,
@@ -133,7 +134,8 @@ fn pieces(
                     when: formulas[*rule as usize].clone(),
                     ret: section.rules[*rule as usize].action.ret(),
                 });
-                let node = decisions.decide(dag, cases.collect(), section.default.ret());
+                let seen = weights.calls(section.arch, Nr(first), Nr(last));
+                let node = decisions.decide(dag, cases.collect(), section.default.ret(), &seen);
                 outcomes.push(Outcome {
                     arch: section.arch,
                     rules: rules.to_vec(),

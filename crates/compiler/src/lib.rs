@@ -4,7 +4,7 @@
 //!
 //! 1. rule [`passes`] make the rules smaller;
 //! 2. [`layout`] decides every number and merges numbers into runs: a decision graph ([`dag`]), with
-//!    search trees ([`tree`]) over numbers and over values alike;
+//!    search trees ([`tree`]) over numbers and over values alike, for the calls that are expected;
 //! 3. [`emit`] turns questions into blocks of instructions;
 //! 4. bytecode [`passes`] clean up - they also serve programs that come from elsewhere;
 //! 5. [`linearise`] puts blocks in a line and counts jumps;
@@ -39,6 +39,8 @@ mod direct;
 mod formula;
 mod hash;
 mod outcome;
+mod samples;
+mod split;
 mod verify;
 mod verify_each;
 

@@ -2,70 +2,154 @@
 //!
 //! The rules that apply to a number, in order, are a small program of their own: the first whose
 //! condition holds decides. This file turns such a list into a decision. It tries the direct lowering
-//! and ordered diagrams in a few orders of words, measures each, and keeps the best; which lowering is
-//! best differs from policy to policy, and lists are short enough to try.
+//! and ordered diagrams in several orders of words, then better neighbours of the best order; measures
+//! each over the calls that are expected, and keeps the best. What earlier lists brought into the graph
+//! costs no length, so of two orders that are equally fast the one wins that shares more.
+
+use std::collections::VecDeque;
 
 use tamis_abi::Word;
+use tamis_profile::Call;
 
-use crate::cost::{self, Measure};
-use crate::dag::{Dag, NodeId};
+use crate::cost;
+use crate::dag::{Dag, NodeId, Question};
 use crate::diagram::{self, Case, Order};
 use crate::direct;
 use crate::formula::Formula;
-use crate::hash::FastMap;
+use crate::hash::{FastMap, FastSet};
+use crate::samples::{self, Sample};
+use crate::split::Effort;
 
 /// How much building one diagram may cost, per part of the formulas; keeps compiling near-linear.
 const BUDGET_PER_PART: u64 = 64;
+
+/// How many orders are tried at most for a list of few parts; fewer for longer ones.
+const MAX_ORDERS: u64 = 8;
+
+/// The most parts of formulas for which that many orders are tried.
+const FEW_PARTS: u64 = 32;
 
 /// The decisions made so far: calls and architectures with the same list are decided once.
 #[derive(Debug, Default)]
 pub(crate) struct Decisions {
     known: FastMap<(Vec<Case>, u32), NodeId>,
+    kept: FastSet<NodeId>,
 }
 
 impl Decisions {
-    /// Adds the decision of the first case that holds, else `default`.
-    pub(crate) fn decide(&mut self, dag: &mut Dag, cases: Vec<Case>, default: u32) -> NodeId {
+    /// Adds the decision of the first case that holds, else `default`; `seen` is what a profile knows of
+    /// the calls that are decided.
+    pub(crate) fn decide(
+        &mut self,
+        dag: &mut Dag,
+        cases: Vec<Case>,
+        default: u32,
+        seen: &[&Call],
+    ) -> NodeId {
         let key = (group(cases, default), default);
         if let Some(node) = self.known.get(&key) {
             return *node;
         }
-        let node = lower(dag, &key.0, default);
+        let node = self.lower(dag, &key.0, default, seen);
+        self.kept.extend(dag.below([node]));
         self.known.insert(key, node);
         node
     }
+
+    /// The best of all lowerings.
+    fn lower(&self, dag: &mut Dag, cases: &[Case], default: u32, seen: &[&Call]) -> NodeId {
+        let [first, ..] = cases else {
+            return dag.ret(default);
+        };
+        if first.when == Formula::True {
+            return dag.ret(first.ret);
+        }
+        let samples = samples::expected(cases, default, seen);
+        if let [case] = cases
+            && let Some(when) = in_any_order(&case.when)
+        {
+            let (yes, no) = (dag.ret(case.ret), dag.ret(default));
+            return direct::lower(dag, &when, yes, no, &samples, Effort::Thorough);
+        }
+        let used = words_used(cases);
+        let budget = BUDGET_PER_PART * (used.parts + 16);
+        let in_order = |dag: &mut Dag, order: &Order, effort: Effort| {
+            diagram::lower(dag, cases, default, order, budget, &samples, effort)
+        };
+        let best = best_order(&used, |order| {
+            let node = in_order(dag, order, Effort::Quick)?;
+            Some(self.rank(dag, node, &samples))
+        });
+        let direct = lower_directly(dag, cases, default, &samples, Effort::Quick);
+        let order = best.filter(|(rank, _)| *rank < self.rank(dag, direct, &samples));
+        order
+            .and_then(|(_, order)| in_order(dag, &order, Effort::Thorough))
+            .unwrap_or_else(|| lower_directly(dag, cases, default, &samples, Effort::Thorough))
+    }
+
+    /// Smaller is better: expected steps first of all, but a step is not worth any length.
+    fn rank(&self, dag: &Dag, node: NodeId, samples: &[Sample]) -> u64 {
+        let measure = cost::measure(dag, node, |node| !self.kept.contains(&node));
+        let mean_steps_x16 = samples::mean_steps_x16(dag, node, samples);
+        mean_steps_x16 + 2 * measure.worst_steps + measure.length_insns
+    }
 }
 
-/// The best of all lowerings.
-fn lower(dag: &mut Dag, cases: &[Case], default: u32) -> NodeId {
-    let [first, ..] = cases else {
-        return dag.ret(default);
+/// The formula if a search for an order would find nothing: every word is asked about once, and either
+/// all answers must be right or one. Then upper halves come last, where they are shared.
+fn in_any_order(formula: &Formula) -> Option<Formula> {
+    let (Formula::All(parts) | Formula::Any(parts)) = formula else {
+        return Some(formula.clone());
     };
-    if first.when == Formula::True {
-        return dag.ret(first.ret);
-    }
-    let mut best = lower_directly(dag, cases, default);
-    let mut best_measure = cost::measure(dag, best);
-    let used = words_used(cases);
-    if used.parts <= 1 {
-        return best;
-    }
-    let budget = BUDGET_PER_PART * (used.parts + 16);
-    for order in orders(&used) {
-        let Some(node) = diagram::lower(dag, cases, default, &order, budget) else {
-            continue;
+    let mut words = Vec::new();
+    for part in parts {
+        let (Formula::In(word, _) | Formula::Asked { word, .. }) = part else {
+            return None;
         };
-        let measure = cost::measure(dag, node);
-        if rank(measure) < rank(best_measure) {
-            (best, best_measure) = (node, measure);
+        if words.contains(word)
+            || matches!(part, Formula::Asked { question, .. } if is_about_two(*question))
+        {
+            return None;
+        }
+        words.push(*word);
+    }
+    let mut parts = parts.clone();
+    parts.sort_by_key(|part| match part {
+        Formula::In(word, _) | Formula::Asked { word, .. } => is_upper(*word),
+        _ => false,
+    });
+    Some(match formula {
+        Formula::All(_) => Formula::All(parts),
+        _ => Formula::Any(parts),
+    })
+}
+
+fn is_about_two(question: Question) -> bool {
+    matches!(question, Question::EqWord(_) | Question::GeWord(_))
+}
+
+/// The smallest rank and its order, among some orders to begin with and neighbours of the best so far;
+/// `None` if none has a rank.
+fn best_order(used: &Used, mut rank: impl FnMut(&Order) -> Option<u64>) -> Option<(u64, Order)> {
+    let most = (MAX_ORDERS * FEW_PARTS / used.parts.max(FEW_PARTS)).max(4);
+    let mut best: Option<(u64, Order)> = None;
+    let mut open = VecDeque::from(orders(used));
+    let mut tried: Vec<Order> = Vec::new();
+    while let Some(order) = open.pop_front() {
+        if tried.contains(&order) {
+            continue;
+        }
+        if tried.len() as u64 == most {
+            break;
+        }
+        tried.push(order);
+        let Some(rank) = rank(&order) else { continue };
+        if best.is_none_or(|(least, _)| rank < least) {
+            best = Some((rank, order));
+            open.extend(neighbours(order, used));
         }
     }
     best
-}
-
-/// Smaller is better: executed steps first of all, but a step is not worth any length.
-fn rank(measure: Measure) -> u64 {
-    4 * measure.worst_steps + measure.mean_steps_x16 / 4 + measure.length_insns
 }
 
 /// Unites neighbours with one action, and drops cases that change nothing.
@@ -94,11 +178,17 @@ fn group(cases: Vec<Case>, default: u32) -> Vec<Case> {
     grouped
 }
 
-fn lower_directly(dag: &mut Dag, cases: &[Case], default: u32) -> NodeId {
+fn lower_directly(
+    dag: &mut Dag,
+    cases: &[Case],
+    default: u32,
+    samples: &[Sample],
+    effort: Effort,
+) -> NodeId {
     let mut decision = dag.ret(default);
     for case in cases.iter().rev() {
         let ret = dag.ret(case.ret);
-        decision = direct::lower(dag, &case.when, ret, decision);
+        decision = direct::lower(dag, &case.when, ret, decision, samples, effort);
     }
     decision
 }
@@ -132,7 +222,9 @@ fn words_used(cases: &[Case]) -> Used {
     used
 }
 
-/// The orders worth trying: as declared, reversed, the most asked word first, the least asked first.
+/// Orders to begin with: as declared, reversed, the most asked word first, the least asked
+/// first; each of them also with all upper halves behind everything else, where they are shared.
+/// Words that are not asked about stand at the end.
 fn orders(used: &Used) -> Vec<Order> {
     let mut declared: Order = [Word::NR; Word::COUNT];
     for (place, word) in declared.iter_mut().zip(Word::all()) {
@@ -146,16 +238,35 @@ fn orders(used: &Used) -> Vec<Order> {
     seldom_first.sort_by_key(|word| used.count[word.index()]);
     let mut orders: Vec<Order> = Vec::new();
     for order in [declared, reversed, often_first, seldom_first] {
-        let same = |other: &Order| {
-            let asked = |order: &Order| -> Vec<Word> {
-                let is_asked = |word: &Word| used.count[word.index()] > 0;
-                order.iter().copied().filter(is_asked).collect()
-            };
-            asked(other) == asked(&order)
-        };
-        if !orders.iter().any(same) {
-            orders.push(order);
+        let mut upper_last = order;
+        upper_last.sort_by_key(|word| is_upper(*word));
+        for mut order in [order, upper_last] {
+            order.sort_by_key(|word| (used.count[word.index()] == 0).then_some(*word));
+            if !orders.contains(&order) {
+                orders.push(order);
+            }
         }
     }
     orders
+}
+
+fn is_upper(word: Word) -> bool {
+    word.index() >= Word::IP_LOW.index() && word.index() % 2 == 1
+}
+
+/// The orders with one word moved to the front, or two neighbours exchanged.
+fn neighbours(order: Order, used: &Used) -> Vec<Order> {
+    let asked = order.iter().take_while(|word| used.count[word.index()] > 0);
+    let count = asked.count();
+    let swapped = (1..count).map(|at| {
+        let mut order = order;
+        order.swap(at - 1, at);
+        order
+    });
+    let moved = (2..count).map(|at| {
+        let mut order = order;
+        order[..=at].rotate_right(1);
+        order
+    });
+    swapped.chain(moved).collect()
 }

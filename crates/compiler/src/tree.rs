@@ -24,8 +24,12 @@ use tamis_abi::Word;
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
 
-/// The longest line that is solved by one table; cubic time.
+/// The longest line of numbers that is solved by one table; cubic time.
 const TABLE_RUNS: usize = 192;
+
+/// The same for other words. There are many such lines, and a cut at the median costs a long one next
+/// to nothing.
+const ARGUMENT_TABLE_RUNS: usize = 48;
 
 /// The longest line for which all trees are looked at; exponential time.
 const SUBSET_RUNS: usize = 6;
@@ -133,7 +137,11 @@ impl Line {
         if spans.len() <= SUBSET_RUNS {
             return subsets::build(dag, self.word, spans, self.prices);
         }
-        if spans.len() <= TABLE_RUNS {
+        let table_runs = match self.word {
+            Word::NR => TABLE_RUNS,
+            _ => ARGUMENT_TABLE_RUNS,
+        };
+        if spans.len() <= table_runs {
             return table::build(dag, self.word, spans, self.prices);
         }
         let at = self.median(from, to);

@@ -5,7 +5,7 @@
 //! counts little: not nothing, because other kernels and stacks may still run it.
 
 use tamis_abi::{Arch, Nr, syscall};
-use tamis_profile::Profile;
+use tamis_profile::{Call, Profile};
 
 use crate::cost::Prices;
 use crate::options::Options;
@@ -89,5 +89,14 @@ impl<'a> Weights<'a> {
         let mut hot: Vec<u32> = counts.into_iter().take(MAX_HOT).map(|(_, nr)| nr).collect();
         hot.sort_unstable();
         hot
+    }
+
+    /// What is known of the arguments of calls with a number in `first..=last`. Linear in the profile.
+    pub fn calls(&self, arch: Arch, first: Nr, last: Nr) -> Vec<&'a Call> {
+        let calls = self.profile.into_iter().flat_map(Profile::calls);
+        calls
+            .filter(|(of, nr, _)| *of == arch && (first..=last).contains(nr))
+            .map(|(_, _, call)| call)
+            .collect()
     }
 }

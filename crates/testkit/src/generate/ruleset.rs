@@ -38,6 +38,13 @@ impl Size {
         intervals: 60,
         numbers: 400,
     };
+    /// A few calls with long lists of argument values.
+    pub const ARGUMENTS: Size = Size {
+        rules: 6,
+        depth: 3,
+        intervals: 40,
+        numbers: 3,
+    };
 }
 
 /// The values that a ruleset is about.

@@ -1,0 +1,282 @@
+//! Samples: the calls that an argument decision is expected to get.
+//!
+//! How good a decision is depends on the calls that come. A profile may have seen whole argument lists,
+//! or the values of single arguments; without one the policy itself says which values matter: every
+//! alternative of every condition yields a call that takes it, with upper halves zero where nothing is
+//! said about them, and programs mostly do what they are allowed to. Samples carry what single
+//! probabilities cannot, that a request goes with a kind of descriptor, say; and steps are counted by
+//! following them.
+
+use tamis_abi::{Action, ArgIndex, SeccompData, Word};
+use tamis_profile::Call;
+use tamis_rules::IntervalSet;
+
+use crate::cost::{keeps_word, question_steps};
+use crate::dag::{Dag, Node, NodeId, Question};
+use crate::diagram::Case;
+use crate::formula::Formula;
+
+/// The most calls that one condition yields.
+const MAX_WITNESSES: usize = 1024;
+
+/// The most argument lists that are taken from the profile of one call.
+const MAX_RECORDED: usize = 256;
+
+/// What all the calls weigh together that take an action, if the policy names them.
+const ALLOWED_WEIGHT: u64 = 1 << 24;
+
+/// The same for actions other than allow: programs seldom do what they must not.
+const DENIED_WEIGHT: u64 = 1 << 21;
+
+/// What recorded calls weigh together. What was never seen still counts a little.
+const RECORDED_WEIGHT: u64 = 1 << 28;
+
+/// A call, and how much it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub(crate) data: SeccompData,
+    pub(crate) weight: u64,
+}
+
+/// Words with their values, the last of a word counts; all other words are zero.
+type Witness = Vec<(Word, u32)>;
+
+/// The calls that a list of cases is expected to get, where these are known of the calls themselves.
+/// Linear in the cases, but for a bound on the number of samples.
+pub(crate) fn expected(cases: &[Case], default: u32, seen: &[&Call]) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    let mut missed: Witnesses = vec![Vec::new()];
+    for case in cases {
+        let taken = zip(&missed, witnesses(&case.when, true));
+        add(&mut samples, taken, case.ret);
+        missed = zip(&missed, witnesses(&case.when, false));
+    }
+    add(&mut samples, missed, default);
+    let recorded = recorded(&samples, seen);
+    samples.extend(recorded);
+    samples
+}
+
+/// The mean number of executed instructions of a decision in sixteenths, with the first load and the
+/// return. Linear in samples times depth.
+pub(crate) fn mean_steps_x16(dag: &Dag, root: NodeId, samples: &[Sample]) -> u64 {
+    let (mut sum, mut whole) = (0_u128, 0_u128);
+    for sample in samples {
+        sum += u128::from(sample.weight) * u128::from(steps(dag, root, &sample.data));
+        whole += u128::from(sample.weight);
+    }
+    (16 * sum / whole.max(1)) as u64
+}
+
+fn steps(dag: &Dag, root: NodeId, data: &SeccompData) -> u64 {
+    let mut held = None;
+    let mut node = root;
+    let mut steps = 1;
+    while let Node::Ask {
+        word,
+        question,
+        yes,
+        no,
+    } = dag.node(node)
+    {
+        steps += question_steps(question) + u64::from(held != Some(word));
+        held = keeps_word(question).then_some(word);
+        node = if question.holds(word, data) { yes } else { no };
+    }
+    steps
+}
+
+type Witnesses = Vec<Witness>;
+
+fn add(samples: &mut Vec<Sample>, witnesses: Witnesses, ret: u32) {
+    let is_allowed = ret == Action::ALLOW.ret();
+    let together = if is_allowed {
+        ALLOWED_WEIGHT
+    } else {
+        DENIED_WEIGHT
+    };
+    let weight = together / witnesses.len().max(1) as u64;
+    samples.extend(witnesses.into_iter().map(|witness| {
+        let data = witness
+            .into_iter()
+            .fold(SeccompData::default(), |data, (word, value)| {
+                data.with_word(word, value)
+            });
+        Sample { data, weight }
+    }));
+}
+
+/// Calls for which the formula holds, or doesn't: one for every alternative, as far as single words tell.
+fn witnesses(formula: &Formula, holds: bool) -> Witnesses {
+    match formula {
+        Formula::True | Formula::False => {
+            if (*formula == Formula::True) == holds {
+                vec![Vec::new()]
+            } else {
+                Vec::new()
+            }
+        }
+        Formula::All(parts) | Formula::Any(parts) => {
+            let lists = parts.iter().map(|part| witnesses(part, holds));
+            if matches!(formula, Formula::All(_)) == holds {
+                lists.fold(vec![Vec::new()], |all, list| zip(&all, list))
+            } else {
+                lists.flatten().take(MAX_WITNESSES).collect()
+            }
+        }
+        Formula::In(word, set) if holds => values(*word, set),
+        Formula::In(word, set) => values(*word, &set.complement()),
+        Formula::Asked {
+            word,
+            question,
+            answer,
+        } => vec![answered(*word, *question, *answer == holds)],
+    }
+}
+
+fn values(word: Word, set: &IntervalSet<u32>) -> Witnesses {
+    /// How far inside a longer interval its typical value is.
+    const INSIDE: u32 = 16;
+    let intervals = set.intervals().iter().take(MAX_WITNESSES);
+    intervals
+        .map(|(first, last)| vec![(word, first + INSIDE.min((last - first) / 2))])
+        .collect()
+}
+
+fn answered(word: Word, question: Question, answer: bool) -> Witness {
+    let value = match question {
+        Question::Eq(k) | Question::Ge(k) if answer => k,
+        Question::Eq(k) => !k,
+        Question::Ge(k) => k.saturating_sub(1),
+        Question::AnySet(mask) if answer => mask & mask.wrapping_neg(),
+        Question::AnySet(_) => 0,
+        Question::Masked { value, .. } if answer => value,
+        Question::Masked { mask, value } => value ^ (mask & mask.wrapping_neg()),
+        Question::EqWord(_) | Question::GeWord(_) => u32::from(!answer),
+    };
+    vec![(word, value)]
+}
+
+/// Calls that take an alternative of both lists; every alternative of the longer one occurs, and not all
+/// combinations.
+fn zip(left: &[Witness], right: Witnesses) -> Witnesses {
+    if left.is_empty() {
+        return right;
+    }
+    if right.is_empty() {
+        return left.to_vec();
+    }
+    let count = left.len().max(right.len());
+    let both = left.iter().cycle().zip(right.iter().cycle()).take(count);
+    both.map(|(left, right)| [left.as_slice(), right.as_slice()].concat())
+        .collect()
+}
+
+/// What the profile saw. Arguments that it says nothing about are those of the other samples.
+fn recorded(others: &[Sample], seen: &[&Call]) -> Vec<Sample> {
+    let mut calls: Vec<(SeccompData, u64)> = Vec::new();
+    for call in seen {
+        let mut lists: Vec<_> = call.samples.iter().collect();
+        lists.sort_by_key(|(args, count)| (std::cmp::Reverse(**count), **args));
+        let mut rest = call.count;
+        for (args, count) in lists.into_iter().take(MAX_RECORDED) {
+            let data = SeccompData {
+                args: *args,
+                ..SeccompData::default()
+            };
+            calls.push((data, *count));
+            rest = rest.saturating_sub(*count);
+        }
+        if !call.values.is_empty() && rest > 0 {
+            calls.extend(by_values(others, call, rest));
+        }
+    }
+    let whole: u128 = calls.iter().map(|(_, count)| u128::from(*count)).sum();
+    let weight = |count| u128::from(RECORDED_WEIGHT) * u128::from(count) / whole.max(1);
+    calls
+        .into_iter()
+        .map(|(data, count)| Sample {
+            data,
+            weight: weight(count) as u64,
+        })
+        .collect()
+}
+
+/// Calls whose arguments occur as often as their values were seen: evenly spaced ranks of every
+/// argument's values, in an order of its own so that arguments are independent of each other.
+fn by_values(others: &[Sample], call: &Call, count: u64) -> Vec<(SeccompData, u64)> {
+    /// Prime, so that every stride visits every rank.
+    const RANKS: u64 = 61;
+    let data = |rank: u64| {
+        let other = others.get(rank as usize % others.len().max(1));
+        let mut data = other.map_or_else(SeccompData::default, |sample| sample.data);
+        for (index, values) in &call.values {
+            let place = rank * (2 * u64::from(*index) + 1) % RANKS;
+            let wanted = u128::from(call.count) * u128::from(2 * place + 1) / u128::from(2 * RANKS);
+            let mut before = 0;
+            let value = values.iter().find(|(_, count)| {
+                before += u128::from(**count);
+                wanted < before
+            });
+            if let (Some((value, _)), Some(index)) = (value, ArgIndex::new(*index)) {
+                data.args[index.index()] = *value;
+            }
+        }
+        data
+    };
+    let each = count.div_ceil(RANKS);
+    (0..RANKS).map(|rank| (data(rank), each)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOW: Word = Word::IP_LOW;
+
+    fn is(value: u32) -> Formula {
+        Formula::In(LOW, IntervalSet::single(value))
+    }
+
+    #[test]
+    fn every_alternative_and_every_action_has_a_sample() {
+        let cases = [Case {
+            when: Formula::Any(vec![is(5), is(9)]),
+            ret: Action::ALLOW.ret(),
+        }];
+        let samples = expected(&cases, 0, &[]);
+        let weight = |wanted: &dyn Fn(u32) -> bool| -> u64 {
+            let of_value = samples
+                .iter()
+                .filter(|sample| wanted(sample.data.word(LOW)));
+            of_value.map(|sample| sample.weight).sum()
+        };
+        let (five, nine) = (weight(&|value| value == 5), weight(&|value| value == 9));
+        let other = weight(&|value| value != 5 && value != 9);
+        assert_eq!(five, nine);
+        assert!(0 < other && other < five);
+    }
+
+    #[test]
+    fn recorded_values_outweigh_what_the_policy_says() {
+        let cases = [Case {
+            when: Formula::In(Word::arg_low(ArgIndex::ALL[1]), IntervalSet::single(5)),
+            ret: 1,
+        }];
+        let mut call = Call {
+            count: 100,
+            ..Call::default()
+        };
+        call.values.insert(1, [(7, 60), (8, 30)].into());
+        let samples = expected(&cases, 0, &[&call]);
+        let weight = |value: u64| -> u64 {
+            let of_value = samples.iter().filter(|sample| sample.data.args[1] == value);
+            of_value.map(|sample| sample.weight).sum()
+        };
+        assert!(weight(7) > weight(8) && weight(8) > weight(5));
+        call.samples.insert([0, 5, 0, 0, 0, 0], 1000);
+        let samples = expected(&cases, 0, &[&call]);
+        let most = samples.iter().max_by_key(|sample| sample.weight);
+        assert_eq!(most.map(|sample| sample.data.args[1]), Some(5));
+    }
+}
