@@ -28,6 +28,7 @@ pub mod weights;
 
 mod bisect;
 mod compile;
+mod dataflow;
 mod diagram;
 mod direct;
 mod formula;

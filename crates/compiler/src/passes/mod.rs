@@ -8,8 +8,12 @@
 
 pub mod registry;
 
+mod drop_implied_tests;
+mod drop_redundant_loads;
 mod drop_unreachable;
 mod drop_unreachable_rules;
+mod drop_unused_results;
+mod fold_constants;
 mod merge_blocks;
 mod merge_equal_targets;
 mod merge_value_tests;

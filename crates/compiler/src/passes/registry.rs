@@ -1,8 +1,9 @@
 //! The list of passes, and choosing from it.
 
 use super::{
-    BytecodePass, PassInfo, RulePass, drop_unreachable, drop_unreachable_rules, merge_blocks,
-    merge_equal_targets, merge_value_tests, simplify_predicates, thread_jumps,
+    BytecodePass, PassInfo, RulePass, drop_implied_tests, drop_redundant_loads, drop_unreachable,
+    drop_unreachable_rules, drop_unused_results, fold_constants, merge_blocks, merge_equal_targets,
+    merge_value_tests, simplify_predicates, thread_jumps,
 };
 
 /// The passes over rules, in the order in which they run.
@@ -22,7 +23,7 @@ pub const RULE_PASSES: [RulePass; 3] = [
 ];
 
 /// The passes over blocks, in the order in which they run.
-pub const BYTECODE_PASSES: [BytecodePass; 4] = [
+pub const BYTECODE_PASSES: [BytecodePass; 8] = [
     BytecodePass {
         info: merge_blocks::INFO,
         run: merge_blocks::run,
@@ -32,8 +33,24 @@ pub const BYTECODE_PASSES: [BytecodePass; 4] = [
         run: merge_equal_targets::run,
     },
     BytecodePass {
+        info: fold_constants::INFO,
+        run: fold_constants::run,
+    },
+    BytecodePass {
+        info: drop_implied_tests::INFO,
+        run: drop_implied_tests::run,
+    },
+    BytecodePass {
+        info: drop_redundant_loads::INFO,
+        run: drop_redundant_loads::run,
+    },
+    BytecodePass {
         info: thread_jumps::INFO,
         run: thread_jumps::run,
+    },
+    BytecodePass {
+        info: drop_unused_results::INFO,
+        run: drop_unused_results::run,
     },
     BytecodePass {
         info: drop_unreachable::INFO,
