@@ -42,14 +42,19 @@ impl Live {
         Live(self.0 & !bit(written_by(op)) | reads(op))
     }
 
+    /// What is read before a list of instructions, given what is read after it.
+    pub(crate) fn before_all(self, ops: &[Op]) -> Live {
+        ops.iter().rev().fold(self, |live, op| live.before(*op))
+    }
+
+    /// The places of both sets.
+    pub(crate) const fn with(self, other: Live) -> Live {
+        Live(self.0 | other.0)
+    }
+
     /// Notes what is read on entry to a block whose successors have been noted.
     pub(crate) fn note(entries: &mut [Live], id: BlockId, block: &Block) {
-        let at_end = Live::at_end(block.end, entries);
-        entries[id.index()] = block
-            .ops
-            .iter()
-            .rev()
-            .fold(at_end, |live, op| live.before(*op));
+        entries[id.index()] = Live::at_end(block.end, entries).before_all(&block.ops);
     }
 }
 

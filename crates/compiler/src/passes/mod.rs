@@ -14,10 +14,13 @@ mod drop_unreachable;
 mod drop_unreachable_rules;
 mod drop_unused_results;
 mod fold_constants;
+mod join_blocks;
 mod merge_blocks;
 mod merge_equal_targets;
+mod merge_tails;
 mod merge_value_tests;
 mod simplify_predicates;
+mod skip_known_loads;
 mod thread_jumps;
 
 #[cfg(test)]

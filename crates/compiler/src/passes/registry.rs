@@ -2,8 +2,9 @@
 
 use super::{
     BytecodePass, PassInfo, RulePass, drop_implied_tests, drop_redundant_loads, drop_unreachable,
-    drop_unreachable_rules, drop_unused_results, fold_constants, merge_blocks, merge_equal_targets,
-    merge_value_tests, simplify_predicates, thread_jumps,
+    drop_unreachable_rules, drop_unused_results, fold_constants, join_blocks, merge_blocks,
+    merge_equal_targets, merge_tails, merge_value_tests, simplify_predicates, skip_known_loads,
+    thread_jumps,
 };
 
 /// The passes over rules, in the order in which they run.
@@ -23,7 +24,7 @@ pub const RULE_PASSES: [RulePass; 3] = [
 ];
 
 /// The passes over blocks, in the order in which they run.
-pub const BYTECODE_PASSES: [BytecodePass; 8] = [
+pub const BYTECODE_PASSES: [BytecodePass; 11] = [
     BytecodePass {
         info: merge_blocks::INFO,
         run: merge_blocks::run,
@@ -51,6 +52,18 @@ pub const BYTECODE_PASSES: [BytecodePass; 8] = [
     BytecodePass {
         info: drop_unused_results::INFO,
         run: drop_unused_results::run,
+    },
+    BytecodePass {
+        info: join_blocks::INFO,
+        run: join_blocks::run,
+    },
+    BytecodePass {
+        info: skip_known_loads::INFO,
+        run: skip_known_loads::run,
+    },
+    BytecodePass {
+        info: merge_tails::INFO,
+        run: merge_tails::run,
     },
     BytecodePass {
         info: drop_unreachable::INFO,

@@ -90,7 +90,7 @@ impl Threader<'_> {
         match end {
             End::Ret(_) | End::RetA => end,
             End::Goto(next) => {
-                let next = self.follow(next, state);
+                let next = self.follow(next, &state);
                 let target = self.graph.block(next);
                 match target.end {
                     End::Ret(_) | End::RetA if target.ops.is_empty() => target.end,
@@ -105,7 +105,7 @@ impl Threader<'_> {
             } => {
                 let mut side = |next, holds| {
                     let state = self.flow.along(self.graph, id, &state, holds);
-                    state.map_or(next, |state| self.follow(next, state))
+                    state.map_or(next, |state| self.follow(next, &state))
                 };
                 End::Branch {
                     test,
@@ -118,7 +118,7 @@ impl Threader<'_> {
     }
 
     /// The farthest block that an edge with this state can lead to.
-    fn follow(&mut self, target: BlockId, state: State) -> BlockId {
+    fn follow(&mut self, target: BlockId, state: &State) -> BlockId {
         let mut farthest = target;
         let mut there = state.clone();
         let mut at = target;
