@@ -119,7 +119,9 @@ fn program(name: &str) -> Option<Program> {
 /// One program that does what a stack does.
 fn fused(stack: &[Program]) -> Program {
     let mut space = Space::new(Limits::default());
-    let meaning = space.subject(&whole(&subjects(stack))).expect("within the limits");
+    let meaning = space
+        .subject(&whole(&subjects(stack)))
+        .expect("within the limits");
     let ruleset = space.decompile(meaning, &CaseLimits::default());
     compiled(&ruleset.expect("the stack can be said as rules"))
 }

@@ -21,8 +21,8 @@ pub mod cost;
 pub mod dag;
 pub mod emit;
 pub mod error;
-pub mod foreign;
 pub mod expected;
+pub mod foreign;
 pub mod layout;
 pub mod linearise;
 pub mod options;
@@ -34,6 +34,7 @@ pub mod weights;
 
 mod bisect;
 mod compile;
+mod dataflow;
 mod diagram;
 mod direct;
 mod formula;

@@ -6,6 +6,7 @@
 
 mod arithmetic;
 mod branches;
+mod dataflow;
 mod returns;
 mod values;
 
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Sabotage> {
         &branches::ALL[..],
         &values::ALL,
         &arithmetic::ALL,
+        &dataflow::ALL,
         &returns::ALL,
     ]
     .concat()

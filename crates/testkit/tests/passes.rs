@@ -10,10 +10,21 @@ use tamis_compiler::linearise::linearise;
 use tamis_compiler::passes::registry::BYTECODE_PASSES;
 use tamis_compiler::passes::{self, BytecodePass, PassCx};
 use tamis_compiler::weights::Weights;
-use tamis_prover::{Equality, Limits, Space};
+use tamis_prover::{Answer, Equality, Limits, Space, Subject, decide};
 use tamis_testkit::corpus;
+use tamis_testkit::generate::program::{data, program as random_program};
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
+
+/// Random arithmetic can be as hard as one likes; what takes long is left to the interpreter.
+const QUICK: Limits = Limits {
+    max_nodes: 20_000,
+    max_steps: 100_000,
+    max_states: 5_000,
+    max_paths: 500,
+    max_gates: 20_000,
+    max_conflicts: 200,
+};
 
 fn assert_equal(left: &Program, right: &Program, name: &str) {
     let mut space = Space::new(Limits::default());
@@ -151,4 +162,42 @@ fn scramble(rng: &mut Rng, graph: &mut Cfg) {
             End::Ret(_) | End::RetA => {}
         }
     }
+}
+
+#[test]
+fn random_programs_keep_their_answers_and_passes_their_claims() {
+    let mut proved = 0;
+    for seed in 0..400 {
+        let mut rng = Rng::new(seed);
+        let body_insns = rng.range(5..=60) as usize;
+        let program = random_program(&mut rng, body_insns);
+        let images: Vec<[u32; 16]> = (0..60)
+            .map(|_| data(&mut rng, &program).image(Endian::Little))
+            .collect();
+        let graph = Cfg::from_program(&program);
+        if Program::new(linearise(&graph)).is_ok() {
+            for pass in BYTECODE_PASSES {
+                check_claim(pass, &graph, &images);
+            }
+        }
+        let optimised = passes::optimise(&program, &BYTECODE_PASSES, &mut PassCx::new(None));
+        assert!(optimised.len() <= program.len(), "{seed}");
+        for image in &images {
+            let before = interp::run(&program, image);
+            let after = interp::run(&optimised, image);
+            assert_eq!(before.ret, after.ret, "{seed}");
+        }
+        let again = passes::optimise(&optimised, &BYTECODE_PASSES, &mut PassCx::new(None));
+        assert!(again.len() <= optimised.len(), "{seed}");
+        let [left, right] = [&program, &optimised].map(|program| Subject::Program {
+            program,
+            endian: Endian::Little,
+        });
+        match decide(&left, &right, &QUICK) {
+            Answer::Equal(_) => proved += 1,
+            Answer::Different { .. } => panic!("seed {seed}: {program:?}"),
+            Answer::Unknown(_) => {}
+        }
+    }
+    assert!(proved > 200, "{proved} programs proved");
 }

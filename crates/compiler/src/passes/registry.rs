@@ -2,9 +2,10 @@
 
 use super::{
     BytecodePass, PassInfo, RulePass, assume_earlier_rules, drop_default_rules, drop_implied_parts,
-    drop_unreachable, drop_unreachable_rules, factor_alternatives, join_halves, mask_value_sets,
-    merge_blocks, merge_equal_targets, merge_mask_tests, merge_rules, merge_value_tests,
-    push_negations, simplify_predicates, thread_jumps,
+    drop_implied_tests, drop_redundant_loads, drop_unreachable, drop_unreachable_rules,
+    drop_unused_results, factor_alternatives, fold_constants, join_blocks, join_halves,
+    mask_value_sets, merge_blocks, merge_equal_targets, merge_mask_tests, merge_rules, merge_tails,
+    merge_value_tests, push_negations, simplify_predicates, skip_known_loads, thread_jumps,
 };
 
 /// The passes over rules, in the order in which they run.
@@ -60,7 +61,7 @@ pub const RULE_PASSES: [RulePass; 12] = [
 ];
 
 /// The passes over blocks, in the order in which they run.
-pub const BYTECODE_PASSES: [BytecodePass; 4] = [
+pub const BYTECODE_PASSES: [BytecodePass; 11] = [
     BytecodePass {
         info: merge_blocks::INFO,
         run: merge_blocks::run,
@@ -70,8 +71,36 @@ pub const BYTECODE_PASSES: [BytecodePass; 4] = [
         run: merge_equal_targets::run,
     },
     BytecodePass {
+        info: fold_constants::INFO,
+        run: fold_constants::run,
+    },
+    BytecodePass {
+        info: drop_implied_tests::INFO,
+        run: drop_implied_tests::run,
+    },
+    BytecodePass {
+        info: drop_redundant_loads::INFO,
+        run: drop_redundant_loads::run,
+    },
+    BytecodePass {
         info: thread_jumps::INFO,
         run: thread_jumps::run,
+    },
+    BytecodePass {
+        info: drop_unused_results::INFO,
+        run: drop_unused_results::run,
+    },
+    BytecodePass {
+        info: join_blocks::INFO,
+        run: join_blocks::run,
+    },
+    BytecodePass {
+        info: skip_known_loads::INFO,
+        run: skip_known_loads::run,
+    },
+    BytecodePass {
+        info: merge_tails::INFO,
+        run: merge_tails::run,
     },
     BytecodePass {
         info: drop_unreachable::INFO,

@@ -1,9 +1,10 @@
 //! Jump to where a jump leads.
 //!
 //! # What
-//! An edge to a block that does nothing but decide where to go next leads there at once, if the decision
-//! is known on that edge: because the block always goes on, because it repeats the test that was just
-//! made, or because A was just found equal to a constant. A jump to a return becomes the return.
+//! An edge leads past blocks whose decision is known on that edge: because they always go on, or because
+//! what was tested on the way to the edge leaves one answer - even where the block itself, reached from
+//! elsewhere too, has to ask. Instructions are passed over if nothing behind reads what they write, or
+//! if they write what is there already. A jump to a return becomes the return.
 //!
 //! # Before/After
 //! ```text
@@ -12,20 +13,25 @@
 //! ```
 //!
 //! # Why it is sound
-//! A block without instructions leaves registers and memory as they are, and a test that holds for a
-//! value of A still holds for it one jump later.
+//! Everything that is read behind the new target holds the same value on the new way as on the old one.
+//! Edges are changed from the end of the program to its beginning, so what is read behind a target is
+//! final, and what is known at an edge comes from blocks that are as they were.
 //!
 //! # What it never does
-//! It doesn't copy instructions, and it doesn't know what A holds unless the edge itself says so.
+//! It doesn't copy instructions, and it never passes a division by X, which may end the program.
 //!
 //! # Cost
-//! Linear in the length of the chains followed; a chain is followed once per edge into it.
+//! Linear: the number of blocks passed is bounded by a multiple of the number of edges; where that is
+//! not enough, a second run finds more.
 //!
 //! # Prior art
 //! Jump threading in every compiler; libpcap's `opt_j` and `fold_edge`.
 
 use tamis_bpf::cfg::{BlockId, Cfg, End};
-use tamis_bpf::{Operand, Test};
+
+use crate::dataflow::Flow;
+use crate::dataflow::live::{Live, may_end};
+use crate::dataflow::state::State;
 
 use super::{Changed, Claim, PassCx, PassInfo, Stage};
 
@@ -40,23 +46,52 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-/// What an edge says about A.
-#[derive(Clone, Copy)]
-struct Known {
-    test: Test,
-    operand: Operand,
-    holds: bool,
+/// How many blocks are passed on average per edge, at most.
+const PASSED_PER_BLOCK: usize = 32;
+
+/// How many instructions of a block are looked at, at most.
+const MAX_OPS: usize = 8;
+
+struct Threader<'a> {
+    graph: &'a mut Cfg,
+    flow: Flow,
+    live: Vec<Live>,
+    budget: usize,
 }
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+    let order = graph.reverse_postorder();
+    let mut threader = Threader {
+        flow: Flow::of(graph),
+        live: vec![Live::default(); graph.len()],
+        budget: PASSED_PER_BLOCK * order.len(),
+        graph,
+    };
     let mut changed = false;
-    for id in graph.reverse_postorder().into_iter().rev() {
-        let end = graph.block(id).end;
-        let threaded = match end {
+    for id in order.into_iter().rev() {
+        let end = threader.graph.block(id).end;
+        let threaded = threader.threaded(id);
+        if threaded != end && cx.apply(0, || format!("block {}", id.0)) {
+            threader.graph.block_mut(id).end = threaded;
+            changed = true;
+        }
+        Live::note(&mut threader.live, id, threader.graph.block(id));
+    }
+    Changed::when(changed)
+}
+
+impl Threader<'_> {
+    /// The end of a block with its edges leading as far as they can.
+    fn threaded(&mut self, id: BlockId) -> End {
+        let end = self.graph.block(id).end;
+        let Some(state) = self.flow.at_end(self.graph, id) else {
+            return end;
+        };
+        match end {
             End::Ret(_) | End::RetA => end,
             End::Goto(next) => {
-                let next = follow(graph, next, None);
-                let target = graph.block(next);
+                let next = self.follow(next, &state);
+                let target = self.graph.block(next);
                 match target.end {
                     End::Ret(_) | End::RetA if target.ops.is_empty() => target.end,
                     _ => End::Goto(next),
@@ -68,13 +103,9 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
                 yes,
                 no,
             } => {
-                let side = |next, holds| {
-                    let known = Known {
-                        test,
-                        operand,
-                        holds,
-                    };
-                    follow(graph, next, Some(known))
+                let mut side = |next, holds| {
+                    let state = self.flow.along(self.graph, id, &state, holds);
+                    state.map_or(next, |state| self.follow(next, &state))
                 };
                 End::Branch {
                     test,
@@ -83,48 +114,50 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
                     no: side(no, false),
                 }
             }
-        };
-        if threaded != end && cx.apply(0, || format!("block {}", id.0)) {
-            graph.block_mut(id).end = threaded;
-            changed = true;
         }
     }
-    Changed::when(changed)
-}
 
-/// The block at the end of the chain of decisions that begins with `next`.
-fn follow(graph: &Cfg, mut next: BlockId, known: Option<Known>) -> BlockId {
-    loop {
-        let block = graph.block(next);
-        if !block.ops.is_empty() {
-            return next;
+    /// The farthest block that an edge with this state can lead to.
+    fn follow(&mut self, target: BlockId, state: &State) -> BlockId {
+        let mut farthest = target;
+        let mut there = state.clone();
+        let mut at = target;
+        while let Some(next) = self.step(at, &mut there) {
+            let mut read = self.live[next.index()].places();
+            if read.all(|place| state.get(place) == there.get(place)) {
+                farthest = next;
+            }
+            at = next;
         }
-        next = match block.end {
-            End::Goto(after) => after,
+        farthest
+    }
+
+    /// Where a block leads if it is entered in this state, which becomes that at its end; `None` if
+    /// that is not known.
+    fn step(&mut self, id: BlockId, state: &mut State) -> Option<BlockId> {
+        self.budget = self.budget.checked_sub(1)?;
+        let block = self.graph.block(id);
+        if block.ops.len() > MAX_OPS || block.ops.iter().any(|op| may_end(*op)) {
+            return None;
+        }
+        let values = &mut self.flow.values;
+        if block.ops.is_empty() && matches!(block.end, End::Ret(_) | End::RetA) {
+            return None;
+        }
+        for op in &block.ops {
+            state.step(*op, values);
+        }
+        match block.end {
+            End::Goto(next) => Some(next),
             End::Branch {
                 test,
                 operand,
                 yes,
                 no,
-            } => match known.and_then(|known| known.answer(test, operand)) {
-                Some(true) => yes,
-                Some(false) => no,
-                None => return next,
-            },
-            End::Ret(_) | End::RetA => return next,
-        };
-    }
-}
-
-impl Known {
-    /// The answer to another test of the same A and X, if this one implies it.
-    fn answer(self, test: Test, operand: Operand) -> Option<bool> {
-        if test == self.test && operand == self.operand {
-            return Some(self.holds);
-        }
-        match (self.test, self.operand, operand) {
-            (Test::Eq, Operand::K(a), Operand::K(k)) if self.holds => Some(test.holds(a, k)),
-            _ => None,
+            } => state
+                .answer(test, operand, values)
+                .map(|answer| if answer { yes } else { no }),
+            End::Ret(_) | End::RetA => None,
         }
     }
 }

@@ -14,8 +14,8 @@ pub(crate) mod failure;
 pub(crate) mod input;
 pub(crate) mod load;
 pub(crate) mod output;
-pub(crate) mod report;
 pub(crate) mod profile;
+pub(crate) mod report;
 pub(crate) mod side;
 pub(crate) mod target;
 

@@ -1,0 +1,172 @@
+//! What each bytecode pass contributes: length and steps of the corpus with all passes, without each of
+//! them, and what the passes cost as programs grow.
+//!
+//! `cargo run --release -p tamis-bench --example ablation`
+
+use std::time::Instant;
+
+use tamis_abi::{Arch, Endian, SeccompData};
+use tamis_bench::policies;
+use tamis_bpf::cfg::Cfg;
+use tamis_bpf::{Insn, Op, Operand, Program, Test, interp};
+use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
+use tamis_compiler::passes::{self, BytecodePass, PassCx};
+use tamis_compiler::{Options, compile};
+use tamis_testkit::corpus;
+use tamis_testkit::generate::input::Neighbourhood;
+use tamis_testkit::rng::Rng;
+
+/// How many inputs steps are counted for, besides all numbers of x86-64.
+const NEAR_INPUTS: usize = 2000;
+
+fn main() {
+    let Some(programs) = foreign_programs() else {
+        return;
+    };
+    println!(
+        "programs of other compilers: instructions and steps over all inputs, before -> after"
+    );
+    let inputs: Vec<Vec<[u32; 16]>> = programs
+        .iter()
+        .map(|(_, program)| inputs(program))
+        .collect();
+    for ((name, program), inputs) in programs.iter().zip(&inputs) {
+        let after = optimised(program, &BYTECODE_PASSES);
+        let (steps, steps_after) = (steps(program, inputs), steps(&after, inputs));
+        println!(
+            "{name:60} {:5} -> {:5} {steps:9} -> {steps_after:9}",
+            program.len(),
+            after.len()
+        );
+    }
+    println!("\nall of them, and the policies compiled: with all passes, without one, without any");
+    let all: Vec<BytecodePass> = BYTECODE_PASSES.to_vec();
+    row("all passes", &programs, &inputs, &all);
+    for left_out in BYTECODE_PASSES {
+        let others: Vec<BytecodePass> = BYTECODE_PASSES
+            .into_iter()
+            .filter(|pass| pass.info.name != left_out.info.name)
+            .collect();
+        row(left_out.info.name, &programs, &inputs, &others);
+    }
+    row("no pass", &programs, &inputs, &[]);
+    growth();
+}
+
+fn foreign_programs() -> Option<Vec<(String, Program)>> {
+    let names = corpus::files("", ".bpf")?;
+    let programs = names.into_iter().map(|name| {
+        let insns = corpus::insns(&name).expect("the listed file is there");
+        (
+            name,
+            Program::new(insns).expect("a corpus program is valid"),
+        )
+    });
+    Some(programs.collect())
+}
+
+fn inputs(program: &Program) -> Vec<[u32; 16]> {
+    let near = Neighbourhood::of(&[program], Endian::Little);
+    let mut rng = Rng::new(1);
+    let numbers = (0..460).map(|nr| SeccompData {
+        nr,
+        arch: Arch::X86_64.audit(),
+        ..SeccompData::default()
+    });
+    let mut inputs: Vec<SeccompData> = numbers.collect();
+    inputs.extend((0..NEAR_INPUTS).map(|_| near.draw(&mut rng)));
+    inputs
+        .iter()
+        .map(|data| data.image(Endian::Little))
+        .collect()
+}
+
+fn optimised(program: &Program, passes: &[BytecodePass]) -> Program {
+    passes::optimise(program, passes, &mut PassCx::new(None))
+}
+
+fn steps(program: &Program, inputs: &[[u32; 16]]) -> u64 {
+    let runs = inputs.iter().map(|image| interp::run(program, image));
+    runs.map(|run| u64::from(run.steps)).sum()
+}
+
+fn row(
+    name: &str,
+    programs: &[(String, Program)],
+    inputs: &[Vec<[u32; 16]>],
+    passes: &[BytecodePass],
+) {
+    let (mut length, mut all_steps) = (0, 0);
+    for ((_, program), inputs) in programs.iter().zip(inputs) {
+        let after = optimised(program, passes);
+        length += after.len();
+        all_steps += steps(&after, inputs);
+    }
+    let rules = RULE_PASSES.iter().map(|pass| pass.info.name);
+    let names = rules.chain(passes.iter().map(|pass| pass.info.name));
+    let options = Options {
+        passes: Selection::named(names).expect("the registry has its passes"),
+        ..Options::default()
+    };
+    let (mut compiled_length, mut compiled_steps) = (0, 0);
+    for policy in policies::ALL {
+        let Some(ruleset) = policy.ruleset() else {
+            continue;
+        };
+        let Ok(compiled) = compile(&ruleset, &options) else {
+            println!("{}: no program without {name}", policy.name);
+            continue;
+        };
+        let full = compile(&ruleset, &Options::default()).expect("the policy compiles");
+        compiled_length += compiled.program().len();
+        compiled_steps += steps(compiled.program(), &self::inputs(full.program()));
+    }
+    println!("{name:24} {length:6} {all_steps:10}   {compiled_length:6} {compiled_steps:10}");
+}
+
+/// A long chain of rules that load the number anew, each with a range inside the last.
+fn chain(len_insns: usize) -> Program {
+    let mut ops = Vec::new();
+    let mut k = 0;
+    while ops.len() + 5 < len_insns {
+        let branch = |test, k, jt, jf| Op::Branch {
+            test,
+            operand: Operand::K(k),
+            jt,
+            jf,
+        };
+        ops.extend([
+            Op::LoadData(0),
+            branch(Test::Ge, k, 0, 2),
+            branch(Test::Eq, k, 0, 1),
+            Op::RetImm(k),
+        ]);
+        k += 2;
+    }
+    ops.push(Op::RetImm(1));
+    Program::new(ops.into_iter().map(Insn::from).collect()).expect("the chain is valid")
+}
+
+fn growth() {
+    println!(
+        "\ninstructions, microseconds of all passes (best of 9), taking apart and putting together"
+    );
+    for len_insns in [512, 1024, 2048, 4096] {
+        let program = chain(len_insns);
+        let time = |passes: &[BytecodePass]| {
+            let runs = (0..9).map(|_| {
+                let start = Instant::now();
+                assert!(optimised(&program, passes).len() <= program.len());
+                start.elapsed()
+            });
+            runs.min().unwrap_or_default().as_micros()
+        };
+        let blocks = Cfg::from_program(&program).len();
+        println!(
+            "{:5} {:6} {:6}  {blocks} blocks",
+            program.len(),
+            time(&BYTECODE_PASSES),
+            time(&[])
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! Liveness: which places are still read before they are written again.
+
+use tamis_bpf::cfg::{Block, BlockId, End};
+use tamis_bpf::{AluOp, Op, Operand};
+
+use super::value::Place;
+
+/// A set of places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Live(u32);
+
+impl Live {
+    /// Whether the place is in the set.
+    pub(crate) fn contains(self, place: Place) -> bool {
+        self.0 & bit(place) != 0
+    }
+
+    /// The places of the set.
+    pub(crate) fn places(self) -> impl Iterator<Item = Place> {
+        (0..u32::BITS)
+            .filter(move |index| self.0 >> index & 1 == 1)
+            .map(|index| match index {
+                0 => Place::A,
+                1 => Place::X,
+                _ => Place::Memory(index - 2),
+            })
+    }
+
+    /// What is read from the end of a block on, given what is read on entry to each block.
+    pub(crate) fn at_end(end: End, entries: &[Live]) -> Live {
+        let successors = end.successors().map(|next| entries[next.index()].0);
+        let own = match end {
+            End::RetA => bit(Place::A),
+            End::Branch { operand, .. } => bit(Place::A) | read_by(operand),
+            End::Ret(_) | End::Goto(_) => 0,
+        };
+        Live(successors.fold(own, |all, next| all | next))
+    }
+
+    /// What is read from an instruction on, given what is read after it.
+    pub(crate) fn before(self, op: Op) -> Live {
+        Live(self.0 & !bit(written_by(op)) | reads(op))
+    }
+
+    /// What is read before a list of instructions, given what is read after it.
+    pub(crate) fn before_all(self, ops: &[Op]) -> Live {
+        ops.iter().rev().fold(self, |live, op| live.before(*op))
+    }
+
+    /// The places of both sets.
+    pub(crate) const fn with(self, other: Live) -> Live {
+        Live(self.0 | other.0)
+    }
+
+    /// Notes what is read on entry to a block whose successors have been noted.
+    pub(crate) fn note(entries: &mut [Live], id: BlockId, block: &Block) {
+        entries[id.index()] = Live::at_end(block.end, entries).before_all(&block.ops);
+    }
+}
+
+/// The place that an instruction writes; every instruction of a block writes one.
+pub(crate) fn written_by(op: Op) -> Place {
+    match op {
+        Op::LoadXImm(_) | Op::LoadXMem(_) | Op::LoadXLen | Op::Tax => Place::X,
+        Op::Store(slot) | Op::StoreX(slot) => Place::Memory(slot),
+        _ => Place::A,
+    }
+}
+
+/// Whether the program may end with the instruction: at a division by zero.
+pub(crate) fn may_end(op: Op) -> bool {
+    matches!(op, Op::Alu(AluOp::Div, Operand::X))
+}
+
+fn reads(op: Op) -> u32 {
+    match op {
+        Op::LoadMem(slot) | Op::LoadXMem(slot) => bit(Place::Memory(slot)),
+        Op::Store(_) | Op::Neg | Op::Tax => bit(Place::A),
+        Op::StoreX(_) | Op::Txa => bit(Place::X),
+        Op::Alu(_, operand) => bit(Place::A) | read_by(operand),
+        _ => 0,
+    }
+}
+
+fn read_by(operand: Operand) -> u32 {
+    match operand {
+        Operand::K(_) => 0,
+        Operand::X => bit(Place::X),
+    }
+}
+
+fn bit(place: Place) -> u32 {
+    match place {
+        Place::A => 1,
+        Place::X => 2,
+        // The machine has sixteen words.
+        Place::Memory(slot) => 4 << (slot & 15),
+    }
+}

@@ -1,0 +1,299 @@
+//! States: what A, X and scratch memory hold, and what is known about the values.
+
+use tamis_bpf::cfg::{BlockId, Cfg};
+use tamis_bpf::{AluOp, Op, Operand, Test};
+
+use super::fact::Fact;
+use super::live::written_by;
+use super::value::{Meaning, Place, Value, Values};
+
+/// How many values a state knows facts about; the oldest fact is forgotten first.
+const MAX_FACTS: usize = 16;
+
+/// How deep a value is looked into for facts about its parts.
+const MAX_DEPTH: usize = 4;
+
+/// What is known at one point of a program.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    a: Value,
+    x: Value,
+    memory: Vec<Value>,
+    facts: Vec<(Value, Fact)>,
+}
+
+impl State {
+    /// A and X are 0; scratch memory is read only where it was written, so what it holds is left open.
+    pub(crate) fn at_start(graph: &Cfg, values: &mut Values) -> State {
+        let ops = graph.blocks().flat_map(|(_, block)| &block.ops);
+        let slots = ops.filter_map(|op| match *op {
+            Op::LoadMem(slot) | Op::LoadXMem(slot) | Op::Store(slot) | Op::StoreX(slot) => {
+                Some(slot + 1)
+            }
+            _ => None,
+        });
+        let slots = slots.max().unwrap_or(0);
+        let entry = graph.entry();
+        let zero = values.of(0);
+        let open = |slot| values.name(Meaning::Entering(entry, Place::Memory(slot)));
+        State {
+            a: zero,
+            x: zero,
+            memory: (0..slots).map(open).collect(),
+            facts: Vec::new(),
+        }
+    }
+
+    /// The value in a place.
+    pub(crate) fn get(&self, place: Place) -> Value {
+        match place {
+            Place::A => self.a,
+            Place::X => self.x,
+            Place::Memory(slot) => self.memory[slot as usize],
+        }
+    }
+
+    /// The constant that a value is, or has been found equal to.
+    pub(crate) fn constant(&self, value: Value, values: &Values) -> Option<u32> {
+        self.fact(value, values, MAX_DEPTH)?.constant()
+    }
+
+    /// The value that an instruction writes.
+    pub(crate) fn result(&self, op: Op, values: &mut Values) -> Value {
+        match op {
+            Op::LoadData(offset) => values.name(Meaning::Data(offset)),
+            Op::LoadImm(k) | Op::LoadXImm(k) => values.of(k),
+            Op::LoadMem(slot) | Op::LoadXMem(slot) => self.memory[slot as usize],
+            Op::LoadLen | Op::LoadXLen => values.of(64),
+            Op::StoreX(_) | Op::Txa => self.x,
+            Op::Alu(alu, operand) => {
+                let operand = self.operand(operand, values);
+                values.alu(alu, self.a, operand)
+            }
+            Op::Neg => {
+                let zero = values.of(0);
+                values.alu(AluOp::Sub, zero, self.a)
+            }
+            // Jumps and returns are no instructions of blocks.
+            Op::Store(_) | Op::Tax | Op::Jump(_) | Op::Branch { .. } | Op::RetImm(_) | Op::RetA => {
+                self.a
+            }
+        }
+    }
+
+    /// Takes one instruction of a block.
+    pub(crate) fn step(&mut self, op: Op, values: &mut Values) {
+        let value = self.result(op, values);
+        match written_by(op) {
+            Place::A => self.a = value,
+            Place::X => self.x = value,
+            Place::Memory(slot) => self.memory[slot as usize] = value,
+        }
+    }
+
+    /// The answer of a test, if it is known.
+    pub(crate) fn answer(&self, test: Test, operand: Operand, values: &mut Values) -> Option<bool> {
+        let right = self.operand(operand, values);
+        let Some(k) = values.constant(right) else {
+            if self.a == right && test != Test::Set {
+                return Some(test != Test::Gt);
+            }
+            let comparison = values.name(Meaning::Comparison(test, self.a, right));
+            return Some(self.constant(comparison, values)? != 0);
+        };
+        let answer = self.fact(self.a, values, MAX_DEPTH)?.answer(test, k);
+        if answer.is_some() || test != Test::Set {
+            return answer;
+        }
+        let masked = masked(self.a, k, values);
+        let answer = self.fact(masked, values, MAX_DEPTH)?.answer(Test::Eq, 0)?;
+        Some(!answer)
+    }
+
+    /// Takes note of an answer; false if it cannot be the answer.
+    pub(crate) fn assume(
+        &mut self,
+        test: Test,
+        operand: Operand,
+        holds: bool,
+        values: &mut Values,
+    ) -> bool {
+        if let Some(answer) = self.answer(test, operand, values) {
+            return answer == holds;
+        }
+        let right = self.operand(operand, values);
+        let Some(k) = values.constant(right) else {
+            let comparison = values.name(Meaning::Comparison(test, self.a, right));
+            return self.learn(comparison, &Fact::exactly(u32::from(holds)), values);
+        };
+        let a = self.a;
+        if test == Test::Set && !k.is_power_of_two() {
+            let masked = masked(a, k, values);
+            let fact = Fact::ANY.after(Test::Eq, 0, !holds);
+            if !fact.is_some_and(|fact| self.learn(masked, &fact, values)) {
+                return false;
+            }
+        }
+        let fact = Fact::ANY.after(test, k, holds);
+        fact.is_some_and(|fact| self.learn(a, &fact, values))
+    }
+
+    /// Keeps what holds in both states, on entry to a block where paths meet.
+    pub(crate) fn meet(&mut self, other: &State, block: BlockId, values: &mut Values) {
+        let mut facts = Vec::new();
+        for (value, fact) in &self.facts {
+            let there = other.fact(*value, values, MAX_DEPTH);
+            let joined = fact.either(&there.unwrap_or(Fact::ANY));
+            if joined != Fact::ANY {
+                facts.push((*value, joined));
+            }
+        }
+        let slots = 0..self.memory.len() as u32;
+        let places = [Place::A, Place::X].into_iter();
+        for place in places.chain(slots.map(Place::Memory)) {
+            let (here, there) = (self.get(place), other.get(place));
+            if here == there {
+                continue;
+            }
+            let merged = values.name(Meaning::Entering(block, place));
+            let fact = |state: &State, value| state.fact(value, values, MAX_DEPTH);
+            if let (Some(one), Some(two)) = (fact(self, here), fact(other, there)) {
+                facts.retain(|(value, _)| *value != merged);
+                let joined = one.either(&two);
+                if joined != Fact::ANY {
+                    facts.push((merged, joined));
+                }
+            }
+            match place {
+                Place::A => self.a = merged,
+                Place::X => self.x = merged,
+                Place::Memory(slot) => self.memory[slot as usize] = merged,
+            }
+        }
+        facts.truncate(MAX_FACTS);
+        self.facts = facts;
+    }
+
+    fn operand(&self, operand: Operand, values: &mut Values) -> Value {
+        match operand {
+            Operand::K(k) => values.of(k),
+            Operand::X => self.x,
+        }
+    }
+
+    /// What is known about a value: what was learnt, and what follows from its parts. `None` if what is
+    /// known is contradictory: then no input leads here.
+    fn fact(&self, value: Value, values: &Values, depth: usize) -> Option<Fact> {
+        let learnt = self.facts.iter().find(|(known, _)| *known == value);
+        let learnt = learnt.map_or(Fact::ANY, |(_, fact)| *fact);
+        let Some(depth) = depth.checked_sub(1) else {
+            return Some(learnt);
+        };
+        let follows = match values.meaning(value) {
+            Meaning::Constant(k) => Fact::exactly(k),
+            Meaning::Alu(op, left, right) => match values.constant(right) {
+                Some(k) => result_fact(op, &self.fact(left, values, depth)?, k)?,
+                None => Fact::ANY,
+            },
+            Meaning::Comparison(..) => Fact::between(0, 1)?,
+            Meaning::Data(_) | Meaning::Entering(..) => Fact::ANY,
+        };
+        learnt.both(&follows)
+    }
+
+    /// Adds a fact, also about what the value is made of; false on a contradiction.
+    fn learn(&mut self, value: Value, fact: &Fact, values: &Values) -> bool {
+        let (mut value, mut fact) = (value, *fact);
+        for _ in 0..MAX_DEPTH {
+            let known = self.fact(value, values, MAX_DEPTH);
+            let Some(sharper) = known.and_then(|known| known.both(&fact)) else {
+                return false;
+            };
+            match self.facts.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, known)) => *known = sharper,
+                None => {
+                    if self.facts.len() == MAX_FACTS {
+                        self.facts.remove(0);
+                    }
+                    self.facts.push((value, sharper));
+                }
+            }
+            let Meaning::Alu(op, left, right) = values.meaning(value) else {
+                return true;
+            };
+            let Some(k) = values.constant(right) else {
+                return true;
+            };
+            match operand_fact(op, &sharper, k) {
+                Some(next) => (value, fact) = (left, next),
+                None => return true,
+            }
+        }
+        true
+    }
+}
+
+fn masked(value: Value, mask: u32, values: &mut Values) -> Value {
+    let mask = values.of(mask);
+    values.alu(AluOp::And, value, mask)
+}
+
+/// What is known about `left op k`.
+fn result_fact(op: AluOp, left: &Fact, k: u32) -> Option<Fact> {
+    match op {
+        AluOp::And => {
+            let bits = Fact::bits(left.clear | !k, left.set & k)?;
+            bits.both(&Fact::between(0, left.high)?)
+        }
+        AluOp::Or => Fact::bits(left.clear & !k, left.set | k),
+        AluOp::Xor => {
+            let known = left.clear | left.set;
+            let flipped = left.set ^ k;
+            Fact::bits(known & !flipped, known & flipped)
+        }
+        AluOp::Rsh => Fact::between(left.low >> k, left.high >> k)?.both(&Fact::bits(
+            left.clear >> k | !(u32::MAX >> k),
+            left.set >> k,
+        )?),
+        AluOp::Lsh => Fact::bits(left.clear << k | !(u32::MAX << k), left.set << k),
+        AluOp::Add => match (left.low.checked_add(k), left.high.checked_add(k)) {
+            (Some(low), Some(high)) => Fact::between(low, high),
+            _ => Some(Fact::ANY),
+        },
+        AluOp::Sub => match (left.low.checked_sub(k), left.high.checked_sub(k)) {
+            (Some(low), Some(high)) => Fact::between(low, high),
+            _ => Some(Fact::ANY),
+        },
+        AluOp::Div => match (left.low.checked_div(k), left.high.checked_div(k)) {
+            (Some(low), Some(high)) => Fact::between(low, high),
+            _ => Some(Fact::ANY),
+        },
+        AluOp::Mul => Some(Fact::ANY),
+    }
+}
+
+/// What follows for `left` from what is known about `left op k`.
+fn operand_fact(op: AluOp, result: &Fact, k: u32) -> Option<Fact> {
+    match op {
+        AluOp::And => {
+            let bits = Fact::bits(result.clear & k, result.set)?;
+            bits.both(&Fact::between(result.low, u32::MAX)?)
+        }
+        AluOp::Rsh => {
+            let rest = !(u32::MAX << k);
+            Fact::between(result.low << k, (result.high << k) | rest)
+        }
+        AluOp::Xor => {
+            let known = result.clear | result.set;
+            let flipped = result.set ^ k;
+            Fact::bits(known & !flipped, known & flipped)
+        }
+        AluOp::Add => result
+            .constant()
+            .map(|sum| Fact::exactly(sum.wrapping_sub(k))),
+        AluOp::Sub => result
+            .constant()
+            .map(|rest| Fact::exactly(rest.wrapping_add(k))),
+        _ => None,
+    }
+}

@@ -1,0 +1,130 @@
+//! Values: names for what registers hold, equal only if what they name is equal for every input.
+//!
+//! A value is a constant, a word of `seccomp_data`, an operation on values, or whatever a place held
+//! when a block was entered, if nothing better is known. Equal descriptions get the same name, and a
+//! few laws of arithmetic make more of them equal.
+
+use tamis_bpf::cfg::BlockId;
+use tamis_bpf::interp::arithmetic;
+use tamis_bpf::{AluOp, Test};
+
+use crate::hash::FastMap;
+
+/// The name of a value; its index in [`Values`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Value(u32);
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Meaning {
+    /// This constant.
+    Constant(u32),
+    /// The word of `seccomp_data` at this byte offset.
+    Data(u32),
+    /// The result of an operation.
+    Alu(AluOp, Value, Value),
+    /// 1 if the comparison holds, else 0.
+    Comparison(Test, Value, Value),
+    /// What a place held when the block was entered.
+    Entering(BlockId, Place),
+}
+
+/// Where a value can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// The accumulator.
+    A,
+    /// The index register.
+    X,
+    /// A word of scratch memory.
+    Memory(u32),
+}
+
+/// All values named so far.
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    meanings: Vec<Meaning>,
+    known: FastMap<Meaning, Value>,
+}
+
+impl Values {
+    /// No value yet.
+    pub(crate) fn new() -> Values {
+        Values::default()
+    }
+
+    /// What a value is.
+    pub(crate) fn meaning(&self, value: Value) -> Meaning {
+        self.meanings[value.0 as usize]
+    }
+
+    /// The constant that a value is.
+    pub(crate) fn constant(&self, value: Value) -> Option<u32> {
+        match self.meaning(value) {
+            Meaning::Constant(k) => Some(k),
+            _ => None,
+        }
+    }
+
+    /// The value with this meaning.
+    pub(crate) fn name(&mut self, meaning: Meaning) -> Value {
+        *self.known.entry(meaning).or_insert_with(|| {
+            self.meanings.push(meaning);
+            Value(self.meanings.len() as u32 - 1)
+        })
+    }
+
+    /// The value of a constant.
+    pub(crate) fn of(&mut self, k: u32) -> Value {
+        self.name(Meaning::Constant(k))
+    }
+
+    /// The result of an operation. A division by zero ends the program, so whatever is said about its
+    /// result is true.
+    pub(crate) fn alu(&mut self, op: AluOp, left: Value, right: Value) -> Value {
+        let is_commutative = matches!(
+            op,
+            AluOp::Add | AluOp::Mul | AluOp::And | AluOp::Or | AluOp::Xor
+        );
+        let (left, right) = match self.constant(left) {
+            Some(_) if is_commutative => (right, left),
+            None if is_commutative && self.constant(right).is_none() => {
+                (left.min(right), left.max(right))
+            }
+            _ => (left, right),
+        };
+        match (self.constant(left), self.constant(right)) {
+            (Some(a), Some(k)) => self.of(arithmetic(op, a, k).unwrap_or(0)),
+            (_, Some(k)) => self.alu_constant(op, left, k),
+            _ if left == right => match op {
+                AluOp::And | AluOp::Or => left,
+                AluOp::Sub | AluOp::Xor => self.of(0),
+                _ => self.name(Meaning::Alu(op, left, right)),
+            },
+            _ => self.name(Meaning::Alu(op, left, right)),
+        }
+    }
+
+    fn alu_constant(&mut self, op: AluOp, left: Value, k: u32) -> Value {
+        let k = match op {
+            AluOp::Lsh | AluOp::Rsh => k & 31,
+            _ => k,
+        };
+        match (op, k) {
+            (AluOp::Add | AluOp::Sub | AluOp::Or | AluOp::Xor | AluOp::Lsh | AluOp::Rsh, 0)
+            | (AluOp::Mul | AluOp::Div, 1)
+            | (AluOp::And, u32::MAX) => return left,
+            (AluOp::And | AluOp::Mul, 0) => return self.of(0),
+            (AluOp::Or, u32::MAX) => return self.of(u32::MAX),
+            _ => {}
+        }
+        if op == AluOp::And
+            && let Meaning::Alu(AluOp::And, inner, mask) = self.meaning(left)
+            && let Some(mask) = self.constant(mask)
+        {
+            return self.alu_constant(AluOp::And, inner, mask & k);
+        }
+        let k = self.of(k);
+        self.name(Meaning::Alu(op, left, k))
+    }
+}

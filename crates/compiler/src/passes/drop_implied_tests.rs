@@ -1,0 +1,69 @@
+//! Leave out tests whose answer is known.
+//!
+//! # What
+//! A branch becomes a jump if the value tested and the tests passed on all paths so far leave one
+//! answer: `jge #0`, a range inside one that was found, a bit that a mask has cleared.
+//!
+//! # Before/After
+//! ```text
+//!    jge #10, a, b           jge #10, a, b
+//! a: jgt #4, c, d    ->   a: ja c
+//! ```
+//!
+//! # Why it is sound
+//! Facts are kept where paths meet only as far as all of the paths agree, and they are about values, not
+//! about registers: loading another word leaves them true and unused.
+//!
+//! # What it never does
+//! It keeps a test that some paths decide and others don't.
+//!
+//! # Cost
+//! Linear.
+//!
+//! # Prior art
+//! Value range propagation; the kernel verifier's `reg_bounds_sync`, which keeps intervals and known
+//! bits in step.
+
+use tamis_bpf::cfg::{Cfg, End};
+
+use crate::dataflow::Flow;
+
+use super::{Changed, Claim, PassCx, PassInfo, Stage};
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "drop-implied-tests",
+    summary: "replace branches whose answer follows from what was tested before by jumps",
+    stage: Stage::Bytecode,
+    claim: Claim {
+        never_longer: true,
+        never_slower: true,
+    },
+};
+
+pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+    let mut flow = Flow::of(graph);
+    let mut changed = false;
+    for id in graph.reverse_postorder() {
+        let End::Branch {
+            test,
+            operand,
+            yes,
+            no,
+        } = graph.block(id).end
+        else {
+            continue;
+        };
+        let Some(state) = flow.at_end(graph, id) else {
+            continue;
+        };
+        let Some(answer) = state.answer(test, operand, &mut flow.values) else {
+            continue;
+        };
+        if cx.apply(1, || format!("block {}", id.0)) {
+            graph.block_mut(id).end = End::Goto(if answer { yes } else { no });
+            changed = true;
+        }
+    }
+    Changed::when(changed)
+}

@@ -1,0 +1,66 @@
+//! Leave out instructions that write what is there already.
+//!
+//! # What
+//! A load, copy, store or calculation goes if its place holds the same value before, on every path that
+//! leads there.
+//!
+//! # Before/After
+//! ```text
+//!    ld [16]                 ld [16]
+//!    jeq #1, a, b            jeq #1, a, b
+//! a: ld [16]         ->   a: jeq #2, c, d
+//!    jeq #2, c, d
+//! ```
+//!
+//! # Why it is sound
+//! Values have the same name only if they are equal for every input; where paths meet that brought
+//! different values, the value gets a name of its own. A store gives a scratch word the value stored,
+//! whether it comes from A or from X.
+//!
+//! # What it never does
+//! It doesn't bring back a value from another register, and does nothing where only some of the paths
+//! brought the value.
+//!
+//! # Cost
+//! Linear.
+//!
+//! # Prior art
+//! Global value numbering; libpcap's `opt_stmt`; gVisor's `bpf` optimiser, for straight paths.
+
+use tamis_bpf::cfg::Cfg;
+
+use crate::dataflow::Flow;
+use crate::dataflow::live::{may_end, written_by};
+
+use super::{Changed, Claim, PassCx, PassInfo, Stage};
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "drop-redundant-loads",
+    summary: "remove instructions that write what their place holds already",
+    stage: Stage::Bytecode,
+    claim: Claim {
+        never_longer: true,
+        never_slower: true,
+    },
+};
+
+pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+    let mut flow = Flow::of(graph);
+    let mut changed = false;
+    for id in graph.reverse_postorder() {
+        let Some(mut state) = flow.entry(id).cloned() else {
+            continue;
+        };
+        let values = &mut flow.values;
+        graph.block_mut(id).ops.retain(|op| {
+            let is_redundant =
+                state.result(*op, values) == state.get(written_by(*op)) && !may_end(*op);
+            let goes = is_redundant && cx.apply(1, || format!("{op:?} in block {}", id.0));
+            state.step(*op, values);
+            changed |= goes;
+            !goes
+        });
+    }
+    Changed::when(changed)
+}

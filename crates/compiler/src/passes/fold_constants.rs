@@ -1,0 +1,132 @@
+//! Put constants in place of what is known to be one.
+//!
+//! # What
+//! A calculation, copy or load from scratch memory whose result is a known constant becomes the load of
+//! the constant; a right-hand side X that is known becomes a constant; `ret a` with a known A returns
+//! the constant. A value is known when it was calculated from constants; for returns, also when the tests
+//! on all paths leave nothing else.
+//!
+//! # Before/After
+//! ```text
+//! ldx #5                  ldx #5
+//! jeq x, a, b     ->      jeq #5, a, b
+//! ```
+//!
+//! # Why it is sound
+//! The constant is what the instruction would have found.
+//!
+//! # What it never does
+//! It leaves loads from `seccomp_data` and `and #k` alone: the kernel's action cache knows those, but
+//! not loads of constants. It never replaces an argument by a constant that a test found it equal to,
+//! which would make it harder to recognise comparisons of two arguments as equal. It never divides by a constant zero, which the kernel refuses.
+//!
+//! # Cost
+//! Linear.
+//!
+//! # Prior art
+//! Conditional constant propagation (Wegman and Zadeck); libpcap's `fold_op`.
+
+use tamis_bpf::cfg::{Cfg, End};
+use tamis_bpf::{AluOp, Op, Operand};
+
+use crate::dataflow::Flow;
+use crate::dataflow::state::State;
+use crate::dataflow::value::{Place, Values};
+
+use super::{Changed, Claim, PassCx, PassInfo, Stage};
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "fold-constants",
+    summary: "put constants in place of results, operands and returns that are known",
+    stage: Stage::Bytecode,
+    claim: Claim {
+        never_longer: true,
+        never_slower: true,
+    },
+};
+
+pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+    let mut flow = Flow::of(graph);
+    let mut changed = false;
+    for id in graph.reverse_postorder() {
+        let Some(mut state) = flow.entry(id).cloned() else {
+            continue;
+        };
+        let values = &mut flow.values;
+        let block = graph.block_mut(id);
+        for op in &mut block.ops {
+            let folded = folded(*op, &state, values);
+            if folded != *op && cx.apply(0, || format!("{op:?} in block {}", id.0)) {
+                *op = folded;
+                changed = true;
+            }
+            state.step(*op, values);
+        }
+        let end = folded_end(block.end, &state, values);
+        if end != block.end && cx.apply(0, || format!("the end of block {}", id.0)) {
+            block.end = end;
+            changed = true;
+        }
+    }
+    Changed::when(changed)
+}
+
+fn folded(op: Op, state: &State, values: &mut Values) -> Op {
+    let result = state.result(op, values);
+    let known = values.constant(result);
+    match (op, known) {
+        (Op::LoadMem(_) | Op::LoadLen | Op::Txa | Op::Neg, Some(k)) => Op::LoadImm(k),
+        (Op::LoadXMem(_) | Op::LoadXLen | Op::Tax, Some(k)) => Op::LoadXImm(k),
+        (Op::Alu(alu, operand), _) => folded_alu(alu, operand, known, state, values),
+        _ => op,
+    }
+}
+
+fn folded_alu(
+    alu: AluOp,
+    operand: Operand,
+    result: Option<u32>,
+    state: &State,
+    values: &Values,
+) -> Op {
+    let right = match operand {
+        Operand::K(k) => Some(k),
+        Operand::X => values.constant(state.get(Place::X)),
+    };
+    let right = match (alu, right) {
+        (AluOp::Lsh | AluOp::Rsh, Some(k)) => Some(k & 31),
+        (AluOp::Div, Some(0)) => None,
+        (_, right) => right,
+    };
+    match (alu, right, result) {
+        (AluOp::And, Some(k), _) => Op::Alu(alu, Operand::K(k)),
+        (AluOp::Div, None, _) | (_, None, None) => Op::Alu(alu, operand),
+        (_, _, Some(result)) => Op::LoadImm(result),
+        (_, Some(k), None) => Op::Alu(alu, Operand::K(k)),
+    }
+}
+
+fn folded_end(end: End, state: &State, values: &Values) -> End {
+    match end {
+        End::RetA => match state.constant(state.get(Place::A), values) {
+            Some(k) => End::Ret(k),
+            None => end,
+        },
+        End::Branch {
+            test,
+            operand: Operand::X,
+            yes,
+            no,
+        } => match values.constant(state.get(Place::X)) {
+            Some(k) => End::Branch {
+                test,
+                operand: Operand::K(k),
+                yes,
+                no,
+            },
+            None => end,
+        },
+        _ => end,
+    }
+}

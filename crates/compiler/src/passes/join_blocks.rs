@@ -1,0 +1,64 @@
+//! Make one block of two that always run one after the other.
+//!
+//! # What
+//! A block that is entered from one place only, unconditionally, is appended to the block before it.
+//!
+//! # Before/After
+//! ```text
+//! a: ld [16]              a: ld [16]
+//!    ja b                    jeq #1, c, d
+//! b: jeq #1, c, d    ->
+//! ```
+//!
+//! # Why it is sound
+//! The same instructions run in the same order.
+//!
+//! # What it never does
+//! It never copies a block that is entered from elsewhere, too.
+//!
+//! # Cost
+//! Linear.
+//!
+//! # Prior art
+//! Every optimiser.
+
+use tamis_bpf::cfg::{Cfg, End};
+
+use super::{Changed, Claim, PassCx, PassInfo, Stage};
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "join-blocks",
+    summary: "append blocks to the only block that leads to them",
+    stage: Stage::Bytecode,
+    claim: Claim {
+        never_longer: true,
+        never_slower: true,
+    },
+};
+
+pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+    let order = graph.reverse_postorder();
+    let mut entered = vec![0_u32; graph.len()];
+    for id in &order {
+        for next in graph.block(*id).end.successors() {
+            entered[next.index()] += 1;
+        }
+    }
+    let mut changed = false;
+    // From the end, so that a chain is moved once per block and not once per pair.
+    for id in order.into_iter().rev() {
+        let End::Goto(next) = graph.block(id).end else {
+            continue;
+        };
+        if entered[next.index()] == 1 && cx.apply(0, || format!("block {} to {}", next.0, id.0)) {
+            let end = graph.block(next).end;
+            let appended = std::mem::take(&mut graph.block_mut(next).ops);
+            let block = graph.block_mut(id);
+            block.ops.extend(appended);
+            block.end = end;
+            changed = true;
+        }
+    }
+    Changed::when(changed)
+}

@@ -1,0 +1,88 @@
+//! Let a block fall into another that ends as it does.
+//!
+//! # What
+//! If the last instructions and the end of a block are all that another block consists of, they go, and
+//! the block goes on with the other.
+//!
+//! # Before/After
+//! ```text
+//! a: ld [16]              a: ld [16]
+//!    jeq #1, c, d            ja b
+//! b: jeq #1, c, d    ->   b: jeq #1, c, d
+//! ```
+//!
+//! # Why it is sound
+//! The same instructions run in the same order.
+//!
+//! # What it never does
+//! It does nothing that needs a jump: only one block can stand before another, so a block that another
+//! goes on with unconditionally takes no second one. Returns are not worth it: they are shared anyway.
+//! It doesn't make blocks of common tails that are no block yet.
+//!
+//! # Cost
+//! Linear: of each block, the few longest tails are looked up.
+//!
+//! # Prior art
+//! Cross-jumping, tail merging.
+
+use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
+
+use crate::hash::FastMap;
+
+use super::{Changed, Claim, PassCx, PassInfo, Stage};
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "merge-tails",
+    summary: "let blocks fall into a block that does what they do last",
+    stage: Stage::Bytecode,
+    claim: Claim {
+        never_longer: true,
+        never_slower: true,
+    },
+};
+
+/// How many instructions a block may have before the tail.
+const MAX_OPS: usize = 8;
+
+pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+    let order = graph.reverse_postorder();
+    let mut is_entered_by_jump = vec![false; graph.len()];
+    let mut wholes: FastMap<Block, BlockId> = FastMap::default();
+    for id in &order {
+        let block = graph.block(*id);
+        if let End::Goto(next) = block.end {
+            is_entered_by_jump[next.index()] = true;
+        } else if matches!(block.end, End::Branch { .. }) {
+            wholes.entry(block.clone()).or_insert(*id);
+        }
+    }
+    let mut changed = false;
+    for id in order {
+        let block = graph.block(id);
+        if !matches!(block.end, End::Branch { .. }) {
+            continue;
+        }
+        let found = (1..=block.ops.len().min(MAX_OPS)).find_map(|at| {
+            let tail = Block {
+                ops: block.ops[at..].to_vec(),
+                end: block.end,
+            };
+            let other = *wholes.get(&tail)?;
+            (!is_entered_by_jump[other.index()] && graph.block(other) == &tail)
+                .then_some((at, other))
+        });
+        let Some((at, other)) = found else {
+            continue;
+        };
+        let saved = block.ops.len() - at + 1;
+        if cx.apply(saved, || format!("block {} into {}", id.0, other.0)) {
+            let block = graph.block_mut(id);
+            block.ops.truncate(at);
+            block.end = End::Goto(other);
+            is_entered_by_jump[other.index()] = true;
+            changed = true;
+        }
+    }
+    Changed::when(changed)
+}

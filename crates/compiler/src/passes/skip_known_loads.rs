@@ -1,0 +1,156 @@
+//! Enter a block behind the loads that an edge doesn't need.
+//!
+//! # What
+//! Where one side of a branch brings what the first instructions of the next block would load, and other
+//! ways into that block don't, the block is split: the side leads behind the loads.
+//!
+//! # Before/After
+//! ```text
+//!    ld [16]                 ld [16]
+//!    jeq #1, a, b            jeq #1, a2, b
+//! b: ld [24]                 b: ld [24]
+//!    jeq #2, a, c    ->         jeq #2, a, c
+//! a: ld [16]                 a: ld [16]
+//!    jeq #3, d, e            a2: jeq #3, d, e
+//! ```
+//!
+//! # Why it is sound
+//! Everything that is read behind the entry holds the same value as if the instructions before it had
+//! run.
+//!
+//! # What it never does
+//! It leaves blocks that jump unconditionally as they are: the first part of a split block falls into the
+//! second, and a block that did so before would need a jump. It never skips a division by X, which may
+//! end the program.
+//!
+//! # Cost
+//! Linear: the first few instructions of a block are looked at, once per edge into it.
+//!
+//! # Prior art
+//! Partial redundancy elimination, without code motion.
+
+use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
+
+use crate::dataflow::Flow;
+use crate::dataflow::live::{Live, may_end};
+use crate::dataflow::state::State;
+use crate::hash::FastMap;
+
+use super::{Changed, Claim, PassCx, PassInfo, Stage};
+
+/// About this pass.
+pub(super) const INFO: PassInfo = PassInfo {
+    name: "skip-known-loads",
+    summary: "let edges that bring what a block loads first lead behind the loads",
+    stage: Stage::Bytecode,
+    claim: Claim {
+        never_longer: true,
+        never_slower: true,
+    },
+};
+
+/// How many instructions at the beginning of a block are looked at.
+const MAX_OPS: usize = 8;
+
+/// One side of a branch that can enter the next block behind this many instructions.
+struct Entry {
+    from: BlockId,
+    holds: bool,
+    behind: usize,
+}
+
+pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+    let mut flow = Flow::of(graph);
+    let mut live = vec![Live::default(); graph.len()];
+    // The same for the end of each block, where what is read behind its new entries counts as well.
+    let mut live_at_end = live.clone();
+    let mut entries: FastMap<BlockId, Vec<Entry>> = FastMap::default();
+    let order = graph.reverse_postorder();
+    for id in order.iter().rev().copied() {
+        let block = graph.block(id);
+        Live::note(&mut live, id, block);
+        let mut at_end = Live::at_end(block.end, &live);
+        live_at_end[id.index()] = at_end;
+        let (End::Branch { yes, no, .. }, Some(state)) = (block.end, flow.at_end(graph, id)) else {
+            continue;
+        };
+        for (holds, next) in [(true, yes), (false, no)] {
+            let Some(state) = flow.along(graph, id, &state, holds) else {
+                continue;
+            };
+            let read_last = live_at_end[next.index()];
+            let entry = farthest_entry(graph.block(next), &state, read_last, &mut flow);
+            let Some((behind, read)) = entry else {
+                continue;
+            };
+            if cx.apply(0, || format!("{behind} instructions of block {}", next.0)) {
+                at_end = at_end.with(read);
+                let from = id;
+                let entry = Entry {
+                    from,
+                    holds,
+                    behind,
+                };
+                entries.entry(next).or_default().push(entry);
+            }
+        }
+        live_at_end[id.index()] = at_end;
+        live[id.index()] = at_end.before_all(&graph.block(id).ops);
+    }
+    for id in &order {
+        if let Some(entries) = entries.remove(id) {
+            split(graph, *id, &entries);
+        }
+    }
+    Changed::when(graph.len() > live.len())
+}
+
+/// Behind how many instructions a block can be entered in this state, and what is read there, given
+/// what is read at its end.
+fn farthest_entry(
+    block: &Block,
+    before: &State,
+    read_last: Live,
+    flow: &mut Flow,
+) -> Option<(usize, Live)> {
+    let count = block.ops.len().min(MAX_OPS);
+    let count = block.ops[..count]
+        .iter()
+        .take_while(|op| !may_end(**op))
+        .count();
+    let mut read = read_last.before_all(&block.ops[count..]);
+    let mut reads = vec![read; count];
+    for (at, op) in block.ops[..count].iter().enumerate().rev() {
+        reads[at] = read;
+        read = read.before(*op);
+    }
+    let mut state = before.clone();
+    let mut farthest = None;
+    for (at, op) in block.ops[..count].iter().enumerate() {
+        state.step(*op, &mut flow.values);
+        let mut places = reads[at].places();
+        if places.all(|place| state.get(place) == before.get(place)) {
+            farthest = Some((at + 1, reads[at]));
+        }
+    }
+    farthest
+}
+
+/// Splits a block at its new entries and leads the edges there.
+fn split(graph: &mut Cfg, id: BlockId, entries: &[Entry]) {
+    let mut places: Vec<usize> = entries.iter().map(|entry| entry.behind).collect();
+    places.sort_unstable();
+    places.dedup();
+    for place in places.into_iter().rev() {
+        let block = graph.block_mut(id);
+        let ops = block.ops.split_off(place);
+        let end = block.end;
+        let tail = graph.push(Block { ops, end });
+        graph.block_mut(id).end = End::Goto(tail);
+        for entry in entries.iter().filter(|entry| entry.behind == place) {
+            if let End::Branch { yes, no, .. } = &mut graph.block_mut(entry.from).end {
+                *(if entry.holds { yes } else { no }) = tail;
+            }
+        }
+    }
+}
