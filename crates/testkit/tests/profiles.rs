@@ -194,8 +194,14 @@ fn summaries_of_perf_mean_what_they_say() {
     let reading = read(&text);
     assert_eq!(reading.format, Some(Format::Perf), "{text}");
     let profile = reading.profile.unwrap_or_else(|| panic!("{text}"));
-    assert!(count(&profile, "read") >= 1234, "{text}");
-    assert!(count(&profile, "write") >= 1234, "{text}");
+    // On a busy machine perf loses events, so the table is the judge and not the calls made.
+    for name in ["read", "write"] {
+        let words = text.lines().map(|line| line.split_whitespace());
+        let mut row = words.map(Iterator::collect::<Vec<&str>>);
+        let row = row.find(|row| row.first() == Some(&name));
+        let shown = row.expect("dd reads and writes")[1].parse();
+        assert_eq!(Ok(count(&profile, name)), shown, "{name}: {text}");
+    }
 }
 
 #[test]
