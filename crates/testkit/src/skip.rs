@@ -16,6 +16,8 @@ pub enum Need {
     Live,
     /// A program or library of the system, such as libseccomp or bubblewrap.
     Peers,
+    /// A kernel whose system calls `perf` can trace.
+    Tracing,
 }
 
 impl Need {
@@ -25,6 +27,7 @@ impl Need {
             Need::Corpus => "corpus",
             Need::Live => "live",
             Need::Peers => "peers",
+            Need::Tracing => "tracing",
         }
     }
 

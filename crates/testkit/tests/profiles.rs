@@ -127,21 +127,18 @@ fn a_hundred_mistakes_are_reported_of_any_number() {
     assert_eq!(read(&json).diagnostics.len(), 100);
 }
 
-/// The file that a tool writes when it watches a command; `None` if it can't, which has been said.
-fn table(tool: &str, args: &[&str], command: &[&str]) -> Option<String> {
+/// The file that a tool writes when it watches [`COPY`]; `None` if it can't, which has been said.
+fn table(need: Need, tool: &str, args: &[&str]) -> Option<String> {
     let name = format!("profiles-{tool}-{}.txt", args.concat());
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut watch = Command::new(tool);
-    watch.args(args).arg("-o").arg(&path).args(command);
+    watch.args(args).arg("-o").arg(&path).args(COPY);
     let output = watch.output();
     let text = fs::read_to_string(&path).unwrap_or_default();
     if output.is_ok_and(|output| output.status.success()) && !text.is_empty() {
         return Some(text);
     }
-    skip::because(
-        Need::Peers,
-        format_args!("{tool} can't watch a program here"),
-    );
+    skip::because(need, format_args!("{tool} can't watch a program here"));
     None
 }
 
@@ -165,7 +162,7 @@ fn tables_of_strace_mean_what_they_say() {
         vec!["-c", "-S", "calls"],
         vec!["-c", "-U", columns],
     ] {
-        let Some(text) = table("strace", &args, &COPY) else {
+        let Some(text) = table(Need::Peers, "strace", &args) else {
             return;
         };
         let reading = read(&text);
@@ -188,7 +185,7 @@ fn summaries_of_perf_mean_what_they_say() {
     if env::consts::ARCH != "x86_64" {
         return skip::because(Need::Peers, "the calls of dd are known on x86_64 only");
     }
-    let Some(text) = table("perf", &["trace", "-s"], &COPY) else {
+    let Some(text) = table(Need::Tracing, "perf", &["trace", "-s"]) else {
         return;
     };
     let reading = read(&text);
