@@ -1,9 +1,9 @@
 //! Foreign filters: programs of any origin, alone or as a stack, made smaller and faster.
 //!
 //! The strongest way is to forget the program. What a stack of filters does together is one function;
-//! [`lift`] says that function as a ruleset, the compiler lays it out like any other, and of several
+//! `lift` says that function as a ruleset, the compiler lays it out like any other, and of several
 //! wordings the best program wins. Where no ruleset says it, bytecode passes clean each program up. A
-//! candidate counts only if [`rating`] finds it better than the input, and leaves only as an
+//! candidate counts only if `rating` finds it better than the input, and leaves only as an
 //! [`Optimised`], which the comparison with the input itself makes - never with what was lifted.
 //!
 //! Stacks that can't be lifted stay stacks. Whether an input stands for the filters of a task or for a
