@@ -80,7 +80,7 @@ pub fn optimise(
     let mut rated: Vec<(Rating, Candidate)> = candidates
         .into_iter()
         .map(|candidate| (rate(&candidate.programs), candidate))
-        .filter(|(rating, _)| rating.is_better(&before, options.objective))
+        .filter(|(rating, _)| rating.improves_on(&before, options.objective))
         .collect();
     rated.sort_by_key(|(rating, _)| rating.key(options.objective));
     let archs = calls::archs(stack, &lift.lifted);

@@ -12,16 +12,23 @@ use tamis_bpf::convert::kernel_len_insns;
 use tamis_bpf::{Op, Pc, Program, Stack, interp};
 
 use super::calls::Sample;
+use crate::cost;
 use crate::options::Objective;
 
-/// What an executed instruction takes, in picoseconds: measured on Linux 6.18, x86-64.
-const STEP_PS: u128 = 300;
-/// What a mispredicted branch takes besides.
-const MISPREDICTION_PS: u128 = 6_400;
-/// What it takes to leave the path of cached calls.
-const UNCACHED_PS: u128 = 17_000;
+const STEP_PS: u128 = picoseconds(cost::STEP_NS);
+const MISPREDICTION_PS: u128 = picoseconds(cost::MISPREDICTION_NS);
+const UNCACHED_PS: u128 = picoseconds(cost::UNCACHED_NS);
 /// What every further filter takes that a call has to pass.
 const FURTHER_FILTER_PS: u128 = 20_000;
+
+/// How much longer than the input a result may be that executes fewer instructions: memory and the time
+/// of installing count, too. A result of a hundred instructions is never too long.
+const MAX_GROWTH: usize = 2;
+const SHORT_INSNS: usize = 100;
+
+const fn picoseconds(ns: f64) -> u128 {
+    (ns * 1000.0) as u128
+}
 
 /// What programs cost for a list of calls.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,8 +129,11 @@ impl Rating {
         (!self.is_installable, first, second, third)
     }
 
-    pub(super) fn is_better(&self, other: &Rating, objective: Objective) -> bool {
-        self.key(objective) < other.key(objective)
+    /// Whether it is worth having instead of the input.
+    pub(super) fn improves_on(&self, input: &Rating, objective: Objective) -> bool {
+        let longest = (input.length_insns * MAX_GROWTH).max(SHORT_INSNS);
+        let is_bloated = input.is_installable && self.length_insns > longest;
+        !is_bloated && self.key(objective) < input.key(objective)
     }
 }
 

@@ -24,15 +24,7 @@ pub(crate) struct Side {
 impl Side {
     /// Reads what an argument names.
     pub(crate) fn read(argument: &str, load: &LoadArgs, global: &Global) -> Result<Side, Failure> {
-        let path = Path::new(argument);
-        let (paths, is_stack) = if path.is_dir() {
-            (programs_in(path)?, true)
-        } else if argument.contains(',') && !path.exists() {
-            let paths = argument.split(',').map(|path| path.trim().to_owned());
-            (paths.filter(|path| !path.is_empty()).collect(), true)
-        } else {
-            (vec![argument.to_owned()], false)
-        };
+        let (paths, is_stack) = Side::paths(argument)?;
         let filters: Result<Vec<Loaded>, Failure> = paths
             .iter()
             .map(|path| load.load_among(path, global))
@@ -42,6 +34,27 @@ impl Side {
             filters: filters?,
             is_stack,
         })
+    }
+
+    /// The files that an argument names, and whether they are a stack.
+    pub(crate) fn paths(argument: &str) -> Result<(Vec<String>, bool), Failure> {
+        let path = Path::new(argument);
+        if path.is_dir() {
+            return Ok((programs_in(path)?, true));
+        }
+        if !argument.contains(',') || path.exists() {
+            return Ok((vec![argument.to_owned()], false));
+        }
+        let paths = argument.split(',').map(|path| path.trim().to_owned());
+        let paths: Vec<String> = paths.collect();
+        // A variable that was not set must not make a stack smaller.
+        if paths.iter().any(String::is_empty) {
+            return Err(Failure::usage(
+                format!("`{argument}` names a filter without a name"),
+                "a stack is a list such as `old.bpf,new.bpf`, the oldest filter first",
+            ));
+        }
+        Ok((paths, true))
     }
 
     /// The filters that it stands for.

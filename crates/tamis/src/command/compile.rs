@@ -239,7 +239,7 @@ fn summary(policy: &Policy, stats: &Stats) -> String {
         let _ = writeln!(
             text,
             "  {name:<12} {calls} calls, {cacheable} that the kernel can cache; \
-             {mean_steps:.1} steps on average, {max_steps} at most"
+             {mean_steps:.1} steps on average, {max_steps} at most, arguments 0"
         );
     }
     text

@@ -83,16 +83,36 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-/// Writes filters to files of a folder that sort from the oldest to the newest.
+/// Writes filters to files of a folder that sort from the oldest to the newest. The folder may hold no
+/// other filters, because it stands for the stack of all that are in it.
 pub(super) fn write_all(filters: &[Program], folder: &Path, endian: Endian) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| {
         Failure::environment(format!("cannot make {}: {error}", folder.display()))
     })?;
     // As many digits as sort like the numbers do.
     let digits = filters.len().saturating_sub(1).to_string().len().max(2);
-    for (index, filter) in filters.iter().enumerate() {
-        let path = folder.join(format!("{index:0digits$}.bpf"));
+    let paths = (0..filters.len()).map(|index| folder.join(format!("{index:0digits$}.bpf")));
+    let paths: Vec<PathBuf> = paths.collect();
+    refuse_to_mix(&paths, folder)?;
+    for (filter, path) in filters.iter().zip(paths) {
         OutputArgs { output: Some(path) }.raw(&filter.to_bytes(endian))?;
+    }
+    Ok(())
+}
+
+/// Refuses a folder with filters that would not be replaced.
+fn refuse_to_mix(paths: &[PathBuf], folder: &Path) -> Result<(), Failure> {
+    let cannot_read =
+        |error| Failure::environment(format!("cannot read {}: {error}", folder.display()));
+    for entry in fs::read_dir(folder).map_err(cannot_read)? {
+        let path = entry.map_err(cannot_read)?.path();
+        let is_filter = path.extension().is_some_and(|extension| extension == "bpf");
+        if is_filter && !paths.contains(&path) {
+            return Err(Failure::usage(
+                format!("{} is another filter in that folder", path.display()),
+                "a folder stands for the stack of all filters in it: name an empty or a new one",
+            ));
+        }
     }
     Ok(())
 }

@@ -129,7 +129,9 @@ struct Stack {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for input in &args.inputs {
-        args.output.refuse_to_replace(input)?;
+        for path in Side::paths(input)?.0 {
+            args.output.refuse_to_replace(&path)?;
+        }
     }
     let load = args.load.for_any_filter();
     let options = args.options(&load, global)?;
