@@ -199,7 +199,7 @@ impl Compared {
         } = self.args.limits();
         match (gaps.by_diagrams, gaps.by_gates) {
             (LimitReached::Stopped, _) | (_, LimitReached::Stopped) => {
-                let seconds = (self.args.time_limit.as_secs_f64() * 10.0).max(1.0);
+                let seconds = (self.args.time_limit.as_secs_f64() * 10.0).max(0.1);
                 Some(format!("--time-limit {seconds}"))
             }
             (_, LimitReached::Conflicts) => Some(format!(
