@@ -20,6 +20,7 @@ use self::state::State;
 use self::value::Values;
 
 /// What is known on entry to each block of a graph.
+#[derive(Debug)]
 pub(crate) struct Flow {
     /// The values that states name.
     pub(crate) values: Values,

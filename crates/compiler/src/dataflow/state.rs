@@ -196,6 +196,8 @@ impl State {
                 None => Fact::ANY,
             },
             Meaning::Comparison(..) => Fact::between(0, 1)?,
+            // Most values are words that nothing is known about.
+            Meaning::Data(_) | Meaning::Entering(..) if learnt == Fact::ANY => return Some(learnt),
             Meaning::Data(_) | Meaning::Entering(..) => Fact::ANY,
         };
         learnt.both(&follows)
