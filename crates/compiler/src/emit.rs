@@ -77,8 +77,6 @@ pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
         ));
     }
     graph.set_entry(blocks[place(root)][0]);
-    // The block that the graph began with.
-    graph.drop_unreachable();
     graph
 }
 

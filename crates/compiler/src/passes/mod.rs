@@ -261,7 +261,7 @@ pub(crate) fn run_on_graph_watched(
         if changed == Changed::Yes {
             watch(pass.info.name, graph);
         }
-        changed
+        news(pass, changed)
     });
 }
 
@@ -271,7 +271,9 @@ pub(crate) fn run_on_graph_watched(
 pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> Program {
     let mut graph = Cfg::from_program(program);
     let mut trial = PassCx::new(cx.fuel);
-    run_until_stable(passes, |pass| run_on_blocks(pass, &mut graph, &mut trial));
+    run_until_stable(passes, |pass| {
+        news(pass, run_on_blocks(pass, &mut graph, &mut trial))
+    });
     match Program::new(linearise(&graph)) {
         Ok(optimised) if optimised.len() <= program.len() => {
             cx.fuel = trial.fuel;
@@ -289,6 +291,16 @@ fn run_on_blocks(pass: &BytecodePass, graph: &mut Cfg, cx: &mut PassCx) -> Chang
         cx.flow = None;
     }
     changed
+}
+
+/// Whether other passes may find something new after a pass; blocks that no path reaches are nothing to
+/// them.
+fn news(pass: &BytecodePass, changed: Changed) -> Changed {
+    if pass.info.name == drop_unreachable::INFO.name {
+        Changed::No
+    } else {
+        changed
+    }
 }
 
 /// Runs passes in turn until each of them has found nothing to change in what there is at the end.
