@@ -45,10 +45,11 @@ impl Flow {
                 End::Ret(_) | End::RetA => {}
                 End::Goto(next) => flow.arrive(next, state),
                 End::Branch { yes, no, .. } => {
-                    for (holds, next) in [(true, yes), (false, no)] {
-                        if let Some(state) = flow.along(graph, id, &state, holds) {
-                            flow.arrive(next, state);
-                        }
+                    if let Some(state) = flow.along(graph, id, state.clone(), true) {
+                        flow.arrive(yes, state);
+                    }
+                    if let Some(state) = flow.along(graph, id, state, false) {
+                        flow.arrive(no, state);
                     }
                 }
             }
@@ -76,10 +77,9 @@ impl Flow {
         &mut self,
         graph: &Cfg,
         id: BlockId,
-        at_end: &State,
+        mut state: State,
         holds: bool,
     ) -> Option<State> {
-        let mut state = at_end.clone();
         if let End::Branch { test, operand, .. } = graph.block(id).end {
             state
                 .assume(test, operand, holds, &mut self.values)

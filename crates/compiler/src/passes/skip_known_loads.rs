@@ -75,7 +75,10 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
             continue;
         };
         for (holds, next) in [(true, yes), (false, no)] {
-            let Some(state) = flow.along(graph, id, &state, holds) else {
+            if graph.block(next).ops.is_empty() {
+                continue;
+            }
+            let Some(state) = flow.along(graph, id, state.clone(), holds) else {
                 continue;
             };
             let read_last = live_at_end[next.index()];

@@ -105,7 +105,7 @@ impl Threader<'_> {
                 no,
             } => {
                 let mut side = |next, holds| {
-                    let state = self.flow.along(self.graph, id, &state, holds);
+                    let state = self.flow.along(self.graph, id, state.clone(), holds);
                     state.map_or(next, |state| self.follow(next, &state))
                 };
                 End::Branch {
