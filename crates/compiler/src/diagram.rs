@@ -10,6 +10,8 @@
 //! The price: some functions have diagrams that are exponentially larger than their formulas. Building
 //! stops with `None` when its budget is used up; the caller then lowers directly.
 
+use std::rc::Rc;
+
 use tamis_abi::Word;
 
 use crate::dag::{Dag, NodeId, Question};
@@ -70,7 +72,7 @@ enum Node {
     Split {
         variable: u32,
         word: Word,
-        runs: Vec<(u32, Id)>,
+        runs: Rc<[(u32, Id)]>,
     },
     /// By the answer to a question.
     Choice {
@@ -80,6 +82,21 @@ enum Node {
         yes: Id,
         no: Id,
     },
+}
+
+/// What a node decides by the value of a word: the runs of a split, or one for all values.
+enum Runs {
+    One([(u32, Id); 1]),
+    Many(Rc<[(u32, Id)]>),
+}
+
+impl Runs {
+    fn as_slice(&self) -> &[(u32, Id)] {
+        match self {
+            Runs::One(run) => run,
+            Runs::Many(runs) => runs,
+        }
+    }
 }
 
 struct Diagram {
@@ -227,6 +244,7 @@ impl Diagram {
     /// [`choose`](Self::choose) where the first variable is a word: run by run.
     fn choose_by_runs(&mut self, three: [Id; 3], top: u32, word: Word) -> Option<Id> {
         let columns = three.map(|id| self.runs(id, top));
+        let columns = columns.each_ref().map(Runs::as_slice);
         let mut places = [0; 3];
         let mut runs: Vec<(u32, Id)> = Vec::new();
         let mut first = 0;
@@ -269,10 +287,10 @@ impl Diagram {
         }
     }
 
-    fn runs(&self, id: Id, by: u32) -> Vec<(u32, Id)> {
+    fn runs(&self, id: Id, by: u32) -> Runs {
         match &self.nodes[id as usize] {
-            Node::Split { variable, runs, .. } if *variable == by => runs.clone(),
-            _ => vec![(0, id)],
+            Node::Split { variable, runs, .. } if *variable == by => Runs::Many(Rc::clone(runs)),
+            _ => Runs::One([(0, id)]),
         }
     }
 
@@ -284,7 +302,7 @@ impl Diagram {
         self.intern(Node::Split {
             variable,
             word,
-            runs,
+            runs: runs.into(),
         })
     }
 
@@ -401,7 +419,7 @@ impl Diagram {
                     seen[*no as usize] = true;
                 }
                 Node::Split { runs, .. } => {
-                    for (_, child) in runs {
+                    for (_, child) in runs.iter() {
                         seen[*child as usize] = true;
                     }
                 }

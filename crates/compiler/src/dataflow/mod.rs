@@ -20,6 +20,7 @@ use self::state::State;
 use self::value::Values;
 
 /// What is known on entry to each block of a graph.
+#[derive(Debug)]
 pub(crate) struct Flow {
     /// The values that states name.
     pub(crate) values: Values,
@@ -44,10 +45,11 @@ impl Flow {
                 End::Ret(_) | End::RetA => {}
                 End::Goto(next) => flow.arrive(next, state),
                 End::Branch { yes, no, .. } => {
-                    for (holds, next) in [(true, yes), (false, no)] {
-                        if let Some(state) = flow.along(graph, id, &state, holds) {
-                            flow.arrive(next, state);
-                        }
+                    if let Some(state) = flow.along(graph, id, state.clone(), true) {
+                        flow.arrive(yes, state);
+                    }
+                    if let Some(state) = flow.along(graph, id, state, false) {
+                        flow.arrive(no, state);
                     }
                 }
             }
@@ -75,10 +77,9 @@ impl Flow {
         &mut self,
         graph: &Cfg,
         id: BlockId,
-        at_end: &State,
+        mut state: State,
         holds: bool,
     ) -> Option<State> {
-        let mut state = at_end.clone();
         if let End::Branch { test, operand, .. } = graph.block(id).end {
             state
                 .assume(test, operand, holds, &mut self.values)

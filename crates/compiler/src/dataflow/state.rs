@@ -93,8 +93,8 @@ impl State {
 
     /// The answer of a test, if it is known.
     pub(crate) fn answer(&self, test: Test, operand: Operand, values: &mut Values) -> Option<bool> {
-        let right = self.operand(operand, values);
-        let Some(k) = values.constant(right) else {
+        let Some(k) = self.constant_operand(operand, values) else {
+            let right = self.operand(operand, values);
             if self.a == right && test != Test::Set {
                 return Some(test != Test::Gt);
             }
@@ -121,8 +121,8 @@ impl State {
         if let Some(answer) = self.answer(test, operand, values) {
             return answer == holds;
         }
-        let right = self.operand(operand, values);
-        let Some(k) = values.constant(right) else {
+        let Some(k) = self.constant_operand(operand, values) else {
+            let right = self.operand(operand, values);
             let comparison = values.name(Meaning::Comparison(test, self.a, right));
             return self.learn(comparison, &Fact::exactly(u32::from(holds)), values);
         };
@@ -174,6 +174,14 @@ impl State {
         self.facts = facts;
     }
 
+    /// The constant that the right-hand side of a test is, without giving it a name.
+    fn constant_operand(&self, operand: Operand, values: &Values) -> Option<u32> {
+        match operand {
+            Operand::K(k) => Some(k),
+            Operand::X => values.constant(self.x),
+        }
+    }
+
     fn operand(&self, operand: Operand, values: &mut Values) -> Value {
         match operand {
             Operand::K(k) => values.of(k),
@@ -196,6 +204,8 @@ impl State {
                 None => Fact::ANY,
             },
             Meaning::Comparison(..) => Fact::between(0, 1)?,
+            // Most values are words that nothing is known about.
+            Meaning::Data(_) | Meaning::Entering(..) if learnt == Fact::ANY => return Some(learnt),
             Meaning::Data(_) | Meaning::Entering(..) => Fact::ANY,
         };
         learnt.both(&follows)

@@ -26,8 +26,6 @@
 
 use tamis_bpf::cfg::{Cfg, End};
 
-use crate::dataflow::Flow;
-
 use super::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
@@ -42,7 +40,7 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    let mut flow = Flow::of(graph);
+    let mut flow = cx.flow(graph);
     let mut changed = false;
     for id in graph.reverse_postorder() {
         let End::Branch {
@@ -65,5 +63,6 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
             changed = true;
         }
     }
+    cx.keep_flow(flow);
     Changed::when(changed)
 }

@@ -29,7 +29,6 @@
 
 use tamis_bpf::cfg::Cfg;
 
-use crate::dataflow::Flow;
 use crate::dataflow::live::{may_end, written_by};
 
 use super::{Changed, Claim, PassCx, PassInfo, Stage};
@@ -46,7 +45,7 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    let mut flow = Flow::of(graph);
+    let mut flow = cx.flow(graph);
     let mut changed = false;
     for id in graph.reverse_postorder() {
         let Some(mut state) = flow.entry(id).cloned() else {
@@ -62,5 +61,6 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
             !goes
         });
     }
+    cx.keep_flow(flow);
     Changed::when(changed)
 }

@@ -29,7 +29,6 @@
 use tamis_bpf::cfg::{Cfg, End};
 use tamis_bpf::{AluOp, Op, Operand};
 
-use crate::dataflow::Flow;
 use crate::dataflow::state::State;
 use crate::dataflow::value::{Place, Values};
 
@@ -47,7 +46,7 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    let mut flow = Flow::of(graph);
+    let mut flow = cx.flow(graph);
     let mut changed = false;
     for id in graph.reverse_postorder() {
         let Some(mut state) = flow.entry(id).cloned() else {
@@ -69,6 +68,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
             changed = true;
         }
     }
+    cx.keep_flow(flow);
     Changed::when(changed)
 }
 

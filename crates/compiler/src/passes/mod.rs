@@ -44,6 +44,7 @@ use tamis_bpf::Program;
 use tamis_bpf::cfg::Cfg;
 use tamis_rules::{Predicate, Rule, Ruleset, Section};
 
+use crate::dataflow::Flow;
 use crate::linearise::linearise;
 
 /// The most rounds of all passes of a stage.
@@ -108,6 +109,8 @@ pub struct PassCx {
     pass: &'static str,
     fuel: Option<u64>,
     remarks: Vec<Remark>,
+    /// The flow of the graph as it is; none once a pass changed it.
+    flow: Option<Flow>,
 }
 
 impl PassCx {
@@ -117,7 +120,19 @@ impl PassCx {
             pass: "",
             fuel,
             remarks: Vec::new(),
+            flow: None,
         }
+    }
+
+    /// The flow of the graph, found anew only if the graph has changed since it was last
+    /// [kept](Self::keep_flow).
+    pub(crate) fn flow(&mut self, graph: &Cfg) -> Flow {
+        self.flow.take().unwrap_or_else(|| Flow::of(graph))
+    }
+
+    /// Leaves the flow to the passes that come next; it is forgotten if the pass changed the graph.
+    pub(crate) fn keep_flow(&mut self, flow: Flow) {
+        self.flow = Some(flow);
     }
 
     /// Asks whether a change may be applied, and records it if so. Without fuel the answer is no, and
@@ -235,9 +250,9 @@ pub(crate) fn run_on_graph_watched(
     cx: &mut PassCx,
     watch: &mut impl FnMut(&'static str, &Cfg),
 ) {
+    cx.flow = None;
     run_until_stable(passes, |pass| {
-        cx.pass = pass.info.name;
-        let changed = (pass.run)(graph, cx);
+        let changed = run_on_blocks(pass, graph, cx);
         debug_assert!(
             changed == Changed::No || is_valid(graph),
             "{} made the program invalid",
@@ -246,7 +261,7 @@ pub(crate) fn run_on_graph_watched(
         if changed == Changed::Yes {
             watch(pass.info.name, graph);
         }
-        changed
+        news(pass, changed)
     });
 }
 
@@ -257,8 +272,7 @@ pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> 
     let mut graph = Cfg::from_program(program);
     let mut trial = PassCx::new(cx.fuel);
     run_until_stable(passes, |pass| {
-        trial.pass = pass.info.name;
-        (pass.run)(&mut graph, &mut trial)
+        news(pass, run_on_blocks(pass, &mut graph, &mut trial))
     });
     match Program::new(linearise(&graph)) {
         Ok(optimised) if optimised.len() <= program.len() => {
@@ -270,14 +284,37 @@ pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> 
     }
 }
 
+fn run_on_blocks(pass: &BytecodePass, graph: &mut Cfg, cx: &mut PassCx) -> Changed {
+    cx.pass = pass.info.name;
+    let changed = (pass.run)(graph, cx);
+    if changed == Changed::Yes {
+        cx.flow = None;
+    }
+    changed
+}
+
+/// Whether other passes may find something new after a pass; blocks that no path reaches are nothing to
+/// them.
+fn news(pass: &BytecodePass, changed: Changed) -> Changed {
+    if pass.info.name == drop_unreachable::INFO.name {
+        Changed::No
+    } else {
+        changed
+    }
+}
+
+/// Runs passes in turn until each of them has found nothing to change in what there is at the end.
 fn run_until_stable<P>(passes: &[P], mut run: impl FnMut(&P) -> Changed) {
+    let mut idle = 0;
     for _ in 0..MAX_ROUNDS {
-        let mut stable = true;
         for pass in passes {
-            stable &= run(pass) == Changed::No;
-        }
-        if stable {
-            return;
+            idle = match run(pass) {
+                Changed::Yes => 0,
+                Changed::No => idle + 1,
+            };
+            if idle == passes.len() {
+                return;
+            }
         }
     }
 }

@@ -60,7 +60,7 @@ struct Entry {
 }
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    let mut flow = Flow::of(graph);
+    let mut flow = cx.flow(graph);
     let mut live = vec![Live::default(); graph.len()];
     // The same for the end of each block, where what is read behind its new entries counts as well.
     let mut live_at_end = live.clone();
@@ -75,7 +75,10 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
             continue;
         };
         for (holds, next) in [(true, yes), (false, no)] {
-            let Some(state) = flow.along(graph, id, &state, holds) else {
+            if graph.block(next).ops.is_empty() {
+                continue;
+            }
+            let Some(state) = flow.along(graph, id, state.clone(), holds) else {
                 continue;
             };
             let read_last = live_at_end[next.index()];
@@ -102,6 +105,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
             split(graph, *id, &entries);
         }
     }
+    cx.keep_flow(flow);
     Changed::when(graph.len() > live.len())
 }
 

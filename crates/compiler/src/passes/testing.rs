@@ -6,7 +6,7 @@ use tamis_bpf::cfg::Cfg;
 use tamis_bpf::disasm::{Style, disassemble_insns};
 use tamis_diag::Sources;
 
-use super::{BytecodePass, Changed, PassCx, RulePass, run_on_rules};
+use super::{BytecodePass, Changed, PassCx, RulePass, run_on_blocks, run_on_rules};
 use crate::linearise::linearise;
 
 /// Runs one pass over a program until it changes nothing, and compares what it makes.
@@ -18,7 +18,7 @@ pub(super) fn check_bytecode(pass: BytecodePass, before: &str, after: &str) {
     let program = assembly.into_program().expect("the program is valid");
     let mut graph = Cfg::from_program(&program);
     let mut cx = PassCx::new(None);
-    while (pass.run)(&mut graph, &mut cx) == Changed::Yes {}
+    while run_on_blocks(&pass, &mut graph, &mut cx) == Changed::Yes {}
     let source = sources.add("after", after);
     let wanted = assemble(after, source, Endian::Little).expect("the text assembles");
     let wanted = wanted.into_program().expect("the program is valid");

@@ -62,7 +62,7 @@ struct Threader<'a> {
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let order = graph.reverse_postorder();
     let mut threader = Threader {
-        flow: Flow::of(graph),
+        flow: cx.flow(graph),
         live: vec![Live::default(); graph.len()],
         budget: PASSED_PER_BLOCK * order.len(),
         graph,
@@ -77,6 +77,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
         }
         Live::note(&mut threader.live, id, threader.graph.block(id));
     }
+    cx.keep_flow(threader.flow);
     Changed::when(changed)
 }
 
@@ -104,7 +105,7 @@ impl Threader<'_> {
                 no,
             } => {
                 let mut side = |next, holds| {
-                    let state = self.flow.along(self.graph, id, &state, holds);
+                    let state = self.flow.along(self.graph, id, state.clone(), holds);
                     state.map_or(next, |state| self.follow(next, &state))
                 };
                 End::Branch {

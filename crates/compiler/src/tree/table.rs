@@ -206,10 +206,11 @@ impl<'a> Layer<'a> {
         let bases = self.bases(first);
         let mut row = vec![if bases.is_empty() { 0 } else { LARGEST }; self.size()];
         for base in bases {
+            let mut links: Vec<usize> = Vec::with_capacity(MAX_CHAIN);
             for (last, cost) in row.iter_mut().enumerate().skip(first) {
-                let Some(links) = self.links(first, last, base) else {
+                if self.is_link(last, base) && !self.add_link(&mut links, last) {
                     break;
-                };
+                }
                 *cost = (*cost).min(self.chain_cost(first, last, &links));
             }
         }
@@ -236,8 +237,12 @@ impl<'a> Layer<'a> {
                 [_] => {}
                 [(_, one, weight), (_, other, other_weight)] => {
                     let asked = question_cost(self.prices, weight, other_weight);
-                    // Without a bit that only one of them has, there is no mask.
-                    if asked < *cost && one != other && self.bit_test(first, last).is_some() {
+                    // Without a bit that only one of them has, there is no mask; and more values
+                    // never make up for a mask that is missing.
+                    if asked < *cost && one != other {
+                        if self.bit_test(first, last).is_none() {
+                            return;
+                        }
                         *cost = asked;
                     }
                 }
@@ -260,16 +265,26 @@ impl<'a> Layer<'a> {
     /// The single values of a part, the heaviest first, if all else has the decision `base` and there
     /// are not too many.
     fn links(&self, first: usize, last: usize, base: NodeId) -> Option<Vec<usize>> {
-        let is_link = |at: &usize| !self.is_gone[*at] && self.spans[*at].node != base;
         let mut links: Vec<usize> = Vec::with_capacity(MAX_CHAIN);
-        for at in (first..=last).filter(is_link) {
-            if links.len() == MAX_CHAIN || !self.spans[at].is_single() {
-                return None;
-            }
-            links.push(at);
+        let mut wanted = (first..=last).filter(|at| self.is_link(*at, base));
+        wanted
+            .all(|at| self.add_link(&mut links, at))
+            .then_some(links)
+    }
+
+    fn is_link(&self, at: usize, base: NodeId) -> bool {
+        !self.is_gone[at] && self.spans[at].node != base
+    }
+
+    /// Adds a run behind those that are as heavy, unless it is no single value or one too many.
+    fn add_link(&self, links: &mut Vec<usize>, at: usize) -> bool {
+        if links.len() == MAX_CHAIN || !self.spans[at].is_single() {
+            return false;
         }
-        links.sort_by_key(|at| std::cmp::Reverse(self.spans[*at].weight));
-        Some(links)
+        let weight = |at: usize| self.spans[at].weight;
+        let place = links.partition_point(|link| weight(*link) >= weight(at));
+        links.insert(place, at);
+        true
     }
 
     fn chain_cost(&self, first: usize, last: usize, links: &[usize]) -> u32 {
