@@ -63,3 +63,15 @@ fn calls_that_cannot_be_timed_are_usage_errors() {
         assert!(text.contains(said), "{text}");
     }
 }
+
+#[test]
+fn a_stack_that_cannot_be_installed_says_which_filter_is_in_the_way() {
+    if !tamis_kernel::probe().filter_mode.is_present() {
+        skip::because(Need::Live, "this kernel has no seccomp filters");
+        return;
+    }
+    let output = bench(Path::new("pure-compute,container-default"), "getpid");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("denies seccomp"), "{text}");
+}

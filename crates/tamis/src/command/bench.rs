@@ -5,6 +5,7 @@ mod report;
 use tamis_abi::{Action, SeccompData, syscall};
 use tamis_bpf::{Op, Program, Stack, cache, harmless::harmless};
 use tamis_diag::suggest;
+use tamis_kernel::InstallError;
 use tamis_kernel::measure::{self, Call, MeasureError, Measured};
 
 use crate::cli::load::{self, LoadArgs, Loaded};
@@ -188,6 +189,20 @@ impl Subject {
 /// Why nothing was measured.
 fn refusal(error: &MeasureError, subjects: &[Subject]) -> Failure {
     let (subject, help) = match error {
+        // The answer of a filter made harmless, not the kernel's.
+        MeasureError::Install {
+            subject,
+            filter,
+            error: InstallError::NotAvailable,
+        } if *filter > 0 => {
+            let name = &subjects[*subject].name;
+            return Failure::usage(
+                format!(
+                    "nothing was measured: {name}: a filter of the stack denies seccomp, so that the next can't be installed"
+                ),
+                "each filter of a stack must allow seccomp, but for the newest",
+            );
+        }
         MeasureError::Install { subject, error, .. } => (Some(*subject), Some(error.way_out())),
         MeasureError::Died { subject, .. } | MeasureError::TimedOut { subject } => {
             (Some(*subject), None)
