@@ -6,6 +6,7 @@
 //! | [`mod@install`] | puts a program on the calling thread or on all threads, with precise errors |
 //! | [`mod@run`] | runs a command under filters and explains which call got it killed |
 //! | [`mod@dump`] | reads the filters of a running process |
+//! | [`mod@measure`] | times system calls under filters |
 //! | [`mod@notify`] | answers the calls that a filter hands to user space |
 //!
 //! All `unsafe` is in the private module `sys`: thin wrappers over single system calls, and the code
@@ -16,6 +17,7 @@ pub mod dump;
 pub mod errno;
 pub mod flags;
 pub mod install;
+pub mod measure;
 pub mod notify;
 pub mod probe;
 pub mod run;
@@ -26,6 +28,7 @@ pub use dump::{DumpError, dump};
 pub use errno::Errno;
 pub use flags::{Flag, Flags};
 pub use install::{Install, InstallError, Installed, install};
+pub use measure::{MeasureError, Measured, measure};
 pub use probe::{Probe, probe};
 pub use run::{Command, Ended, Killed, Report, RunError, run, supervise};
 

@@ -200,6 +200,14 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("tables syscalls open --json"),
         check("tables constants O_ --json"),
     ];
+    if tamis_kernel::probe().filter_mode.is_present() {
+        covered.push(check(
+            "bench pure-compute --calls getpid,exit --rounds 1 --json",
+        ));
+    } else {
+        skip::because(Need::Live, "this kernel has no seccomp filters");
+        covered.push("tamis.bench/1".to_owned());
+    }
     if tamis_kernel::probe::probe().may_install() {
         let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas.tamis");
         fs::write(&policy, "default allow\nkill uname\n").unwrap();

@@ -11,6 +11,7 @@ pub(crate) mod page;
 pub(crate) mod ptrace;
 pub(crate) mod seccomp;
 pub(crate) mod signal;
+pub(crate) mod timing;
 pub(crate) mod wait;
 
 use crate::errno::Errno;

@@ -20,16 +20,30 @@ pub(crate) struct Page {
     pub(crate) listener: AtomicI32,
 }
 
-/// A mapping of one [`Page`], shared with children forked later.
-pub(crate) struct SharedPage(NonNull<Page>);
+impl Default for Page {
+    fn default() -> Page {
+        Page {
+            stage: AtomicU32::new(0),
+            filter: AtomicU32::new(0),
+            errno: AtomicI32::new(0),
+            listener: AtomicI32::new(-1),
+        }
+    }
+}
 
-impl SharedPage {
-    pub(crate) fn new() -> Result<SharedPage, Errno> {
+/// A mapping of one [`Page`].
+pub(crate) type SharedPage = Shared<Page>;
+
+/// A mapping of one value, shared with children forked later. The value is not dropped.
+pub(crate) struct Shared<T>(NonNull<T>);
+
+impl<T: Default + Sync> Shared<T> {
+    pub(crate) fn new() -> Result<Shared<T>, Errno> {
         // SAFETY: a new anonymous mapping at an address of the kernel's choice.
         let address = unsafe {
             libc::mmap(
                 ptr::null_mut(),
-                size_of::<Page>(),
+                size_of::<T>(),
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_ANONYMOUS,
                 -1,
@@ -39,38 +53,32 @@ impl SharedPage {
         if address == libc::MAP_FAILED {
             return Err(Errno::last());
         }
-        let page = NonNull::new(address.cast::<Page>()).ok_or(Errno(libc::ENOMEM))?;
-        let empty = Page {
-            stage: AtomicU32::new(0),
-            filter: AtomicU32::new(0),
-            errno: AtomicI32::new(0),
-            listener: AtomicI32::new(-1),
-        };
+        let value = NonNull::new(address.cast::<T>()).ok_or(Errno(libc::ENOMEM))?;
         // SAFETY: the mapping is writable, large enough, page-aligned and not shared with anybody yet.
-        unsafe { page.write(empty) };
-        Ok(SharedPage(page))
+        unsafe { value.write(T::default()) };
+        Ok(Shared(value))
     }
 }
 
-impl Deref for SharedPage {
-    type Target = Page;
+impl<T: Sync> Deref for Shared<T> {
+    type Target = T;
 
-    fn deref(&self) -> &Page {
+    fn deref(&self) -> &T {
         // SAFETY: the mapping was initialised by `new`, lives as long as `self`, and all that is
-        // changed through other references or by the child is atomic.
+        // changed through other references or by the child is atomic: `T` is `Sync`.
         unsafe { self.0.as_ref() }
     }
 }
 
-impl Drop for SharedPage {
+impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and no reference into it outlives `self`. A failure could only
         // leave it mapped.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Page>()) };
+        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<T>()) };
     }
 }
 
-// SAFETY: `Page` consists of atomics, and any thread may unmap it.
-unsafe impl Send for SharedPage {}
-// SAFETY: as above: all access goes through atomics.
-unsafe impl Sync for SharedPage {}
+// SAFETY: the value is only ever read through shared references, and any thread may unmap it.
+unsafe impl<T: Sync> Send for Shared<T> {}
+// SAFETY: as above: all access goes through `&T`.
+unsafe impl<T: Sync> Sync for Shared<T> {}

@@ -6,6 +6,7 @@
 
 mod dumping;
 mod installing;
+mod measuring;
 mod notifying;
 mod probing;
 mod raw;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         running::trials(),
         notifying::trials(),
         dumping::trials(),
+        measuring::trials(),
     ]
     .into_iter()
     .flatten()

@@ -49,6 +49,7 @@ pub(crate) fn play(role: &[String]) -> ExitCode {
         }
         ["run", case, words @ ..] => return run(case, words),
         ["run-often"] => run_often(),
+        ["measure-often"] => measure_often(),
         other => panic!("no role {other:?}"),
     }
     ExitCode::SUCCESS
@@ -368,6 +369,20 @@ fn run_often() {
     // A process without children gets an error for waiting; `Command` would find zombies otherwise.
     let status = Command::new("true").stdin(Stdio::null()).status();
     assert!(status.expect("true starts").success());
+}
+
+/// Measures several times, with children that end well and badly, and compares descriptors and children.
+fn measure_often() {
+    let before = open_files();
+    for _ in 0..5 {
+        crate::measuring::check(&[vec![], vec![constant(Action::errno(1).ret())]]);
+        let kill = constant(Action::KILL_PROCESS.ret());
+        assert!(tamis_kernel::measure(&[vec![kill]], &[], 1).is_ok());
+    }
+    assert_eq!(open_files(), before);
+    let tid = raw::thread();
+    let children = fs::read_to_string(format!("/proc/self/task/{tid}/children"));
+    print!("{}", children.expect("/proc can be read"));
 }
 
 fn open_files() -> usize {

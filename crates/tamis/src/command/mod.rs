@@ -7,6 +7,7 @@ use clap::Subcommand;
 use crate::cli::{Failure, Global};
 
 mod asm;
+mod bench;
 mod bisect;
 mod compile;
 mod completions;
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Tables(tables::Args),
     Profile(profile::Args),
     Passes(passes::Args),
+    Bench(bench::Args),
     Bisect(bisect::Args),
     Completions(completions::Args),
 }
@@ -65,6 +67,7 @@ impl Command {
             Command::Tables(args) => tables::run(args, global),
             Command::Profile(args) => profile::run(args, global),
             Command::Passes(args) => passes::run(args, global),
+            Command::Bench(args) => bench::run(args, global),
             Command::Bisect(args) => bisect::run(args, global),
             Command::Completions(args) => completions::run(args),
         }

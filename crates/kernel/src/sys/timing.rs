@@ -1,0 +1,239 @@
+//! The child of a measurement: installs filters and times system calls under them.
+//!
+//! What holds for the child of a run holds here: after the fork it may call only what is
+//! async-signal-safe, and from the first filter on each call may be denied. So it reports through a
+//! [`Board`] of shared memory, reads the time without system calls, and ends by an illegal instruction
+//! where the filter denies `exit_group`.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+use tamis_bpf::Insn;
+
+use crate::errno::Errno;
+use crate::flags::Flags;
+use crate::sys::{check, seccomp};
+
+/// The most calls of one measurement.
+pub(crate) const MAX_CALLS: usize = 64;
+/// How many calls are timed together: enough to make reading the clock free, so few that most batches
+/// fall between two interrupts.
+pub(crate) const CALLS_PER_BATCH: u32 = 128;
+/// How many batches of a call one child makes.
+const BATCHES: usize = 101;
+
+/// How far a child got, as the number in [`Board::stage`].
+pub(crate) mod stage {
+    /// Before it could set itself up.
+    pub(crate) const START: u32 = 0;
+    /// Installing the filter in [`Board::filter`](super::Board::filter).
+    pub(crate) const INSTALL: u32 = 1;
+    /// Timing calls.
+    pub(crate) const TIME: u32 = 2;
+    /// All figures are there.
+    pub(crate) const DONE: u32 = 3;
+}
+
+/// What the child tells.
+pub(crate) struct Board {
+    /// One of [`stage`].
+    pub(crate) stage: AtomicU32,
+    /// The filter that is being installed.
+    pub(crate) filter: AtomicU32,
+    /// The error that ended the stage; 0 while there is none.
+    pub(crate) errno: AtomicI32,
+    /// Ticks that installing all filters took.
+    pub(crate) install_ticks: AtomicU64,
+    /// Per call, ticks of the fastest batch.
+    pub(crate) min_ticks: [AtomicU64; MAX_CALLS],
+    /// Per call, ticks of the median batch.
+    pub(crate) median_ticks: [AtomicU64; MAX_CALLS],
+}
+
+impl Default for Board {
+    fn default() -> Board {
+        Board {
+            stage: AtomicU32::new(stage::START),
+            filter: AtomicU32::new(0),
+            errno: AtomicI32::new(0),
+            install_ticks: AtomicU64::new(0),
+            min_ticks: [const { AtomicU64::new(0) }; MAX_CALLS],
+            median_ticks: [const { AtomicU64::new(0) }; MAX_CALLS],
+        }
+    }
+}
+
+/// A system call as it is made.
+pub(crate) type RawCall = (libc::c_long, [u64; 6]);
+
+/// Everything that a child needs.
+pub(crate) struct Plan<'a> {
+    /// The filters, the oldest first.
+    pub(crate) filters: &'a [&'a [Insn]],
+    /// What to call, at most [`MAX_CALLS`].
+    pub(crate) calls: &'a [RawCall],
+    /// The CPU to stay on.
+    pub(crate) cpu: usize,
+    /// Where to report.
+    pub(crate) board: &'a Board,
+}
+
+/// Forks a child that carries out the plan; its process number.
+pub(crate) fn spawn(plan: &Plan<'_>) -> Result<libc::pid_t, Errno> {
+    // SAFETY: takes no arguments and can't fail.
+    let parent = unsafe { libc::getpid() };
+    // SAFETY: the child only runs `carry_out`, which is async-signal-safe.
+    let forked = check(unsafe { libc::fork() });
+    if forked == Ok(0) {
+        carry_out(plan, parent);
+    }
+    forked
+}
+
+/// The last CPU that this thread may run on: interrupts tend to go to the first.
+pub(crate) fn last_cpu() -> Result<usize, Errno> {
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: the kernel fills at most the size that it is told.
+    check(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) })?;
+    // SAFETY: filled above, and zero is valid.
+    let set = unsafe { set.assume_init() };
+    // SAFETY: the numbers are below the size of the set.
+    let is_in = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &set) };
+    let cpus = 0..libc::CPU_SETSIZE as usize;
+    cpus.rev().find(is_in).ok_or(Errno(libc::EINVAL))
+}
+
+/// The child's whole life.
+fn carry_out(plan: &Plan<'_>, parent: libc::pid_t) -> ! {
+    let board = plan.board;
+    if let Err(errno) = set_up(plan.cpu, parent) {
+        give_up(board, errno);
+    }
+    board.stage.store(stage::INSTALL, Ordering::Release);
+    let start = ticks();
+    for (index, insns) in plan.filters.iter().enumerate() {
+        board.filter.store(index as u32, Ordering::Release);
+        if let Err(errno) = seccomp::set_filter(insns, Flags::NONE) {
+            give_up(board, errno);
+        }
+    }
+    let install_ticks = ticks().wrapping_sub(start);
+    board.install_ticks.store(install_ticks, Ordering::Release);
+    board.stage.store(stage::TIME, Ordering::Release);
+    let figures = board.min_ticks.iter().zip(&board.median_ticks);
+    for (call, (min, median)) in plan.calls.iter().zip(figures) {
+        let mut batches = [0_u64; BATCHES];
+        // The first fills caches and branch predictors.
+        batch(call);
+        for ticks in &mut batches {
+            *ticks = batch(call);
+        }
+        batches.sort_unstable();
+        min.store(batches[0], Ordering::Release);
+        median.store(batches[BATCHES / 2], Ordering::Release);
+    }
+    board.stage.store(stage::DONE, Ordering::Release);
+    end(0)
+}
+
+/// What needs system calls before the filters are there: dying with the parent, no core dumps, one CPU.
+fn set_up(cpu: usize, parent: libc::pid_t) -> Result<(), Errno> {
+    let no_core = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the calls read what they are given and nothing else; an empty set of CPUs is all zeros,
+    // and the number comes from such a set.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        if libc::getppid() != parent {
+            end(1);
+        }
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
+        libc::signal(libc::SIGILL, libc::SIG_DFL);
+        let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init();
+        libc::CPU_SET(cpu, &mut set);
+        check(libc::sched_setaffinity(
+            0,
+            size_of::<libc::cpu_set_t>(),
+            &raw const set,
+        ))?;
+    }
+    seccomp::set_no_new_privs()
+}
+
+/// The ticks of one batch.
+fn batch(call: &RawCall) -> u64 {
+    let (nr, [a, b, c, d, e, f]) = *call;
+    let start = ticks();
+    for _ in 0..CALLS_PER_BATCH {
+        // SAFETY: the table of calls has only such as take no pointers, or fail before they use them.
+        unsafe { libc::syscall(nr, a, b, c, d, e, f) };
+    }
+    ticks().wrapping_sub(start)
+}
+
+/// The name of the clock that is read.
+pub(crate) const CLOCK: &str = if cfg!(target_arch = "x86_64") {
+    "TSC"
+} else {
+    "CLOCK_MONOTONIC"
+};
+
+/// The processor's time stamp; it needs no system call, so that no filter is in the way.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn ticks() -> u64 {
+    use std::arch::x86_64::{_mm_lfence, _rdtsc};
+    // SAFETY: every x86-64 processor has both instructions; the fence keeps the calls outside.
+    unsafe {
+        _mm_lfence();
+        let ticks = _rdtsc();
+        _mm_lfence();
+        ticks
+    }
+}
+
+/// The C library's clock, which reads the time without a system call.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn ticks() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// The time since the start of the machine that nobody adjusts, in nanoseconds.
+pub(crate) fn raw_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC_RAW)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the C library fills the structure; zero is valid if it can't.
+    let time = unsafe {
+        libc::clock_gettime(clock, time.as_mut_ptr());
+        time.assume_init()
+    };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Reports an error and ends the child.
+fn give_up(board: &Board, errno: Errno) -> ! {
+    board.errno.store(errno.0, Ordering::Release);
+    end(1)
+}
+
+/// Ends the child, even where the filter denies that.
+fn end(code: libc::c_int) -> ! {
+    // SAFETY: it only ends the process, and returns only under a filter that denies it.
+    unsafe { libc::syscall(libc::SYS_exit_group, code) };
+    illegal_instruction()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn illegal_instruction() -> ! {
+    // SAFETY: the instruction does nothing but raise SIGILL, which has its default action.
+    unsafe { std::arch::asm!("ud2", options(noreturn)) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn illegal_instruction() -> ! {
+    std::process::abort()
+}
