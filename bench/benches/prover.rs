@@ -120,7 +120,7 @@ fn program(name: &str) -> Option<Program> {
 fn fused(stack: &[Program]) -> Program {
     let mut space = Space::new(Limits::default());
     let meaning = space
-        .subject(&whole(&subjects(stack)))
+        .subject(&Subject::whole(&Subject::programs(stack, Little)))
         .expect("within the limits");
     let ruleset = space.decompile(meaning, &CaseLimits::default());
     compiled(&ruleset.expect("the stack can be said as rules"))
@@ -129,21 +129,6 @@ fn fused(stack: &[Program]) -> Program {
 fn compiled(ruleset: &Ruleset) -> Program {
     let compiled = tamis_compiler::compile(ruleset, &Options::default());
     compiled.expect("the ruleset compiles").program().clone()
-}
-
-fn subjects(side: &[Program]) -> Vec<Subject<'_>> {
-    let subject = |program| Subject::Program {
-        program,
-        endian: Little,
-    };
-    side.iter().map(subject).collect()
-}
-
-fn whole<'a>(subjects: &'a [Subject<'a>]) -> Subject<'a> {
-    match subjects {
-        [subject] => *subject,
-        subjects => Subject::Stack(subjects),
-    }
 }
 
 fn prove(left: &Subject<'_>, right: &Subject<'_>) -> Found {
@@ -169,8 +154,8 @@ fn print_pairs(pairs: &[Pair], rounds: usize) {
         goal_ms,
     } in pairs
     {
-        let subjects = [&sides[0], &sides[1]].map(|side| subjects(side));
-        let [left, right] = [&subjects[0], &subjects[1]].map(|side| whole(side));
+        let subjects = [&sides[0], &sides[1]].map(|side| Subject::programs(side, Little));
+        let [left, right] = [&subjects[0], &subjects[1]].map(|side| Subject::whole(side));
         let found = prove(&left, &right);
         let time_us = median_us(name, rounds, || prove(&left, &right).nodes);
         let [left, right] = [0, 1].map(|side| sides[side].iter().map(Program::len).sum::<usize>());

@@ -69,16 +69,20 @@ pub(crate) fn check_program(
     ruleset: &Ruleset,
     endian: Endian,
 ) -> Result<(), CompileError> {
-    compare(ruleset, &Subject::Program { program, endian })
+    compare(
+        &Subject::Ruleset(ruleset),
+        &Subject::Program { program, endian },
+    )
 }
 
 /// Whether a ruleset that a pass made means what the ruleset as given means.
 pub(crate) fn check_ruleset(made: &Ruleset, ruleset: &Ruleset) -> Result<(), CompileError> {
-    compare(ruleset, &Subject::Ruleset(made))
+    compare(&Subject::Ruleset(ruleset), &Subject::Ruleset(made))
 }
 
-fn compare(ruleset: &Ruleset, made: &Subject<'_>) -> Result<(), CompileError> {
-    match decide(&Subject::Ruleset(ruleset), made, &Limits::default()) {
+/// Whether what was made means what was given.
+pub(crate) fn compare(given: &Subject<'_>, made: &Subject<'_>) -> Result<(), CompileError> {
+    match decide(given, made, &Limits::default()) {
         Answer::Equal(_) => Ok(()),
         Answer::Different {
             data, left, right, ..

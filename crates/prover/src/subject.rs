@@ -23,7 +23,22 @@ pub enum Subject<'a> {
     Stack(&'a [Subject<'a>]),
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    /// Programs that run on machines of this byte order, each on its own.
+    pub fn programs(programs: &'a [Program], endian: Endian) -> Vec<Subject<'a>> {
+        let subject = |program| Subject::Program { program, endian };
+        programs.iter().map(subject).collect()
+    }
+
+    /// All filters of a task, the oldest first: a single one is the function that it is, several are what
+    /// the kernel makes of them.
+    pub fn whole(filters: &'a [Subject<'a>]) -> Subject<'a> {
+        match filters {
+            [filter] => *filter,
+            filters => Subject::Stack(filters),
+        }
+    }
+
     /// What it returns for one call, by the evaluator or the interpreter: the reference against which
     /// the prover is judged.
     pub fn answer(&self, data: &SeccompData) -> u32 {

@@ -38,7 +38,7 @@ impl Lift {
             lifted: Vec::new(),
             unliftable: None,
         };
-        let function = match space.subject(&whole(&subjects(stack, endian))) {
+        let function = match space.subject(&Subject::whole(&Subject::programs(stack, endian))) {
             Ok(function) => function,
             Err(limit) => {
                 lift.unliftable = Some(limit.into());
@@ -63,20 +63,6 @@ impl Lift {
             lift.unliftable = None;
         }
         lift
-    }
-}
-
-/// The programs of a stack, each as the prover takes it.
-pub(super) fn subjects(stack: &[Program], endian: Endian) -> Vec<Subject<'_>> {
-    let subject = |program| Subject::Program { program, endian };
-    stack.iter().map(subject).collect()
-}
-
-/// A single program is compared as the function it is, several as what the kernel makes of them.
-pub(super) fn whole<'a>(subjects: &'a [Subject<'a>]) -> Subject<'a> {
-    match subjects {
-        [subject] => *subject,
-        subjects => Subject::Stack(subjects),
     }
 }
 

@@ -5,13 +5,13 @@
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::Program;
-use tamis_prover::{Answer, Limits, Subject, Undecompilable, decide};
+use tamis_prover::{Subject, Undecompilable};
 
-use super::lift::{subjects, whole};
 use super::rating::Rating;
 use crate::error::CompileError;
 use crate::passes::Remark;
 use crate::stats::Stats;
+use crate::verify::compare;
 
 /// How a result came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,15 +118,14 @@ pub(super) fn prove(
     let Input { stack, endian, .. } = *input;
     let same_kind = stack.len() == candidate.programs.len() || candidate.programs.len() == 1;
     // A program of which several are made is compared as what the kernel makes of it alone.
-    let given = subjects(stack, endian);
+    let given = Subject::programs(stack, endian);
     let given = match same_kind {
-        true => whole(&given),
+        true => Subject::whole(&given),
         false => Subject::Stack(&given),
     };
-    let made = subjects(&candidate.programs, endian);
-    let made = whole(&made);
-    match decide(&given, &made, &Limits::default()) {
-        Answer::Equal(_) => Ok(Some(Optimised {
+    let made = Subject::programs(&candidate.programs, endian);
+    match compare(&given, &Subject::whole(&made)) {
+        Ok(()) => Ok(Some(Optimised {
             programs: candidate.programs,
             endian,
             how: candidate.how,
@@ -136,14 +135,8 @@ pub(super) fn prove(
             after,
             unliftable: input.unliftable.clone(),
         })),
-        Answer::Unknown(_) => Ok(None),
-        Answer::Different {
-            data, left, right, ..
-        } => Err(CompileError::Miscompiled {
-            witness: data,
-            expected_ret: left,
-            actual_ret: right,
-        }),
+        Err(CompileError::Unproven { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
