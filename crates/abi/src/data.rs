@@ -3,6 +3,9 @@
 //! The kernel lays 64-bit members out in its own byte order, so the low half of an argument stands
 //! at a different offset on little- and big-endian machines. [`Word`] names the halves by meaning;
 //! [`Word::offset`] and [`SeccompData::image`] know the layout.
+//!
+//! A filter with run-time variables is a function of their values too. They are words of the same kind, but
+//! stand in the filter's instructions and not in the kernel's structure: they have no offset.
 
 use crate::arch::Endian;
 
@@ -36,10 +39,34 @@ impl ArgIndex {
     }
 }
 
-/// One of the sixteen 32-bit words of [`SeccompData`], named by meaning rather than by offset.
+/// The index of a run-time variable of a policy, 0 to 31.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VariableIndex(u8);
+
+impl VariableIndex {
+    /// How many variables a policy may have.
+    pub const COUNT: usize = 32;
+
+    /// The index, if it is below 32.
+    pub const fn new(index: usize) -> Option<VariableIndex> {
+        if index < VariableIndex::COUNT {
+            Some(VariableIndex(index as u8))
+        } else {
+            None
+        }
+    }
+
+    /// The index as a number, below 32.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One of the 32-bit words that a filter decides by, named by meaning rather than by offset: the sixteen of
+/// [`SeccompData`] as the kernel has it, and those of the run-time variables.
 ///
 /// The order is that of the little-endian layout: `nr`, `arch`, `ip` low and high, then low and high
-/// of each argument.
+/// of each argument; low and high of each variable follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Word(u8);
 
@@ -52,10 +79,12 @@ impl Word {
     pub const IP_LOW: Word = Word(2);
     /// The high half of the instruction pointer.
     pub const IP_HIGH: Word = Word(3);
-    /// How many words there are.
+    /// How many words the kernel's structure has.
     pub const COUNT: usize = 16;
+    /// How many words there are with those of the variables.
+    pub const COUNT_WITH_VARIABLES: usize = Word::COUNT + 2 * VariableIndex::COUNT;
 
-    /// All words in order.
+    /// All words of the kernel's structure in order.
     pub fn all() -> impl Iterator<Item = Word> {
         (0..Word::COUNT as u8).map(Word)
     }
@@ -70,13 +99,41 @@ impl Word {
         Word(5 + 2 * arg.0)
     }
 
-    /// The position in the order of this type, below 16.
+    /// The low half of a variable.
+    pub const fn variable_low(variable: VariableIndex) -> Word {
+        Word(Word::COUNT as u8 + 2 * variable.0)
+    }
+
+    /// The high half of a variable.
+    pub const fn variable_high(variable: VariableIndex) -> Word {
+        Word(Word::COUNT as u8 + 1 + 2 * variable.0)
+    }
+
+    /// Whether it is half of a variable: filled in when the filter is bound, not read from the call.
+    pub const fn is_variable(self) -> bool {
+        self.index() >= Word::COUNT
+    }
+
+    /// The position in the order of this type, below [`COUNT_WITH_VARIABLES`](Self::COUNT_WITH_VARIABLES).
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
+    /// The word at a position; `None` from [`COUNT_WITH_VARIABLES`](Self::COUNT_WITH_VARIABLES) on.
+    pub const fn from_index(index: usize) -> Option<Word> {
+        if index < Word::COUNT_WITH_VARIABLES {
+            Some(Word(index as u8))
+        } else {
+            None
+        }
+    }
+
     /// The byte offset in `struct seccomp_data` on a machine of this byte order.
+    ///
+    /// # Panics
+    /// If it is half of a variable, which no program loads.
     pub const fn offset(self, endian: Endian) -> u32 {
+        assert!(!self.is_variable(), "variables have no offset");
         let position = match endian {
             Endian::Big if self.0 >= 2 => self.0 ^ 1,
             Endian::Big | Endian::Little => self.0,
@@ -89,7 +146,7 @@ impl Word {
         Word::all().find(|word| word.offset(endian) == offset)
     }
 
-    /// The name used in comments: `nr`, `arch`, `ip.low`, `arg3.high`.
+    /// The name used in comments: `nr`, `arch`, `ip.low`, `arg3.high`; of all variables, `variable`.
     pub const fn name(self) -> &'static str {
         const NAMES: [&str; Word::COUNT] = [
             "nr",
@@ -109,11 +166,16 @@ impl Word {
             "arg5.low",
             "arg5.high",
         ];
-        NAMES[self.0 as usize]
+        if self.is_variable() {
+            "variable"
+        } else {
+            NAMES[self.index()]
+        }
     }
 }
 
-/// The input of a filter: one system call as the kernel presents it.
+/// The input of a filter: one system call as the kernel presents it, and for a filter with run-time
+/// variables what these are bound to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SeccompData {
     /// The system call number; on x86_64 bit 30 marks x32 calls.
@@ -125,40 +187,50 @@ pub struct SeccompData {
     /// The six arguments. Calls of a 32-bit architecture use the lower halves only; the upper ones
     /// are zero on a 32-bit kernel, but 64-bit code that calls as i386 (`int 0x80`) chooses them.
     pub args: [u64; 6],
+    /// The values of the policy's variables; not part of the kernel's structure, and zero where nothing
+    /// is said.
+    pub variables: [u64; VariableIndex::COUNT],
 }
 
 impl SeccompData {
     /// The value of one word.
     pub const fn word(&self, word: Word) -> u32 {
-        match word.0 {
-            0 => self.nr,
-            1 => self.arch,
-            2 => self.ip as u32,
-            3 => (self.ip >> 32) as u32,
-            n if n % 2 == 0 => self.args[(n as usize - 4) / 2] as u32,
-            n => (self.args[(n as usize - 4) / 2] >> 32) as u32,
+        let wide = match word.0 {
+            0 => return self.nr,
+            1 => return self.arch,
+            2 | 3 => self.ip,
+            _ if word.is_variable() => self.variables[(word.index() - Word::COUNT) / 2],
+            _ => self.args[(word.index() - 4) / 2],
+        };
+        if word.0.is_multiple_of(2) {
+            wide as u32
+        } else {
+            (wide >> 32) as u32
         }
     }
 
     /// A copy with one word replaced.
     #[must_use]
     pub fn with_word(mut self, word: Word, value: u32) -> SeccompData {
-        let low = |old: u64| old & !0xffff_ffff | u64::from(value);
-        let high = |old: u64| old & 0xffff_ffff | u64::from(value) << 32;
-        match word.0 {
-            0 => self.nr = value,
-            1 => self.arch = value,
-            2 => self.ip = low(self.ip),
-            3 => self.ip = high(self.ip),
-            n if n % 2 == 0 => {
-                let arg = (n as usize - 4) / 2;
-                self.args[arg] = low(self.args[arg]);
+        let wide = match word.0 {
+            0 => {
+                self.nr = value;
+                return self;
             }
-            n => {
-                let arg = (n as usize - 4) / 2;
-                self.args[arg] = high(self.args[arg]);
+            1 => {
+                self.arch = value;
+                return self;
             }
-        }
+            2 | 3 => &mut self.ip,
+            _ if word.is_variable() => &mut self.variables[(word.index() - Word::COUNT) / 2],
+            _ => &mut self.args[(word.index() - 4) / 2],
+        };
+        let value = u64::from(value);
+        *wide = if word.0.is_multiple_of(2) {
+            *wide & !0xffff_ffff | value
+        } else {
+            *wide & 0xffff_ffff | value << 32
+        };
         self
     }
 
@@ -183,6 +255,7 @@ mod tests {
             arch: 2,
             ip: 0x3_0000_0004,
             args: [0x5_0000_0006; 6],
+            variables: [7; VariableIndex::COUNT],
         };
         let mut bytes_le = Vec::new();
         let mut bytes_be = Vec::new();
@@ -217,22 +290,18 @@ mod tests {
             arch: 8,
             ip: u64::MAX,
             args: [0x1111_2222_3333_4444; 6],
+            variables: [0x5555_6666_7777_8888; VariableIndex::COUNT],
         };
-        for changed in Word::all() {
+        let words = || (0..).map_while(Word::from_index);
+        for changed in words() {
             let after = before.with_word(changed, 0xabcd);
-            for word in Word::all() {
+            for word in words() {
                 let expected = if word == changed {
                     0xabcd
                 } else {
                     before.word(word)
                 };
-                assert_eq!(
-                    after.word(word),
-                    expected,
-                    "{} after {}",
-                    word.name(),
-                    changed.name()
-                );
+                assert_eq!(after.word(word), expected, "{word:?} after {changed:?}");
             }
         }
     }

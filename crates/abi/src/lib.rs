@@ -23,7 +23,7 @@ pub mod syscall;
 
 pub use action::{Action, ActionKind};
 pub use arch::{Arch, Endian};
-pub use data::{ArgIndex, SeccompData, Word};
+pub use data::{ArgIndex, SeccompData, VariableIndex, Word};
 pub use family::Family;
 pub use kernel_version::{KernelVersion, ParseKernelVersionError};
 pub use syscall::Nr;

@@ -214,6 +214,7 @@ fn operand_text(operand: Operand) -> String {
     match operand {
         Operand::K(k) => format!("#{k:#x}"),
         Operand::X => "x".to_owned(),
+        Operand::Variable(word) => format!("#{}", word.name()),
     }
 }
 

@@ -5,6 +5,8 @@
 //! (`seccomp_check_filter`); [`Insn::op`] knows exactly the codes that survive both. Fields that an
 //! instruction doesn't use (`jt` of a load, `k` of `tax`) are ignored by the kernel and by `op`.
 
+use tamis_abi::Word;
+
 /// One instruction as the kernel takes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
@@ -26,6 +28,9 @@ pub enum Operand {
     K(u32),
     /// The index register.
     X,
+    /// A word of a run-time variable: the constant that binding puts into the instruction. Instructions of
+    /// a [`Program`](crate::Program) never have it, those of a [`Template`](crate::Template) may.
+    Variable(Word),
 }
 
 /// Arithmetic on A. All operations wrap modulo 2^32.
@@ -248,6 +253,8 @@ impl From<Op> for Insn {
         let with_operand = |base: u16, operand: Operand| match operand {
             Operand::K(k) => plain(base, k),
             Operand::X => plain(base | code::SOURCE_X, 0),
+            // What is bound later stands as 0 until then.
+            Operand::Variable(_) => plain(base, 0),
         };
         match op {
             Op::LoadData(offset) => plain(code::LD_W_ABS, offset),

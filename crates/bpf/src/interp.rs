@@ -80,6 +80,7 @@ const fn value(operand: Operand, x: u32) -> u32 {
     match operand {
         Operand::K(k) => k,
         Operand::X => x,
+        Operand::Variable(_) => panic!("programs have no variables"),
     }
 }
 

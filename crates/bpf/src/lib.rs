@@ -17,9 +17,11 @@ pub mod insn;
 pub mod interp;
 pub mod program;
 pub mod stack;
+pub mod template;
 pub mod validate;
 
 pub use insn::{AluOp, Insn, Op, Operand, Test};
 pub use program::{Pc, Program};
 pub use stack::Stack;
+pub use template::{Patch, Template};
 pub use validate::{InvalidProgram, Reason};

@@ -66,6 +66,15 @@ impl Program {
         (0..self.len()).map(|pc| self.op(Pc(pc)))
     }
 
+    /// The same with other constants in some tests. Any constant is legal there, so it stays a program.
+    pub(crate) fn with_tests_of(&self, constants: impl Iterator<Item = (Pc, u32)>) -> Program {
+        let mut insns = self.insns.clone();
+        for (pc, k) in constants {
+            insns[pc.0].k = k;
+        }
+        Program { insns }
+    }
+
     /// Whether the kernel takes it: at most [`MAX_INSNS`](Self::MAX_INSNS) instructions.
     pub fn is_installable(&self) -> bool {
         self.len() <= Program::MAX_INSNS

@@ -1,18 +1,18 @@
 //! The way from a ruleset to a program, stage by stage.
 
 use tamis_abi::{Endian, Nr, syscall};
-use tamis_bpf::Program;
 use tamis_bpf::cfg::Cfg;
-use tamis_rules::{Predicate, Ruleset, Section};
+use tamis_bpf::{Program, Template};
+use tamis_rules::{Operand, Part, Predicate, Ruleset, Section, Subject, Test};
 
 use crate::cost;
 use crate::emit::emit;
 use crate::error::{CompileError, Contributor};
 use crate::layout::{self, Layout, Outcome};
-use crate::linearise::linearise;
+use crate::linearise::linearise_ops;
 use crate::options::Options;
 use crate::passes::{self, PassCx, Remark};
-use crate::verify::{Compiled, verify};
+use crate::verify::{Compiled, CompiledTemplate, verify, verify_template};
 use crate::verify_each::Watcher;
 use crate::weights::Weights;
 
@@ -38,23 +38,59 @@ const MAX_LISTED: usize = 5;
 /// If the architectures differ in byte order, a condition nests deeper than [`MAX_DEPTH`], or the
 /// program would be longer than the kernel takes.
 pub fn compile(ruleset: &Ruleset, options: &Options) -> Result<Compiled, CompileError> {
-    within(Program::MAX_INSNS, ruleset, options)
+    compile_within(Program::MAX_INSNS, ruleset, options)
 }
 
-/// The same for a program that need not fit into one filter: input of
+/// Compiles a ruleset with run-time variables: once, for all their values.
+///
+/// ```
+/// use tamis_compiler::{Options, compile_template};
+/// let text = "ruleset bad-arch kill_process\nvariable \"fd\" u32 0x0..0xffffffff\n\
+///             section x86_64 default errno(1)\n  write if arg0.low == var0.low: allow\n";
+/// let mut sources = tamis_diag::Sources::new();
+/// let source = sources.add("a.rules", text);
+/// let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
+/// let template = compile_template(&ruleset, &Options::default()).unwrap();
+/// let program = template.bind(&[3]).unwrap();
+/// assert_eq!(program.len(), template.template().unbound().len());
+/// ```
+///
+/// # Errors
+/// As [`compile`], and if a variable is used in a way that no instruction has.
+pub fn compile_template(
+    ruleset: &Ruleset,
+    options: &Options,
+) -> Result<CompiledTemplate, CompileError> {
+    let (built, endian) = within(Program::MAX_INSNS, ruleset, options)?;
+    verify_template(built.template, ruleset, endian, built.remarks)
+}
+
+/// The same as [`compile`] for a program that need not fit into one filter: input of
 /// [`foreign::optimise`](crate::foreign::optimise), which may split it.
 ///
 /// # Errors
 /// As [`compile`], except that a program is too long only beyond [`Program::MAX_INPUT_INSNS`].
 pub fn compile_any_length(ruleset: &Ruleset, options: &Options) -> Result<Compiled, CompileError> {
-    within(Program::MAX_INPUT_INSNS, ruleset, options)
+    compile_within(Program::MAX_INPUT_INSNS, ruleset, options)
+}
+
+fn compile_within(
+    limit_insns: usize,
+    ruleset: &Ruleset,
+    options: &Options,
+) -> Result<Compiled, CompileError> {
+    if let Some(variable) = ruleset.variables().first() {
+        return Err(CompileError::Unbound(variable.clone()));
+    }
+    let (built, endian) = within(limit_insns, ruleset, options)?;
+    verify(&built.template, ruleset, endian, built.remarks)
 }
 
 fn within(
     limit_insns: usize,
     ruleset: &Ruleset,
     options: &Options,
-) -> Result<Compiled, CompileError> {
+) -> Result<(Built, Endian), CompileError> {
     let endian = check(ruleset)?;
     let built = if options.verify_each {
         let mut watcher = Watcher::new(ruleset, endian);
@@ -66,19 +102,20 @@ fn within(
     } else {
         build(ruleset, options, endian, &mut |_, _| ())?
     };
-    if built.program.len() > limit_insns {
+    let length_insns = built.template.unbound().len();
+    if length_insns > limit_insns {
         return Err(CompileError::TooLong {
-            given_insns: built.program.len(),
+            given_insns: length_insns,
             limit_insns,
             contributors: contributors(&built.simplified, &built.layout),
         });
     }
-    verify(built.program, ruleset, endian, built.remarks)
+    Ok((built, endian))
 }
 
 /// What the stages made of a ruleset; nothing is proved about it.
 pub(crate) struct Built {
-    pub(crate) program: Program,
+    pub(crate) template: Template,
     pub(crate) remarks: Vec<Remark>,
     simplified: Ruleset,
     layout: Layout,
@@ -111,9 +148,9 @@ pub(crate) fn build(
     passes::run_on_graph_watched(&mut graph, bytecode_passes, &mut cx, &mut |pass, graph| {
         watch(pass, Made::Graph(graph));
     });
-    let program = Program::new(linearise(&graph)).map_err(CompileError::Invalid)?;
+    let template = Template::new(&linearise_ops(&graph)).map_err(CompileError::Invalid)?;
     Ok(Built {
-        program,
+        template,
         remarks: cx.into_remarks(),
         simplified,
         layout,
@@ -123,6 +160,7 @@ pub(crate) fn build(
 /// Whether the stages can take the ruleset, and for which byte order.
 pub(crate) fn check(ruleset: &Ruleset) -> Result<Endian, CompileError> {
     check_depth(ruleset)?;
+    check_variables(ruleset)?;
     byte_order(ruleset)
 }
 
@@ -153,12 +191,56 @@ fn check_depth(ruleset: &Ruleset) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// How deep a condition nests, found without recursion.
+/// Instructions compare a word with a variable; they don't load one.
+fn check_variables(ruleset: &Ruleset) -> Result<(), CompileError> {
+    let is_variable = |operand: Operand| matches!(operand.subject, Subject::Variable(_));
+    let is_declared = |operand: Operand| match operand.subject {
+        Subject::Variable(index) => {
+            let variable = ruleset.variables().get(index.index());
+            variable.is_some_and(|variable| variable.operand(index) == operand)
+        }
+        Subject::Arg(_) | Subject::Ip => true,
+    };
+    let is_possible = |test: &Test| match test {
+        Test::Compare { operand, .. } | Test::Masked { operand, .. } | Test::In { operand, .. } => {
+            !is_variable(*operand)
+        }
+        Test::Between { left, right, .. } => {
+            let (data, variable) = if is_variable(*left) {
+                (*right, *left)
+            } else {
+                (*left, *right)
+            };
+            let fits = data.part == Part::Full || variable.part != Part::Full;
+            !is_variable(data) && is_declared(variable) && (fits || !is_variable(variable))
+        }
+    };
+    for section in ruleset.sections() {
+        for rule in &section.rules {
+            let mut nested = nested(&rule.when);
+            if !nested.all(|(part, _)| !matches!(part, Predicate::Test(test) if !is_possible(test)))
+            {
+                return Err(CompileError::VariableUse {
+                    arch: section.arch,
+                    origin: rule.origin.clone(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How deep a condition nests.
 fn depth(predicate: &Predicate) -> usize {
-    let mut deepest = 0;
+    let depths = nested(predicate).map(|(_, depth)| depth);
+    depths.max().unwrap_or(0)
+}
+
+/// A condition and all that is in it, each with its depth, without recursion.
+fn nested(predicate: &Predicate) -> impl Iterator<Item = (&Predicate, usize)> {
     let mut open = vec![(predicate, 1)];
-    while let Some((predicate, depth)) = open.pop() {
-        deepest = deepest.max(depth);
+    std::iter::from_fn(move || {
+        let (predicate, depth) = open.pop()?;
         match predicate {
             Predicate::Not(inner) => open.push((inner, depth + 1)),
             Predicate::All(parts) | Predicate::Any(parts) => {
@@ -166,8 +248,8 @@ fn depth(predicate: &Predicate) -> usize {
             }
             Predicate::True | Predicate::False | Predicate::Test(_) => {}
         }
-    }
-    deepest
+        Some((predicate, depth))
+    })
 }
 
 /// The numbers whose decisions are longest.

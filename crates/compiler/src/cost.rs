@@ -62,7 +62,12 @@ pub struct Measure {
 /// The steps of asking, without loading the word: preparing A, and the conditional jump.
 pub const fn question_steps(question: Question) -> u64 {
     match question {
-        Question::Eq(_) | Question::Ge(_) | Question::AnySet(_) => 1,
+        Question::Eq(_)
+        | Question::Ge(_)
+        | Question::AnySet(_)
+        | Question::EqVariable(_)
+        | Question::GeVariable(_)
+        | Question::GtVariable(_) => 1,
         Question::Masked { .. } => 2,
         Question::EqWord(_) | Question::GeWord(_) => 3,
     }

@@ -36,6 +36,12 @@ pub enum Question {
     EqWord(Word),
     /// The word is at least the other word, unsigned.
     GeWord(Word),
+    /// The word equals the word of a run-time variable.
+    EqVariable(Word),
+    /// The word is at least the word of a run-time variable, unsigned.
+    GeVariable(Word),
+    /// The word is greater than the word of a run-time variable, unsigned.
+    GtVariable(Word),
 }
 
 /// A point of decision.
@@ -79,8 +85,9 @@ impl Question {
             Question::Ge(k) => value >= k,
             Question::AnySet(k) => value & k != 0,
             Question::Masked { mask, value: bits } => value & mask == bits,
-            Question::EqWord(other) => value == data.word(other),
-            Question::GeWord(other) => value >= data.word(other),
+            Question::EqWord(other) | Question::EqVariable(other) => value == data.word(other),
+            Question::GeWord(other) | Question::GeVariable(other) => value >= data.word(other),
+            Question::GtVariable(other) => value > data.word(other),
         }
     }
 }

@@ -122,7 +122,12 @@ fn preparation(node: Node, endian: Endian) -> Vec<Op> {
     };
     let load = |word: Word| Op::LoadData(word.offset(endian));
     match question {
-        Question::Eq(_) | Question::Ge(_) | Question::AnySet(_) => vec![load(word)],
+        Question::Eq(_)
+        | Question::Ge(_)
+        | Question::AnySet(_)
+        | Question::EqVariable(_)
+        | Question::GeVariable(_)
+        | Question::GtVariable(_) => vec![load(word)],
         Question::Masked { mask, .. } => {
             vec![load(word), Op::Alu(AluOp::And, Operand::K(mask))]
         }
@@ -139,7 +144,11 @@ fn entry(held: Held, node: Node) -> usize {
     };
     let has = |bits: u32| held.word == word && bits & !held.mask == 0;
     match question {
-        Question::Eq(_) | Question::Ge(_) => usize::from(has(u32::MAX)),
+        Question::Eq(_)
+        | Question::Ge(_)
+        | Question::EqVariable(_)
+        | Question::GeVariable(_)
+        | Question::GtVariable(_) => usize::from(has(u32::MAX)),
         Question::AnySet(bits) => usize::from(has(bits)),
         Question::Masked { mask, .. } if has(mask) && held.is_exact && held.mask == mask => 2,
         Question::Masked { mask, .. } => usize::from(has(mask)),
@@ -163,6 +172,9 @@ fn branch(question: Question, yes: BlockId, no: BlockId) -> End {
         Question::Masked { value, .. } => (Test::Eq, Operand::K(value)),
         Question::EqWord(_) => (Test::Eq, Operand::X),
         Question::GeWord(_) => (Test::Ge, Operand::X),
+        Question::EqVariable(word) => (Test::Eq, Operand::Variable(word)),
+        Question::GeVariable(word) => (Test::Ge, Operand::Variable(word)),
+        Question::GtVariable(word) => (Test::Gt, Operand::Variable(word)),
     };
     End::Branch {
         test,

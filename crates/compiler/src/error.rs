@@ -6,7 +6,7 @@ use tamis_abi::{Action, Arch, SeccompData, call};
 use tamis_bpf::InvalidProgram;
 use tamis_diag::{Diagnostic, code};
 use tamis_prover::LimitReached;
-use tamis_rules::Origin;
+use tamis_rules::{Origin, Variable};
 
 /// Why there is no program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,15 @@ pub enum CompileError {
         /// Where the rule comes from.
         origin: Option<Origin>,
     },
+    /// The ruleset has a run-time variable, and what was asked for is a program without.
+    Unbound(Variable),
+    /// A variable is used otherwise than to compare a word of the call with it.
+    VariableUse {
+        /// The architecture of the section.
+        arch: Arch,
+        /// Where the rule comes from.
+        origin: Option<Origin>,
+    },
     /// The kernel would not take so long a program.
     TooLong {
         /// How long it is.
@@ -38,7 +47,7 @@ pub enum CompileError {
     /// Tamis made a program that doesn't do what the ruleset says. A bug of tamis.
     Miscompiled {
         /// A call about which they differ.
-        witness: SeccompData,
+        witness: Box<SeccompData>,
         /// What the ruleset answers.
         expected_ret: u32,
         /// What the program answers.
@@ -96,6 +105,18 @@ impl CompileError {
                 Diagnostic::error(code::CONDITION_TOO_DEEP, self.to_string())
                     .help("write alternatives as one list instead of nesting them")
             }
+            CompileError::Unbound(variable) => {
+                Diagnostic::error(code::UNBOUND_VARIABLE, self.to_string())
+                    .note("its value is known only when the filter is installed")
+                    .help(format!(
+                        "bind it, or compile a template: `{}` differs from one start to the next",
+                        variable.name
+                    ))
+            }
+            CompileError::VariableUse { .. } => {
+                Diagnostic::error(code::VARIABLE_USE, self.to_string())
+                    .help("compare an argument that is at least as wide as the variable with it")
+            }
             CompileError::TooLong { contributors, .. } => {
                 let error = Diagnostic::error(code::PROGRAM_TOO_LONG, self.to_string());
                 let notes = contributors.iter().map(ToString::to_string);
@@ -129,6 +150,19 @@ impl fmt::Display for CompileError {
                     f,
                     "a condition of section {arch} nests deeper than {} levels",
                     crate::MAX_DEPTH
+                )?;
+                match origin {
+                    Some(origin) => write!(f, " ({origin})"),
+                    None => Ok(()),
+                }
+            }
+            CompileError::Unbound(variable) => {
+                write!(f, "the variable `{}` is not bound", variable.title())
+            }
+            CompileError::VariableUse { arch, origin } => {
+                write!(
+                    f,
+                    "a rule of section {arch} uses a variable as no instruction can"
                 )?;
                 match origin {
                     Some(origin) => write!(f, " ({origin})"),

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use tamis_abi::Word;
-use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Test};
+use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
 
 use crate::dag::Question;
 
@@ -120,14 +120,23 @@ impl Formula {
                 value,
             } => masked(*operand, *mask, *value, holds),
             Test::Between { left, op, right } => {
+                // A variable is compared with and never loaded: it stands on the right.
+                let (left, op, right) = if is_variable(*left) {
+                    (*right, op.swapped(), *left)
+                } else {
+                    (*left, *op, *right)
+                };
                 let (op, answer) = match op {
-                    CmpOp::Eq | CmpOp::Ge => (*op, holds),
+                    CmpOp::Eq | CmpOp::Ge => (op, holds),
                     CmpOp::Ne => (CmpOp::Eq, !holds),
                     CmpOp::Lt => (CmpOp::Ge, !holds),
-                    CmpOp::Gt => return between(*right, CmpOp::Ge, *left, !holds),
-                    CmpOp::Le => return between(*right, CmpOp::Ge, *left, holds),
+                    CmpOp::Gt | CmpOp::Le if is_variable(right) => {
+                        (CmpOp::Gt, holds == (op == CmpOp::Gt))
+                    }
+                    CmpOp::Gt => return between(right, CmpOp::Ge, left, !holds),
+                    CmpOp::Le => return between(right, CmpOp::Ge, left, holds),
                 };
-                between(*left, op, *right, answer)
+                between(left, op, right, answer)
             }
         }
     }
@@ -320,7 +329,11 @@ fn masked_half(half: Half, mask: u32, value: u32, holds: bool) -> Formula {
     }
 }
 
-/// `left op right` for `==` and `>=`, or its negation if `holds` is false.
+fn is_variable(operand: Operand) -> bool {
+    matches!(operand.subject, Subject::Variable(_))
+}
+
+/// `left op right` for `==`, `>=` and, of a variable, `>`, or its negation if `holds` is false.
 fn between(left: Operand, op: CmpOp, right: Operand, holds: bool) -> Formula {
     let ((left_low, left_high), (right_low, right_high)) = (halves(left), halves(right));
     let equal = |holds: bool| compare_halves(left_high, CmpOp::Eq, right_high, holds);
@@ -341,24 +354,28 @@ fn between(left: Operand, op: CmpOp, right: Operand, holds: bool) -> Formula {
     ])
 }
 
-/// `left op right` for `==` and `>=` of two words, either of which may be zero.
+/// `left op right` for `==`, `>=` and, of a variable, `>` of two words, either of which may be zero.
 fn compare_halves(left: Half, op: CmpOp, right: Half, holds: bool) -> Formula {
     let zero_is = |word: Word, holds: bool| {
         let zero = IntervalSet::single(0);
         Formula::in_word(word, if holds { zero } else { zero.complement() })
     };
     match (left, right) {
-        (None, None) => Formula::constant(holds),
+        (None, None) => Formula::constant(holds == (op != CmpOp::Gt)),
         (Some(word), None) if op == CmpOp::Eq => zero_is(word, holds),
+        (Some(word), None) if op == CmpOp::Gt => zero_is(word, !holds),
         (Some(_), None) => Formula::constant(holds),
+        (None, Some(_)) if op == CmpOp::Gt => Formula::constant(!holds),
         (None, Some(word)) => zero_is(word, holds),
         (Some(left), Some(right)) if left == right => Formula::constant(holds),
         (Some(left), Some(right)) => Formula::Asked {
             word: left,
-            question: if op == CmpOp::Eq {
-                Question::EqWord(right)
-            } else {
-                Question::GeWord(right)
+            question: match (op, right.is_variable()) {
+                (CmpOp::Eq, true) => Question::EqVariable(right),
+                (CmpOp::Gt, _) => Question::GtVariable(right),
+                (_, true) => Question::GeVariable(right),
+                (CmpOp::Eq, false) => Question::EqWord(right),
+                (_, false) => Question::GeWord(right),
             },
             answer: holds,
         },

@@ -14,6 +14,11 @@ use tamis_bpf::{Insn, Op, Operand, Test};
 
 /// The instructions of the graph's reachable blocks. Linear time.
 pub fn linearise(graph: &Cfg) -> Vec<Insn> {
+    linearise_ops(graph).into_iter().map(Insn::from).collect()
+}
+
+/// The same, with what compares with run-time variables as such.
+pub fn linearise_ops(graph: &Cfg) -> Vec<Op> {
     let order = order(graph);
     let continues = continuations(graph, &order);
     let mut line = Line {
@@ -70,7 +75,7 @@ fn continuations(graph: &Cfg, order: &[BlockId]) -> Vec<Option<BlockId>> {
 struct Line<'a> {
     graph: &'a Cfg,
     /// The instructions placed so far, the last of the program first.
-    reversed: Vec<Insn>,
+    reversed: Vec<Op>,
     /// For each block the index of its first instruction.
     home: Vec<Option<usize>>,
     /// For each block the index of the nearest instruction where jumping to it may land.
@@ -100,7 +105,7 @@ impl Line<'_> {
     }
 
     fn push(&mut self, op: Op) {
-        self.reversed.push(Insn::from(op));
+        self.reversed.push(op);
     }
 
     /// How many instructions a jump placed now would skip.

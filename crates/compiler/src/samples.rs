@@ -153,6 +153,10 @@ fn answered(word: Word, question: Question, answer: bool) -> Witness {
         Question::Masked { value, .. } if answer => value,
         Question::Masked { mask, value } => value ^ (mask & mask.wrapping_neg()),
         Question::EqWord(_) | Question::GeWord(_) => u32::from(!answer),
+        // What will be bound is not known: any value may give either answer.
+        Question::EqVariable(_) | Question::GeVariable(_) | Question::GtVariable(_) => {
+            u32::from(!answer)
+        }
     };
     vec![(word, value)]
 }

@@ -6,9 +6,9 @@
 //! gives up, there is no program either.
 
 use tamis_abi::{Arch, Endian};
-use tamis_bpf::Program;
+use tamis_bpf::{Program, Template};
 use tamis_prover::{Answer, Limits, Subject, decide};
-use tamis_rules::Ruleset;
+use tamis_rules::{BindError, Ruleset, Variable, variable};
 
 use crate::error::CompileError;
 use crate::passes::Remark;
@@ -46,17 +46,82 @@ impl Compiled {
     }
 }
 
-/// Proves that the program means what the ruleset means, or says why not.
+/// A program with run-time variables together with the proof that, whatever is bound to them, it means what
+/// its ruleset means.
+#[derive(Clone, Debug)]
+pub struct CompiledTemplate {
+    template: Template,
+    endian: Endian,
+    remarks: Vec<Remark>,
+    variables: Vec<Variable>,
+    archs: Vec<Arch>,
+}
+
+impl CompiledTemplate {
+    /// The program with its patches.
+    pub fn template(&self) -> &Template {
+        &self.template
+    }
+
+    /// The byte order of the machines that the program is for.
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// The variables, by index.
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables
+    }
+
+    /// What the passes did, in order.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.remarks
+    }
+
+    /// The program for these values of the variables.
+    ///
+    /// # Errors
+    /// If there are not as many values as variables, or one is out of its range.
+    pub fn bind(&self, values: &[u64]) -> Result<Program, BindError> {
+        variable::check_values(&self.variables, values)?;
+        Ok(self.template.bind(values))
+    }
+
+    /// Figures about the program with all variables 0.
+    pub fn stats(&self) -> Stats {
+        Stats::of(self.template.unbound(), self.archs.iter().copied())
+    }
+}
+
+/// Proves that the template means what the ruleset means, or says why not.
+pub(crate) fn verify_template(
+    template: Template,
+    ruleset: &Ruleset,
+    endian: Endian,
+    remarks: Vec<Remark>,
+) -> Result<CompiledTemplate, CompileError> {
+    check_program(&template, ruleset, endian)?;
+    let archs = ruleset.sections().iter().map(|section| section.arch);
+    Ok(CompiledTemplate {
+        template,
+        endian,
+        remarks,
+        variables: ruleset.variables().to_vec(),
+        archs: archs.collect(),
+    })
+}
+
+/// Proves that the program means what the ruleset, which has no variables, means, or says why not.
 pub(crate) fn verify(
-    program: Program,
+    template: &Template,
     ruleset: &Ruleset,
     endian: Endian,
     remarks: Vec<Remark>,
 ) -> Result<Compiled, CompileError> {
-    check_program(&program, ruleset, endian)?;
+    check_program(template, ruleset, endian)?;
     let archs = ruleset.sections().iter().map(|section| section.arch);
     Ok(Compiled {
-        program,
+        program: template.bind(&[]),
         endian,
         remarks,
         archs: archs.collect(),
@@ -65,13 +130,13 @@ pub(crate) fn verify(
 
 /// Whether a program means what the ruleset means.
 pub(crate) fn check_program(
-    program: &Program,
+    template: &Template,
     ruleset: &Ruleset,
     endian: Endian,
 ) -> Result<(), CompileError> {
     compare(
         &Subject::Ruleset(ruleset),
-        &Subject::Program { program, endian },
+        &Subject::Template { template, endian },
     )
 }
 
@@ -87,7 +152,7 @@ pub(crate) fn compare(given: &Subject<'_>, made: &Subject<'_>) -> Result<(), Com
         Answer::Different {
             data, left, right, ..
         } => Err(CompileError::Miscompiled {
-            witness: data,
+            witness: Box::new(data),
             expected_ret: left,
             actual_ret: right,
         }),

@@ -5,12 +5,12 @@
 //! keeps the first refusal together with the name of the stage.
 
 use tamis_abi::Endian;
-use tamis_bpf::Program;
+use tamis_bpf::Template;
 use tamis_rules::Ruleset;
 
 use crate::compile::Made;
 use crate::error::CompileError;
-use crate::linearise::linearise;
+use crate::linearise::linearise_ops;
 use crate::verify::{check_program, check_ruleset};
 
 /// Looks at what the stages make and remembers the first mistake.
@@ -56,8 +56,9 @@ impl<'a> Watcher<'a> {
                 }
             }
             Made::Graph(graph) => {
-                let program = Program::new(linearise(graph)).map_err(CompileError::Invalid)?;
-                check_program(&program, self.ruleset, self.endian)
+                let ops = linearise_ops(graph);
+                let template = Template::new(&ops).map_err(CompileError::Invalid)?;
+                check_program(&template, self.ruleset, self.endian)
             }
         }
     }

@@ -23,6 +23,7 @@ pub mod print;
 mod sets;
 mod sink;
 mod value;
+mod variables;
 
 use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, SourceId, Sources};

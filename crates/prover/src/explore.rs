@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Endian, Word};
 use tamis_bpf::validate::{self, DATA_SIZE_BYTES};
-use tamis_bpf::{AluOp, Op, Operand, Pc, Program, Test};
+use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
 
 use crate::bits;
+use crate::code::Code;
 use crate::diagram::{FALSE, LimitReached, Node, TRUE};
 use crate::liveness::{Live, live_before};
 use crate::relation::Comparison;
@@ -90,7 +91,7 @@ pub(crate) struct Exploration {
 
 struct Explorer<'a> {
     space: &'a mut Space,
-    program: &'a Program,
+    code: Code<'a>,
     endian: Endian,
     live: Vec<Live>,
     values: Values,
@@ -103,27 +104,23 @@ struct Explorer<'a> {
 }
 
 /// Finds the states of a program.
-pub(crate) fn explore(
-    space: &mut Space,
-    program: &Program,
-    endian: Endian,
-) -> Outcome<Exploration> {
+pub(crate) fn explore(space: &mut Space, code: Code<'_>, endian: Endian) -> Outcome<Exploration> {
     let mut explorer = Explorer {
         space,
-        program,
+        code,
         endian,
-        live: live_before(program),
+        live: live_before(code.shape()),
         values: Values::new(),
         states: Vec::new(),
         uses: Vec::new(),
-        entered: vec![Vec::new(); program.len()],
+        entered: vec![Vec::new(); code.shape().len()],
         crowded: BTreeMap::new(),
     };
     let memory = [ZERO; SLOTS];
     let (a, x) = (ZERO, ZERO);
     explorer.enter(Pc(0), State { a, x, memory })?;
-    let mut visits = Vec::with_capacity(program.len());
-    for pc in 0..program.len() {
+    let mut visits = Vec::with_capacity(code.shape().len());
+    for pc in 0..code.shape().len() {
         for state in std::mem::take(&mut explorer.entered[pc]) {
             let first = Pc(pc);
             let (last, step) = explorer.run(first, explorer.states[state.0])?;
@@ -143,7 +140,7 @@ impl Explorer<'_> {
     /// Runs the program from an instruction to the next fork or to its end, and says where that is.
     fn run(&mut self, mut pc: Pc, mut state: State) -> Outcome<(Pc, Step)> {
         loop {
-            let op = self.program.op(pc);
+            let op = self.code.op(pc);
             let after = |skip: u32| Pc(pc.0 + 1 + skip as usize);
             match op {
                 Op::RetImm(value) => {
@@ -165,6 +162,7 @@ impl Explorer<'_> {
                     let right = match operand {
                         Operand::K(k) => Right::Constant(k),
                         Operand::X => Right::Value(state.x),
+                        Operand::Variable(word) => Right::Value(self.values.word(word)),
                     };
                     return Ok((pc, self.branch(test, state, &right, targets)?));
                 }
@@ -204,6 +202,10 @@ impl Explorer<'_> {
                 let right = match operand {
                     Operand::K(k) => Shape::Constant(k),
                     Operand::X => self.values.shape(state.x).clone(),
+                    Operand::Variable(word) => {
+                        let value = self.values.word(word);
+                        self.values.shape(value).clone()
+                    }
                 };
                 state.a = self.values.alu(diagram, alu, state.a, &right)?;
             }

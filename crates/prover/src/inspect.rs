@@ -14,6 +14,7 @@ use crate::space::{Function, Space};
 use crate::witness::Path;
 
 /// What a search below some nodes came to.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Search {
     Found(SeccompData),
     /// No path leads to wanted values.

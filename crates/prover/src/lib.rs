@@ -18,6 +18,7 @@
 mod arg_values;
 mod bits;
 mod cases;
+mod code;
 mod comparison;
 mod condition;
 mod decompile;

@@ -68,7 +68,7 @@ fn read(op: Op) -> Live {
     match op {
         Op::LoadMem(slot) | Op::LoadXMem(slot) => Live::slot(slot),
         Op::Branch { operand, .. } | Op::Alu(_, operand) => match operand {
-            Operand::K(_) => A,
+            Operand::K(_) | Operand::Variable(_) => A,
             Operand::X => A.and(X),
         },
         Op::RetA | Op::Store(_) | Op::Neg | Op::Tax => A,

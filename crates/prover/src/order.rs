@@ -3,15 +3,15 @@
 //! Filters look at the architecture first, then at the number, then at arguments, and compare words
 //! from the top; with the variables in that order a comparison with a constant has at most 32 nodes
 //! and stays above what it decides. Between words the order is architecture, number, then for each
-//! 64-bit value the high half before the low. After the 512 input bits come the variables for
-//! relations between two words, see [`Relations`](crate::relation::Relations).
+//! 64-bit value the high half before the low, the call's before those of run-time variables. After the input bits
+//! come the variables for relations between two words, see [`Relations`](crate::relation::Relations).
 
 use tamis_abi::Word;
 
 use crate::diagram::Variable;
 
 /// The first variable that is no input bit.
-pub(crate) const INPUT_BITS: u32 = 32 * Word::COUNT as u32;
+pub(crate) const INPUT_BITS: u32 = 32 * Word::COUNT_WITH_VARIABLES as u32;
 
 /// The place of a word in the order: architecture, number, then high and low halves.
 const fn rank(word: Word) -> u32 {
@@ -26,7 +26,7 @@ pub(crate) const fn variable(word: Word, bit: u32) -> Variable {
 
 /// The word and bit that a variable stands for; `None` for a relation.
 pub(crate) fn input_bit(variable: Variable) -> Option<(Word, u32)> {
-    let word = Word::all().nth((variable.0 as usize / 32) ^ 1)?;
+    let word = Word::from_index((variable.0 as usize / 32) ^ 1)?;
     Some((word, 31 - variable.0 % 32))
 }
 
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn every_input_bit_has_its_own_variable() {
-        for word in Word::all() {
+        for word in (0..).map_while(Word::from_index) {
             for bit in 0..32 {
                 assert_eq!(input_bit(variable(word, bit)), Some((word, bit)));
                 assert!(variable(word, bit).0 < INPUT_BITS);

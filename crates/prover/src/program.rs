@@ -6,8 +6,9 @@
 //! stay a list of intervals while they follow each other (see [`piecewise`](crate::piecewise)).
 
 use tamis_abi::{Endian, Word};
-use tamis_bpf::{Program, Test};
+use tamis_bpf::{Program, Template, Test};
 
+use crate::code::Code;
 use crate::diagram::{Diagram, LimitReached, Node};
 use crate::explore::{Exploration, Next, Step, explore};
 use crate::piecewise::{Interval, Piecewise, can_be_piece};
@@ -41,7 +42,19 @@ impl Space {
     /// # Errors
     /// If the diagrams outgrow the space, or the symbolic states of the program their limit.
     pub fn program(&mut self, program: &Program, endian: Endian) -> Outcome<Function> {
-        let exploration = explore(self, program, endian)?;
+        self.code(Code::Program(program), endian)
+    }
+
+    /// The meaning of a template on a machine of this byte order, as a function of its variables too.
+    ///
+    /// # Errors
+    /// As [`program`](Self::program).
+    pub fn template(&mut self, template: &Template, endian: Endian) -> Outcome<Function> {
+        self.code(Code::Template(template), endian)
+    }
+
+    fn code(&mut self, code: Code<'_>, endian: Endian) -> Outcome<Function> {
+        let exploration = explore(self, code, endian)?;
         compose(&mut self.diagram, &exploration).map(Function)
     }
 }

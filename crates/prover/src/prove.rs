@@ -13,6 +13,7 @@ use crate::subject::Subject;
 
 /// The answer to whether two subjects are the same function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Answer {
     /// For every input.
     Equal(Method),

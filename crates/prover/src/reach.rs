@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use tamis_abi::Endian;
 use tamis_bpf::{Op, Pc, Program};
 
+use crate::code::Code;
 use crate::diagram::{FALSE, LimitReached, Node, TRUE};
 use crate::explore::{Exploration, Next, StateId, Step, Visit, explore};
 use crate::space::Space;
@@ -33,7 +34,7 @@ impl Space {
         program: &Program,
         endian: Endian,
     ) -> Result<DeadCode, LimitReached> {
-        let exploration = explore(self, program, endian)?;
+        let exploration = explore(self, Code::Program(program), endian)?;
         let mut sweep = Sweep::new(program, &exploration);
         for visit in &exploration.visits {
             if sweep.reached[visit.state.0] != FALSE {

@@ -193,6 +193,7 @@ mod tests {
                         arch,
                         ip: 0,
                         args,
+                        ..SeccompData::default()
                     };
                     let expected = ruleset.decide(&data).action.ret();
                     assert_eq!(space.value(function, &data), expected, "{data:x?}");

@@ -49,6 +49,7 @@ pub struct Function(pub(crate) Node);
 
 /// The answer to whether two functions are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Equality {
     /// For every input.
     Equal,

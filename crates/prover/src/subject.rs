@@ -1,7 +1,7 @@
 //! What can be compared: a ruleset, a program, or several of them as a stack.
 
 use tamis_abi::{Endian, SeccompData};
-use tamis_bpf::{Program, interp, stack};
+use tamis_bpf::{Program, Template, interp, stack};
 use tamis_rules::Ruleset;
 
 use crate::diagram::LimitReached;
@@ -16,6 +16,13 @@ pub enum Subject<'a> {
     Program {
         /// The program.
         program: &'a Program,
+        /// The byte order.
+        endian: Endian,
+    },
+    /// A program with run-time variables, on a machine of this byte order: a function of their values too.
+    Template {
+        /// The program.
+        template: &'a Template,
         /// The byte order.
         endian: Endian,
     },
@@ -45,6 +52,10 @@ impl<'a> Subject<'a> {
         match self {
             Subject::Ruleset(ruleset) => ruleset.decide(data).action.ret(),
             Subject::Program { program, endian } => interp::run(program, &data.image(*endian)).ret,
+            Subject::Template { template, endian } => {
+                let program = template.bind(&data.variables);
+                interp::run(&program, &data.image(*endian)).ret
+            }
             Subject::Stack(filters) => {
                 let answers: Vec<u32> = filters.iter().map(|filter| filter.answer(data)).collect();
                 stack::winner(&answers).map_or(stack::NO_FILTER, |index| answers[index])
@@ -62,6 +73,7 @@ impl Space {
         match subject {
             Subject::Ruleset(ruleset) => self.ruleset(ruleset),
             Subject::Program { program, endian } => self.program(program, *endian),
+            Subject::Template { template, endian } => self.template(template, *endian),
             Subject::Stack(filters) => {
                 let functions: Result<Vec<Function>, LimitReached> =
                     filters.iter().map(|filter| self.subject(filter)).collect();

@@ -34,7 +34,7 @@ pub(crate) struct Values {
     shapes: Vec<Shape>,
     numbers: BTreeMap<Shape, Value>,
     /// The unmasked words, which are loaded again and again.
-    words: [Option<Value>; Word::COUNT],
+    words: [Option<Value>; Word::COUNT_WITH_VARIABLES],
 }
 
 impl Values {
@@ -42,7 +42,7 @@ impl Values {
         let mut values = Values {
             shapes: Vec::new(),
             numbers: BTreeMap::new(),
-            words: [None; Word::COUNT],
+            words: [None; Word::COUNT_WITH_VARIABLES],
         };
         // Makes it number 0, which is `ZERO`.
         values.constant(0);

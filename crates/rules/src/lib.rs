@@ -12,8 +12,10 @@ pub mod predicate;
 pub mod ruleset;
 pub mod set;
 pub mod text;
+pub mod variable;
 
 pub use eval::{Cause, Decision};
 pub use predicate::{CmpOp, Operand, Part, Predicate, Subject, Test};
 pub use ruleset::{Origin, Rule, Ruleset, Section};
 pub use set::IntervalSet;
+pub use variable::{BindError, Variable, VariableWidth};

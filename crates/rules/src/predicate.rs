@@ -4,7 +4,7 @@
 //! its low or high half, or the instruction pointer - unsigned, always. Widths are explicit here: a
 //! language that compares an `int` argument on 32 bits says so by naming the low half.
 
-use tamis_abi::{ArgIndex, SeccompData, Word};
+use tamis_abi::{ArgIndex, SeccompData, VariableIndex, Word};
 
 use crate::set::IntervalSet;
 
@@ -32,6 +32,8 @@ pub enum Subject {
     Arg(ArgIndex),
     /// The instruction pointer.
     Ip,
+    /// A run-time variable of the policy: the same for all calls, and not known yet.
+    Variable(VariableIndex),
 }
 
 /// Which bits of a subject an operand looks at.
@@ -45,7 +47,7 @@ pub enum Part {
     High,
 }
 
-/// An unsigned value read from the call.
+/// An unsigned value read from the call, or of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Operand {
     /// Where from.
@@ -100,7 +102,7 @@ pub enum Test {
         /// The set.
         set: IntervalSet<u64>,
     },
-    /// `left op right`, both read from the call.
+    /// `left op right`, both read from the call; or one of them is a variable.
     Between {
         /// The left-hand side.
         left: Operand,
@@ -133,6 +135,9 @@ impl Operand {
         match self.subject {
             Subject::Arg(arg) => (Word::arg_low(arg), Word::arg_high(arg)),
             Subject::Ip => (Word::IP_LOW, Word::IP_HIGH),
+            Subject::Variable(variable) => {
+                (Word::variable_low(variable), Word::variable_high(variable))
+            }
         }
     }
 
@@ -176,6 +181,18 @@ impl CmpOp {
             CmpOp::Le => left <= right,
             CmpOp::Gt => left > right,
             CmpOp::Ge => left >= right,
+        }
+    }
+
+    /// The comparison that holds with the sides exchanged.
+    #[must_use]
+    pub const fn swapped(self) -> CmpOp {
+        match self {
+            CmpOp::Eq | CmpOp::Ne => self,
+            CmpOp::Lt => CmpOp::Gt,
+            CmpOp::Le => CmpOp::Ge,
+            CmpOp::Gt => CmpOp::Lt,
+            CmpOp::Ge => CmpOp::Le,
         }
     }
 

@@ -6,6 +6,7 @@ use tamis_abi::{Action, Arch};
 
 use crate::predicate::Predicate;
 use crate::set::IntervalSet;
+use crate::variable::Variable;
 
 /// The complete meaning of a policy: a total function from calls to actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Ruleset {
     sections: Vec<Section>,
     /// The answer for an architecture without a section.
     pub bad_arch: Action,
+    /// The run-time variables, by index.
+    variables: Vec<Variable>,
 }
 
 /// What happens to the calls of one architecture.
@@ -69,12 +72,33 @@ impl Ruleset {
                 return Err(DuplicateArch(section.arch));
             }
         }
-        Ok(Ruleset { sections, bad_arch })
+        Ok(Ruleset {
+            sections,
+            bad_arch,
+            variables: Vec::new(),
+        })
+    }
+
+    /// The same with these run-time variables, of which there may be
+    /// [`VariableIndex::COUNT`](tamis_abi::VariableIndex::COUNT).
+    #[must_use]
+    pub fn with_variables(self, variables: Vec<Variable>) -> Ruleset {
+        Ruleset { variables, ..self }
+    }
+
+    /// The run-time variables, by index; a policy without any is a complete filter.
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables
     }
 
     /// The sections, in the order given.
     pub fn sections(&self) -> &[Section] {
         &self.sections
+    }
+
+    /// The sections, for changing what they hold.
+    pub(crate) fn sections_mut(&mut self) -> &mut [Section] {
+        &mut self.sections
     }
 
     /// The section of an architecture. Without one for x32 its numbers are of a bad architecture.

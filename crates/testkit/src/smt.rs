@@ -158,6 +158,7 @@ fn operand_term(operand: Operand, places: &[String]) -> String {
     match operand {
         Operand::K(k) => constant(k),
         Operand::X => places[X].clone(),
+        Operand::Variable(_) => unreachable!("programs have no variables"),
     }
 }
 

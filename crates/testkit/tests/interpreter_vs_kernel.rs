@@ -128,6 +128,7 @@ fn on_the_edges_of_arithmetic() {
             arch: Arch::X86_64.audit(),
             ip: 0,
             args: [a, x, 0, 0, 0, 0],
+            ..SeccompData::default()
         })
         .collect();
     for op in AluOp::ALL {

@@ -67,6 +67,7 @@ fn answer(ruleset: &Ruleset, arch: Arch, name: &str, args: [u64; 6]) -> Action {
         arch,
         ip: 0,
         args,
+        ..SeccompData::default()
     };
     ruleset.decide(&data).action
 }

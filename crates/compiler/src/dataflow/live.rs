@@ -84,7 +84,7 @@ fn reads(op: Op) -> u32 {
 
 fn read_by(operand: Operand) -> u32 {
     match operand {
-        Operand::K(_) => 0,
+        Operand::K(_) | Operand::Variable(_) => 0,
         Operand::X => bit(Place::X),
     }
 }

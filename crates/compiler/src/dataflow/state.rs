@@ -179,6 +179,7 @@ impl State {
         match operand {
             Operand::K(k) => Some(k),
             Operand::X => values.constant(self.x),
+            Operand::Variable(_) => None,
         }
     }
 
@@ -186,6 +187,7 @@ impl State {
         match operand {
             Operand::K(k) => values.of(k),
             Operand::X => self.x,
+            Operand::Variable(word) => values.name(Meaning::Variable(word)),
         }
     }
 
@@ -205,8 +207,12 @@ impl State {
             },
             Meaning::Comparison(..) => Fact::between(0, 1)?,
             // Most values are words that nothing is known about.
-            Meaning::Data(_) | Meaning::Entering(..) if learnt == Fact::ANY => return Some(learnt),
-            Meaning::Data(_) | Meaning::Entering(..) => Fact::ANY,
+            Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..)
+                if learnt == Fact::ANY =>
+            {
+                return Some(learnt);
+            }
+            Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..) => Fact::ANY,
         };
         learnt.both(&follows)
     }

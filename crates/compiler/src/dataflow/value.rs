@@ -1,9 +1,10 @@
 //! Values: names for what registers hold, equal only if what they name is equal for every input.
 //!
-//! A value is a constant, a word of `seccomp_data`, an operation on values, or whatever a place held
+//! A value is a constant, a word of `seccomp_data` or of a variable, an operation on values, or whatever a place held
 //! when a block was entered, if nothing better is known. Equal descriptions get the same name, and a
 //! few laws of arithmetic make more of them equal.
 
+use tamis_abi::Word;
 use tamis_bpf::cfg::BlockId;
 use tamis_bpf::interp::arithmetic;
 use tamis_bpf::{AluOp, Test};
@@ -21,6 +22,8 @@ pub(crate) enum Meaning {
     Constant(u32),
     /// The word of `seccomp_data` at this byte offset.
     Data(u32),
+    /// A word of a run-time variable.
+    Variable(Word),
     /// The result of an operation.
     Alu(AluOp, Value, Value),
     /// 1 if the comparison holds, else 0.

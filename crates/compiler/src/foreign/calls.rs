@@ -94,6 +94,7 @@ pub(super) fn calls(stack: &[Program], lifted: &[Lifted], options: &Options) -> 
                         arch: arch.audit(),
                         args,
                         ip: 0,
+                        ..SeccompData::default()
                     },
                     run_weight: part(run),
                     cached_weight: part(cached),

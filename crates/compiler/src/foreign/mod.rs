@@ -152,10 +152,12 @@ fn lay_out(
 ) -> Result<Option<Program>, CompileError> {
     let built = build(ruleset, options, endian, &mut |_, _| ())?;
     remarks.extend(built.remarks);
+    // What was lifted has no variables.
+    let program = built.template.bind(&[]);
     if lifted.asks_arch {
-        return Ok(Some(built.program));
+        return Ok(Some(program));
     }
-    Ok(without_arch_check(&built.program, options))
+    Ok(without_arch_check(&program, options))
 }
 
 /// The program as it goes on behind its first question, whether the call is one of x86_64; `None` if it

@@ -93,6 +93,7 @@ fn folded_alu(
     let right = match operand {
         Operand::K(k) => Some(k),
         Operand::X => values.constant(state.get(Place::X)),
+        Operand::Variable(_) => None,
     };
     let right = match (alu, right) {
         (AluOp::Lsh | AluOp::Rsh, Some(k)) => Some(k & 31),

@@ -19,4 +19,14 @@ codes! { COMPILE;
          says. The proof needs room that grows with the number of ways in which conditions on different \
          arguments combine; past a limit tamis gives up and withholds the program rather than give one \
          out unproved. Real policies stay a thousand times below the limit.";
+    UNBOUND_VARIABLE = "TM0405", "a variable is not bound",
+        "The policy declares a run-time variable, such as `let control_fd: u32`. The compiled filter has a \
+         hole where its value belongs, so it can't be written as a complete program. Either give all \
+         variables their values, or let tamis write source code with a function that binds them when the \
+         filter is installed.";
+    VARIABLE_USE = "TM0406", "a variable is used in a way that no instruction has",
+        "A filter compares a word of the call with the constant in an instruction, and a variable is such a \
+         constant. So a variable can be compared with an argument that is at least as wide, on one side of \
+         `==`, `!=`, `<`, `<=`, `>` or `>=`; it can't be masked, nor compared with another variable or a \
+         constant.";
 }

@@ -151,6 +151,7 @@ impl Call {
             arch: arch.audit(),
             ip: 0,
             args: self.args,
+            ..SeccompData::default()
         })
     }
 }

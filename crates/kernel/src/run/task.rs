@@ -40,6 +40,7 @@ fn parse(text: &str) -> Option<SeccompData> {
         arch: 0,
         ip: next()?,
         args,
+        ..SeccompData::default()
     })
 }
 

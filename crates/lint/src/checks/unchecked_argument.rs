@@ -83,7 +83,7 @@ fn arguments(predicate: &Predicate) -> BTreeSet<ArgIndex> {
         };
         found.extend(operands.iter().filter_map(|operand| match operand.subject {
             Subject::Arg(arg) => Some(arg),
-            Subject::Ip => None,
+            Subject::Ip | Subject::Variable(_) => None,
         }));
     }
     found

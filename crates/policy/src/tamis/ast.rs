@@ -4,7 +4,7 @@
 
 use tamis_abi::ActionKind;
 use tamis_diag::Span;
-use tamis_rules::{CmpOp, Part};
+use tamis_rules::{CmpOp, Part, VariableWidth};
 
 /// A word of the policy with its place.
 #[derive(Clone, Debug)]
@@ -42,12 +42,27 @@ pub enum StatementKind {
     Include(Name),
     /// `let NAME = …`
     Let(Name, Constant),
+    /// `let name: u32`, with a range or without.
+    Variable(Declaration),
     /// `set @name = { … }`
     Set(Name, Vec<Name>),
     /// `allow read, write(fd == 1)`
     Rule(Answer, Vec<Target>),
     /// `on x86_64 { … }`
     On(Vec<Name>, Vec<Statement>),
+}
+
+/// A run-time variable, or a set of them.
+#[derive(Clone, Debug)]
+pub struct Declaration {
+    /// Its name.
+    pub name: Name,
+    /// The width of its values.
+    pub width: VariableWidth,
+    /// How many values a set has; `None` for a variable by itself.
+    pub count: Option<u64>,
+    /// The first and last value that it may be bound to.
+    pub range: Option<(Value, Value)>,
 }
 
 /// For which calls that no rule decides an answer is.

@@ -16,6 +16,7 @@ use tamis_rules::{self as rules, CmpOp, IntervalSet, Part, Predicate, Test};
 use super::ast::{Condition, ConditionKind, Operand, Set, Subject, Value};
 use super::names::{Checked, Meaning, suggest_from};
 use super::value::{Number, Scope};
+use super::variables::Use;
 
 /// The most values of a set that a masked argument is compared with, one test each.
 const MAX_MASKED_VALUES: u64 = 4096;
@@ -101,6 +102,20 @@ impl Context<'_> {
     }
 
     fn between(self, span: Span, left: &Operand, op: CmpOp, right: &Operand) -> Checked<Predicate> {
+        match (self.variable(left)?, self.variable(right)?) {
+            (None, None) => {}
+            (None, Some(variable)) => return self.with_variable(span, left, op, &variable),
+            (Some(variable), None) => {
+                return self.with_variable(span, right, op.swapped(), &variable);
+            }
+            (Some(_), Some(_)) => {
+                let message = "comparison of two variables";
+                let diagnostic = Diagnostic::error(code::VARIABLE_USE, message)
+                    .label(span, "")
+                    .help("compare an argument of the call with each of them");
+                return Err(Box::new(diagnostic));
+            }
+        }
         let (left_typed, right_typed) = (self.operand(left)?, self.operand(right)?);
         let (left_bits, right_bits) = (left_typed.width.bits(), right_typed.width.bits());
         if left_typed.width == Width::Bits16 || right_typed.width == Width::Bits16 {
@@ -132,6 +147,18 @@ impl Context<'_> {
     }
 
     fn member(self, left: &Operand, mask: Option<&Value>, set: &Set) -> Checked<Predicate> {
+        if let Set::Named(name) = set
+            && let Some(variables) = self.scope.names.variables().get(&name.text)
+        {
+            if mask.is_some() {
+                let message = "a masked argument in a set of variables";
+                let diagnostic = Diagnostic::error(code::VARIABLE_USE, message)
+                    .label(left.span.to(name.span), "")
+                    .help("compare the whole argument");
+                return Err(Box::new(diagnostic));
+            }
+            return self.with_variable(name.span, left, CmpOp::Eq, &variables);
+        }
         let typed = self.operand(left)?;
         let values = self
             .set(set, typed.width)
@@ -165,6 +192,79 @@ impl Context<'_> {
             each.map(|value| masked(typed.operand, mask, value))
                 .collect(),
         ))
+    }
+
+    /// The variable that an operand is, unless the call has an argument of that name.
+    fn variable(self, operand: &Operand) -> Checked<Option<Use>> {
+        let Subject::Named(name) = &operand.subject else {
+            return Ok(None);
+        };
+        let Some(variable) = self.scope.names.variables().get(name) else {
+            return Ok(None);
+        };
+        let args = self.args.unwrap_or_default();
+        if args.iter().any(|arg| arg.name == name) {
+            let diagnostic = Diagnostic::error(
+                code::VARIABLE_USE,
+                format!("`{name}` could be the variable or the argument"),
+            )
+            .label(operand.span, "")
+            .help("give the variable a name that no argument has");
+            return Err(Box::new(diagnostic));
+        }
+        if operand.part.is_some() {
+            let diagnostic = Diagnostic::error(code::VARIABLE_USE, "part of a variable")
+                .label(operand.span, "")
+                .help("compare part of an argument with a variable of 32 bits");
+            return Err(Box::new(diagnostic));
+        }
+        Ok(Some(variable))
+    }
+
+    /// A comparison of an argument with a variable, or with each of a set.
+    fn with_variable(
+        self,
+        span: Span,
+        left: &Operand,
+        op: CmpOp,
+        variables: &Use,
+    ) -> Checked<Predicate> {
+        let typed = self.operand(left)?;
+        let (right, is_set) = match variables {
+            Use::One(variable) => (std::slice::from_ref(variable), false),
+            Use::Set(variables) => (variables.as_slice(), true),
+        };
+        if is_set && op != CmpOp::Eq {
+            let diagnostic = Diagnostic::error(code::VARIABLE_USE, "an order against a set")
+                .label(span, "")
+                .help("ask with `in` whether the argument is one of the set");
+            return Err(Box::new(diagnostic));
+        }
+        let is_wide = right.iter().any(|variable| variable.part == Part::Full);
+        if typed.width == Width::Bits16 || is_wide && typed.width != Width::Bits64 {
+            let bits = typed.width.bits();
+            let diagnostic = Diagnostic::error(
+                code::VARIABLE_USE,
+                format!("comparison of an argument of {bits} bits with a wider variable"),
+            )
+            .label(span, format!("on {}", self.arch()))
+            .note(
+                "binding fills a constant of 32 bits in, or two, and can't check that others are 0",
+            )
+            .help(
+                "declare the variable as `u32`, or compare `low(…)` or `full(…)` of the argument",
+            );
+            return Err(Box::new(diagnostic));
+        }
+        let left = typed.operand;
+        let test = |right: &rules::Operand| {
+            let right = *right;
+            Predicate::Test(Test::Between { left, op, right })
+        };
+        Ok(match right {
+            [variable] => test(variable),
+            variables => Predicate::Any(variables.iter().map(test).collect()),
+        })
     }
 
     fn set(self, set: &Set, width: Width) -> Checked<IntervalSet<u64>> {
@@ -321,6 +421,10 @@ impl Context<'_> {
             format!("`{call}` has no argument `{name}`"),
         )
         .label(span, "");
+        if self.scope.names.variables().get(name).is_some() {
+            let note = format!("`{name}` is a variable: an argument is compared with it");
+            return Box::new(diagnostic.note(note));
+        }
         let names: Vec<&str> = self
             .args
             .unwrap_or_default()

@@ -44,6 +44,8 @@ pub enum Unsayable {
     Values,
     /// The conditions of the calls, each written out, are longer than [`MAX_CONDITIONS_BYTES`].
     TooLong,
+    /// Run-time variables, which this text form doesn't name.
+    Variables,
 }
 
 /// The most text of conditions in a policy, in bytes. A condition stands at every call that it is about,
@@ -58,6 +60,9 @@ impl fmt::Display for Unsayable {
                 write!(f, "the tamis language cannot say the action {action}")
             }
             Unsayable::Values => f.write_str("a set of values is too large for the tamis language"),
+            Unsayable::Variables => {
+                f.write_str("the policy has run-time variables: bind them first")
+            }
             Unsayable::TooLong => write!(
                 f,
                 "the conditions of all calls would take more than {} KiB of text",
@@ -90,6 +95,9 @@ impl Error for Unsayable {}
 /// # Errors
 /// If the language can't say it, or the text would be too long to be read.
 pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, Unsayable> {
+    if !ruleset.variables().is_empty() {
+        return Err(Unsayable::Variables);
+    }
     let nothing = Section {
         arch: Arch::X86_64,
         rules: Vec::new(),

@@ -39,9 +39,9 @@ pub(super) struct Token {
 }
 
 /// Every symbol; a longer one stands before its own beginnings.
-const SYMBOLS: [&str; 23] = [
+const SYMBOLS: [&str; 24] = [
     "&&", "||", "==", "!=", "<=", ">=", "<<", "..", "<", ">", "&", "|", "!", "~", "-", "=", ",",
-    "(", ")", "{", "}", "[", "]",
+    "(", ")", "{", "}", "[", "]", ":",
 ];
 
 /// The tokens of a source, the last of which is [`TokenKind::End`].

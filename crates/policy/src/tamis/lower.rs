@@ -114,6 +114,9 @@ impl Lowering<'_> {
             StatementKind::Let(name, constant) if is_top => {
                 self.names.define_constant(name, constant, self.sink);
             }
+            StatementKind::Variable(declaration) if is_top => {
+                self.names.declare_variable(declaration, self.sink);
+            }
             StatementKind::Set(name, members) if is_top => {
                 self.names.define_set(name, members, self.sink);
             }
@@ -128,6 +131,7 @@ impl Lowering<'_> {
             | StatementKind::Arch(_)
             | StatementKind::Include(_)
             | StatementKind::Let(..)
+            | StatementKind::Variable(_)
             | StatementKind::Set(..)
             | StatementKind::On(..) => self.sink.report(
                 Diagnostic::error(code::TAMIS_SYNTAX, "this statement has no place in a block")
@@ -487,7 +491,8 @@ impl Lowering<'_> {
         let bad_arch = self
             .bad_arch
             .map_or(Action::KILL_PROCESS, |(action, _)| action);
-        Ruleset::new(sections, bad_arch).ok()
+        let ruleset = Ruleset::new(sections, bad_arch).ok()?;
+        Some(ruleset.with_variables(self.names.into_variables()))
     }
 }
 

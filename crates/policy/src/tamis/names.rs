@@ -11,12 +11,13 @@ use std::sync::Arc;
 use tamis_abi::signature::Width;
 use tamis_abi::{Arch, consts, syscall};
 use tamis_diag::{Diagnostic, Span, code, suggest};
-use tamis_rules::IntervalSet;
+use tamis_rules::{IntervalSet, Variable};
 
-use super::ast::{Constant, Name};
+use super::ast::{Constant, Declaration, Name};
 use super::sets;
 use super::sink::Sink;
 use super::value::{Number, Scope};
+use super::variables::{self, Variables};
 use crate::limits::{MAX_NAMES, MAX_SET_ELEMENTS};
 
 /// A diagnostic in place of a result.
@@ -36,6 +37,7 @@ pub(super) struct Names {
     arches: Vec<Arch>,
     constants: BTreeMap<String, Definition>,
     sets: BTreeMap<String, CallSet>,
+    variables: Variables,
     /// How many elements all the sets have.
     set_elements: usize,
 }
@@ -61,6 +63,7 @@ impl Names {
             arches: arches.to_vec(),
             constants: BTreeMap::new(),
             sets: BTreeMap::new(),
+            variables: Variables::default(),
             set_elements: 0,
         }
     }
@@ -134,6 +137,27 @@ impl Names {
     ) -> Option<&Checked<Meaning>> {
         let definition = self.constants.get(name)?;
         definition.meanings.get(&(arch, width))
+    }
+
+    /// Declares a run-time variable, or a set of them.
+    pub(super) fn declare_variable(&mut self, declaration: &Declaration, sink: &mut Sink) {
+        // Kernel constants in a range are rare; those of the first architecture count.
+        let arch = self.arches[0];
+        let range = variables::range(declaration, Scope { names: self, arch });
+        match range {
+            Ok(range) => self.variables.declare(declaration, range, sink),
+            Err(diagnostic) => sink.report(*diagnostic),
+        }
+    }
+
+    /// The run-time variables.
+    pub(super) fn variables(&self) -> &Variables {
+        &self.variables
+    }
+
+    /// The run-time variables in order.
+    pub(super) fn into_variables(self) -> Vec<Variable> {
+        self.variables.into_list()
     }
 
     /// The names of all constants, for suggestions.
@@ -213,7 +237,7 @@ pub(super) fn suggest_from<'a>(
     }
 }
 
-fn defined_twice(name: &Name, earlier: Option<Span>) -> Diagnostic {
+pub(super) fn defined_twice(name: &Name, earlier: Option<Span>) -> Diagnostic {
     let message = format!("`{name}` is defined twice");
     let diagnostic = Diagnostic::error(code::STATED_TWICE, message);
     match earlier {

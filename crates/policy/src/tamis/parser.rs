@@ -8,9 +8,11 @@ mod expression;
 
 use tamis_abi::{ActionKind, syscall};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
+use tamis_rules::VariableWidth;
 
 use super::ast::{
-    Answer, Constant, Fallback, Name, Policy, Statement, StatementKind, Target, TargetKind, Verb,
+    Answer, Constant, Declaration, Fallback, Name, Policy, Statement, StatementKind, Target,
+    TargetKind, Verb,
 };
 use super::lexer::{self, Token, TokenKind};
 use super::sink::Sink;
@@ -170,11 +172,16 @@ impl Parser<'_> {
     fn let_statement(&mut self) -> Parse<StatementKind> {
         self.advance();
         let name = self.expect_name("a name")?;
+        if self.take(":") {
+            return self.declaration(name).map(StatementKind::Variable);
+        }
         if !expression::is_constant_name(&name.text) {
             let upper = name.text.to_uppercase().replace('-', "_");
             let diagnostic = syntax(name.span, format!("`{name}` is not the name of a constant"))
                 .note("constants are written in capitals, arguments of calls in small letters")
-                .help(format!("write `let {upper} = …`"));
+                .help(format!(
+                    "write `let {upper} = …`, or `let {name}: u32` if its value is known at run time only"
+                ));
             return Err(self.abandon(diagnostic));
         }
         self.expect_symbol("=")?;
@@ -184,6 +191,43 @@ impl Parser<'_> {
             Constant::Value(self.value()?)
         };
         Ok(StatementKind::Let(name, constant))
+    }
+
+    /// What follows the colon: `u32`, `u64[4]`, `u32 in 3..1023`.
+    fn declaration(&mut self, name: Name) -> Parse<Declaration> {
+        if expression::is_constant_name(&name.text) || name.text.contains('-') {
+            let lower = name.text.to_lowercase().replace('-', "_");
+            let diagnostic = syntax(name.span, format!("`{name}` is not the name of a variable"))
+                .note("variables are written in small letters, constants in capitals")
+                .help(format!("write `let {lower}: …`"));
+            return Err(self.abandon(diagnostic));
+        }
+        let width = self.expect(TokenKind::Name, "`u32` or `u64`")?;
+        let Some(width) = VariableWidth::from_name(self.text_of(width)) else {
+            let diagnostic = syntax(width, "variables are `u32` or `u64`");
+            return Err(self.abandon(diagnostic));
+        };
+        let mut count = None;
+        if self.take("[") {
+            count = Some(self.number()?.0);
+            self.expect_symbol("]")?;
+        }
+        let is_ranged = self.peek() == TokenKind::Name
+            && self.tokens[self.at].indent.is_none()
+            && self.text_of(self.tokens[self.at].span) == "in";
+        let mut range = None;
+        if is_ranged {
+            self.advance();
+            let first = self.value()?;
+            self.expect_symbol("..")?;
+            range = Some((first, self.value()?));
+        }
+        Ok(Declaration {
+            name,
+            width,
+            count,
+            range,
+        })
     }
 
     fn set_statement(&mut self) -> Parse<StatementKind> {

@@ -8,8 +8,8 @@ use std::fmt::{self, Display, Formatter, Write};
 use tamis_rules::Part;
 
 use super::ast::{
-    Answer, Condition, ConditionKind, Constant, Element, Name, Operand, Policy, Set, Statement,
-    StatementKind, Subject, Target, TargetKind, Value, ValueKind,
+    Answer, Condition, ConditionKind, Constant, Declaration, Element, Name, Operand, Policy, Set,
+    Statement, StatementKind, Subject, Target, TargetKind, Value, ValueKind,
 };
 
 /// Lines are broken after a comma where they would be longer.
@@ -39,6 +39,7 @@ fn print_statement(text: &mut String, statement: &Statement, indent: &str) {
         StatementKind::Let(name, Constant::Set(elements)) => {
             (format!("let {name} = {{"), texts(elements), "}".to_owned())
         }
+        StatementKind::Variable(declaration) => (declaration.to_string(), vec![], String::new()),
         StatementKind::Set(name, members) => {
             (format!("set {name} = {{"), texts(members), "}".to_owned())
         }
@@ -94,6 +95,19 @@ fn joined<T: Display>(f: &mut Formatter<'_>, items: &[T], separator: &str) -> fm
 impl Display for Name {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+impl Display for Declaration {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "let {}: {}", self.name, self.width.name())?;
+        if let Some(count) = self.count {
+            write!(f, "[{count}]")?;
+        }
+        match &self.range {
+            Some((first, last)) => write!(f, " in {first}..{last}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -114,7 +114,7 @@ const SYNTAX: &[Case] = &[
         "TM0202",
         "stream",
         "`stream` is not the name of a constant",
-        "write `let STREAM = …`",
+        "write `let STREAM = …`, or `let stream: u32` if its value is known at run time only",
     ),
     (
         "on x86_64 { let A = 1 }",

@@ -7,6 +7,7 @@ mod embedded;
 mod hostile;
 mod meaning;
 mod print;
+mod variables;
 
 use tamis_abi::{Action, Arch, SeccompData, syscall};
 use tamis_diag::Sources;

@@ -16,6 +16,7 @@ mod words;
 use tamis_abi::{ActionKind, SeccompData, Word};
 use tamis_rules::{IntervalSet, Section};
 
+use crate::code::Code;
 use crate::comparison::Scope;
 use crate::diagram::LimitReached;
 use crate::space::Limits;
@@ -118,7 +119,12 @@ impl<'a> Circuit<'a> {
 fn function(gates: &mut Gates, subject: &Subject<'_>) -> Outcome<Bits> {
     match subject {
         Subject::Ruleset(rules) => ruleset::returned(gates, rules),
-        Subject::Program { program, endian } => program::returned(gates, program, *endian),
+        Subject::Program { program, endian } => {
+            program::returned(gates, Code::Program(program), *endian)
+        }
+        Subject::Template { template, endian } => {
+            program::returned(gates, Code::Template(template), *endian)
+        }
         Subject::Stack(filters) => {
             let mut kept = words::constant(ActionKind::Allow.ret());
             for filter in filters.iter().rev() {

@@ -6,11 +6,12 @@
 
 use tamis_abi::{Endian, Word};
 use tamis_bpf::validate::{self, DATA_SIZE_BYTES};
-use tamis_bpf::{AluOp, Op, Operand, Pc, Program, Test};
+use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
 
 use super::Outcome;
 use super::graph::{Gate, Gates};
 use super::words::{self, Bits};
+use crate::code::Code;
 
 const SLOTS: usize = validate::SLOTS as usize;
 
@@ -37,7 +38,8 @@ struct Circuit<'a> {
 }
 
 /// What a program returns on a machine of this byte order.
-pub(super) fn returned(gates: &mut Gates, program: &Program, endian: Endian) -> Outcome<Bits> {
+pub(super) fn returned(gates: &mut Gates, code: Code<'_>, endian: Endian) -> Outcome<Bits> {
+    let length = code.shape().len();
     let zero = words::constant(0);
     let start = Machine {
         a: zero,
@@ -47,13 +49,13 @@ pub(super) fn returned(gates: &mut Gates, program: &Program, endian: Endian) -> 
     let mut circuit = Circuit {
         gates,
         endian,
-        ways: (0..program.len()).map(|_| None).collect(),
+        ways: (0..length).map(|_| None).collect(),
         returned: zero,
     };
     circuit.go(0, Gate::TRUE, start)?;
-    for pc in 0..program.len() {
+    for pc in 0..length {
         if let Some(way) = circuit.ways[pc].take() {
-            circuit.step(program.op(Pc(pc)), pc + 1, way)?;
+            circuit.step(code.op(Pc(pc)), pc + 1, way)?;
         }
     }
     Ok(circuit.returned)
@@ -108,7 +110,7 @@ impl Circuit<'_> {
                 jt,
                 jf,
             } => {
-                let right = right(operand, &machine);
+                let right = right(self.gates, operand, &machine)?;
                 let holds = words::test(self.gates, test, &machine.a, &right)?;
                 let yes = self.gates.and(is_taken, holds)?;
                 let no = self.gates.and(is_taken, holds.not())?;
@@ -116,7 +118,7 @@ impl Circuit<'_> {
                 return self.go(next + usize::from(jf), no, machine);
             }
             Op::Alu(alu, operand) => {
-                let right = right(operand, &machine);
+                let right = right(self.gates, operand, &machine)?;
                 machine.a = words::alu(self.gates, alu, &machine.a, &right)?;
                 if alu == AluOp::Div {
                     // Division by zero ends the program with 0: `returned` stays as it was.
@@ -161,9 +163,10 @@ impl Circuit<'_> {
     }
 }
 
-fn right(operand: Operand, machine: &Machine) -> Bits {
+fn right(gates: &mut Gates, operand: Operand, machine: &Machine) -> Outcome<Bits> {
     match operand {
-        Operand::K(k) => words::constant(k),
-        Operand::X => machine.x,
+        Operand::K(k) => Ok(words::constant(k)),
+        Operand::X => Ok(machine.x),
+        Operand::Variable(word) => words::input(gates, word),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tamis_abi::{Action, ActionKind, Arch, ArgIndex, syscall};
+use tamis_abi::{Action, ActionKind, Arch, ArgIndex, VariableIndex, syscall};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, suggest};
 
 use super::MAX_DEPTH;
@@ -10,6 +10,7 @@ use super::lex::{Kind, Token, lex};
 use crate::predicate::{CmpOp, Operand, Part, Predicate, Subject, Test};
 use crate::ruleset::{DuplicateArch, Origin, Rule, Ruleset, Section};
 use crate::set::IntervalSet;
+use crate::variable::{Variable, VariableWidth};
 
 /// Parses the text form of a ruleset.
 ///
@@ -35,9 +36,11 @@ pub fn parse(sources: &Sources, source: SourceId) -> Result<Ruleset, Vec<Diagnos
     };
     let mut bad_arch = None;
     let mut sections: Vec<Section> = Vec::new();
+    let mut variables: Vec<Variable> = Vec::new();
     while parser.next < parser.tokens.len() {
         match parser.line(bad_arch.is_some(), sections.last_mut()) {
             Ok(Line::Header(action)) => bad_arch = Some(action),
+            Ok(Line::Variable(variable)) => variables.push(variable),
             Ok(Line::Section(section)) => sections.push(section),
             Ok(Line::Rule) => {}
             Err(diagnostic) => {
@@ -52,10 +55,16 @@ pub fn parse(sources: &Sources, source: SourceId) -> Result<Ruleset, Vec<Diagnos
         }
         return Err(diagnostics);
     };
+    if variables.len() > VariableIndex::COUNT {
+        let message = format!("more than {} variables", VariableIndex::COUNT);
+        diagnostics.push(Diagnostic::error(code::RULESET_SYNTAX, message));
+    }
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    Ruleset::new(sections, bad_arch).map_err(|DuplicateArch(arch)| {
+    let ruleset = Ruleset::new(sections, bad_arch);
+    let ruleset = ruleset.map(|ruleset| ruleset.with_variables(variables));
+    ruleset.map_err(|DuplicateArch(arch)| {
         let message = format!("two sections for {arch}");
         vec![Diagnostic::error(code::RULESET_SYNTAX, message)]
     })
@@ -64,6 +73,7 @@ pub fn parse(sources: &Sources, source: SourceId) -> Result<Ruleset, Vec<Diagnos
 /// What a line held.
 enum Line {
     Header(Action),
+    Variable(Variable),
     Section(Section),
     /// A rule, already added to its section.
     Rule,
@@ -85,6 +95,8 @@ impl Parser<'_> {
             self.expect("ruleset")?;
             self.expect("bad-arch")?;
             Line::Header(self.action()?)
+        } else if section.is_none() && self.accept("variable") {
+            Line::Variable(self.variable()?)
         } else if self.accept("section") {
             let arch = self.arch()?;
             self.expect("default")?;
@@ -105,6 +117,34 @@ impl Parser<'_> {
         }
         self.next += 1;
         Ok(line)
+    }
+
+    fn variable(&mut self) -> Parse<Variable> {
+        let name = self.text()?;
+        let element = match self.peek().kind {
+            Kind::Integer(_) => Some(self.integer_u32()?),
+            _ => None,
+        };
+        let Some(width) = VariableWidth::from_name(self.snippet(self.peek().span)) else {
+            return Err(self.unexpected("`u32` or `u64`"));
+        };
+        self.next += 1;
+        let first = self.integer()?;
+        self.expect("..")?;
+        if self
+            .integer_value()
+            .is_none_or(|last| last < first || last > width.max())
+        {
+            return Err(
+                self.unexpected("a last value that is within the width and not below the first")
+            );
+        }
+        Ok(Variable {
+            name,
+            element,
+            width,
+            range: (first, self.integer()?),
+        })
     }
 
     fn rule(&mut self, arch: Arch) -> Parse<Rule> {
@@ -267,8 +307,10 @@ impl Parser<'_> {
     fn operand(&mut self) -> Parse<Operand> {
         let word = self.snippet(self.peek().span);
         let (subject, part) = word.split_once('.').unwrap_or((word, ""));
-        let subject = match subject.strip_prefix("arg").map(str::parse) {
-            Some(Ok(index)) => ArgIndex::new(index).map(Subject::Arg),
+        let numbered = |prefix| subject.strip_prefix(prefix)?.parse::<u8>().ok();
+        let subject = match (numbered("arg"), numbered("var")) {
+            (Some(index), _) => ArgIndex::new(index).map(Subject::Arg),
+            (_, Some(index)) => VariableIndex::new(index.into()).map(Subject::Variable),
             _ if subject == "ip" => Some(Subject::Ip),
             _ => None,
         };
@@ -279,9 +321,9 @@ impl Parser<'_> {
             _ => None,
         };
         let (Some(subject), Some(part)) = (subject, part) else {
-            return Err(
-                self.unexpected("an operand (`arg0` … `arg5`, `ip`, with `.low` or `.high`)")
-            );
+            return Err(self.unexpected(
+                "an operand (`arg0` … `arg5`, `ip`, `var0` …, with `.low` or `.high`)",
+            ));
         };
         self.next += 1;
         Ok(Operand { subject, part })
@@ -323,11 +365,7 @@ impl Parser<'_> {
     }
 
     fn origin(&mut self) -> Parse<Origin> {
-        let Kind::Text(file) = &self.peek().kind else {
-            return Err(self.unexpected("a quoted file name"));
-        };
-        let file: Arc<str> = file.as_str().into();
-        self.next += 1;
+        let file = self.text()?;
         self.expect(":")?;
         let line = self.integer_u32()?;
         self.expect(":")?;
@@ -336,6 +374,15 @@ impl Parser<'_> {
             line,
             column: self.integer_u32()?,
         })
+    }
+
+    fn text(&mut self) -> Parse<Arc<str>> {
+        let Kind::Text(text) = &self.peek().kind else {
+            return Err(self.unexpected("a quoted name"));
+        };
+        let text = text.as_str().into();
+        self.next += 1;
+        Ok(text)
     }
 
     fn integer(&mut self) -> Parse<u64> {

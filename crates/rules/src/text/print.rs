@@ -11,6 +11,9 @@ use crate::set::IntervalSet;
 impl fmt::Display for Ruleset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "ruleset bad-arch {}", self.bad_arch)?;
+        for variable in self.variables() {
+            writeln!(f, "{variable}")?;
+        }
         self.sections()
             .iter()
             .try_for_each(|section| section.fmt(f))
@@ -117,6 +120,7 @@ impl fmt::Display for Operand {
         match self.subject {
             Subject::Arg(arg) => write!(f, "arg{}", arg.index())?,
             Subject::Ip => f.write_str("ip")?,
+            Subject::Variable(variable) => write!(f, "var{}", variable.index())?,
         }
         f.write_str(match self.part {
             Part::Full => "",

@@ -12,6 +12,7 @@ use tamis_policy::{Parsed, oci, tamis};
 use tamis_prover::Subject;
 use tamis_rules::{Ruleset, text};
 
+use super::bind::{self, BindArgs};
 use super::input::{Input, Kind};
 use super::{Failure, Global, exit};
 
@@ -52,6 +53,11 @@ pub(crate) struct LoadArgs {
     /// OCI profiles: which unknown numbers answer ENOSYS [default: none]
     #[arg(long, value_name = "WHICH")]
     enosys_tail: Option<EnosysTail>,
+    #[command(flatten)]
+    bind: BindArgs,
+    /// Whether the command has a use for variables without values.
+    #[arg(skip)]
+    keeps_variables: bool,
 }
 
 /// Which unknown numbers of an OCI profile answer ENOSYS instead of the default action.
@@ -203,6 +209,25 @@ impl LoadArgs {
 
     /// Reads and understands an input and leaves it to the caller to show the warnings.
     pub(crate) fn read(&self, path: &str) -> Result<Loaded, Failure> {
+        let loaded = self.understand(path)?;
+        let policy = match loaded {
+            Loaded::Policy(policy) => policy,
+            Loaded::Program(program) => {
+                self.bind.refuse_for_program(&program.name)?;
+                return Ok(Loaded::Program(program));
+            }
+        };
+        let ruleset = self.bind.apply(policy.ruleset)?;
+        match ruleset.variables().first() {
+            Some(variable) if !self.keeps_variables => {
+                let diagnostic = bind::unbound(variable);
+                Err(Failure::Diagnostics(vec![diagnostic], policy.sources))
+            }
+            _ => Ok(Loaded::Policy(Policy { ruleset, ..policy })),
+        }
+    }
+
+    fn understand(&self, path: &str) -> Result<Loaded, Failure> {
         let input = Input::read(path)?;
         let kind = self.from.unwrap_or_else(|| input.kind());
         let name = input.name.clone();
@@ -311,6 +336,7 @@ impl LoadArgs {
     pub(crate) fn for_comparison(&self) -> LoadArgs {
         LoadArgs {
             stated_arches_win: true,
+            keeps_variables: true,
             ..self.clone()
         }
     }

@@ -6,6 +6,7 @@ use std::panic::PanicHookInfo;
 use clap::ValueEnum;
 use tamis_diag::{Diagnostic, Sources};
 
+pub(crate) mod bind;
 pub(crate) mod call;
 pub(crate) mod changes;
 pub(crate) mod compare;

@@ -65,6 +65,7 @@ fn vector(record: &[u8]) -> Vector {
             arch: word(4),
             ip: wide(8),
             args: [16, 24, 32, 40, 48, 56].map(wide),
+            ..SeccompData::default()
         },
         ret: word(64),
     }

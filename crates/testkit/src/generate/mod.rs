@@ -8,3 +8,4 @@ pub mod mutant;
 pub mod profile;
 pub mod program;
 pub mod ruleset;
+pub mod variables;

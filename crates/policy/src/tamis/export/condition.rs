@@ -311,6 +311,10 @@ impl Context<'_> {
         let (subject, width) = match operand.subject {
             rules::Subject::Ip => (Subject::Ip, Width::Bits64),
             rules::Subject::Arg(index) => (self.argument(index), self.width(index)),
+            rules::Subject::Variable(index) => {
+                let name = format!("var{}", index.index());
+                (Subject::Named(name), Width::Bits64)
+            }
         };
         let is_implied = match width {
             // Without a word about its bits the others don't count.
@@ -384,7 +388,7 @@ impl Context<'_> {
     fn namer(&self, operand: rules::Operand, bits: u32) -> Namer<'_> {
         let name = match operand.subject {
             rules::Subject::Arg(index) => self.declared(index).map(|arg| arg.name),
-            rules::Subject::Ip => None,
+            rules::Subject::Ip | rules::Subject::Variable(_) => None,
         };
         let is_named = self.style != Style::Literal && operand.part != Part::High;
         let of_call = self.call.zip(name).filter(|_| is_named);

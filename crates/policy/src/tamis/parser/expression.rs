@@ -349,7 +349,8 @@ impl Parser<'_> {
         }
     }
 
-    fn number(&mut self) -> Parse<(u64, Span)> {
+    /// An integer literal with its place.
+    pub(super) fn number(&mut self) -> Parse<(u64, Span)> {
         let span = self.expect(TokenKind::Number, "a number")?;
         let text = self.text_of(span);
         match parse_number(text) {

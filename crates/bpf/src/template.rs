@@ -1,0 +1,109 @@
+//! Templates: programs in which the right-hand sides of some tests are filled in when they are installed.
+//!
+//! A policy with run-time variables is compiled once. Where the program compares with a variable, the
+//! instruction's constant is a *patch*: a place and the word of the variable that belongs there. Binding
+//! copies the instructions and stores the words; it knows nothing of policies and can't fail. That the
+//! result means what the policy says for every value is the prover's business.
+
+use tamis_abi::Word;
+
+use crate::insn::{Insn, Op, Operand};
+use crate::program::{Pc, Program};
+use crate::validate::InvalidProgram;
+
+/// The constant of a test that binding fills in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Patch {
+    /// The instruction.
+    pub pc: Pc,
+    /// The word of a variable that its constant is.
+    pub word: Word,
+}
+
+/// A program with patches.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Template {
+    program: Program,
+    patches: Vec<Patch>,
+}
+
+impl Template {
+    /// Makes a template of instructions, of which those that test may have an [`Operand::Variable`].
+    ///
+    /// # Errors
+    /// The first reason for which the kernel would refuse it, whatever is bound.
+    pub fn new(ops: &[Op]) -> Result<Template, InvalidProgram> {
+        let patches = ops.iter().enumerate().filter_map(|(pc, op)| match op {
+            Op::Branch {
+                operand: Operand::Variable(word),
+                ..
+            } => Some(Patch {
+                pc: Pc(pc),
+                word: *word,
+            }),
+            _ => None,
+        });
+        Ok(Template {
+            patches: patches.collect(),
+            program: Program::new(ops.iter().copied().map(Insn::from).collect())?,
+        })
+    }
+
+    /// The program with 0 in the place of all variables.
+    pub fn unbound(&self) -> &Program {
+        &self.program
+    }
+
+    /// Where variables stand, in the order of the program.
+    pub fn patches(&self) -> &[Patch] {
+        &self.patches
+    }
+
+    /// The decoded instruction at `pc`, with variables as such.
+    ///
+    /// # Panics
+    /// If `pc` is outside the program.
+    pub fn op(&self, pc: Pc) -> Op {
+        let op = self.program.op(pc);
+        let Ok(place) = self.patches.binary_search_by_key(&pc, |patch| patch.pc) else {
+            return op;
+        };
+        match op {
+            Op::Branch { test, jt, jf, .. } => Op::Branch {
+                test,
+                operand: Operand::Variable(self.patches[place].word),
+                jt,
+                jf,
+            },
+            other => other,
+        }
+    }
+
+    /// The program for these values of the variables, by index; a variable without a value is 0. A copy and
+    /// a store per patch.
+    ///
+    /// ```
+    /// use tamis_abi::{VariableIndex, Word};
+    /// use tamis_bpf::{Op, Operand, Template, Test, interp};
+    /// let fd = Operand::Variable(Word::variable_low(VariableIndex::new(0).unwrap()));
+    /// let branch = Op::Branch { test: Test::Eq, operand: fd, jt: 0, jf: 1 };
+    /// let ops = [Op::LoadData(16), branch, Op::RetImm(1), Op::RetImm(2)];
+    /// let program = Template::new(&ops).unwrap().bind(&[7]);
+    /// assert_eq!(interp::run(&program, &[7; 16]).ret, 1);
+    /// assert_eq!(interp::run(&program, &[8; 16]).ret, 2);
+    /// ```
+    pub fn bind(&self, values: &[u64]) -> Program {
+        let word = |word: Word| {
+            let half = word.index() - Word::COUNT;
+            let value = values.get(half / 2).copied().unwrap_or(0);
+            if half.is_multiple_of(2) {
+                value as u32
+            } else {
+                (value >> 32) as u32
+            }
+        };
+        let patches = self.patches.iter();
+        self.program
+            .with_tests_of(patches.map(|patch| (patch.pc, word(patch.word))))
+    }
+}

@@ -1,0 +1,28 @@
+//! Instructions to be given a meaning: of a program, or of a template whose variables stay symbols.
+
+use tamis_bpf::{Op, Pc, Program, Template};
+
+/// A program or a template.
+#[derive(Clone, Copy)]
+pub(crate) enum Code<'a> {
+    Program(&'a Program),
+    Template(&'a Template),
+}
+
+impl<'a> Code<'a> {
+    /// The instruction at `pc`; of a template with its variables.
+    pub(crate) fn op(self, pc: Pc) -> Op {
+        match self {
+            Code::Program(program) => program.op(pc),
+            Code::Template(template) => template.op(pc),
+        }
+    }
+
+    /// The program, of a template with 0 for its variables: all that doesn't depend on constants.
+    pub(crate) fn shape(self) -> &'a Program {
+        match self {
+            Code::Program(program) => program,
+            Code::Template(template) => template.unbound(),
+        }
+    }
+}

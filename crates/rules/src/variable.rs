@@ -1,0 +1,313 @@
+//! Run-time variables: numbers that a policy compares with and that are known only when it is installed.
+//!
+//! A file descriptor that the program opened a moment ago, or a process id, can't stand in a policy that is
+//! compiled beforehand. A variable stands for it: rules compare operands with it, and the filter gets its
+//! value when it is *bound*. What is compiled and proved before that is right for every value.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tamis_abi::{SeccompData, VariableIndex};
+
+use crate::predicate::{Operand, Part, Predicate, Subject, Test};
+use crate::ruleset::Ruleset;
+
+/// A run-time variable of a policy.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Variable {
+    /// The name as declared; elements of a set share one and are told apart by [`element`](Self::element).
+    pub name: Arc<str>,
+    /// Its place in the set of this name; `None` if it is a variable by itself.
+    pub element: Option<u32>,
+    /// Its width.
+    pub width: VariableWidth,
+    /// The smallest and largest value that it may be bound to, both included and within the width.
+    pub range: (u64, u64),
+}
+
+/// How many bits a variable has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VariableWidth {
+    /// 32.
+    U32,
+    /// 64.
+    U64,
+}
+
+/// Why values can't be bound to a ruleset's variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BindError {
+    /// There are more or fewer values than variables.
+    Count {
+        /// How many variables there are.
+        variables: usize,
+        /// How many values were given.
+        values: usize,
+    },
+    /// A value is outside what its variable was declared for.
+    OutOfRange {
+        /// The variable.
+        variable: Variable,
+        /// The value.
+        value: u64,
+    },
+}
+
+impl VariableWidth {
+    /// The largest value.
+    pub const fn max(self) -> u64 {
+        match self {
+            VariableWidth::U32 => u32::MAX as u64,
+            VariableWidth::U64 => u64::MAX,
+        }
+    }
+
+    /// The name as written: `u32`, `u64`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            VariableWidth::U32 => "u32",
+            VariableWidth::U64 => "u64",
+        }
+    }
+
+    /// The width with a name.
+    pub fn from_name(name: &str) -> Option<VariableWidth> {
+        [VariableWidth::U32, VariableWidth::U64]
+            .into_iter()
+            .find(|width| width.name() == name)
+    }
+}
+
+impl Variable {
+    /// The name for people: `fd`, `fds[2]`.
+    pub fn title(&self) -> String {
+        match self.element {
+            None => self.name.to_string(),
+            Some(element) => format!("{}[{element}]", self.name),
+        }
+    }
+
+    /// The operand that reads it.
+    pub const fn operand(&self, index: VariableIndex) -> Operand {
+        Operand {
+            subject: Subject::Variable(index),
+            part: match self.width {
+                VariableWidth::U32 => Part::Low,
+                VariableWidth::U64 => Part::Full,
+            },
+        }
+    }
+
+    /// Whether it may have the value.
+    pub const fn admits(&self, value: u64) -> bool {
+        self.range.0 <= value && value <= self.range.1
+    }
+}
+
+impl Ruleset {
+    /// The ruleset for these values of its variables, which has none.
+    ///
+    /// # Errors
+    /// If there are not as many values as variables, or one is out of range.
+    pub fn bind(&self, values: &[u64]) -> Result<Ruleset, BindError> {
+        check_values(self.variables(), values)?;
+        let mut data = SeccompData::default();
+        data.variables[..values.len()].copy_from_slice(values);
+        let mut bound = self.clone().with_variables(Vec::new());
+        for rule in bound
+            .sections_mut()
+            .iter_mut()
+            .flat_map(|section| &mut section.rules)
+        {
+            bind_predicate(&mut rule.when, &data);
+        }
+        Ok(bound)
+    }
+}
+
+/// Whether the values can be bound to the variables.
+///
+/// # Errors
+/// If there are not as many values as variables, or one is out of range.
+pub fn check_values(variables: &[Variable], values: &[u64]) -> Result<(), BindError> {
+    if variables.len() != values.len() {
+        return Err(BindError::Count {
+            variables: variables.len(),
+            values: values.len(),
+        });
+    }
+    let mut pairs = variables.iter().zip(values);
+    match pairs.find(|(variable, value)| !variable.admits(**value)) {
+        None => Ok(()),
+        Some((variable, value)) => Err(BindError::OutOfRange {
+            variable: variable.clone(),
+            value: *value,
+        }),
+    }
+}
+
+/// Puts constants in the place of variables; `values` is a call that holds nothing else. Recurses as deep as
+/// the predicate nests.
+fn bind_predicate(predicate: &mut Predicate, values: &SeccompData) {
+    match predicate {
+        Predicate::Not(inner) => bind_predicate(inner, values),
+        Predicate::All(parts) | Predicate::Any(parts) => {
+            for part in parts {
+                bind_predicate(part, values);
+            }
+        }
+        Predicate::Test(test) => *predicate = bind_test(test, values),
+        Predicate::True | Predicate::False => {}
+    }
+}
+
+fn bind_test(test: &Test, values: &SeccompData) -> Predicate {
+    let is_variable = |operand: &Operand| matches!(operand.subject, Subject::Variable(_));
+    let left = match test {
+        Test::Compare { operand, .. } | Test::Masked { operand, .. } | Test::In { operand, .. } => {
+            operand
+        }
+        Test::Between { left, op, right } if is_variable(right) && !is_variable(left) => {
+            return Predicate::compare(*left, *op, right.read(values));
+        }
+        Test::Between { left, op, right } if is_variable(left) && !is_variable(right) => {
+            return Predicate::compare(*right, op.swapped(), left.read(values));
+        }
+        Test::Between { left, .. } => left,
+    };
+    match is_variable(left) {
+        false => Predicate::Test(test.clone()),
+        true if test.holds(values) => Predicate::True,
+        true => Predicate::False,
+    }
+}
+
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "variable {:?}", self.name)?;
+        if let Some(element) = self.element {
+            write!(f, " {element}")?;
+        }
+        let (first, last) = self.range;
+        write!(f, " {} {first:#x}..{last:#x}", self.width.name())
+    }
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BindError::Count { variables, values } => {
+                write!(f, "the policy has {variables} variables, not {values}")
+            }
+            BindError::OutOfRange { variable, value } => {
+                let (first, last) = variable.range;
+                let title = variable.title();
+                write!(
+                    f,
+                    "`{title}` is declared for {first} to {last}, not for {value}"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::{Action, Arch};
+
+    use super::*;
+    use crate::ruleset::{Rule, Section};
+    use crate::set::IntervalSet;
+    use crate::{CmpOp, text};
+
+    fn variables() -> Vec<Variable> {
+        let variable = |name: &str, element, width: VariableWidth| Variable {
+            name: name.into(),
+            element,
+            width,
+            range: (0, width.max()),
+        };
+        vec![
+            variable("fd", None, VariableWidth::U32),
+            variable("address", None, VariableWidth::U64),
+            variable("fds", Some(0), VariableWidth::U32),
+        ]
+    }
+
+    /// A rule for each comparison of the first argument with each variable, from either side.
+    fn comparing() -> Ruleset {
+        let mut rules = Vec::new();
+        for (index, variable) in variables().iter().enumerate() {
+            let variable = variable.operand(VariableIndex::new(index).unwrap());
+            for op in CmpOp::ALL {
+                let arg = Operand::arg(tamis_abi::ArgIndex::ALL[0]);
+                for (left, right) in [(arg, variable), (variable, arg)] {
+                    rules.push(Rule {
+                        syscalls: IntervalSet::single(rules.len() as u32),
+                        when: Predicate::Test(Test::Between { left, op, right }),
+                        action: Action::ALLOW,
+                        origin: None,
+                    });
+                }
+            }
+        }
+        let section = Section {
+            arch: Arch::X86_64,
+            rules,
+            default: Action::errno(1),
+        };
+        Ruleset::new(vec![section], Action::KILL_PROCESS)
+            .unwrap()
+            .with_variables(variables())
+    }
+
+    #[test]
+    fn binding_means_what_the_values_mean() {
+        let ruleset = comparing();
+        let numbers = [0, 7, 8, u64::from(u32::MAX), 1 << 32 | 7, u64::MAX];
+        for wide in numbers {
+            let values = [7, wide, 8];
+            let bound = ruleset.bind(&values).unwrap();
+            assert!(bound.variables().is_empty());
+            for nr in 0..ruleset.sections()[0].rules.len() as u32 {
+                for arg in numbers {
+                    let mut data = SeccompData {
+                        nr,
+                        arch: Arch::X86_64.audit(),
+                        args: [arg; 6],
+                        ..SeccompData::default()
+                    };
+                    let answer = bound.decide(&data).action;
+                    data.variables[..3].copy_from_slice(&values);
+                    assert_eq!(
+                        ruleset.decide(&data).action,
+                        answer,
+                        "{nr} {arg:#x} {wide:#x}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_that_were_not_declared_are_refused() {
+        let ruleset = comparing();
+        assert!(matches!(
+            ruleset.bind(&[1, 2]),
+            Err(BindError::Count { .. })
+        ));
+        let wide = ruleset.bind(&[1 << 32, 2, 3]).unwrap_err();
+        assert!(wide.to_string().contains("`fd`"), "{wide}");
+    }
+
+    #[test]
+    fn the_text_form_keeps_variables() {
+        let ruleset = comparing();
+        let printed = ruleset.to_string();
+        let mut sources = tamis_diag::Sources::new();
+        let source = sources.add("test", printed);
+        assert_eq!(text::parse(&sources, source).unwrap(), ruleset);
+    }
+}

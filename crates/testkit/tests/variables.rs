@@ -1,0 +1,126 @@
+//! Run-time variables: one compilation is right for all their values.
+
+use tamis_abi::{Endian, SeccompData};
+use tamis_bpf::{Op, Operand, Pc, Template, interp};
+use tamis_compiler::{CompileError, Options, compile, compile_template};
+use tamis_prover::{Answer, Limits, Method, Subject, decide};
+use tamis_rules::{Ruleset, VariableWidth};
+use tamis_testkit::generate::ruleset::{Size, call, ruleset};
+use tamis_testkit::generate::variables::with_variables;
+use tamis_testkit::rng::Rng;
+
+/// A random ruleset with at least one variable, the one without, and the values that make them equal.
+fn pair(rng: &mut Rng, endian: Endian) -> (Ruleset, Ruleset, Vec<u64>) {
+    loop {
+        let constant = ruleset(rng, Size::SMALL, endian);
+        let (variable, values) = with_variables(rng, &constant);
+        if !values.is_empty() {
+            return (variable, constant, values);
+        }
+    }
+}
+
+/// Other values, some of them near those of a call.
+fn other_values(rng: &mut Rng, ruleset: &Ruleset, data: &SeccompData) -> Vec<u64> {
+    let variables = ruleset.variables().iter();
+    variables
+        .map(|variable| {
+            let value = match rng.range(0..=2) {
+                0 => rng.interesting_u64(),
+                1 => *rng.choose(&data.args),
+                _ => rng.choose(&data.args).wrapping_add(1),
+            };
+            match variable.width {
+                VariableWidth::U32 => u64::from(value as u32),
+                VariableWidth::U64 => value,
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn a_template_answers_as_its_ruleset_whatever_is_bound() {
+    for seed in 0..600 {
+        let mut rng = Rng::new(seed);
+        let endian = *rng.choose(&[Endian::Little, Endian::Big]);
+        let (variable, constant, values) = pair(&mut rng, endian);
+        let template = compile_template(&variable, &Options::default()).unwrap();
+        assert_eq!(variable.bind(&values).unwrap().variables().len(), 0);
+        for _ in 0..60 {
+            let data = call(&mut rng, &constant);
+            let bound = template.bind(&values).unwrap();
+            let expected = constant.decide(&data).action.ret();
+            assert_eq!(
+                interp::run(&bound, &data.image(endian)).ret,
+                expected,
+                "{seed}"
+            );
+
+            let values = other_values(&mut rng, &variable, &data);
+            let bound = template.bind(&values).unwrap();
+            let expected = variable.bind(&values).unwrap().decide(&data).action.ret();
+            assert_eq!(
+                interp::run(&bound, &data.image(endian)).ret,
+                expected,
+                "{seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_program_with_an_unbound_variable_is_refused() {
+    let mut rng = Rng::new(1);
+    let (variable, _, values) = pair(&mut rng, Endian::Little);
+    let refusal = compile(&variable, &Options::default()).unwrap_err();
+    assert!(matches!(refusal, CompileError::Unbound(_)), "{refusal}");
+    assert!(compile(&variable.bind(&values).unwrap(), &Options::default()).is_ok());
+}
+
+/// The template with its patches at each other's places.
+fn exchange(template: &Template) -> Template {
+    let mut ops: Vec<Op> = (0..template.unbound().len())
+        .map(|pc| template.op(Pc(pc)))
+        .collect();
+    let words = template.patches().iter().rev().map(|patch| patch.word);
+    for (patch, other) in template.patches().iter().zip(words) {
+        if let Op::Branch { operand, .. } = &mut ops[patch.pc.0] {
+            *operand = Operand::Variable(other);
+        }
+    }
+    Template::new(&ops).expect("the kernel would take it")
+}
+
+#[test]
+fn a_template_of_other_variables_is_told_apart_by_a_call_and_values() {
+    let mut told_apart = 0;
+    for seed in 0..200 {
+        let mut rng = Rng::new(seed);
+        let (left, _, _) = pair(&mut rng, Endian::Little);
+        let template = compile_template(&left, &Options::default()).unwrap();
+        let endian = template.endian();
+        let exchanged = exchange(template.template());
+        let (given, made) = (
+            Subject::Ruleset(&left),
+            Subject::Template {
+                template: &exchanged,
+                endian,
+            },
+        );
+        match decide(&given, &made, &Limits::default()) {
+            Answer::Different { data, .. } => {
+                assert_ne!(given.answer(&data), made.answer(&data));
+                let values = &data.variables[..left.variables().len()];
+                let bound = left
+                    .clone()
+                    .bind(values)
+                    .map(|bound| bound.decide(&data).action.ret());
+                assert_eq!(bound, Ok(given.answer(&data)));
+                told_apart += 1;
+            }
+            Answer::Equal(Method::Diagrams { .. } | Method::Gates) => {}
+            Answer::Unknown(limit) => panic!("{limit:?}"),
+        }
+    }
+    assert!(told_apart > 50, "{told_apart}");
+}
