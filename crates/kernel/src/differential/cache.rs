@@ -19,6 +19,7 @@ use super::AskError;
 use super::calls::{raw_call, refusal};
 use crate::measure::Call;
 use crate::sys::page::Shared;
+use crate::sys::signal::ChildReports;
 use crate::sys::subject::{self, Board, Plan, RawCall};
 use crate::sys::wait::{self, Event};
 
@@ -86,6 +87,7 @@ fn measure(programs: &[&Program], calls: &[SeccompData]) -> Result<Vec<Option<bo
         calls: &raw,
         board: &board,
     };
+    let _child_reports = ChildReports::keep();
     let pid = subject::spawn_timing(&plan).map_err(AskError::Start)?;
     let end = wait::next(pid).map_err(AskError::Start)?;
     refusal(&board, filters.len()).map_err(|error| match error {

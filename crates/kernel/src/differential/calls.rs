@@ -29,6 +29,7 @@ use crate::errno::Errno;
 use crate::flags::Flags;
 use crate::install::{self, InstallError};
 use crate::sys::page::Shared;
+use crate::sys::signal::ChildReports;
 use crate::sys::subject::{self, Board, COOKIE, Plan, RawCall};
 use crate::sys::wait::{self, Event};
 use crate::sys::{ptrace, wait::kill};
@@ -225,6 +226,7 @@ fn some_answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Result<Vec<Answer
         calls: &raw,
         board: &board,
     };
+    let _child_reports = ChildReports::keep();
     let (gate, mut opener) = io::pipe()?;
     let pid = subject::spawn(&plan, gate.as_fd()).map_err(AskError::Start)?;
     let mut process = Process {

@@ -155,6 +155,9 @@ pub enum RunError {
     ZeroByte,
     /// Something before the command could be started failed: a thread, a pipe, the fork.
     Start(Errno),
+    /// The command could not be waited for, and was killed: a filter that this process has inherited
+    /// denies `waitid` or `wait4`.
+    NotWaitedFor(Errno),
     /// A filter was not installed.
     Install {
         /// Which one, counted from the oldest.
@@ -177,6 +180,10 @@ impl fmt::Display for RunError {
         match self {
             RunError::ZeroByte => f.write_str("the command contains a zero byte"),
             RunError::Start(errno) => write!(f, "the command could not be started: {errno}"),
+            RunError::NotWaitedFor(errno) => write!(
+                f,
+                "the command was killed, because it can't be waited for: {errno}"
+            ),
             RunError::Install { error, .. } => error.fmt(f),
             RunError::Exec {
                 errno,
