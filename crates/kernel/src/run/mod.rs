@@ -229,7 +229,11 @@ fn run_with(command: &Command, page: &SharedPage, with_listener: bool) -> Result
             forwarding.give_up(pid);
             RunError::NotWaitedFor(errno)
         })?;
-        failure_of_child(page, report.ended, &filters, &stack).map_or(Ok(()), Err)
+        failure_of_child(page, report.ended, &filters, &stack).map_or(Ok(()), Err)?;
+        if Stage::of(page) != Stage::Exec {
+            report.notes.push(Note::NotExecuted);
+        }
+        Ok(())
     })?;
     Ok(report)
 }

@@ -88,6 +88,9 @@ pub enum Note {
     NotTraced(Errno),
     /// Another run of this process is forwarding signals; this one's were not.
     SignalsNotForwarded,
+    /// The process was killed before it executed the command: by whoever sends signals, or for want of
+    /// memory.
+    NotExecuted,
     /// The listener failed, so that notified calls were no longer answered.
     NotAnswered(Errno),
     /// A process with several threads was killed by `SIGSYS` and the thread that caused it could not
@@ -116,6 +119,7 @@ impl fmt::Display for Note {
             Note::SignalsNotForwarded => {
                 f.write_str("signals were not forwarded: another run of this process does that")
             }
+            Note::NotExecuted => f.write_str("it was killed before the command was executed"),
             Note::NotAnswered(errno) => {
                 write!(f, "notified calls were no longer answered: {errno}")
             }

@@ -9,6 +9,7 @@ use std::thread;
 use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind};
 use tamis_kernel::notify::{Delivery, Listener, Reply};
+use tamis_kernel::run::Note;
 use tamis_kernel::{
     Command, DumpError, Ended, Errno, Flag, Install, InstallError, Report, RunError, dump, install,
     run, supervise,
@@ -373,6 +374,10 @@ fn killed_at_any_moment() {
             }
         );
         assert!(is_killed && report.killed.is_empty(), "{report:?}");
+        assert!(
+            matches!(report.notes[..], [] | [Note::NotExecuted]),
+            "{report:?}"
+        );
         assert_eq!(children(), "");
     }
 }
