@@ -10,6 +10,7 @@
 
 use std::error;
 use std::fmt;
+use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,8 @@ const CAP_SYS_ADMIN: u32 = 21;
 pub enum DumpError {
     /// There is no such task, or it has just ended.
     NoTask,
+    /// It has ended, and its parent hasn't taken notice yet.
+    Ended,
     /// It is in strict mode, which is no filter: only `read`, `write`, `_exit` and `sigreturn`.
     Strict,
     /// The caller lacks `CAP_SYS_ADMIN` in the first user namespace.
@@ -73,6 +76,7 @@ impl fmt::Display for DumpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DumpError::NoTask => f.write_str("there is no such process"),
+            DumpError::Ended => f.write_str("it has ended"),
             DumpError::Strict => f.write_str("it is in strict mode, which is no filter"),
             DumpError::NotPrivileged => f.write_str("reading filters needs CAP_SYS_ADMIN"),
             DumpError::OwnFilter => f.write_str(
@@ -107,11 +111,11 @@ impl error::Error for DumpError {}
 ///
 /// # Errors
 /// See [`DumpError`].
-///
-/// # Panics
-/// If the system can't start a thread.
 pub fn dump(pid: i32) -> Result<Vec<Program>, DumpError> {
     let status = Status::of(pid).ok_or(DumpError::NoTask)?;
+    if status.is_dead() {
+        return Err(DumpError::Ended);
+    }
     match status.number("Seccomp") {
         Some(0) => return Ok(Vec::new()),
         Some(1) => return Err(DumpError::Strict),
@@ -128,8 +132,15 @@ pub fn dump(pid: i32) -> Result<Vec<Program>, DumpError> {
     if own.and_then(|own| own.bit("CapEff", CAP_SYS_ADMIN)) == Some(false) {
         return Err(DumpError::NotPrivileged);
     }
-    let tracer = thread::spawn(move || Seized::new(pid)?.filters());
-    tracer.join().expect("the tracer doesn't panic")
+    thread::scope(|scope| {
+        let tracer = thread::Builder::new();
+        let tracer = tracer.spawn_scoped(scope, || Seized::new(pid)?.filters());
+        let refused = |error: io::Error| Errno(error.raw_os_error().unwrap_or(libc::EAGAIN));
+        let tracer = tracer.map_err(|error| DumpError::Refused(refused(error)))?;
+        tracer
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// A task that is traced and stopped; dropping this lets it go.

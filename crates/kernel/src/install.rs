@@ -75,6 +75,10 @@ pub enum InstallError {
     },
     /// A filter with a listener is there already; a task can have only one.
     ListenerExists,
+    /// The process has as many open files as it may have, so that there is none for the listener.
+    NoDescriptor,
+    /// A filter that was installed before kills whoever installs another; [`install`] can't return that.
+    Killed,
     /// The kernel has no `seccomp(2)`, or an earlier filter hides it.
     NotAvailable,
     /// An earlier filter, or the kernel for a reason that it doesn't tell, refused.
@@ -141,6 +145,7 @@ pub(crate) fn explain(errno: Errno, flags: Flags) -> InstallError {
             filters: Status::of_this_thread().and_then(|status| status.number("Seccomp_filters")),
         },
         libc::EBUSY => InstallError::ListenerExists,
+        libc::EMFILE => InstallError::NoDescriptor,
         libc::ESRCH => InstallError::ThreadDiffers { thread: None },
         libc::ENOSYS => InstallError::NotAvailable,
         libc::EINVAL => {
@@ -186,6 +191,10 @@ impl InstallError {
                 .to_owned(),
             InstallError::ListenerExists => "use one listener for all calls, or install this \
                 filter without new_listener"
+                .to_owned(),
+            InstallError::NoDescriptor => "close files or raise the limit, `ulimit -n`".to_owned(),
+            InstallError::Killed => "look at the filters before this one, and at the profile of \
+                the container: they must allow seccomp(2) and prctl(2)"
                 .to_owned(),
             InstallError::NotAvailable => {
                 "use a kernel with CONFIG_SECCOMP_FILTER, 3.17 or newer, and check that \
@@ -234,6 +243,12 @@ impl fmt::Display for InstallError {
             }
             InstallError::ListenerExists => {
                 f.write_str("a filter with a listener is installed already")
+            }
+            InstallError::NoDescriptor => {
+                f.write_str("too many files are open for a listener to be made")
+            }
+            InstallError::Killed => {
+                f.write_str("a filter installed before kills whoever installs another")
             }
             InstallError::NotAvailable => f.write_str("the kernel has no seccomp filters"),
             InstallError::Refused(errno) => write!(f, "the kernel refused the filter: {errno}"),

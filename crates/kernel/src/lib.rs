@@ -6,6 +6,7 @@
 //! | [`mod@install`] | puts a program on the calling thread or on all threads, with precise errors |
 //! | [`mod@run`] | runs a command under filters and explains which call got it killed |
 //! | [`mod@dump`] | reads the filters of a running process |
+//! | [`mod@differential`] | puts programs and calls to the kernel, to compare what it answers |
 //! | [`mod@measure`] | times system calls under filters |
 //! | [`mod@notify`] | answers the calls that a filter hands to user space |
 //!
@@ -13,6 +14,7 @@
 //! that a child runs between `fork` and `exec`. Everything above it is safe Rust.
 #![deny(unsafe_code)]
 
+pub mod differential;
 pub mod dump;
 pub mod errno;
 pub mod flags;

@@ -28,6 +28,12 @@ impl Status {
         })
     }
 
+    /// Whether the task has ended and only waits for its parent to take notice.
+    pub(crate) fn is_dead(&self) -> bool {
+        let state = self.field("State");
+        state.is_some_and(|state| state.starts_with(['Z', 'X']))
+    }
+
     /// The value of a decimal field.
     pub(crate) fn number(&self, name: &str) -> Option<u32> {
         self.field(name)?.parse().ok()
@@ -59,5 +65,7 @@ mod tests {
         assert_eq!(status.number("Secc"), None);
         assert_eq!(status.has_signal("SigCgt", 2), Some(true));
         assert_eq!(status.has_signal("SigCgt", 3), Some(false));
+        assert!(!status.is_dead());
+        assert!(Status("Name:\tZ\nState:\tZ (zombie)\n".into()).is_dead());
     }
 }

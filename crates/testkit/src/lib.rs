@@ -11,7 +11,6 @@ pub mod diff;
 pub mod generate;
 pub mod golden;
 pub mod inputs;
-pub mod judge;
 pub mod libseccomp;
 pub mod property;
 pub mod pseudo_code;

@@ -9,8 +9,12 @@ use tamis_abi::{Arch, Endian, SeccompData, Word};
 use tamis_bpf::asm::assemble;
 use tamis_bpf::disasm::{Style, disassemble_insns};
 use tamis_bpf::interp;
+use tamis_bpf::validate::problems;
+use tamis_bpf::{Insn, Program};
 use tamis_compiler::{Options, compile};
 use tamis_diag::{Diagnostic, Sources, render};
+use tamis_kernel::differential::packets::Packets;
+use tamis_kernel::differential::{Verdict as KernelVerdict, verdicts};
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::{oci, tamis};
 use tamis_prover::{Answer, LimitReached, Limits, Scope, Subject, Verdict, decide, prove};
@@ -18,7 +22,7 @@ use tamis_rules::{Ruleset, text};
 
 use crate::generate::input::Neighbourhood;
 use crate::generate::mutant::mutant;
-use crate::generate::program::program;
+use crate::generate::program::{nearly_valid, noise, program};
 use crate::generate::ruleset::{Size, call, ruleset};
 use crate::rng::Rng;
 
@@ -241,4 +245,69 @@ pub fn compile_ruleset(bytes: &[u8]) -> Outcome {
         assert_eq!(run.ret, expected, "{data:x?}\n{ruleset}");
     }
     "compiled"
+}
+
+/// The outcome where the kernel can't be asked.
+const NOT_ASKED: Outcome = "not asked";
+
+/// The kernel takes just those lists of instructions in which the validator finds nothing, and refuses others
+/// with `EINVAL`.
+///
+/// # Panics
+/// If it is broken.
+pub fn validator_kernel(bytes: &[u8]) -> Outcome {
+    const EINVAL: i32 = 22;
+    let mut rng = Rng::from_bytes(bytes);
+    let mut list = || {
+        let body_insns = rng.range(0..=30) as usize;
+        match rng.range(0..=3) {
+            0 => program(&mut rng, body_insns).insns().to_vec(),
+            1 => noise(&mut rng, body_insns),
+            _ => nearly_valid(&mut rng, body_insns),
+        }
+    };
+    // Asking costs a thread, whatever the number of lists.
+    let lists: Vec<Vec<Insn>> = (0..16).map(|_| list()).collect();
+    let Ok(answers) = verdicts(&lists) else {
+        return NOT_ASKED;
+    };
+    for (insns, answer) in lists.iter().zip(&answers) {
+        let problems = problems(insns);
+        match answer {
+            KernelVerdict::Accepted => assert!(problems.is_empty(), "{problems:?} in {insns:?}"),
+            KernelVerdict::Refused(errno) => {
+                assert_eq!(errno.0, EINVAL, "{insns:?}");
+                let is_expected = !problems.is_empty() || insns.len() > Program::MAX_INSNS;
+                assert!(is_expected, "refused: {insns:?}");
+            }
+        }
+    }
+    match answers.contains(&KernelVerdict::Accepted) {
+        true => "accepted",
+        false => "refused",
+    }
+}
+
+/// The kernel, running a program as the filter of a socket, returns what the interpreter returns, on any input.
+///
+/// # Panics
+/// If it is broken.
+pub fn interpreter_kernel(bytes: &[u8]) -> Outcome {
+    let mut rng = Rng::from_bytes(bytes);
+    let body_insns = rng.range(0..=40) as usize;
+    let program = program(&mut rng, body_insns);
+    let near = Neighbourhood::of(&[&program], Endian::Little);
+    let Ok(packets) = Packets::new() else {
+        return NOT_ASKED;
+    };
+    for _ in 0..8 {
+        let call = near.draw(&mut rng);
+        let image = call.image(Endian::Little);
+        let ret = interp::run(&program, &image).ret;
+        match packets.returns(&program, ret, [&image]) {
+            Ok(answers) => assert_eq!(answers, [true], "{ret:#x} for {call:x?}: {program:?}"),
+            Err(_) => return NOT_ASKED,
+        }
+    }
+    "the same"
 }

@@ -7,6 +7,10 @@
 use std::env;
 use std::fmt;
 
+use tamis_abi::{Action, Arch, SeccompData};
+use tamis_bpf::{Insn, Op};
+use tamis_kernel::differential::calls;
+
 /// What a test needs and may not find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
@@ -64,6 +68,26 @@ pub fn because(need: Need, reason: impl fmt::Display) {
         need.name()
     );
     println!("skipped: {reason}");
+}
+
+/// Whether the kernel can't be asked about filters; says why if so, and the calling test then returns.
+///
+/// # Panics
+/// If `TAMIS_REQUIRE` lists `live`.
+#[track_caller]
+pub fn without_kernel() -> bool {
+    let allow = Insn::from(Op::RetImm(Action::ALLOW.ret()));
+    let call = SeccompData {
+        arch: Arch::X86_64.audit(),
+        ..SeccompData::default()
+    };
+    match calls::answers(&[&[allow]], &[call]) {
+        Ok(_) => false,
+        Err(error) => {
+            because(Need::Live, error);
+            true
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tamis_policy::embedded;
 use tamis_testkit::property::{self, Outcome};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::skip;
 
 const ASSEMBLER: &str = "\
         ld [arch]
@@ -95,6 +96,22 @@ fn prover_pairs() {
 #[test]
 fn compile_ruleset() {
     on_random_bytes(property::compile_ruleset, 300);
+}
+
+#[test]
+fn validator_kernel() {
+    if !skip::without_kernel() {
+        let tally = on_random_bytes(property::validator_kernel, 500);
+        assert_eq!(tally["accepted"], 500, "{tally:?}");
+    }
+}
+
+#[test]
+fn interpreter_kernel() {
+    if !skip::without_kernel() {
+        let tally = on_random_bytes(property::interpreter_kernel, 500);
+        assert_eq!(tally["the same"], 500, "{tally:?}");
+    }
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Arch, Endian, SeccompData};
-use tamis_bpf::{AluOp, Insn, Op, Operand, Pc, Program, interp};
+use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData, Word};
+use tamis_bpf::{AluOp, Insn, Op, Operand, Pc, Program, Test, interp};
+use tamis_kernel::differential::calls::{Outcome, answers, can_make, has_i386};
+use tamis_kernel::differential::packets::Packets;
+use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program::{data, program, with_unused_fields};
-use tamis_testkit::judge::{self, Outcome};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::skip::{self, Need};
 
@@ -15,23 +17,24 @@ type Confirmed = BTreeSet<(u16, Option<bool>)>;
 /// Compares the answers to all calls. What was executed on the way to a verdict that is not just a
 /// kill goes to `confirmed`.
 fn agree(program: &Program, calls: &[SeccompData], confirmed: &mut Confirmed) {
-    let answers = judge::answers(&[program.insns()], calls);
-    for (call, answer) in calls.iter().zip(answers) {
-        let seen = SeccompData {
-            ip: answer.ip,
-            ..*call
-        };
+    let answers = answers(&[program.insns()], calls).expect("the kernel can be asked");
+    assert_eq!(answers.len(), calls.len());
+    for answer in answers {
         let mut trace = Vec::new();
-        let image = seen.image(Endian::Little);
+        let image = answer.call.image(Endian::Little);
         let run = interp::run_traced(program, &image, &mut |pc| trace.push(pc));
         assert_eq!(
             Outcome::of_ret(run.ret),
             answer.outcome,
-            "{:#x} for {seen:x?} from {:?}",
+            "{:#x} for {:x?} from {:?}",
             run.ret,
+            answer.call,
             program.insns()
         );
-        if answer.outcome != Outcome::Killed {
+        if !matches!(
+            answer.outcome,
+            Outcome::ProcessKilled | Outcome::ThreadKilled
+        ) {
             confirmed.extend(executed(program, &trace));
         }
     }
@@ -53,30 +56,30 @@ fn executed<'a>(
     })
 }
 
-/// Says why and returns true if the kernel cannot be asked.
-fn must_skip() -> bool {
-    let reason = judge::unavailable();
-    if let Some(reason) = &reason {
-        skip::because(Need::Live, reason);
-    }
-    reason.is_some()
+/// Inputs that reach into a program, of calls that this machine can make.
+fn inputs(rng: &mut Rng, program: &Program, has_i386: bool, count: usize) -> Vec<SeccompData> {
+    let drawn = std::iter::repeat_with(|| data(rng, program));
+    let is_here = |call: &SeccompData| has_i386 || call.arch != Arch::X86.audit();
+    let made = drawn.filter(|call| can_make(call) && is_here(call));
+    made.take(count).collect()
 }
 
 #[test]
 fn on_generated_programs() {
-    if must_skip() {
+    if skip::without_kernel() {
         return;
     }
     const PROGRAMS: usize = 2500;
     const CALLS: usize = 6;
     let mut rng = Rng::new(0x7669_6d21);
     let mut confirmed = Confirmed::new();
+    let has_i386 = has_i386();
     for index in 0..PROGRAMS {
         let body_insns = rng.range(0..=if index % 20 == 0 { 300 } else { 24 }) as usize;
         let plain = program(&mut rng, body_insns);
         let noisy = with_unused_fields(&mut rng, &plain);
         let program = Program::new(noisy).expect("unused fields do not matter");
-        let calls: Vec<SeccompData> = (0..CALLS).map(|_| data(&mut rng, &program)).collect();
+        let calls = inputs(&mut rng, &program, has_i386, CALLS);
         agree(&program, &calls, &mut confirmed);
     }
     println!("{} pairs of program and call", PROGRAMS * CALLS);
@@ -105,7 +108,7 @@ fn on_generated_programs() {
 
 #[test]
 fn on_the_edges_of_arithmetic() {
-    if must_skip() {
+    if skip::without_kernel() {
         return;
     }
     const VALUES: [u32; 10] = [
@@ -150,22 +153,125 @@ fn on_the_edges_of_arithmetic() {
 }
 
 #[test]
-fn every_action_has_the_outcome_that_the_judge_expects() {
-    if must_skip() {
+fn every_action_with_every_kind_of_data() {
+    if skip::without_kernel() {
         return;
     }
-    let calls = [SeccompData {
-        nr: 0x1_f000,
-        arch: Arch::X86_64.audit(),
-        ..SeccompData::default()
-    }];
-    for upper in [
-        0, 1, 3, 5, 6, 0x1234, 0x7fc0, 0x7ff0, 0x7ffc, 0x7fff, 0x8000, 0xffff,
-    ] {
-        for data in [0, 1, 38, 4095, 4096, 0xffff] {
-            let insn = Insn::from(Op::RetImm(upper << 16 | data));
-            let program = Program::new(vec![insn]).unwrap();
-            agree(&program, &calls, &mut Confirmed::new());
+    // The return value is the call's first argument.
+    let ops = [Op::LoadData(16), Op::RetA];
+    let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
+    let kinds = ActionKind::ALL.map(|kind| kind.ret() >> 16);
+    let unknown = [1, 4, 6, 0x1234, 0x7fbf, 0x7fc1, 0x7ffe, 0x8001, 0xffff];
+    let mut calls = Vec::new();
+    for upper in kinds.into_iter().chain(unknown) {
+        for low in [0, 1, 38, 39, 4001, 4095, 4096, 0x7fff, 0xffff] {
+            calls.push(SeccompData {
+                nr: 0x1_f000,
+                arch: Arch::X86_64.audit(),
+                ip: 0,
+                args: [u64::from(upper << 16 | low), 0, 0, 0, 0, 0],
+            });
         }
     }
+    agree(&program, &calls, &mut Confirmed::new());
+}
+
+/// A filter that lets everything through but a few is asked about every number: no call takes place.
+#[test]
+fn every_number_of_every_table() {
+    if skip::without_kernel() {
+        return;
+    }
+    let branch = |k, jt, jf| Op::Branch {
+        test: Test::Ge,
+        operand: Operand::K(k),
+        jt,
+        jf,
+    };
+    let ops = [
+        Op::LoadData(0),
+        branch(0x8000_0000, 3, 0),
+        branch(0x4000_0000, 3, 0),
+        Op::Alu(AluOp::And, Operand::K(7)),
+        Op::Alu(AluOp::Or, Operand::K(Action::errno(1024).ret())),
+        Op::RetA,
+        Op::RetImm(Action::ALLOW.ret()),
+    ];
+    let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
+    let bases = [
+        0,
+        0x4000_0000,
+        0x3fff_ff00,
+        0x7fff_ff00,
+        0x8000_0000,
+        0xffff_fe00,
+    ];
+    let numbers = bases.into_iter().flat_map(|base| base..=base + 511);
+    let arches: &[Arch] = if has_i386() {
+        &[Arch::X86_64, Arch::X86]
+    } else {
+        &[Arch::X86_64]
+    };
+    let mut calls = Vec::new();
+    for nr in numbers {
+        for arch in arches {
+            let args = [u64::MAX, 0, 1, 1 << 32, 1 << 63, 0x7fff_ffff];
+            calls.push(SeccompData {
+                nr,
+                arch: arch.audit(),
+                ip: 0,
+                args,
+            });
+        }
+    }
+    calls.retain(can_make);
+    agree(&program, &calls, &mut Confirmed::new());
+}
+
+/// As filters of sockets, programs run with any architecture and instruction pointer.
+#[test]
+fn as_filters_of_sockets() {
+    const PROGRAMS: usize = 4000;
+    const INPUTS: usize = 12;
+    let packets = match Packets::new() {
+        Ok(packets) => packets,
+        Err(error) => return skip::because(Need::Live, error),
+    };
+    let mut rng = Rng::new(0x736f_636b);
+    let mut refuted = 0;
+    for index in 0..PROGRAMS {
+        let body_insns = rng.range(0..=if index % 20 == 0 { 300 } else { 24 }) as usize;
+        let program = program(&mut rng, body_insns);
+        let near = Neighbourhood::of(&[&program], Endian::Little);
+        for _ in 0..INPUTS {
+            let mut call = near.draw(&mut rng);
+            if rng.chance(1, 2) {
+                let word = *rng.choose(&Word::all().collect::<Vec<Word>>());
+                call = call.with_word(word, rng.next_u32());
+            }
+            let image = call.image(Endian::Little);
+            let ret = interp::run(&program, &image).ret;
+            let returns = |ret| {
+                packets
+                    .returns(&program, ret, [&image])
+                    .expect("it can be asked")
+            };
+            assert_eq!(
+                returns(ret),
+                [true],
+                "{ret:#x} for {call:x?} from {:?}",
+                program.insns()
+            );
+            // The method can say no.
+            let other = ret ^ 1 << rng.range(0..=31);
+            assert_eq!(
+                returns(other),
+                [false],
+                "{other:#x} for {call:x?} from {:?}",
+                program.insns()
+            );
+            refuted += 1;
+        }
+    }
+    println!("{refuted} pairs of program and input");
 }

@@ -5,14 +5,14 @@ use tamis_bpf::cache::Bitmap;
 use tamis_bpf::{AluOp, Insn, Op, Operand as BpfOperand, Program, Stack, Test as BpfTest};
 use tamis_compiler::foreign::{How, Optimised, Split, optimise};
 use tamis_compiler::{Objective, Options, compile, compile_any_length};
+use tamis_kernel::differential::calls::{Outcome, answers};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
-use tamis_testkit::judge::{self, Outcome};
 use tamis_testkit::rng::Rng;
-use tamis_testkit::skip::{self, Need};
+use tamis_testkit::skip;
 
 const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
 
@@ -285,8 +285,7 @@ fn harmless(rng: &mut Rng) -> Ruleset {
 
 #[test]
 fn the_running_kernel_answers_alike_for_the_stack_and_for_what_became_of_it() {
-    if let Some(reason) = judge::unavailable() {
-        skip::because(Need::Live, reason);
+    if skip::without_kernel() {
         return;
     }
     for seed in 0..12 {
@@ -302,13 +301,9 @@ fn the_running_kernel_answers_alike_for_the_stack_and_for_what_became_of_it() {
             })
             .collect();
         let insns: Vec<&[Insn]> = result.programs().iter().map(Program::insns).collect();
-        for (call, seen) in calls.iter().zip(judge::answers(&insns, &calls)) {
-            let call = SeccompData {
-                ip: seen.ip,
-                ..*call
-            };
-            let expected = answer(&stack, &call);
-            assert_eq!(Outcome::of_ret(expected), seen.outcome, "{call:x?}");
+        for seen in answers(&insns, &calls).expect("the kernel can be asked") {
+            let expected = answer(&stack, &seen.call);
+            assert_eq!(Outcome::of_ret(expected), seen.outcome, "{:x?}", seen.call);
         }
     }
 }

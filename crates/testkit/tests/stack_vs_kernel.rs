@@ -1,23 +1,15 @@
 //! Several filters on one task: the verdict and the room they take are those of the running kernel.
 
-use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, SeccompData};
 use tamis_bpf::{Insn, Op, Operand, Program, Stack, Test};
+use tamis_kernel::differential::calls::compare;
+use tamis_kernel::{Install, InstallError, install};
 use tamis_testkit::generate::program::program;
-use tamis_testkit::judge::{self, Outcome};
 use tamis_testkit::rng::Rng;
-use tamis_testkit::skip::{self, Need};
+use tamis_testkit::skip;
 
 /// The number of `seccomp` on x86_64, which filters must allow if more are to follow.
 const SECCOMP_NR: u32 = 317;
-
-/// Says why and returns true if the kernel cannot be asked.
-fn must_skip() -> bool {
-    let reason = judge::unavailable();
-    if let Some(reason) = &reason {
-        skip::because(Need::Live, reason);
-    }
-    reason.is_some()
-}
 
 /// A filter that answers the lower half of an argument, and allows `seccomp`.
 fn answers_argument(index: u32) -> Program {
@@ -39,11 +31,10 @@ fn answers_argument(index: u32) -> Program {
 
 #[test]
 fn the_strictest_answer_wins_and_then_the_newest() {
-    if must_skip() {
+    if skip::without_kernel() {
         return;
     }
     let stack = Stack::new((0..4).map(answers_argument).collect());
-    let filters: Vec<&[Insn]> = stack.programs().iter().map(Program::insns).collect();
     let mut rng = Rng::new(0x7374_6163);
     let ret = |rng: &mut Rng| {
         let kind = match rng.range(0..=30) {
@@ -61,15 +52,33 @@ fn the_strictest_answer_wins_and_then_the_newest() {
         ..SeccompData::default()
     };
     let calls: Vec<SeccompData> = (0..2000).map(|_| call(&mut rng)).collect();
-    for (call, answer) in calls.iter().zip(judge::answers(&filters, &calls)) {
-        let run = stack.run(&call.image(Endian::Little));
-        assert_eq!(Outcome::of_ret(run.ret), answer.outcome, "{call:x?}");
-    }
+    let (asked, mismatches) = compare(&stack, &calls).expect("the kernel can be asked");
+    assert_eq!((asked, mismatches), (calls.len(), Vec::new()));
+}
+
+/// How often a new thread can install a program that begins by allowing everything.
+fn how_many_fit(program: &Program) -> usize {
+    let installing = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let mut count = 0;
+            loop {
+                match install(program, &Install::default()) {
+                    Ok(_) => count += 1,
+                    Err(error) => return (count, error),
+                }
+            }
+        });
+        thread.join().expect("the filter allows everything")
+    });
+    let (count, error) = installing;
+    let filters = u32::try_from(count).ok();
+    assert_eq!(error, InstallError::NoRoom { filters });
+    count
 }
 
 #[test]
 fn as_many_filters_fit_as_the_converted_length_says() {
-    if must_skip() {
+    if skip::without_kernel() {
         return;
     }
     let mut rng = Rng::new(0x726f_6f6d);
@@ -84,10 +93,6 @@ fn as_many_filters_fit_as_the_converted_length_says() {
             .find(|count| !fits(*count))
             .expect("the room is limited")
             - 1;
-        assert_eq!(
-            judge::how_many_fit(program.insns()),
-            expected,
-            "{program:?}"
-        );
+        assert_eq!(how_many_fit(&program), expected, "{program:?}");
     }
 }

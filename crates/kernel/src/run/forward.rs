@@ -12,6 +12,7 @@ use std::thread::{self, Scope};
 
 use crate::errno::Errno;
 use crate::run::{Note, RunError, start_error};
+use crate::sys::ptrace;
 use crate::sys::signal::Caught;
 use crate::sys::wait::{self, Event};
 
@@ -128,6 +129,16 @@ impl Forwarding {
             *target = None;
         }
         Ok(event)
+    }
+
+    /// Kills a child that can't be waited for as usual; if it can't be waited for at all, its end is
+    /// left to the parent of this process.
+    pub(crate) fn give_up(&self, pid: libc::pid_t) {
+        *lock(&self.target) = None;
+        let _ = wait::kill(pid, libc::SIGKILL);
+        while let Ok(Event::Stopped { .. }) = wait::next(pid) {
+            let _ = ptrace::cont(pid, 0);
+        }
     }
 }
 

@@ -37,6 +37,7 @@ use crate::install::{self, InstallError};
 use crate::notify::{Listener, Notification, Reply};
 use crate::sys::child::{self, Argv, Plan, Stage};
 use crate::sys::page::SharedPage;
+use crate::sys::signal::ChildReports;
 use crate::sys::wait::{self, Event};
 
 use forward::Forwarding;
@@ -167,7 +168,7 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<Report
         return run_with(command, &page, false);
     };
     let has_ended = AtomicBool::new(false);
-    let (stop_reader, stop_writer) = io::pipe().map_err(start_error)?;
+    let (stop_reader, mut stop_writer) = io::pipe().map_err(start_error)?;
     thread::scope(|scope| {
         let answering = thread::Builder::new()
             .name("tamis-notify".to_owned())
@@ -177,8 +178,8 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<Report
             .map_err(start_error)?;
         let report = run_with(command, &page, true);
         has_ended.store(true, Ordering::Release);
-        // The reader sees the end of the pipe.
-        drop(stop_writer);
+        // A byte, because the end of the pipe is held back by whoever is between fork and exec.
+        let _ = stop_writer.write_all(&[1]);
         let answered = answering
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -201,6 +202,7 @@ fn run_with(command: &Command, page: &SharedPage, with_listener: bool) -> Result
         trapped: Vec::new(),
         notes: Vec::new(),
     };
+    let child_reports = ChildReports::keep();
     thread::scope(|scope| {
         let forwarding = Forwarding::start(scope, command.forward_signals, &mut report.notes)?;
         let plan = Plan {
@@ -208,6 +210,7 @@ fn run_with(command: &Command, page: &SharedPage, with_listener: bool) -> Result
             filters: &filters,
             no_new_privs: command.no_new_privs,
             reset_signals: &forwarding.reset_in_child(),
+            ignores_children: child_reports.is_ignored,
             gate: gate_reader.as_fd(),
             die_with_parent: command.die_with_parent,
             share_files: with_listener,
@@ -222,8 +225,15 @@ fn run_with(command: &Command, page: &SharedPage, with_listener: bool) -> Result
         } else {
             until_end(pid, &forwarding)
         };
-        report.ended = ended.map_err(RunError::Start)?;
-        failure_of_child(page, &filters, &stack).map_or(Ok(()), Err)
+        report.ended = ended.map_err(|errno| {
+            forwarding.give_up(pid);
+            RunError::NotWaitedFor(errno)
+        })?;
+        failure_of_child(page, report.ended, &filters, &stack).map_or(Ok(()), Err)?;
+        if Stage::of(page) != Stage::Exec {
+            report.notes.push(Note::NotExecuted);
+        }
+        Ok(())
     })?;
     Ok(report)
 }
@@ -267,15 +277,22 @@ fn ended(event: Event) -> Option<Ended> {
 /// What kept a child that has ended from executing the command, if anything did.
 fn failure_of_child(
     page: &SharedPage,
+    ended: Ended,
     filters: &[(&[Insn], Flags)],
     stack: &Stack,
 ) -> Option<RunError> {
     let errno = Errno(page.errno.load(Ordering::Acquire));
-    if errno.0 == 0 {
-        return None;
-    }
     let filter = page.filter.load(Ordering::Acquire) as usize;
-    Some(match Stage::of(page) {
+    let stage = Stage::of(page);
+    if errno.0 == 0 {
+        let signal = libc::SIGSYS;
+        let is_sigsys = matches!(ended, Ended::Signalled { signal: found, .. } if found == signal);
+        return (is_sigsys && stage != Stage::Exec).then_some(RunError::Install {
+            filter,
+            error: InstallError::Killed,
+        });
+    }
+    Some(match stage {
         Stage::Start => RunError::Start(errno),
         Stage::NoNewPrivs => RunError::Install {
             filter: 0,

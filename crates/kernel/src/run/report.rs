@@ -88,6 +88,9 @@ pub enum Note {
     NotTraced(Errno),
     /// Another run of this process is forwarding signals; this one's were not.
     SignalsNotForwarded,
+    /// The process was killed before it executed the command: by whoever sends signals, or for want of
+    /// memory.
+    NotExecuted,
     /// The listener failed, so that notified calls were no longer answered.
     NotAnswered(Errno),
     /// A process with several threads was killed by `SIGSYS` and the thread that caused it could not
@@ -116,6 +119,7 @@ impl fmt::Display for Note {
             Note::SignalsNotForwarded => {
                 f.write_str("signals were not forwarded: another run of this process does that")
             }
+            Note::NotExecuted => f.write_str("it was killed before the command was executed"),
             Note::NotAnswered(errno) => {
                 write!(f, "notified calls were no longer answered: {errno}")
             }
@@ -155,6 +159,9 @@ pub enum RunError {
     ZeroByte,
     /// Something before the command could be started failed: a thread, a pipe, the fork.
     Start(Errno),
+    /// The command could not be waited for, and was killed: a filter that this process has inherited
+    /// denies `waitid` or `wait4`.
+    NotWaitedFor(Errno),
     /// A filter was not installed.
     Install {
         /// Which one, counted from the oldest.
@@ -177,6 +184,10 @@ impl fmt::Display for RunError {
         match self {
             RunError::ZeroByte => f.write_str("the command contains a zero byte"),
             RunError::Start(errno) => write!(f, "the command could not be started: {errno}"),
+            RunError::NotWaitedFor(errno) => write!(
+                f,
+                "the command was killed, because it can't be waited for: {errno}"
+            ),
             RunError::Install { error, .. } => error.fmt(f),
             RunError::Exec {
                 errno,

@@ -81,6 +81,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) no_new_privs: bool,
     /// Signals to set to their default action.
     pub(crate) reset_signals: &'a [i32],
+    /// Whether to ignore `SIGCHLD`.
+    pub(crate) ignores_children: bool,
     /// The read end of a pipe: the child goes on when it reads a byte from it.
     pub(crate) gate: BorrowedFd<'a>,
     /// Whether a parent that dies takes the child with it even after `exec`.
@@ -135,7 +137,7 @@ fn fork(share_files: bool) -> Result<libc::pid_t, Errno> {
 fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
     let page = plan.page;
     wait_at_gate(plan.gate, parent, plan.die_with_parent);
-    restore_signals(plan.reset_signals, mask);
+    restore_signals(plan.reset_signals, plan.ignores_children, mask);
     if plan.no_new_privs {
         page.stage
             .store(Stage::NoNewPrivs as u32, Ordering::Release);
@@ -184,12 +186,15 @@ fn wait_at_gate(gate: BorrowedFd<'_>, parent: libc::pid_t, stay_bound: bool) {
     }
 }
 
-fn restore_signals(reset: &[i32], mask: &libc::sigset_t) {
-    // SAFETY: `signal` with the default action and `sigprocmask` with a valid set can't do harm in
+fn restore_signals(reset: &[i32], ignores_children: bool, mask: &libc::sigset_t) {
+    // SAFETY: `signal` without a handler and `sigprocmask` with a valid set can't do harm in
     // a process of one thread that is about to execute another program.
     unsafe {
         for signal in reset {
             libc::signal(*signal, libc::SIG_DFL);
+        }
+        if ignores_children {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         }
         libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut());
     }

@@ -11,6 +11,8 @@ pub(crate) mod page;
 pub(crate) mod ptrace;
 pub(crate) mod seccomp;
 pub(crate) mod signal;
+pub(crate) mod socket;
+pub(crate) mod subject;
 pub(crate) mod timing;
 pub(crate) mod wait;
 

@@ -85,6 +85,16 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffers: &Buffers) -> Result<Notificat
     })
 }
 
+/// Makes a request until no signal comes in between.
+fn uninterrupted<T>(mut request: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match request() {
+            Err(Errno(libc::EINTR)) => {}
+            result => return result,
+        }
+    }
+}
+
 pub(crate) fn send(
     fd: BorrowedFd<'_>,
     buffers: &Buffers,
@@ -110,27 +120,31 @@ pub(crate) fn send(
             .cast::<libc::seccomp_notif_resp>()
             .write(response);
     }
-    // SAFETY: the buffer is as large as the kernel says that its structure is.
-    let returned = unsafe {
-        libc::ioctl(
-            fd.as_raw_fd(),
-            libc::SECCOMP_IOCTL_NOTIF_SEND as _,
-            buffer.as_mut_ptr(),
-        )
-    };
-    check(returned).map(|_| ())
+    uninterrupted(|| {
+        // SAFETY: the buffer is as large as the kernel says that its structure is.
+        let returned = unsafe {
+            libc::ioctl(
+                fd.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_SEND as _,
+                buffer.as_mut_ptr(),
+            )
+        };
+        check(returned).map(|_| ())
+    })
 }
 
 pub(crate) fn is_valid(fd: BorrowedFd<'_>, id: u64) -> Result<(), Errno> {
-    // SAFETY: the kernel reads one 64-bit word.
-    let returned = unsafe {
-        libc::ioctl(
-            fd.as_raw_fd(),
-            libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _,
-            &raw const id,
-        )
-    };
-    check(returned).map(|_| ())
+    uninterrupted(|| {
+        // SAFETY: the kernel reads one 64-bit word.
+        let returned = unsafe {
+            libc::ioctl(
+                fd.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _,
+                &raw const id,
+            )
+        };
+        check(returned).map(|_| ())
+    })
 }
 
 pub(crate) fn add_fd(fd: BorrowedFd<'_>, id: u64, added: BorrowedFd<'_>) -> Result<i32, Errno> {
@@ -143,13 +157,15 @@ pub(crate) fn add_fd(fd: BorrowedFd<'_>, id: u64, added: BorrowedFd<'_>) -> Resu
         (*members).newfd_flags = libc::O_CLOEXEC as u32;
         request.assume_init()
     };
-    // SAFETY: the number of the request contains the size of the structure.
-    let returned = unsafe {
-        libc::ioctl(
-            fd.as_raw_fd(),
-            libc::SECCOMP_IOCTL_NOTIF_ADDFD as _,
-            &raw const request,
-        )
-    };
-    check(returned)
+    uninterrupted(|| {
+        // SAFETY: the number of the request contains the size of the structure.
+        let returned = unsafe {
+            libc::ioctl(
+                fd.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_ADDFD as _,
+                &raw const request,
+            )
+        };
+        check(returned)
+    })
 }

@@ -101,6 +101,23 @@ pub(crate) fn event_message(tid: libc::pid_t) -> Result<u64, Errno> {
     Ok(message.into())
 }
 
+/// Keeps a tracee that has stopped at the entry of a system call from making it: it returns what it has as
+/// a result by then, `ENOSYS`.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn skip_call(tid: libc::pid_t) -> Result<(), Errno> {
+    let place = std::mem::offset_of!(libc::user_regs_struct, orig_rax);
+    let place = ptr::without_provenance_mut::<libc::c_void>(place);
+    let no_call = ptr::without_provenance_mut::<libc::c_void>(usize::MAX);
+    // SAFETY: `struct user` begins with the registers; the kernel takes place and value as numbers.
+    check(unsafe { libc::ptrace(libc::PTRACE_POKEUSER, tid, place, no_call) }).map(|_| ())
+}
+
+/// Nothing: calls are only asked about on x86-64.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn skip_call(_: libc::pid_t) -> Result<(), Errno> {
+    Err(Errno(libc::ENOSYS))
+}
+
 /// What a signal says about where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SignalInfo {

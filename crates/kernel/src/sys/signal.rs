@@ -1,4 +1,4 @@
-//! Catching signals that are meant for a child.
+//! Catching signals that are meant for a child, and not ignoring those about one.
 //!
 //! The handler only writes the signal's number to a pipe. It ignores what the terminal sends: that
 //! goes to the whole foreground group, so that the child has it already.
@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// `si_code` of signals that the kernel sends; of those forwarded, the terminal's, but for an alarm.
 const SI_KERNEL: i32 = 0x80;
@@ -48,6 +49,52 @@ impl Drop for Caught {
     fn drop(&mut self) {
         for (signal, before) in &self.0 {
             replace(*signal, Some(before));
+        }
+    }
+}
+
+/// While one of these lives, children that end leave a report: whoever starts this process may have set
+/// it up to ignore `SIGCHLD`, and then the kernel drops the reports.
+pub(crate) struct ChildReports {
+    /// Whether the process ignores the signal otherwise.
+    pub(crate) is_ignored: bool,
+}
+
+/// How many [`ChildReports`] there are, and the action to be put back after the last of them.
+static REPORTS: Mutex<(usize, Option<libc::sigaction>)> = Mutex::new((0, None));
+
+impl ChildReports {
+    pub(crate) fn keep() -> ChildReports {
+        let mut reports = REPORTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if reports.0 == 0 {
+            let before = replace(libc::SIGCHLD, None);
+            let is_ignored = before.sa_sigaction == libc::SIG_IGN;
+            let mut action = before;
+            action.sa_flags &= !libc::SA_NOCLDWAIT;
+            if is_ignored {
+                action.sa_sigaction = libc::SIG_DFL;
+            }
+            if is_ignored || action.sa_flags != before.sa_flags {
+                replace(libc::SIGCHLD, Some(&action));
+                reports.1 = Some(before);
+            }
+        }
+        reports.0 += 1;
+        let before = reports.1.as_ref();
+        ChildReports {
+            is_ignored: before.is_some_and(|before| before.sa_sigaction == libc::SIG_IGN),
+        }
+    }
+}
+
+impl Drop for ChildReports {
+    fn drop(&mut self) {
+        let mut reports = REPORTS.lock().unwrap_or_else(PoisonError::into_inner);
+        reports.0 -= 1;
+        if reports.0 == 0
+            && let Some(before) = reports.1.take()
+        {
+            replace(libc::SIGCHLD, Some(&before));
         }
     }
 }

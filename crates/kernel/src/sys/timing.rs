@@ -227,13 +227,15 @@ fn end(code: libc::c_int) -> ! {
     illegal_instruction()
 }
 
+/// Ends the process without a system call.
 #[cfg(target_arch = "x86_64")]
-fn illegal_instruction() -> ! {
+pub(crate) fn illegal_instruction() -> ! {
     // SAFETY: the instruction does nothing but raise SIGILL, which has its default action.
     unsafe { std::arch::asm!("ud2", options(noreturn)) }
 }
 
+/// Ends the process.
 #[cfg(not(target_arch = "x86_64"))]
-fn illegal_instruction() -> ! {
+pub(crate) fn illegal_instruction() -> ! {
     std::process::abort()
 }

@@ -55,7 +55,25 @@ pub(crate) fn take(pid: libc::pid_t) -> Result<Option<Event>, Errno> {
     if check(returned)? == 0 {
         return Ok(None);
     }
-    Ok(Some(if libc::WIFEXITED(status) {
+    Ok(Some(event(status)))
+}
+
+/// Blocks until a child or tracee has something to report, and takes it.
+pub(crate) fn next(pid: libc::pid_t) -> Result<Event, Errno> {
+    loop {
+        let mut status = 0;
+        // SAFETY: the kernel writes one number.
+        match check(unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) }) {
+            Ok(_) => return Ok(event(status)),
+            Err(Errno(libc::EINTR)) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// What a status of `waitpid` says.
+fn event(status: i32) -> Event {
+    if libc::WIFEXITED(status) {
         Event::Exited(libc::WEXITSTATUS(status))
     } else if libc::WIFSIGNALED(status) {
         Event::Signalled {
@@ -67,7 +85,7 @@ pub(crate) fn take(pid: libc::pid_t) -> Result<Option<Event>, Errno> {
             signal: libc::WSTOPSIG(status),
             event: status >> 16,
         }
-    }))
+    }
 }
 
 /// Takes the stop of a tracee, if it has one to report, without blocking. Its end is told but left

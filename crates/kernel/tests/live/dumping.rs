@@ -49,10 +49,10 @@ pub(crate) fn stack(name: &str) -> Vec<Program> {
 }
 
 /// A victim that has installed a stack and waits for its standard input to end.
-struct Waiting(Child);
+pub(crate) struct Waiting(Child);
 
 impl Waiting {
-    fn with(stack: &str) -> Waiting {
+    pub(crate) fn with(stack: &str) -> Waiting {
         let mut child = victim(&["wait-under", stack])
             .stdin(Stdio::piped())
             .spawn()
@@ -66,12 +66,12 @@ impl Waiting {
         Waiting(child)
     }
 
-    fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.0.id() as i32
     }
 
     /// Lets it end; it must be able to.
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         drop(self.0.stdin.take());
         let status = self.0.wait().expect("it ends");
         assert!(status.success(), "{status}");
@@ -161,8 +161,9 @@ fn stays_stopped() {
         std::thread::yield_now();
     }
     if dumped(waiting.pid()).is_some() {
-        // The kernel takes it from the stop of the tracer back to its own.
-        while state(waiting.pid()) == Some('t') {
+        // The kernel takes it from the stop of the tracer back to its own, past running for a moment. If it
+        // went on, it would sleep.
+        while matches!(state(waiting.pid()), Some('t' | 'R')) {
             std::thread::yield_now();
         }
         assert_eq!(state(waiting.pid()), Some('T'));

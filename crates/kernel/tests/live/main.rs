@@ -5,7 +5,10 @@
 //! come from the reference interpreter, not from numbers written down here: the kernel is the judge.
 
 mod dumping;
+mod faults;
 mod installing;
+mod limits;
+mod load;
 mod measuring;
 mod notifying;
 mod probing;
@@ -39,6 +42,9 @@ fn main() -> ExitCode {
         notifying::trials(),
         dumping::trials(),
         measuring::trials(),
+        faults::trials(),
+        limits::trials(),
+        load::trials(),
     ]
     .into_iter()
     .flatten()

@@ -96,6 +96,59 @@ pub(crate) fn write(fd: i32, bytes: &[u8]) {
     unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
 }
 
+/// Ignores a signal.
+pub(crate) fn ignore(signal: i32) {
+    // SAFETY: takes no handler.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+/// Whether a signal is ignored.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the kernel fills the structure; zero is valid.
+    unsafe {
+        libc::sigaction(signal, ptr::null(), action.as_mut_ptr());
+        action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Handles a signal by doing nothing, but keeps the call that it interrupts from being restarted.
+pub(crate) fn handle(signal: i32) {
+    extern "C" fn nothing(_: i32) {}
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: zero is valid for all members; the handler does nothing.
+    unsafe {
+        (*action.as_mut_ptr()).sa_sigaction = nothing as *const () as libc::sighandler_t;
+        libc::sigaction(signal, action.as_ptr(), ptr::null_mut());
+    }
+}
+
+/// Has a signal interrupt this process again and again, or never if the time is 0.
+pub(crate) fn interrupt_every_us(time_us: i64) {
+    handle(libc::SIGALRM);
+    let interval = libc::timeval {
+        tv_sec: 0,
+        tv_usec: time_us,
+    };
+    let timer = libc::itimerval {
+        it_interval: interval,
+        it_value: interval,
+    };
+    // SAFETY: the kernel reads the structure.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, ptr::null_mut()) };
+}
+
+/// Lowers or raises a limit up to its hard one.
+pub(crate) fn limit(resource: libc::__rlimit_resource_t, value: u64) {
+    let mut limit = MaybeUninit::<libc::rlimit>::zeroed();
+    // SAFETY: the kernel fills the structure, and reads it again.
+    unsafe {
+        libc::getrlimit(resource, limit.as_mut_ptr());
+        (*limit.as_mut_ptr()).rlim_cur = value;
+        libc::setrlimit(resource, limit.as_ptr());
+    }
+}
+
 static TRAPPED: AtomicBool = AtomicBool::new(false);
 static DATA: AtomicI32 = AtomicI32::new(0);
 static NR: AtomicI32 = AtomicI32::new(0);

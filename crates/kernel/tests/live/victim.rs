@@ -50,6 +50,11 @@ pub(crate) fn play(role: &[String]) -> ExitCode {
         ["run", case, words @ ..] => return run(case, words),
         ["run-often"] => run_often(),
         ["measure-often"] => measure_often(),
+        ["fault", case] => crate::faults::in_victim(case),
+        ["panicking-supervisor"] => crate::faults::panicking_supervisor(),
+        ["call-interrupted"] => return call_interrupted(),
+        ["load", case] => crate::load::in_victim(case),
+        ["limit", case] => println!("{}", crate::limits::in_victim(case)),
         other => panic!("no role {other:?}"),
     }
     ExitCode::SUCCESS
@@ -92,6 +97,17 @@ fn call_caught() -> ExitCode {
     raw::catch_traps();
     let _ = raw::call(CALL, ARGS);
     ExitCode::from(if raw::trapped().is_some() { 0 } else { 1 })
+}
+
+/// Makes its call again whenever a signal interrupts it.
+fn call_interrupted() -> ExitCode {
+    raw::handle(libc::SIGUSR1);
+    loop {
+        let result = raw::call(CALL, ARGS);
+        if result != Err(libc::EINTR) {
+            return ExitCode::from(code_of(result));
+        }
+    }
 }
 
 fn call_in_grandchild(code: &str) -> ExitCode {
@@ -385,7 +401,7 @@ fn measure_often() {
     print!("{}", children.expect("/proc can be read"));
 }
 
-fn open_files() -> usize {
+pub(crate) fn open_files() -> usize {
     fs::read_dir("/proc/self/fd")
         .expect("/proc can be read")
         .count()

@@ -144,10 +144,9 @@ pub(super) fn refusal(pid: i32, error: &DumpError) -> Failure {
         }
         _ => None,
     };
-    let code = if *error == DumpError::NoTask {
-        exit::USAGE
-    } else {
-        exit::ENVIRONMENT
+    let code = match error {
+        DumpError::NoTask | DumpError::Ended => exit::USAGE,
+        _ => exit::ENVIRONMENT,
     };
     let message = format!("cannot read the filters of process {pid}: {error}");
     Failure::Message {

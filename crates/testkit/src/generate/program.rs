@@ -69,7 +69,16 @@ pub fn with_unused_fields(rng: &mut Rng, program: &Program) -> Vec<Insn> {
 
 /// A list that is a program but for one change, which may have done no harm.
 pub fn nearly_valid(rng: &mut Rng, body_insns: usize) -> Vec<Insn> {
-    let mut insns = program(rng, body_insns).insns().to_vec();
+    let program = program(rng, body_insns);
+    altered(rng, program.insns())
+}
+
+/// A list with one change.
+///
+/// # Panics
+/// If the list is empty.
+pub fn altered(rng: &mut Rng, insns: &[Insn]) -> Vec<Insn> {
+    let mut insns = insns.to_vec();
     let at = rng.index(insns.len());
     match rng.range(0..=7) {
         0 => insns[at].code ^= 1 << rng.range(0..=15),
@@ -106,18 +115,28 @@ pub fn noise(rng: &mut Rng, len_insns: usize) -> Vec<Insn> {
     (0..len_insns).rev().map(insn).collect()
 }
 
-/// An input of an x86_64 call whose words are near constants of the program, or anything.
+/// An input of a call of x86_64, x32 or i386 whose words are near constants of the program, or anything.
 ///
-/// The instruction pointer is 0: the caller knows where it calls from. The number is that of no
-/// call, or `getpid`: allowing it does no harm.
+/// The instruction pointer is anything: who makes the call decides where.
 pub fn data(rng: &mut Rng, program: &Program) -> SeccompData {
-    const HARMLESS_NRS: [u32; 6] = [39, 0x1000, 0x1_f000, 0x3fff_ffff, 0x7fff_fffe, u32::MAX];
+    const X32: u32 = 1 << 30;
+    let near = rng.choose(program.insns()).k;
+    let number = rng.range(0..=470) as u32;
+    let arch = *rng.choose(&[Arch::X86_64, Arch::X86_64, Arch::X86_64, Arch::X86]);
     let mut data = SeccompData {
-        nr: *rng.choose(&HARMLESS_NRS),
-        arch: Arch::X86_64.audit(),
+        nr: *rng.choose(&[
+            number,
+            number | X32,
+            near,
+            near,
+            0x1_f000,
+            0x7fff_fffe,
+            u32::MAX,
+        ]),
+        arch: arch.audit(),
         ..SeccompData::default()
     };
-    for word in Word::all().skip(4) {
+    for word in Word::all().skip(2) {
         let value = match rng.range(0..=2) {
             0 => rng.interesting_u64() as u32,
             _ => rng

@@ -1,0 +1,265 @@
+//! Processes in which the kernel is asked about filters.
+//!
+//! A filter stays for good, so each stack of filters gets a process. In it, a thread that stays without
+//! filters only waits; another one, the *subject*, installs the filters and makes the calls. So what
+//! kills a thread and what kills a process can be told apart. The subject makes no system call of its
+//! own between those, stores what it sees in shared memory, and ends by an illegal instruction.
+//!
+//! As between `fork` and `exec` elsewhere, nothing here may allocate, lock or panic.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use tamis_bpf::Insn;
+
+use crate::errno::Errno;
+use crate::sys::{check, timing};
+
+/// The most calls of one process.
+pub(crate) const MAX_CALLS: usize = 512;
+/// What the last argument of the subject's own calls of `seccomp` is, so that a filter can tell them from
+/// calls that are asked about.
+pub(crate) const COOKIE: u64 = 0x9c1f_36d5_e4a8_7b20;
+
+/// The stack of the subject.
+const STACK_BYTES: usize = 64 * 1024;
+/// How often calls are timed, and how many together.
+const BATCHES: usize = 20;
+const CALLS_PER_BATCH: u64 = 16;
+
+/// What the subject tells.
+pub(crate) struct Board {
+    /// How many filters are installed.
+    pub(crate) installed: AtomicU32,
+    /// What kept the process from going on; 0 while nothing did.
+    pub(crate) errno: AtomicI32,
+    /// The call that is being made.
+    pub(crate) call: AtomicU32,
+    /// Per call, the address that a filter sees.
+    pub(crate) ips: [AtomicU64; MAX_CALLS],
+    /// Per call, what it returned.
+    pub(crate) results: [AtomicI64; MAX_CALLS],
+    /// Per call, ticks of the fastest batch before and after the filters were installed.
+    pub(crate) ticks: [[AtomicU64; 2]; MAX_CALLS],
+}
+
+impl Default for Board {
+    fn default() -> Board {
+        Board {
+            installed: AtomicU32::new(0),
+            errno: AtomicI32::new(0),
+            call: AtomicU32::new(0),
+            ips: [const { AtomicU64::new(0) }; MAX_CALLS],
+            results: [const { AtomicI64::new(0) }; MAX_CALLS],
+            ticks: [const { [const { AtomicU64::new(0) }; 2] }; MAX_CALLS],
+        }
+    }
+}
+
+/// A call as the subject makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RawCall {
+    /// By `int 0x80`, as 32-bit programs do, instead of `syscall`.
+    pub(crate) is_compat: bool,
+    pub(crate) nr: u32,
+    pub(crate) args: [u64; 6],
+}
+
+/// Everything that a process needs.
+pub(crate) struct Plan<'a> {
+    /// The filters, the oldest first.
+    pub(crate) filters: &'a [&'a [Insn]],
+    /// At most [`MAX_CALLS`].
+    pub(crate) calls: &'a [RawCall],
+    /// Where to report.
+    pub(crate) board: &'a Board,
+}
+
+/// Starts a process that waits until a byte comes through the gate, and then carries out the plan in a
+/// second thread.
+pub(crate) fn spawn(plan: &Plan<'_>, gate: BorrowedFd<'_>) -> Result<libc::pid_t, Errno> {
+    let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
+    let top = stack.as_mut_ptr_range().end;
+    in_child(|| {
+        let mut byte = 0_u8;
+        let plan_address = std::ptr::from_ref(plan).cast_mut();
+        // SAFETY: `read` gets room for one byte. The stack is aligned and only the new thread's; the plan
+        // outlives it, because this function doesn't return in the child.
+        unsafe {
+            if libc::read(gate.as_raw_fd(), (&raw mut byte).cast(), 1) != 1 {
+                return;
+            }
+            let flags = libc::CLONE_VM
+                | libc::CLONE_FS
+                | libc::CLONE_FILES
+                | libc::CLONE_SIGHAND
+                | libc::CLONE_THREAD
+                | libc::CLONE_SYSVSEM;
+            if libc::clone(subject, top.cast(), flags, plan_address.cast()) == -1 {
+                plan.board.errno.store(Errno::last().0, Ordering::Release);
+                return;
+            }
+            loop {
+                libc::pause();
+            }
+        }
+    })
+}
+
+/// Starts a process that carries out the plan, times each call before and after, and ends by `SIGILL`.
+pub(crate) fn spawn_timing(plan: &Plan<'_>) -> Result<libc::pid_t, Errno> {
+    in_child(|| {
+        let time = |after: usize| {
+            for (call, ticks) in plan.calls.iter().zip(&plan.board.ticks) {
+                ticks[after].store(fastest_batch(call), Ordering::Release);
+            }
+        };
+        time(0);
+        if install(plan) {
+            time(1);
+        }
+    })
+}
+
+/// Forks a child that runs `body` and ends by an illegal instruction. It dies with the thread that
+/// forked it, has no limits on installing filters but the kernel's, and leaves no core dump.
+fn in_child(body: impl FnOnce()) -> Result<libc::pid_t, Errno> {
+    // SAFETY: takes no arguments and can't fail.
+    let parent = unsafe { libc::getpid() };
+    // SAFETY: the child only makes system calls and stores to shared memory.
+    let forked = check(unsafe { libc::fork() })?;
+    if forked != 0 {
+        return Ok(forked);
+    }
+    let no_core = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the calls read what they are given and change this process only; an empty set of signals
+    // is all zeros.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        if libc::getppid() != parent {
+            libc::_exit(1);
+        }
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        libc::signal(libc::SIGILL, libc::SIG_DFL);
+        let none = MaybeUninit::<libc::sigset_t>::zeroed().assume_init();
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+    body();
+    timing::illegal_instruction()
+}
+
+/// The whole life of the second thread.
+extern "C" fn subject(plan: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `spawn` passes a plan that lives as long as the process.
+    let plan = unsafe { &*plan.cast_const().cast::<Plan<'_>>() };
+    if install(plan) {
+        let places = plan.board.ips.iter().zip(&plan.board.results);
+        for (index, (raw, (ip, result))) in plan.calls.iter().zip(places).enumerate() {
+            plan.board.call.store(index as u32, Ordering::Release);
+            result.store(call(raw, ip), Ordering::Release);
+        }
+    }
+    timing::illegal_instruction()
+}
+
+/// Installs all filters; whether that went well.
+fn install(plan: &Plan<'_>) -> bool {
+    for (index, insns) in plan.filters.iter().enumerate() {
+        let program = libc::sock_fprog {
+            len: insns.len() as libc::c_ushort,
+            filter: insns.as_ptr().cast_mut().cast(),
+        };
+        let mode = u64::from(libc::SECCOMP_SET_MODE_FILTER);
+        let raw = RawCall {
+            is_compat: false,
+            nr: libc::SYS_seccomp as u32,
+            args: [mode, 0, &raw const program as u64, 0, 0, COOKIE],
+        };
+        let result = call(&raw, &AtomicU64::new(0));
+        if result != 0 {
+            plan.board.errno.store(-result as i32, Ordering::Release);
+            return false;
+        }
+        plan.board
+            .installed
+            .store(index as u32 + 1, Ordering::Release);
+    }
+    true
+}
+
+/// Ticks of the fastest of some batches of a call.
+fn fastest_batch(raw: &RawCall) -> u64 {
+    let ip = AtomicU64::new(0);
+    let mut fastest = u64::MAX;
+    for _ in 0..BATCHES {
+        let start = timing::ticks();
+        for _ in 0..CALLS_PER_BATCH {
+            call(raw, &ip);
+        }
+        fastest = fastest.min(timing::ticks().wrapping_sub(start));
+    }
+    fastest
+}
+
+/// Makes a system call from a place that is noted first; the result as the kernel gives it.
+#[cfg(target_arch = "x86_64")]
+fn call(raw: &RawCall, ip: &AtomicU64) -> i64 {
+    let result: i64;
+    // SAFETY: the callers see to it that the call does no harm. The kernel changes only the registers that
+    // are named here; rbx and rbp are put back. `ip` and the arguments are valid to write and read.
+    unsafe {
+        if raw.is_compat {
+            std::arch::asm!(
+                "lea rcx, [rip + 2f]",
+                "mov [r13], rcx",
+                "push rbx",
+                "push rbp",
+                "mov rbx, [r12]",
+                "mov rcx, [r12 + 8]",
+                "mov rdx, [r12 + 16]",
+                "mov rsi, [r12 + 24]",
+                "mov rdi, [r12 + 32]",
+                "mov rbp, [r12 + 40]",
+                "int 0x80",
+                "2:",
+                "pop rbp",
+                "pop rbx",
+                in("r12") raw.args.as_ptr(),
+                in("r13") ip.as_ptr(),
+                inlateout("rax") i64::from(raw.nr) => result,
+                out("rcx") _, out("rdx") _, out("rsi") _, out("rdi") _,
+                out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+            );
+            // What 32-bit code would see.
+            return i64::from(result as i32);
+        }
+        std::arch::asm!(
+            "lea rcx, [rip + 2f]",
+            "mov [{ip}], rcx",
+            "syscall",
+            "2:",
+            ip = in(reg) ip.as_ptr(),
+            inlateout("rax") i64::from(raw.nr) => result,
+            in("rdi") raw.args[0],
+            in("rsi") raw.args[1],
+            in("rdx") raw.args[2],
+            in("r10") raw.args[3],
+            in("r8") raw.args[4],
+            in("r9") raw.args[5],
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    result
+}
+
+/// No call is made: only x86-64 is asked.
+#[cfg(not(target_arch = "x86_64"))]
+fn call(_: &RawCall, _: &AtomicU64) -> i64 {
+    i64::from(-libc::ENOSYS)
+}

@@ -1,0 +1,383 @@
+//! What happens when something goes wrong around a run, an answer or a dump: every time a clear error, and
+//! nothing is left behind.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::process::Output;
+use std::thread;
+
+use libtest_mimic::Trial;
+use tamis_abi::{Action, ActionKind};
+use tamis_kernel::notify::{Delivery, Listener, Reply};
+use tamis_kernel::run::Note;
+use tamis_kernel::{
+    Command, DumpError, Ended, Errno, Flag, Install, InstallError, Report, RunError, dump, install,
+    run, supervise,
+};
+
+use crate::raw;
+use crate::support::{ARGS, CALL, answering, own_path, play, told, trial};
+use crate::victim::{MARK, open_files};
+
+const NOTIFY: u32 = ActionKind::Notify.ret();
+const EPERM: Action = Action::errno(libc::EPERM as u16);
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let plays = |name: &'static str, case: &'static str| {
+        trial(&format!("faults::{name}"), move || {
+            assert_eq!(told(&["fault", case]), "well");
+        })
+    };
+    vec![
+        plays("ignored_children_are_waited_for", "ignored-children"),
+        plays("denied_waiting_ends_the_command", "denied-waiting"),
+        plays("filter_kills_the_installer", "killed-installer"),
+        plays("filter_denies_no_new_privs", "denied-prctl"),
+        plays("no_descriptors_left", "no-descriptors"),
+        plays("no_descriptor_for_a_listener", "no-listener"),
+        plays("signals_come_all_the_time", "interrupted"),
+        plays("zombie_has_no_filters_to_show", "zombie"),
+        plays("no_processes_left", "no-processes"),
+        plays("no_memory_for_a_thread", "no-memory"),
+        plays("killed_at_any_moment", "killed"),
+        trial("faults::killed_while_notified", killed_while_notified),
+        trial(
+            "faults::interrupted_while_notified",
+            interrupted_while_notified,
+        ),
+        trial("faults::supervisor_panics", supervisor_panics),
+    ]
+}
+
+/// Plays a role that ends by saying that all went well.
+pub(crate) fn in_victim(case: &str) {
+    match case {
+        "ignored-children" => ignored_children(),
+        "denied-waiting" => denied_waiting(),
+        "killed-installer" => killed_installer(),
+        "denied-prctl" => denied_prctl(),
+        "no-descriptors" => no_descriptors(),
+        "no-listener" => no_listener(),
+        "interrupted" => interrupted(),
+        "zombie" => zombie(),
+        "no-processes" => no_processes(),
+        "no-memory" => no_memory(),
+        "killed" => killed_at_any_moment(),
+        other => panic!("no case {other}"),
+    }
+    println!("well");
+}
+
+fn shell(script: &str) -> Command {
+    Command {
+        args: ["-c", script].map(Into::into).to_vec(),
+        ..Command::new("sh")
+    }
+}
+
+/// Under one more filter of this process, for good.
+fn deny(nr: i64, action: Action) {
+    install(&answering(nr, action.ret()), &Install::default()).expect("it can be installed");
+}
+
+/// Runs explained and not, and compares the outcomes.
+#[track_caller]
+fn both(command: &Command, expected: &Result<Ended, RunError>) {
+    for explain in [true, false] {
+        let command = Command {
+            explain,
+            ..command.clone()
+        };
+        let outcome = run(&command).map(|report| report.ended);
+        assert_eq!(&outcome, expected, "explain: {explain}");
+    }
+}
+
+fn children() -> String {
+    let tasks = fs::read_dir("/proc/self/task").expect("/proc can be read");
+    let children = tasks.filter_map(|task| {
+        let path = task.expect("/proc can be read").path().join("children");
+        fs::read_to_string(path).ok()
+    });
+    children.collect()
+}
+
+/// The kernel would drop the reports of children; the command still finds the signal ignored.
+fn ignored_children() {
+    raw::ignore(libc::SIGCHLD);
+    both(&shell("exit 3"), &Ok(Ended::Exited(3)));
+    let is_ignored = Command {
+        args: ["-q", "^SigIgn:.*1....$", "/proc/self/status"]
+            .map(Into::into)
+            .to_vec(),
+        ..Command::new("grep")
+    };
+    both(&is_ignored, &Ok(Ended::Exited(0)));
+    let runs: Vec<_> = (0..8)
+        .map(|code| thread::spawn(move || run(&shell(&format!("exit {code}")))))
+        .collect();
+    for (code, run) in (0..).zip(runs) {
+        let report = run.join().expect("no panic").expect("it runs");
+        assert_eq!(report.ended, Ended::Exited(code));
+    }
+    assert!(raw::is_ignored(libc::SIGCHLD));
+}
+
+/// A command that can't be waited for doesn't go on alone.
+fn denied_waiting() {
+    let marker = std::env::temp_dir().join(format!("tamis-denied-waiting-{}", std::process::id()));
+    let script = format!("kill -STOP $$; touch {}", marker.display());
+    deny(libc::SYS_waitid, EPERM);
+    let error = RunError::NotWaitedFor(Errno(libc::EPERM));
+    both(&shell(&script), &Err(error));
+    assert_eq!(children(), "");
+    assert!(!marker.exists());
+}
+
+fn killed_installer() {
+    deny(libc::SYS_seccomp, Action::KILL_PROCESS);
+    let mut command = shell("exit 3");
+    both(&command, &Ok(Ended::Exited(3)));
+    command.filters = vec![answering(CALL, EPERM.ret())];
+    let error = InstallError::Killed;
+    both(&command, &Err(RunError::Install { filter: 0, error }));
+}
+
+fn denied_prctl() {
+    deny(libc::SYS_prctl, EPERM);
+    let mut command = shell("exit 3");
+    command.filters = vec![answering(CALL, EPERM.ret())];
+    let error = InstallError::NoNewPrivs(Errno(libc::EPERM));
+    both(&command, &Err(RunError::Install { filter: 0, error }));
+    assert_eq!(
+        install(&command.filters[0], &Install::default()).map(|_| ()),
+        Err(error)
+    );
+}
+
+/// Whatever the number of descriptors left, it works or says that there are too few.
+fn no_descriptors() {
+    let before = open_files();
+    let command = Command {
+        filters: vec![answering(CALL, NOTIFY)],
+        ..shell("exit 3")
+    };
+    let (mut ran, mut refused) = (0, 0);
+    for left in 0..12 {
+        raw::limit(libc::RLIMIT_NOFILE, before as u64 - 1 + left);
+        for outcome in [run(&command), supervise(&command, |_, _| Reply::Continue)] {
+            match outcome.map(|report| (report.ended, report.notes)) {
+                Ok((Ended::Exited(3), _)) => ran += 1,
+                Err(
+                    RunError::Start(Errno(libc::EMFILE))
+                    | RunError::Install {
+                        error: InstallError::NoDescriptor,
+                        ..
+                    },
+                ) => refused += 1,
+                // The shell itself may have too few.
+                Ok((Ended::Exited(_), _)) => {}
+                other => panic!("{left}: {other:?}"),
+            }
+        }
+    }
+    raw::limit(libc::RLIMIT_NOFILE, 1000);
+    assert!(ran > 2 && refused > 2, "{ran} {refused}");
+    assert_eq!(open_files(), before);
+    assert_eq!(children(), "");
+}
+
+fn no_listener() {
+    raw::limit(libc::RLIMIT_NOFILE, 0);
+    let how = Install {
+        flags: Flag::NewListener.into(),
+        no_new_privs: true,
+    };
+    let result = install(&answering(CALL, NOTIFY), &how).map(|_| ());
+    assert_eq!(result, Err(InstallError::NoDescriptor));
+    // Nothing is installed.
+    assert_eq!(raw::call(CALL, ARGS), Err(libc::EINVAL));
+}
+
+/// A timer goes off every 50 µs, and its handler lets no call be restarted.
+fn interrupted() {
+    let before = open_files();
+    raw::interrupt_every_us(50);
+    for round in 0..20 {
+        both(&shell("exit 3"), &Ok(Ended::Exited(3)));
+        let command = Command {
+            args: [MARK, "call"].map(Into::into).to_vec(),
+            filters: vec![answering(CALL, NOTIFY)],
+            explain: round % 2 == 0,
+            ..Command::new(own_path())
+        };
+        let mut waiting = 0;
+        let report: Report = supervise(&command, |listener, notification| {
+            waiting += u32::from(listener.is_waiting(notification.id).expect("a listener"));
+            Reply::Errno(7)
+        })
+        .expect("it runs");
+        assert_eq!((report.ended, report.notes), (Ended::Exited(7), vec![]));
+        assert_eq!(waiting, 1);
+        assert!(dump(std::process::id() as i32).is_ok());
+    }
+    raw::interrupt_every_us(0);
+    assert_eq!(open_files(), before);
+    assert_eq!(children(), "");
+}
+
+fn zombie() {
+    let mut child = crate::support::victim(&["verdict", "50001"])
+        .spawn()
+        .expect("the victim starts");
+    let pid = child.id() as i32;
+    let is_dead = || {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("nobody waited");
+        status.contains("State:\tZ")
+    };
+    while !is_dead() {
+        thread::yield_now();
+    }
+    assert_eq!(dump(pid), Err(DumpError::Ended));
+    child.wait().expect("it ended");
+    assert_eq!(dump(pid), Err(DumpError::NoTask));
+}
+
+/// Neither a thread nor a process can be made; only root can become a user whom that limit holds.
+fn no_processes() {
+    if raw::is_root() {
+        raw::drop_privileges();
+        raw::limit(libc::RLIMIT_NPROC, 0);
+        both(&shell("exit 3"), &Err(RunError::Start(Errno(libc::EAGAIN))));
+        assert_eq!(children(), "");
+    }
+}
+
+/// There is room for no stack of another thread.
+fn no_memory() {
+    let statm = fs::read_to_string("/proc/self/statm").expect("/proc can be read");
+    let pages = statm
+        .split(' ')
+        .next()
+        .and_then(|pages| pages.parse::<u64>().ok());
+    let bytes = pages.expect("a number of pages") * 4096;
+    raw::limit(libc::RLIMIT_AS, bytes + 512 * 1024);
+    both(&shell("exit 3"), &Err(RunError::Start(Errno(libc::EAGAIN))));
+}
+
+/// A victim that makes the notified call.
+fn notified(role: &[&str]) -> Command {
+    Command {
+        args: [MARK].iter().chain(role).map(Into::into).collect(),
+        filters: vec![answering(CALL, NOTIFY)],
+        explain: false,
+        ..Command::new(own_path())
+    }
+}
+
+/// Blocks until the call is no longer waited for.
+fn until_gone(listener: &Listener, id: u64) {
+    while listener.is_waiting(id).expect("a listener") {
+        thread::yield_now();
+    }
+}
+
+fn killed_while_notified() {
+    for explain in [true, false] {
+        let command = Command {
+            explain,
+            ..notified(&["call"])
+        };
+        let mut delivery = None;
+        let report = supervise(&command, |listener, notification| {
+            raw::kill(notification.thread, libc::SIGKILL);
+            until_gone(listener, notification.id);
+            let gone = listener.reply(notification.id, Reply::Errno(1));
+            delivery = Some(gone.expect("a listener"));
+            let added = listener.add_fd(notification.id, std::io::stdin().as_fd());
+            assert_eq!(added, Err(Errno(libc::ENOENT)));
+            // The answer to a call that is gone does no harm.
+            Reply::Errno(1)
+        });
+        let report = report.expect("it runs");
+        let killed = Ended::Signalled {
+            signal: libc::SIGKILL,
+            core_dumped: false,
+        };
+        assert_eq!((report.ended, report.notes), (killed, vec![]));
+        assert_eq!(delivery, Some(Delivery::Gone));
+    }
+}
+
+/// A signal with a handler takes the caller out of its wait, and it makes the call anew.
+fn interrupted_while_notified() {
+    let mut ids = Vec::new();
+    let report = supervise(
+        &notified(&["call-interrupted"]),
+        |listener, notification| {
+            if ids.len() < 3 {
+                raw::kill(notification.thread, libc::SIGUSR1);
+                until_gone(listener, notification.id);
+            }
+            ids.push(notification.id);
+            Reply::Errno(9)
+        },
+    );
+    let report = report.expect("it runs");
+    assert_eq!((report.ended, report.notes), (Ended::Exited(9), vec![]));
+    assert_eq!(ids.len(), 4);
+    ids.dedup();
+    assert_eq!(ids.len(), 4, "each wait has an id of its own");
+}
+
+/// The command isn't left waiting for an answer, and the panic arrives.
+fn supervisor_panics() {
+    let output: Output = play(&["panicking-supervisor"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(101), "{said}");
+    assert!(said.contains("the supervisor gives up"), "{said}");
+}
+
+/// Notified by a supervisor that panics.
+pub(crate) fn panicking_supervisor() {
+    let _ = supervise(&notified(&["call"]), |_, _| {
+        panic!("the supervisor gives up")
+    });
+}
+
+/// Whenever a command is killed, the report says so, and none of it is left.
+fn killed_at_any_moment() {
+    for round in 0..60_u32 {
+        let mut command = shell("exec sleep 1000");
+        command.filters = vec![answering(CALL, EPERM.ret())];
+        command.explain = round % 2 == 0;
+        let report = thread::scope(|scope| {
+            let running = scope.spawn(|| run(&command));
+            let pid: i32 = loop {
+                if let Ok(pid) = children().trim().parse() {
+                    break pid;
+                }
+            };
+            // Each look takes some 50 µs, so that the moments reach from the fork into the command.
+            for _ in 0..round {
+                assert_eq!(children().trim(), pid.to_string());
+            }
+            raw::kill(pid, libc::SIGKILL);
+            running.join().expect("no panic")
+        });
+        let report = report.expect("it is killed, not refused");
+        let is_killed = matches!(
+            report.ended,
+            Ended::Signalled {
+                signal: libc::SIGKILL,
+                ..
+            }
+        );
+        assert!(is_killed && report.killed.is_empty(), "{report:?}");
+        assert!(
+            matches!(report.notes[..], [] | [Note::NotExecuted]),
+            "{report:?}"
+        );
+        assert_eq!(children(), "");
+    }
+}
