@@ -15,8 +15,9 @@ pub mod judge;
 pub mod libseccomp;
 pub mod property;
 pub mod pseudo_code;
-pub mod rng;
 pub mod sabotage;
 pub mod skip;
 pub mod smt;
 pub mod tally;
+
+pub use tamis_fuzz::rng;
