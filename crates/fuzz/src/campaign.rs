@@ -10,6 +10,7 @@ use tamis_abi::{SeccompData, Word};
 use tamis_bpf::InvalidProgram;
 use tamis_prover::Subject;
 
+use crate::coverage::Proved;
 use crate::dictionary::Dictionary;
 use crate::path::Path;
 use crate::rng::Rng;
@@ -61,6 +62,8 @@ pub struct Campaign<'a> {
     /// Per filter of both sides and per instruction: whether it was executed, and which outcomes of it, if
     /// it is a branch, were seen: of the failing and of the holding test.
     pub(crate) reached: Vec<Vec<Reached>>,
+    /// Per filter, what the prover said about the rest.
+    pub(crate) proved: Vec<Proved>,
     evaluations: u64,
 }
 
@@ -89,7 +92,7 @@ impl<'a> Campaign<'a> {
         let filters = || sides.iter().flat_map(|side| &side.filters);
         let dictionary = Dictionary::of(filters().map(|filter| (&filter.program, filter.endian)));
         let nothing = filters().map(|filter| vec![Reached::default(); filter.program.len()]);
-        let reached = nothing.collect();
+        let reached: Vec<Vec<Reached>> = nothing.collect();
         let waiting = first_inputs(&dictionary).collect();
         Ok(Campaign {
             sides,
@@ -97,6 +100,7 @@ impl<'a> Campaign<'a> {
             rng: Rng::new(seed),
             kept: Vec::new(),
             waiting,
+            proved: vec![Proved::default(); reached.len()],
             reached,
             evaluations: 0,
         })

@@ -1,6 +1,6 @@
 //! The statement that a campaign ends with: what of each program was reached, and what can't be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::SeccompData;
 use tamis_bpf::{Op, Pc};
@@ -29,7 +29,7 @@ pub struct Gap {
 }
 
 /// What was reached of one program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterCoverage {
     /// Whose it is: 0 is the left side.
     pub side: usize,
@@ -83,32 +83,25 @@ fn places(filter: &Filter) -> impl Iterator<Item = Place> {
 }
 
 impl Campaign<'_> {
-    /// States what was reached of every program; policies have no instructions. The prover is asked about
-    /// the rest, within the limits for each place, until the caller stops it: what it finds an input for is
-    /// run. Places are proved on the program alone, whatever was run.
+    /// Asks the prover about everything in the programs that nothing has reached yet, within the limits for
+    /// each place, until the caller stops it. What it finds an input for is run.
     ///
     /// # Errors
-    /// If an input that the prover found shows a difference: then there is no statement yet.
-    pub fn state_coverage(
-        &mut self,
-        limits: &Limits,
-        stop: &Stop,
-    ) -> Result<Vec<FilterCoverage>, Found> {
-        let mut statement = Vec::new();
+    /// If such an input shows a difference.
+    pub fn prove_coverage(&mut self, limits: &Limits, stop: &Stop) -> Result<(), Found> {
         let mut number = 0;
         for side in 0..self.sides.len() {
             for index in 0..self.sides[side].filters.len() {
                 if !self.sides[side].filters[index].is_policy {
-                    let proved = self.prove_filter(side, index, number, limits, stop)?;
-                    statement.push(self.coverage_of(side, index, number, &proved));
+                    self.prove_filter(side, index, number, limits, stop)?;
                 }
                 number += 1;
             }
         }
-        Ok(statement)
+        Ok(())
     }
 
-    /// Asks the prover about all places of a filter that nothing reached.
+    /// Asks the prover about all places of a filter that nothing reached, and it doesn't know of yet.
     fn prove_filter(
         &mut self,
         side: usize,
@@ -116,33 +109,52 @@ impl Campaign<'_> {
         number: usize,
         limits: &Limits,
         stop: &Stop,
-    ) -> Result<Proved, Found> {
+    ) -> Result<(), Found> {
         let filter = &self.sides[side].filters[index];
-        let open: Vec<Place> = places(filter)
-            .filter(|place| !self.is_reached(number, *place))
-            .collect();
-        let mut proved = Proved::default();
-        if open.is_empty() {
-            return Ok(proved);
+        let is_open = |place: &Place| !self.is_reached(number, *place);
+        let open: Vec<Place> = places(filter).filter(is_open).collect();
+        if !open.is_empty() && !self.proved[number].is_swept {
+            self.proved[number].impossible = dead(filter, limits, stop);
+            self.proved[number].is_swept = true;
         }
-        proved.impossible = dead(filter, limits, stop);
         for place in open {
-            if proved.impossible.contains(&place) || self.is_reached(number, place) {
+            if self.proved[number].is_known(place) || self.is_reached(number, place) {
                 continue;
             }
             if stop.is_asked_for() {
                 break;
             }
             let filter = &self.sides[side].filters[index];
-            match feasible(&filter.program, filter.endian, place, limits) {
+            let answer = feasible(&filter.program, filter.endian, place, limits);
+            let proved = &mut self.proved[number];
+            match answer {
                 Feasible::Never => {
                     proved.impossible.insert(place);
                 }
-                Feasible::Unknown(limit) => proved.unknown.push((place, limit)),
+                Feasible::Unknown(limit) => {
+                    proved.unknown.insert(place, limit);
+                }
                 Feasible::By(data) => self.run_found(&data)?,
             }
         }
-        Ok(proved)
+        Ok(())
+    }
+
+    /// What was reached of every program, the left side's first. Policies have no instructions.
+    pub fn coverage(&self) -> Vec<FilterCoverage> {
+        let filters = self.sides.iter().enumerate().flat_map(|(side, of_side)| {
+            let filters = of_side.filters.iter().enumerate();
+            filters.map(move |(index, filter)| (side, index, filter))
+        });
+        filters
+            .zip(0..)
+            .filter(|((_, _, filter), _)| !filter.is_policy)
+            .map(|((side, index, filter), number)| FilterCoverage {
+                side,
+                index,
+                ..self.coverage_of(filter, number)
+            })
+            .collect()
     }
 
     /// Runs an input that the prover found, and what it leads to.
@@ -160,25 +172,9 @@ impl Campaign<'_> {
         }
     }
 
-    fn coverage_of(
-        &self,
-        side: usize,
-        index: usize,
-        number: usize,
-        proved: &Proved,
-    ) -> FilterCoverage {
-        let filter = &self.sides[side].filters[index];
-        let mut coverage = FilterCoverage {
-            side,
-            index,
-            insns: 0,
-            executed_insns: 0,
-            impossible_insns: 0,
-            outcomes: 0,
-            taken_outcomes: 0,
-            impossible_outcomes: 0,
-            gaps: Vec::new(),
-        };
+    fn coverage_of(&self, filter: &Filter, number: usize) -> FilterCoverage {
+        let proved = &self.proved[number];
+        let mut coverage = FilterCoverage::default();
         for place in places(filter) {
             let (all, reached, impossible) = match place {
                 Place::Insn(_) => (
@@ -198,9 +194,7 @@ impl Campaign<'_> {
             } else if proved.impossible.contains(&place) {
                 *impossible += 1;
             } else {
-                let mut unknown = proved.unknown.iter();
-                let limit = unknown.find(|(unknown, _)| *unknown == place);
-                let limit = limit.map(|(_, limit)| *limit);
+                let limit = proved.unknown.get(&place).copied();
                 coverage.gaps.push(Gap { place, limit });
             }
         }
@@ -209,10 +203,18 @@ impl Campaign<'_> {
 }
 
 /// What the prover said about places that nothing reached.
-#[derive(Default)]
-struct Proved {
+#[derive(Clone, Default)]
+pub(crate) struct Proved {
     impossible: BTreeSet<Place>,
-    unknown: Vec<(Place, LimitReached)>,
+    unknown: BTreeMap<Place, LimitReached>,
+    /// Whether decision diagrams were asked for all places at once.
+    is_swept: bool,
+}
+
+impl Proved {
+    fn is_known(&self, place: Place) -> bool {
+        self.impossible.contains(&place) || self.unknown.contains_key(&place)
+    }
 }
 
 /// What no input reaches, as far as one sweep of decision diagrams tells.

@@ -27,8 +27,9 @@ fn cover(name: &str, program: &Program) -> FilterCoverage {
     let random = start.elapsed() - directed.1;
     let rate = (campaign.evaluations() - directed.0) as f64 / random.as_secs_f64() / 1e6;
     let before = campaign.kept().count();
-    let statement = campaign.state_coverage(&Limits::default(), &Stop::default());
-    let coverage = statement.expect("a program is like itself").swap_remove(0);
+    let proved = campaign.prove_coverage(&Limits::default(), &Stop::default());
+    assert_eq!(proved, Ok(()));
+    let coverage = campaign.coverage().swap_remove(0);
     println!(
         "{name}: {} insns, {} outcomes, {} never, {} by the prover; {} directed in {:?}, {rate:.1} M/s, all in {:?}",
         coverage.insns,

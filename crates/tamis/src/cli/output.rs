@@ -18,6 +18,11 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
+    /// To this file.
+    pub(crate) const fn to(path: PathBuf) -> OutputArgs {
+        OutputArgs { output: Some(path) }
+    }
+
     /// The file to write; `None` for standard output, which is also called `-`.
     fn file(&self) -> Option<&Path> {
         self.output

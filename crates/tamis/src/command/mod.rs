@@ -17,6 +17,7 @@ mod disasm;
 mod dump;
 mod eval;
 mod explain;
+mod fuzz;
 mod lint;
 mod optimize;
 mod passes;
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Eval(eval::Args),
     Prove(prove::Args),
     Diff(diff::Args),
+    Fuzz(fuzz::Args),
     Run(run::Args),
     Dump(dump::Args),
     Asm(asm::Args),
@@ -59,6 +61,7 @@ impl Command {
             Command::Eval(args) => eval::run(args, global),
             Command::Prove(args) => prove::run(args, global),
             Command::Diff(args) => diff::run(args, global),
+            Command::Fuzz(args) => fuzz::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Dump(args) => dump::run(args, global),
             Command::Asm(args) => asm::run(args, global),
