@@ -197,6 +197,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("fuzz pure-compute container-default --time 1 --json"),
         check("prove container-default pure-compute --json"),
         check("diff container-default pure-compute --json"),
+        check("reduce container-default --reports TM0720 --json"),
         check(&format!("profile --json {}", profile().display())),
         check("tables arches --json"),
         check("tables syscalls open --json"),

@@ -55,13 +55,19 @@ impl OutputArgs {
 
     /// Writes raw bytes, but never to a terminal.
     pub(crate) fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
+        self.refuse_terminal()?;
+        self.write(bytes)
+    }
+
+    /// Refuses to write raw bytes to a terminal.
+    pub(crate) fn refuse_terminal(&self) -> Result<(), Failure> {
         if self.is_terminal() {
             return Err(Failure::usage(
                 "refusing to write a raw program to a terminal",
                 "name a file with `-o FILE`, pipe the output, or choose `--emit asm`",
             ));
         }
-        self.write(bytes)
+        Ok(())
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), Failure> {

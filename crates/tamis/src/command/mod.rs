@@ -23,6 +23,7 @@ mod optimize;
 mod passes;
 mod profile;
 mod prove;
+mod reduce;
 mod run;
 mod tables;
 
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Prove(prove::Args),
     Diff(diff::Args),
     Fuzz(fuzz::Args),
+    Reduce(reduce::Args),
     Run(run::Args),
     Dump(dump::Args),
     Asm(asm::Args),
@@ -62,6 +64,7 @@ impl Command {
             Command::Prove(args) => prove::run(args, global),
             Command::Diff(args) => diff::run(args, global),
             Command::Fuzz(args) => fuzz::run(args, global),
+            Command::Reduce(args) => reduce::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Dump(args) => dump::run(args, global),
             Command::Asm(args) => asm::run(args, global),
