@@ -56,6 +56,20 @@ pub enum AluOp {
     Rsh,
 }
 
+impl Operand {
+    /// The value in a program, where the index register holds `x`.
+    ///
+    /// # Panics
+    /// If it is a variable, which instructions of a [`Program`](crate::Program) never have.
+    pub const fn value(self, x: u32) -> u32 {
+        match self {
+            Operand::K(k) => k,
+            Operand::X => x,
+            Operand::Variable(_) => panic!("programs have no variables"),
+        }
+    }
+}
+
 /// A test of A against an operand; comparisons are unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Test {

@@ -4,7 +4,7 @@
 //! It is written to be compared with the kernel's documentation line by line, not to be fast. Kernel,
 //! optimiser and every other evaluator are judged against it, and it is judged against the kernel.
 
-use crate::insn::{AluOp, Op, Operand};
+use crate::insn::{AluOp, Op};
 use crate::program::{Pc, Program};
 use crate::validate::{DATA_SIZE_BYTES, SLOTS};
 
@@ -53,7 +53,7 @@ pub fn run_traced(program: &Program, image: &[u32; 16], visit: &mut impl FnMut(P
             Op::LoadXLen => x = DATA_SIZE_BYTES,
             Op::Store(slot) => memory[slot as usize] = a,
             Op::StoreX(slot) => memory[slot as usize] = x,
-            Op::Alu(alu, operand) => match arithmetic(alu, a, value(operand, x)) {
+            Op::Alu(alu, operand) => match arithmetic(alu, a, operand.value(x)) {
                 Some(result) => a = result,
                 None => return Run { ret: 0, steps },
             },
@@ -65,7 +65,7 @@ pub fn run_traced(program: &Program, image: &[u32; 16], visit: &mut impl FnMut(P
                 jt,
                 jf,
             } => {
-                let holds = test.holds(a, value(operand, x));
+                let holds = test.holds(a, operand.value(x));
                 pc += usize::from(if holds { jt } else { jf });
             }
             Op::RetImm(k) => return Run { ret: k, steps },
@@ -73,14 +73,6 @@ pub fn run_traced(program: &Program, image: &[u32; 16], visit: &mut impl FnMut(P
             Op::Tax => x = a,
             Op::Txa => a = x,
         }
-    }
-}
-
-const fn value(operand: Operand, x: u32) -> u32 {
-    match operand {
-        Operand::K(k) => k,
-        Operand::X => x,
-        Operand::Variable(_) => panic!("programs have no variables"),
     }
 }
 
@@ -104,6 +96,7 @@ pub const fn arithmetic(op: AluOp, a: u32, operand: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Operand;
     use crate::insn::{Insn, Test};
 
     fn ret_of(ops: &[Op]) -> u32 {

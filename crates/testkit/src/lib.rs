@@ -14,8 +14,9 @@ pub mod inputs;
 pub mod libseccomp;
 pub mod property;
 pub mod pseudo_code;
-pub mod rng;
 pub mod sabotage;
 pub mod skip;
 pub mod smt;
 pub mod tally;
+
+pub use tamis_fuzz::rng;

@@ -170,6 +170,7 @@ fn every_action_with_every_kind_of_data() {
                 arch: Arch::X86_64.audit(),
                 ip: 0,
                 args: [u64::from(upper << 16 | low), 0, 0, 0, 0, 0],
+                ..SeccompData::default()
             });
         }
     }
@@ -221,6 +222,7 @@ fn every_number_of_every_table() {
                 arch: arch.audit(),
                 ip: 0,
                 args,
+                ..SeccompData::default()
             });
         }
     }
