@@ -10,8 +10,9 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 14] = [
+const ALLOWED: [(&str, Option<&[&str]>); 15] = [
     ("abi", Some(&[])),
+    ("chart", Some(&[])),
     ("diag", Some(&[])),
     ("bpf", Some(&["abi", "diag"])),
     ("rules", Some(&["abi", "diag"])),
@@ -28,8 +29,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 14] = [
     (
         "tamis",
         Some(&[
-            "abi", "bpf", "compiler", "diag", "kernel", "lint", "policy", "profile", "prover",
-            "rules",
+            "abi", "bpf", "chart", "compiler", "diag", "kernel", "lint", "policy", "profile",
+            "prover", "rules",
         ]),
     ),
     ("testkit", None),
