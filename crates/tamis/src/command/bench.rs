@@ -6,7 +6,7 @@ use tamis_abi::{Action, SeccompData, syscall};
 use tamis_bpf::{Op, Program, Stack, cache, harmless::harmless};
 use tamis_diag::suggest;
 use tamis_kernel::InstallError;
-use tamis_kernel::measure::{self, Call, MeasureError, Measured};
+use tamis_kernel::measure::{self, Call, MeasureError, Measured, Measurement, Rounds, Workload};
 
 use crate::cli::load::{self, LoadArgs, Loaded};
 use crate::cli::side::Side;
@@ -76,9 +76,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .map(|subject| subject.tame.programs().to_vec())
         .collect();
     let data: Vec<SeccompData> = calls.made.iter().map(|(_, data)| *data).collect();
-    let measured = measure::measure(&stacks, &data, args.rounds)
+    let workload = Workload::of_calls(&data);
+    let rounds = Rounds::exactly(args.rounds);
+    let measurement = measure::measure_workload(&stacks, &workload, rounds, &mut |_| {})
         .map_err(|error| refusal(&error, &subjects))?;
-    let report = report::Document::new(&subjects, &calls, &measured, args.rounds);
+    let report = report::Document::new(&subjects, &calls, &measurement);
     if global.json {
         output::print_json(&report)?;
     } else {

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use serde::Serialize;
 use tamis_abi::{Action, ActionKind, SeccompData, call};
 use tamis_kernel::NATIVE_ENDIAN;
-use tamis_kernel::measure::{CLOCK, Timing};
+use tamis_kernel::measure::Timing;
 
-use super::{Calls, Measured, Subject};
+use super::{Calls, Measured, Measurement, Subject};
 
 /// The spread between fastest and median batch above which a machine counts as noisy.
 const MAX_QUIET_SPREAD: f64 = 0.2;
@@ -62,12 +62,8 @@ struct NotCalledEntry {
 
 impl Document {
     /// Puts the figures, in the order of subjects and calls, beside what is known without measuring.
-    pub(super) fn new(
-        subjects: &[Subject],
-        calls: &Calls,
-        measured: &[Measured],
-        rounds: u32,
-    ) -> Document {
+    pub(super) fn new(subjects: &[Subject], calls: &Calls, measurement: &Measurement) -> Document {
+        let measured = &measurement.subjects;
         let mut notes = Vec::new();
         let mut entries = Vec::new();
         for (index, (call, data)) in calls.made.iter().enumerate() {
@@ -87,8 +83,8 @@ impl Document {
         let left_out = calls.left_out.iter();
         Document {
             schema: "tamis.bench/1",
-            clock: CLOCK,
-            rounds,
+            clock: measurement.clock.name,
+            rounds: measurement.rounds,
             filters: pairs
                 .map(|(subject, measured)| FilterEntry {
                     name: subject.name.clone(),
