@@ -9,7 +9,7 @@
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Insn, Op, Operand, Program, Stack, Test};
 
-use super::{MeasureError, measure};
+use super::{FEW, MeasureError, Measured, Rounds, Workload, measure_passes};
 
 /// How many comparisons the ballast makes. More take longer to install: the kernel goes through all of
 /// them for each number.
@@ -41,7 +41,7 @@ pub fn skips_filters(
         if stack.is_empty() || !Stack::new(loaded.clone()).is_installable() {
             return Ok(unknown);
         }
-        let measured = match measure(&[stack.clone(), loaded], calls, ROUNDS) {
+        let measured = match measure(&[stack.clone(), loaded], calls) {
             Ok(measured) => measured,
             // Filters from outside take room, too.
             Err(MeasureError::Install { subject: 1, .. }) => return Ok(unknown),
@@ -54,6 +54,14 @@ pub fn skips_filters(
         Ok(answers.collect())
     };
     stacks.iter().enumerate().map(answers).collect()
+}
+
+/// Times the calls well enough for differences as large as these.
+fn measure(stacks: &[Vec<Program>], calls: &[SeccompData]) -> Result<Vec<Measured>, MeasureError> {
+    let workload = Workload::of_calls(calls);
+    let rounds = Rounds::exactly(ROUNDS);
+    let measurement = measure_passes(stacks, &workload, rounds, FEW, &mut |_| {})?;
+    Ok(measurement.subjects)
 }
 
 /// What the ballast costs each call.
@@ -75,7 +83,7 @@ impl Known {
             vec![uncacheable.clone()],
             vec![ballast(), uncacheable],
         ];
-        let measured = measure(&stacks, calls, ROUNDS)?;
+        let measured = measure(&stacks, calls)?;
         let ballast = |call: usize| {
             let min_ns = |subject: usize| measured[subject].calls[call].min_ns;
             Ballast {

@@ -8,6 +8,8 @@
 
 use tamis_abi::{Arch, SeccompData, syscall};
 
+use crate::sys::timing;
+
 /// A descriptor that isn't open: far above any limit.
 const NO_FD: u64 = 0x7fff_ffff;
 /// No valid identifier, option or operation.
@@ -16,6 +18,13 @@ const NOTHING: u64 = 0x7fff_ffff;
 const MINUS_ONE: u64 = 0xffff_ffff;
 /// An address that isn't a multiple of four.
 const UNALIGNED: u64 = 1;
+/// Memory of each measuring process: all zeros, so an empty path. Refusing an address that isn't
+/// mapped takes the kernel several times as long as most calls.
+const EMPTY_PATH: u64 = timing::MEMORY_ADDRESS;
+/// All ones: a time that doesn't exist.
+const NO_TIME: u64 = timing::MEMORY_ADDRESS + timing::ONES_OFFSET;
+/// Memory that may be written.
+const RESULT: u64 = timing::MEMORY_ADDRESS + timing::RESULT_OFFSET;
 
 /// A system call that may be made any number of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,8 +162,8 @@ const STAND_INS: &[Group] = &[
         names: &["sendfile"],
     },
     Group {
-        how: "its path is at address zero",
-        replaced: &[(0, 0)],
+        how: "its path is empty",
+        replaced: &[(0, EMPTY_PATH)],
         names: &[
             "open",
             "creat",
@@ -187,14 +196,11 @@ const STAND_INS: &[Group] = &[
             "removexattr",
             "lremovexattr",
             "execve",
-            "memfd_create",
-            "add_key",
-            "request_key",
         ],
     },
     Group {
-        how: "its folder isn't open and its path is at address zero",
-        replaced: &[(0, NO_FD), (1, 0)],
+        how: "its folder isn't open and its path is empty",
+        replaced: &[(0, NO_FD), (1, EMPTY_PATH)],
         names: &[
             "openat",
             "openat2",
@@ -219,22 +225,22 @@ const STAND_INS: &[Group] = &[
         ],
     },
     Group {
-        how: "its folder isn't open and its path is at address zero",
-        replaced: &[(0, 0), (1, NO_FD)],
+        how: "its folder isn't open and its path is empty",
+        replaced: &[(0, EMPTY_PATH), (1, NO_FD)],
         names: &["symlinkat"],
     },
     Group {
         how: "its result or structure is at address zero",
         replaced: &[(0, 0)],
         names: &[
-            "uname",
-            "sysinfo",
             "times",
             "time",
-            "nanosleep",
             "pipe",
             "capget",
             "capset",
+            "memfd_create",
+            "add_key",
+            "request_key",
             "perf_event_open",
             "set_tid_address",
         ],
@@ -243,17 +249,12 @@ const STAND_INS: &[Group] = &[
         how: "its result or structure is at address zero",
         replaced: &[(1, 0)],
         names: &[
-            "getrlimit",
             "setrlimit",
-            "getrusage",
-            "getitimer",
-            "clock_gettime",
             "clock_getres",
             "sched_getparam",
             "sched_setparam",
             "sched_getattr",
             "sched_setattr",
-            "sched_rr_get_interval",
             "io_uring_setup",
             "io_setup",
         ],
@@ -261,12 +262,7 @@ const STAND_INS: &[Group] = &[
     Group {
         how: "its result or structure is at address zero",
         replaced: &[(2, 0)],
-        names: &[
-            "clock_nanosleep",
-            "waitid",
-            "sched_setscheduler",
-            "rt_sigqueueinfo",
-        ],
+        names: &["waitid", "sched_setscheduler", "rt_sigqueueinfo"],
     },
     Group {
         how: "its result or structure is at address zero",
@@ -291,7 +287,38 @@ const STAND_INS: &[Group] = &[
     Group {
         how: "its results or structures are at address zero",
         replaced: &[(0, 0), (1, 0), (2, 0)],
-        names: &["getcpu", "getresuid", "getresgid"],
+        names: &["getcpu"],
+    },
+    Group {
+        how: "its result goes to memory of its own",
+        replaced: &[(0, RESULT)],
+        names: &["uname", "sysinfo"],
+    },
+    Group {
+        how: "its result goes to memory of its own",
+        replaced: &[(1, RESULT)],
+        names: &[
+            "getrlimit",
+            "getrusage",
+            "getitimer",
+            "clock_gettime",
+            "sched_rr_get_interval",
+        ],
+    },
+    Group {
+        how: "its results go to memory of their own",
+        replaced: &[(0, RESULT), (1, RESULT), (2, RESULT)],
+        names: &["getresuid", "getresgid"],
+    },
+    Group {
+        how: "its time is none that exists",
+        replaced: &[(0, NO_TIME)],
+        names: &["nanosleep"],
+    },
+    Group {
+        how: "its time is none that exists",
+        replaced: &[(2, NO_TIME)],
+        names: &["clock_nanosleep"],
     },
     Group {
         how: "its set of CPUs is at address zero",
@@ -456,8 +483,8 @@ const STAND_INS: &[Group] = &[
         names: &["prctl"],
     },
     Group {
-        how: "it asks for a register, to be put at address zero",
-        replaced: &[(0, 0x1003), (1, 0)],
+        how: "it asks for a register, to be put in memory of its own",
+        replaced: &[(0, 0x1003), (1, RESULT)],
         names: &["arch_prctl"],
     },
 ];

@@ -3,19 +3,20 @@
 //! A filter lies in several places of the kernel: the converted program in pages of its own, a copy of the
 //! original and the bitmaps in the slab, the machine code in areas that all BPF programs share. Only the
 //! first can be seen from outside: `/proc/vmallocinfo` lists each piece with the function that asked for it,
-//! to root. What is said here is how much more of it there is while a child has the filters than before.
-//! Other processes may install filters at the same time, so that is asked several times, and the answer is
-//! what most times agree on.
+//! to root. What is said here is how large the pieces are that appear while a child installs the filters.
+//! Other processes may install filters at the same time, which can only make it more: the least of several
+//! answers counts, once it was given twice.
 //!
 //! The limit that the kernel sets has nothing to do with bytes: see
 //! [`Stack::charge_insns`](tamis_bpf::Stack::charge_insns).
 
+use std::collections::HashSet;
 use std::error;
 use std::fmt;
 use std::fs;
 use std::io;
 
-use tamis_bpf::Program;
+use tamis_bpf::{Program, convert::kernel_len_insns};
 
 use crate::sys::page;
 use crate::sys::timing;
@@ -27,10 +28,10 @@ use super::child::Child;
 const AREAS: &str = "/proc/vmallocinfo";
 /// The kernel's function that asks for the memory of a program, or how its name begins.
 const ALLOCATION: &str = "bpf_prog_alloc";
-/// How often it is asked.
-const TRIES: usize = 5;
-/// How many of the answers must agree.
-const MIN_AGREEING: usize = 3;
+/// How often it is asked at most.
+const MAX_TRIES: usize = 12;
+/// The size of a converted instruction.
+const INSN_BYTES: u64 = 8;
 
 /// Why it can't be told.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl fmt::Display for MemoryError {
         match self {
             MemoryError::NotReadable(error) => write!(f, "{AREAS} can't be read: {error}"),
             MemoryError::Unsteady => {
-                f.write_str("other processes install or drop BPF programs at the same time")
+                f.write_str("other processes install BPF programs all the time")
             }
             MemoryError::Measure(error) => error.fmt(f),
         }
@@ -70,41 +71,41 @@ pub fn program_bytes(stack: &[Program]) -> Result<u64, MemoryError> {
         cpu: timing::last_cpu()
             .map_err(|errno| MemoryError::Measure(MeasureError::Start(errno)))?,
     };
+    let insns: usize = stack.iter().map(kernel_len_insns).sum();
+    let least_bytes = insns as u64 * INSN_BYTES;
     let mut answers = Vec::new();
-    for _ in 0..TRIES {
-        let before = used_bytes()?;
+    for _ in 0..MAX_TRIES {
+        let before = areas()?;
         let mut with = Err(MemoryError::Unsteady);
         child
-            .measure_and_look(0, stack, &mut || with = used_bytes())
+            .measure_and_look(0, stack, &mut || with = areas())
             .map_err(MemoryError::Measure)?;
-        answers.push(with?.checked_sub(before));
+        let bytes = new_pages(&before, &with?) * page::size_bytes();
+        // A piece may come to lie where one lay that was just dropped, and not look new.
+        if bytes >= least_bytes {
+            answers.push(bytes);
+        }
+        if let Some(bytes) = agreed(&answers) {
+            return Ok(bytes);
+        }
     }
-    agreed(&answers).ok_or(MemoryError::Unsteady)
+    Err(MemoryError::Unsteady)
 }
 
-/// The answer that most agree on, if enough do.
-fn agreed(answers: &[Option<u64>]) -> Option<u64> {
-    let votes = |answer: &u64| {
-        answers
-            .iter()
-            .filter(|other| **other == Some(*answer))
-            .count()
-    };
-    let best = answers
-        .iter()
-        .flatten()
-        .max_by_key(|answer| votes(answer))?;
-    (votes(best) >= MIN_AGREEING).then_some(*best)
+/// The least answer, if it was given twice.
+fn agreed(answers: &[u64]) -> Option<u64> {
+    let least = answers.iter().min()?;
+    let votes = answers.iter().filter(|answer| *answer == least).count();
+    (votes >= 2).then_some(*least)
 }
 
-/// What all BPF programs of the machine take together.
-fn used_bytes() -> Result<u64, MemoryError> {
-    let text = fs::read_to_string(AREAS).map_err(MemoryError::NotReadable)?;
-    Ok(pages(&text) * page::size_bytes())
+fn areas() -> Result<String, MemoryError> {
+    fs::read_to_string(AREAS).map_err(MemoryError::NotReadable)
 }
 
-/// The pages of programs in a list of memory areas.
-fn pages(areas: &str) -> u64 {
+/// The pages of programs in one list of memory areas that aren't in another.
+fn new_pages(before: &str, with: &str) -> u64 {
+    let before: HashSet<&str> = before.lines().collect();
     let is_program = |line: &&str| {
         let mut fields = line.split_whitespace();
         fields.any(|field| field.starts_with(ALLOCATION))
@@ -113,7 +114,9 @@ fn pages(areas: &str) -> u64 {
         let mut fields = line.split_whitespace();
         fields.find_map(|field| field.strip_prefix("pages=")?.parse::<u64>().ok())
     };
-    areas.lines().filter(is_program).filter_map(pages).sum()
+    let is_new = |line: &&str| !before.contains(line);
+    let new = with.lines().filter(is_program).filter(is_new);
+    new.filter_map(pages).sum()
 }
 
 #[cfg(test)]
@@ -121,21 +124,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_programs_count_and_the_guard_page_does_not() {
-        let areas = "\
-0x0000000012c94f1f-0x0000000007dfe7c3    8192 bpf_prog_alloc_no_stats+0x39/0x230 pages=1 vmalloc N0=1
+    fn only_new_programs_count_and_the_guard_page_does_not() {
+        let old = "0x0000000012c94f1f-0x0000000007dfe7c3    8192 bpf_prog_alloc_no_stats+0x39/0x230 pages=1 vmalloc N0=1\n";
+        let new = "\
 0x0000000074b11850-0x00000000ff0ab318 2101248 bpf_prog_pack_alloc+0x28b/0x3a0 pages=512 vmalloc N0=512
 0x0000000078902462-0x000000001769e592   20480 bpf_prog_alloc_no_stats+0x39/0x230 pages=4 vmalloc N0=4
 0x0000000078902462-0x000000001769e592   20480 load_module+0x39/0x230 pages=4 vmalloc N0=4
 ";
-        assert_eq!(pages(areas), 5);
+        assert_eq!(new_pages(old, &format!("{old}{new}")), 4);
+        assert_eq!(new_pages(old, new), 4);
+        assert_eq!(new_pages("", old), 1);
     }
 
     #[test]
-    fn one_disturbed_answer_does_not_count_and_three_do() {
-        let answers = |list: [u64; 5]| agreed(&list.map(Some));
-        assert_eq!(answers([4096, 4096, 12288, 4096, 4096]), Some(4096));
-        assert_eq!(answers([4096, 8192, 12288, 4096, 0]), None);
-        assert_eq!(agreed(&[None; 5]), None);
+    fn the_least_answer_counts_once_it_was_given_twice() {
+        assert_eq!(agreed(&[12288, 4096, 8192, 4096]), Some(4096));
+        assert_eq!(agreed(&[8192, 8192, 4096]), None);
+        assert_eq!(agreed(&[]), None);
     }
 }

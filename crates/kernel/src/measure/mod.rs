@@ -46,10 +46,22 @@ pub const MAX_SEQUENCE: usize = 1 << 16;
 /// How many calls are timed together: enough to make reading the clock free, so few that most batches
 /// fall between two interrupts.
 pub const CALLS_PER_BATCH: usize = 128;
-/// How many times one child makes a batch that is all of its series.
-const PASSES: usize = 101;
-/// How many times one child makes each batch of a long sequence.
-const PASSES_OF_MANY: usize = 25;
+/// How many times one child makes each batch.
+#[derive(Clone, Copy)]
+struct Passes {
+    /// Of a short sequence, which is one batch.
+    short: usize,
+    /// Of a long one.
+    long: usize,
+}
+
+/// For figures.
+const MANY: Passes = Passes {
+    short: 101,
+    long: 25,
+};
+/// For what shows in hundreds of nanoseconds.
+const FEW: Passes = Passes { short: 15, long: 5 };
 
 /// What is timed under each stack: sequences of calls.
 ///
@@ -197,7 +209,17 @@ pub fn measure_workload(
     rounds: Rounds,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Measurement, MeasureError> {
-    let series = series(workload)?;
+    measure_passes(stacks, workload, rounds, MANY, tell)
+}
+
+fn measure_passes(
+    stacks: &[Vec<Program>],
+    workload: &Workload,
+    rounds: Rounds,
+    passes: Passes,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Measurement, MeasureError> {
+    let series = series(workload, passes)?;
     let raw = |call: &SeccompData| (libc::c_long::from(call.nr as i32), call.args);
     let calls: Vec<RawCall> = workload.calls.iter().map(raw).collect();
     let cpu = timing::last_cpu().map_err(MeasureError::Start)?;
@@ -242,7 +264,7 @@ pub fn measure_workload(
 }
 
 /// The workload in the pieces that a child times.
-fn series(workload: &Workload) -> Result<Vec<Series>, MeasureError> {
+fn series(workload: &Workload, passes: Passes) -> Result<Vec<Series>, MeasureError> {
     let is_short = |sequence: &Vec<u32>| sequence.len() <= MAX_SEQUENCE;
     if workload.sequences.len() > MAX_CALLS || !workload.sequences.iter().all(is_short) {
         return Err(MeasureError::TooManyCalls);
@@ -252,13 +274,13 @@ fn series(workload: &Workload) -> Result<Vec<Series>, MeasureError> {
             let pieces = sequence.chunks(CALLS_PER_BATCH);
             return Series {
                 batches: pieces.map(<[u32]>::to_vec).collect(),
-                passes: PASSES_OF_MANY,
+                passes: passes.long,
             };
         }
         let times = CALLS_PER_BATCH.div_ceil(sequence.len().max(1));
         Series {
             batches: vec![sequence.repeat(times)],
-            passes: PASSES,
+            passes: passes.short,
         }
     };
     Ok(workload.sequences.iter().map(series).collect())

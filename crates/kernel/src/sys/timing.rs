@@ -7,6 +7,7 @@
 
 use std::hint;
 use std::mem::MaybeUninit;
+use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use tamis_bpf::Insn;
@@ -58,6 +59,15 @@ impl Default for Board {
         }
     }
 }
+
+/// Where each child has memory that calls may use, so that their arguments are the same in all.
+pub(crate) const MEMORY_ADDRESS: u64 = 0x2000_0000;
+/// Before this offset it is all zeros; from here on all ones.
+pub(crate) const ONES_OFFSET: u64 = 0x4000;
+/// From this offset on it may be written.
+pub(crate) const RESULT_OFFSET: u64 = 0x8000;
+/// The size of all of it; the parts are whole pages on machines with pages of up to 16 KiB.
+const MEMORY_BYTES: u64 = 0xc000;
 
 /// A system call as it is made.
 pub(crate) type RawCall = (libc::c_long, [u64; 6]);
@@ -167,6 +177,7 @@ fn set_up(plan: &Plan<'_>, parent: libc::pid_t) -> Result<(), Errno> {
     for place in plan.ticks {
         place.store(0, Ordering::Relaxed);
     }
+    map_memory()?;
     plan.board.stage.store(stage::PIN, Ordering::Release);
     // SAFETY: the calls read what they are given and nothing else; an empty set of CPUs is all zeros,
     // and the number comes from such a set.
@@ -189,6 +200,34 @@ fn set_up(plan: &Plan<'_>, parent: libc::pid_t) -> Result<(), Errno> {
         .stage
         .store(stage::NO_NEW_PRIVS, Ordering::Release);
     seccomp::set_no_new_privs()
+}
+
+/// Makes the memory that calls may use.
+fn map_memory() -> Result<(), Errno> {
+    let address = MEMORY_ADDRESS as *mut u8;
+    let (flags, access) = (
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+        libc::PROT_READ | libc::PROT_WRITE,
+    );
+    let bytes = MEMORY_BYTES as usize;
+    // SAFETY: a new mapping that replaces nothing.
+    let mapped = unsafe { libc::mmap(address.cast(), bytes, access, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED {
+        return Err(Errno::last());
+    }
+    // Kernels before 4.17 take the address as a hint.
+    if mapped.cast() != address {
+        return Err(Errno(libc::EEXIST));
+    }
+    let ones = (RESULT_OFFSET - ONES_OFFSET) as usize;
+    // SAFETY: both ranges lie in the mapping, which nothing else knows of.
+    unsafe {
+        ptr::write_bytes(address, 0, bytes);
+        ptr::write_bytes(address.add(ONES_OFFSET as usize), 0xff, ones);
+    }
+    // SAFETY: as above.
+    let protected = unsafe { libc::mprotect(mapped, RESULT_OFFSET as usize, libc::PROT_READ) };
+    check(protected).map(|_| ())
 }
 
 /// Times a series and leaves its ticks in the places.
@@ -216,7 +255,8 @@ fn batch(calls: &[RawCall], order: &[u32]) -> u64 {
         let Some((nr, [a, b, c, d, e, f])) = calls.get(*index as usize) else {
             continue;
         };
-        // SAFETY: the table of calls has only such as take no pointers, or fail before they use them.
+        // SAFETY: the table of calls has only such as take no pointers, fail before they use them, or
+        // use memory that is there for them.
         unsafe { libc::syscall(*nr, *a, *b, *c, *d, *e, *f) };
     }
     ticks().wrapping_sub(start)
