@@ -1,6 +1,6 @@
 //! Horizontal bars in groups: one figure of several subjects, side by side for several things.
 
-use crate::canvas::{Anchor, Canvas, LEGEND_LINE, colour, text_width};
+use crate::canvas::{Anchor, Canvas, Drawing, LEGEND_LINE, colour, text_width};
 use crate::scale::{Scale, number};
 
 const WIDTH: f64 = 860.0;
@@ -44,8 +44,8 @@ pub struct Bar {
 }
 
 impl Bars {
-    /// The chart as SVG.
-    pub fn svg(&self) -> String {
+    /// The chart.
+    pub fn draw(&self) -> Drawing {
         let height = |group: &Group| group.bars.len() as f64 * BAR_HEIGHT + GROUP_GAP;
         let legend_height = self.series.len() as f64 * LEGEND_LINE;
         let top = TOP + legend_height + 8.0;
@@ -133,7 +133,8 @@ mod tests {
                 bars,
             }],
         }
-        .svg()
+        .draw()
+        .to_string()
     }
 
     #[test]

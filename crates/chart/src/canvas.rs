@@ -1,6 +1,6 @@
 //! An SVG that is being drawn: lines, rectangles, circles and text, each with a class of the style sheet.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// The colours of the series, told apart by colour-blind people too (Okabe and Ito).
 const COLOURS: [&str; 8] = [
@@ -122,19 +122,58 @@ impl Canvas {
         }
     }
 
-    fn element(&mut self, element: std::fmt::Arguments<'_>) {
+    fn element(&mut self, element: fmt::Arguments<'_>) {
         let _ = writeln!(self.body, "{element}");
     }
 
-    /// The whole SVG, with a final newline; `title` is for people who have it read to them.
-    pub(crate) fn finish(self, title: &str) -> String {
-        let Canvas {
+    /// The drawing; `title` is for people who have it read to them.
+    pub(crate) fn finish(self, title: &str) -> Drawing {
+        Drawing {
+            width: self.width,
+            height: self.height,
+            title: title.to_owned(),
+            body: self.body,
+        }
+    }
+}
+
+/// A finished chart. As text it is a complete SVG with a final newline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawing {
+    width: f64,
+    height: f64,
+    title: String,
+    /// The elements, one per line.
+    body: String,
+}
+
+impl Drawing {
+    /// Several drawings as one, from the top down.
+    pub fn column(title: &str, drawings: &[Drawing]) -> Drawing {
+        let mut column = Canvas::new(0.0, 0.0);
+        for drawing in drawings {
+            column.width = column.width.max(drawing.width);
+            let (top, body) = (column.height, &drawing.body);
+            column.element(format_args!(
+                "<g transform=\"translate(0 {top:.0})\">\n{body}</g>"
+            ));
+            column.height += drawing.height.ceil();
+        }
+        column.finish(title)
+    }
+}
+
+impl fmt::Display for Drawing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Drawing {
             width,
             height,
+            title,
             body,
         } = self;
         let title = escape(title);
-        format!(
+        write!(
+            f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{width:.0}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width:.0} {height:.0}\">\n<title>{title}</title>\n<style>{STYLE}</style>\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{body}</svg>\n"

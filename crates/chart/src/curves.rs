@@ -1,6 +1,6 @@
 //! Points and lines between two axes: how a figure grows with another.
 
-use crate::canvas::{Anchor, Canvas, LEGEND_LINE, colour};
+use crate::canvas::{Anchor, Canvas, Drawing, LEGEND_LINE, colour};
 use crate::scale::{Scale, number};
 
 const WIDTH: f64 = 860.0;
@@ -54,9 +54,9 @@ pub enum Style {
 }
 
 impl Curves {
-    /// The chart as SVG. A curve with the name of an earlier one has its colour and no entry of its own in
+    /// The chart. A curve with the name of an earlier one has its colour and no entry of its own in
     /// the legend, so that measured dots and a fitted line can go together.
-    pub fn svg(&self) -> String {
+    pub fn draw(&self) -> Drawing {
         let names = self.names();
         let top = TOP + names.len() as f64 * LEGEND_LINE + 8.0;
         let bottom = top + HEIGHT;
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn dots_and_line_of_one_name_share_a_colour_and_a_legend() {
         for is_log in [false, true] {
-            let svg = chart(is_log).svg();
+            let svg = chart(is_log).draw().to_string();
             assert_eq!(svg.matches("<circle").count(), 3);
             assert_eq!(svg.matches("<polyline").count(), 1);
             assert_eq!(svg.matches(">time</text>").count(), 1);
@@ -175,6 +175,6 @@ mod tests {
             curves: Vec::new(),
             ..chart(true)
         };
-        assert!(empty.svg().ends_with("</svg>\n"));
+        assert!(empty.draw().to_string().ends_with("</svg>\n"));
     }
 }

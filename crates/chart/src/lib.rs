@@ -2,8 +2,9 @@
 //!
 //! Measurements are read as tables by programs and as pictures by people. The two kinds of picture that
 //! tamis needs are here: [`Bars`] compare a figure of several subjects in several groups, [`Curves`] show
-//! how a figure grows. Both are plain data with a method that gives the SVG; [`page`] puts charts and a text
-//! on one HTML page. The same data always gives the same text, and what comes out refers to nothing outside.
+//! how a figure grows. Both are plain data with a method that gives a [`Drawing`], which is a complete SVG as text;
+//! [`page`] puts drawings and a text on one HTML page. The same data always gives the same text, and what comes
+//! out refers to nothing outside.
 //!
 //! What it doesn't do: no measuring, no statistics, no interaction, no files.
 //!
@@ -18,7 +19,7 @@
 //!         bars: vec![Bar { value: 20.0, mark: None }, Bar { value: 12.0, mark: Some(13.0) }],
 //!     }],
 //! };
-//! assert!(bars.svg().starts_with("<svg "));
+//! assert!(bars.draw().to_string().starts_with("<svg "));
 //! ```
 #![forbid(unsafe_code)]
 
@@ -29,5 +30,6 @@ mod page;
 mod scale;
 
 pub use bars::{Bar, Bars, Group};
+pub use canvas::Drawing;
 pub use curves::{Axis, Curve, Curves, Style};
 pub use page::page;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis_chart::{Bar, Bars, Group};
+use tamis_chart::{Bar, Bars, Drawing, Group};
 
 use crate::cli::{Failure, output};
 
@@ -35,11 +35,11 @@ pub(super) fn parse_file(name: &str) -> Result<ChartFile, String> {
 }
 
 impl ChartFile {
-    /// Writes charts: a page with all of them and a text, or an SVG of the first.
-    pub(super) fn write(&self, title: &str, charts: &[String], text: &str) -> Result<(), Failure> {
+    /// Writes charts: a page with them and a text, or one SVG.
+    pub(super) fn write(&self, title: &str, charts: &[Drawing], text: &str) -> Result<(), Failure> {
         let content = match self.is_page {
             true => tamis_chart::page(title, charts, text),
-            false => charts.first().cloned().unwrap_or_default(),
+            false => Drawing::column(title, charts).to_string(),
         };
         output::write_file(&self.path, content.as_bytes())
     }
@@ -48,7 +48,7 @@ impl ChartFile {
 impl Document {
     /// Bars for the mix and each call: how much longer it takes under each filter, at its fastest, with
     /// the median marked.
-    pub(super) fn chart(&self) -> String {
+    pub(super) fn chart(&self) -> Drawing {
         Bars {
             title: "What calls take longer than without a filter: minimum, and median as a mark"
                 .to_owned(),
@@ -56,7 +56,7 @@ impl Document {
             series: self.labels().split_off(1),
             groups: self.mix.iter().chain(&self.calls).map(group).collect(),
         }
-        .svg()
+        .draw()
     }
 }
 
