@@ -5,50 +5,165 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use tamis_abi::{Arch, Nr};
+use tamis_profile::Profile;
 use tamis_testkit::skip::{self, Need};
 
-fn bench(filter: &Path, calls: &str) -> Output {
+/// Runs it once on filters, with more options.
+fn bench(options: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(["bench", "--json", "--rounds", "1", "--calls", calls])
-        .arg(filter)
+        .args(["bench", "--json", "--rounds", "1"])
+        .args(options)
         .output()
         .expect("tamis starts")
 }
 
-/// A policy in a file of its own.
-fn policy(name: &str, text: &str) -> PathBuf {
+/// The document of a run that ends well; `None`, with a word, where filters can't be installed.
+fn report(options: &[&str]) -> Option<Value> {
+    if !tamis_kernel::probe().filter_mode.is_present() {
+        skip::because(Need::Live, "this kernel has no seccomp filters");
+        return None;
+    }
+    let output = bench(options);
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "no progress but on a terminal");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// A file of its own with this content.
+fn file(name: &str, text: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::write(&path, text).unwrap();
     path
 }
 
+fn strings<'v>(list: &'v Value, member: &str) -> Vec<&'v str> {
+    let entries = list.as_array().unwrap().iter();
+    entries
+        .map(|entry| entry[member].as_str().unwrap())
+        .collect()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The cached shares of a call's results: what was seen, if anything was, and what was expected.
+fn cached(entry: &Value) -> Vec<(Option<f64>, Option<f64>)> {
+    let results = entry["results"].as_array().unwrap().iter();
+    let shares = results.map(|result| {
+        let share = |member: &str| result[member].as_f64();
+        (share("cached_share"), share("expected_cached_share"))
+    });
+    shares.collect()
+}
+
 #[test]
 fn a_filter_that_kills_is_measured_and_what_is_cached_is_told() {
-    if !tamis_kernel::probe().filter_mode.is_present() {
-        skip::because(Need::Live, "this kernel has no seccomp filters");
-        return;
-    }
     let text = "default kill\nallow getpid\nallow close(fd > 5)\n";
-    let path = policy("bench.tamis", text);
-    let output = bench(&path, "getpid,close,getppid,exit_group");
-    assert!(output.status.success(), "{output:?}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let filters = ["no filter", "empty", "uncacheable", path.to_str().unwrap()];
-    for (call, own_cached) in [("getpid", true), ("close", false), ("getppid", false)] {
+    let path = file("bench.tamis", text);
+    let path = path.to_str().unwrap();
+    let Some(report) = report(&[path, "--calls", "getpid,close,getppid,exit_group"]) else {
+        return;
+    };
+    let filters = ["no filter", "empty", "uncacheable", path];
+    assert_eq!(strings(&report["filters"], "name"), filters);
+    let has_bitmap = tamis_kernel::probe().action_bitmap.is_present();
+    for (call, own_cached) in [("getpid", 1.0), ("close", 0.0), ("getppid", 0.0)] {
         let mut entries = report["calls"].as_array().unwrap().iter();
         let entry = entries.find(|entry| entry["name"] == call).expect(call);
-        let results = entry["results"].as_array().unwrap();
-        let names: Vec<&Value> = results.iter().map(|result| &result["filter"]).collect();
-        assert_eq!(names, filters);
-        let cached: Vec<bool> = results
-            .iter()
-            .map(|result| result["cached"].as_bool().unwrap())
-            .collect();
-        assert_eq!(cached, [false, true, false, own_cached], "{call}");
-        let is_positive = |result: &Value| result["min_ns"].as_f64().unwrap() > 0.0;
-        assert!(results.iter().all(is_positive), "{entry}");
+        assert_eq!(strings(&entry["results"], "filter"), filters);
+        let expected = [None, Some(1.0), Some(0.0), Some(own_cached)];
+        for ((seen, by_rules), expected) in cached(entry).into_iter().zip(expected) {
+            assert_eq!(by_rules, expected, "{call}");
+            // A noisy machine may not see it.
+            assert!(seen.is_none() || !has_bitmap || seen == expected, "{call}");
+        }
+        for result in entry["results"].as_array().unwrap() {
+            let ns = |member: &str| result[member].as_f64().unwrap();
+            assert!(
+                ns("min_ns") > 0.0 && ns("median_ns") >= ns("min_ns"),
+                "{entry}"
+            );
+        }
     }
     assert_eq!(report["not_called"][0]["name"], "exit_group");
+}
+
+#[test]
+fn a_profile_is_a_mix_with_stand_ins_and_the_heaviest_calls() {
+    let arch = tamis_kernel::native_arch().unwrap_or(Arch::X86_64);
+    let nr = |name| tamis_abi::syscall::number(arch, name).unwrap();
+    let mut profile = Profile::default();
+    for (name, count) in [("read", 600), ("futex", 250), ("getpid", 100), ("exit", 50)] {
+        profile.call_mut(arch, nr(name)).count = count;
+    }
+    profile
+        .call_mut(arch, nr("futex"))
+        .samples
+        .insert([0x1000, 0x80, 2, 0, 0, 0], 250);
+    profile.call_mut(arch, Nr(nr("getpid").0 + 100_000)).count = 1;
+    let profile = file("bench-profile.json", &profile.to_json());
+    // What makes the futex that is called another call to the filter than that of the profile.
+    let policy = file(
+        "bench-futex.tamis",
+        "default errno(EPERM)\nallow read, getpid, exit\nallow futex(uaddr == 0x1000)\n",
+    );
+    let options = [
+        policy.to_str().unwrap(),
+        "--profile",
+        profile.to_str().unwrap(),
+        "--top",
+        "2",
+    ];
+    let Some(report) = report(&options) else {
+        return;
+    };
+    assert_eq!(strings(&report["calls"], "name"), ["read", "futex"]);
+    assert_eq!(strings(&report["mix"]["stand_ins"], "call").len(), 2);
+    let mut left_out = strings(&report["not_called"], "name");
+    left_out.sort_unstable();
+    assert_eq!(left_out.len(), 2);
+    assert!(left_out.contains(&"exit"), "{left_out:?}");
+    let notes = report["notes"].as_array().unwrap();
+    let says = |words: &str| {
+        notes
+            .iter()
+            .any(|note| note.as_str().unwrap().contains(words))
+    };
+    assert!(says("with the arguments that were asked for"), "{notes:?}");
+    assert!(says("are denied"), "{notes:?}");
+    assert!(says("only in the mix"), "{notes:?}");
+}
+
+#[test]
+fn the_same_seed_makes_the_same_mix() {
+    let options = |seed| {
+        let sequences = ["--sequence", "9*getpid;getppid", "--sequence", "close"];
+        [&["pure-compute", "--seed", seed][..], &sequences].concat()
+    };
+    let steps = |seed| Some(report(&options(seed))?["mix"]["results"][3]["mean_steps"].as_f64());
+    let (Some(one), Some(again), Some(other)) = (steps("1"), steps("1"), steps("2")) else {
+        return;
+    };
+    assert_eq!(one, again);
+    assert_ne!(one, other);
+}
+
+#[test]
+fn a_chart_is_written_beside_the_report() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for (name, beginning) in [("bench.svg", "<svg "), ("bench.html", "<!DOCTYPE html>")] {
+        let path = folder.join(name);
+        let path = path.to_str().unwrap();
+        if report(&["pure-compute", "--calls", "getpid", "--chart", path]).is_none() {
+            return;
+        }
+        let chart = fs::read_to_string(path).unwrap();
+        assert!(chart.starts_with(beginning) && chart.contains("pure-compute"));
+    }
+    let output = bench(&["pure-compute", "--chart", "bench.png"]);
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]
@@ -56,22 +171,65 @@ fn calls_that_cannot_be_timed_are_usage_errors() {
     for (calls, said) in [
         ("getpit", "did you mean `getpid`?"),
         ("exit,fork", "none of"),
+        ("socket(AF_INETT)", "did you mean `AF_INET`?"),
+        ("x86:getpid", "is not a call of"),
     ] {
-        let output = bench(Path::new("pure-compute"), calls);
+        let output = bench(&["pure-compute", "--calls", calls]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(text.contains(said), "{text}");
+        assert!(text(&output).contains(said), "{output:?}");
     }
 }
 
 #[test]
-fn a_stack_that_cannot_be_installed_says_which_filter_is_in_the_way() {
+fn what_cannot_be_installed_says_what_is_in_the_way() {
     if !tamis_kernel::probe().filter_mode.is_present() {
         skip::because(Need::Live, "this kernel has no seccomp filters");
         return;
     }
-    let output = bench(Path::new("pure-compute,container-default"), "getpid");
+    let output = bench(&["pure-compute,container-default", "--calls", "getpid"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("denies seccomp"), "{text}");
+    assert!(text(&output).contains("denies seccomp"), "{output:?}");
+    // Eight times 4096 instructions and more are over the limit of a task.
+    let mut long = "ld [0]\n".repeat(4095);
+    long.push_str("ret #0x7fff0000\n");
+    let long = file("bench-long.asm", &long);
+    let stack = [long.to_str().unwrap(); 9].join(",");
+    let output = bench(&[&stack, "--calls", "getpid"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(
+        text(&output).contains("the kernel takes 32768"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_process_that_may_not_install_filters_is_told_so() {
+    if !tamis_kernel::probe::probe().may_install() {
+        skip::because(Need::Live, "no filter may be installed here");
+        return;
+    }
+    for (denied, said) in [
+        ("seccomp", "no seccomp filters"),
+        ("sched_setaffinity", "its CPU"),
+        ("prctl", "no_new_privs"),
+    ] {
+        let policy = file(
+            &format!("bench-without-{denied}.tamis"),
+            &format!("default allow\nerrno(EPERM) {denied}\n"),
+        );
+        let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
+            .args(["run", "--quiet", "--no-explain", "-p"])
+            .arg(policy)
+            .args([
+                "--",
+                env!("CARGO_BIN_EXE_tamis"),
+                "bench",
+                "pure-compute",
+                "--json",
+            ])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(4), "{output:?}");
+        assert!(text(&output).contains(said), "{output:?}");
+    }
 }

@@ -207,6 +207,11 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         covered.push(check(
             "bench pure-compute --calls getpid,exit --rounds 1 --json",
         ));
+        // With a profile there is a mix; futex is one of its two calls that can be made.
+        covered.push(check(&format!(
+            "bench pure-compute --profile {} --sequence getpid;futex --rounds 1 --json",
+            profile().display()
+        )));
     } else {
         skip::because(Need::Live, "this kernel has no seccomp filters");
         covered.push("tamis.bench/1".to_owned());

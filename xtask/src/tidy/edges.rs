@@ -10,8 +10,9 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 16] = [
+const ALLOWED: [(&str, Option<&[&str]>); 17] = [
     ("abi", Some(&[])),
+    ("chart", Some(&[])),
     ("diag", Some(&[])),
     ("bpf", Some(&["abi", "diag"])),
     ("rules", Some(&["abi", "diag"])),
@@ -31,7 +32,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 16] = [
     (
         "tamis",
         Some(&[
-            "abi", "bpf", "compiler", "diag", "fuzz", "kernel", "lint", "policy", "profile",
+            "abi", "bpf", "chart", "compiler", "diag", "fuzz", "kernel", "lint", "policy", "profile",
             "prover", "rules",
         ]),
     ),

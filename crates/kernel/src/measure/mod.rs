@@ -1,50 +1,155 @@
 //! Timing system calls under filters.
 //!
 //! Filters can't be taken off, so each figure comes from a child of its own: it stays on one CPU,
-//! installs a stack of filters, times many short batches of each call and reports through shared
-//! memory. Subjects take turns, A B C A B C, so that a machine that gets slower doesn't favour the
-//! first. The filters should be [harmless](mod@tamis_bpf::harmless): a call that kills the child is an error.
+//! installs a stack of filters, times many short batches of calls and reports through shared memory.
+//! Subjects take turns, A B C A B C, so that a machine that gets slower doesn't favour the first. What
+//! disturbs a batch can only make it slower: of each batch the fastest pass of all rounds counts, and
+//! rounds are made until those minima settle. The filters should be
+//! [harmless](mod@tamis_bpf::harmless): a call that kills the child is an error.
 //!
 //! What it doesn't do: no judgement of the figures, no baselines of its own; an empty stack is one.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`calls`] | which calls can be made thousands of times, and with which arguments |
+//! | [`bitmap`] | whether the kernel skips the filters for a call, found by timing |
+//! | [`memory`] | how much memory the kernel takes for filters, as far as it shows it |
 
+pub mod bitmap;
 pub mod calls;
+mod child;
+mod clock;
+mod error;
+mod figures;
+pub mod memory;
 
-use std::error;
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::collections::HashMap;
+use std::slice;
 use std::time::{Duration, Instant};
 
 use tamis_abi::SeccompData;
-use tamis_bpf::{Insn, Program};
+use tamis_bpf::Program;
 
-use crate::errno::Errno;
-use crate::flags::Flags;
-use crate::install::{self, InstallError};
-use crate::sys::page::Shared;
-use crate::sys::timing::{self, Board, Plan, RawCall, stage};
-use crate::sys::wait::{self, Event};
+use crate::sys::timing::{self, RawCall, Series};
+use child::Child;
+use clock::Calibration;
+use figures::Figures;
 
 pub use calls::Call;
+pub use clock::Clock;
+pub use error::MeasureError;
 
-/// The most calls of one measurement.
-pub const MAX_CALLS: usize = timing::MAX_CALLS;
-/// The clock that calls are timed with; nanoseconds are calibrated against `CLOCK_MONOTONIC_RAW`.
-pub const CLOCK: &str = timing::CLOCK;
+/// The most sequences of one workload.
+pub const MAX_CALLS: usize = 1024;
+/// The most calls of one sequence.
+pub const MAX_SEQUENCE: usize = 1 << 16;
+/// How many calls are timed together: enough to make reading the clock free, so few that most batches
+/// fall between two interrupts.
+pub const CALLS_PER_BATCH: usize = 128;
+/// How many times one child makes each batch.
+#[derive(Clone, Copy)]
+struct Passes {
+    /// Of a short sequence, which is one batch.
+    short: usize,
+    /// Of a long one.
+    long: usize,
+}
 
-/// How long one child may take; it needs some ten milliseconds for four calls.
-const TIME_LIMIT: Duration = Duration::from_secs(20);
-/// How often the parent looks whether the child has ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// The least time over which the clock is calibrated: 0.01 % with readings 1 µs apart.
-const MIN_CALIBRATION_NS: u64 = 10_000_000;
+/// For figures.
+const MANY: Passes = Passes {
+    short: 101,
+    long: 25,
+};
+/// For what shows in hundreds of nanoseconds.
+const FEW: Passes = Passes { short: 15, long: 5 };
 
-/// How long one call took under one stack, the call itself included.
+/// What is timed under each stack: sequences of calls.
+///
+/// Sequences of up to [`CALLS_PER_BATCH`] calls are repeated; of longer ones, each piece of that length
+/// is timed on its own. An empty one takes no time.
+#[derive(Clone, Debug, Default)]
+pub struct Workload {
+    /// The different calls.
+    calls: Vec<SeccompData>,
+    places: HashMap<SeccompData, u32>,
+    /// Per sequence the places of its calls.
+    sequences: Vec<Vec<u32>>,
+}
+
+impl Workload {
+    /// Each of some calls alone, over and over.
+    pub fn of_calls(calls: &[SeccompData]) -> Workload {
+        let mut workload = Workload::default();
+        for call in calls {
+            workload.add(slice::from_ref(call));
+        }
+        workload
+    }
+
+    /// Adds a sequence. Its calls are made as they are: each must be such as [`Call`] gives.
+    pub fn add(&mut self, sequence: &[SeccompData]) {
+        let Workload { calls, places, .. } = self;
+        let place = |call: &SeccompData| {
+            *places.entry(*call).or_insert_with(|| {
+                calls.push(*call);
+                calls.len() as u32 - 1
+            })
+        };
+        let sequence = sequence.iter().map(place).collect();
+        self.sequences.push(sequence);
+    }
+}
+
+/// How many rounds are made. In each, every stack is installed and measured anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounds {
+    /// At least these, and at least one.
+    pub min: u32,
+    /// At most these, even if the minima still fall.
+    pub max: u32,
+    /// No further round begins after this time, once the least number is done.
+    pub time: Duration,
+}
+
+impl Rounds {
+    /// This many, whatever comes out.
+    pub const fn exactly(rounds: u32) -> Rounds {
+        Rounds {
+            min: rounds,
+            max: rounds,
+            time: Duration::MAX,
+        }
+    }
+}
+
+impl Default for Rounds {
+    /// 6 to 60, within half a minute.
+    fn default() -> Rounds {
+        Rounds {
+            min: 6,
+            max: 60,
+            time: Duration::from_secs(30),
+        }
+    }
+}
+
+/// How far a measurement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The round that is being made, from 1.
+    pub round: u32,
+    /// The stack that is next, from 0; as many as there are at the end of a round.
+    pub subject: usize,
+    /// How many stacks there are.
+    pub subjects: usize,
+}
+
+/// How long one call took under one stack, the call itself included; of a sequence, its calls' mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// The fastest batch of all rounds.
+    /// The fastest pass of all rounds; of a long sequence, of each of its pieces.
     pub min_ns: f64,
-    /// The median round's median batch.
+    /// The median round's median pass.
     pub median_ns: f64,
 }
 
@@ -53,72 +158,30 @@ pub struct Timing {
 pub struct Measured {
     /// How long installing all its filters took in the fastest round.
     pub install_ns: f64,
-    /// Per call, in the order of the calls.
+    /// The same in the median round.
+    pub install_median_ns: f64,
+    /// Per sequence of the workload, in their order.
     pub calls: Vec<Timing>,
 }
 
-/// Why nothing was measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MeasureError {
-    /// More than [`MAX_CALLS`] calls.
-    TooManyCalls,
-    /// Something before the filters failed: shared memory, the fork, choosing a CPU.
-    Start(Errno),
-    /// A filter was not installed.
-    Install {
-        /// The stack.
-        subject: usize,
-        /// The filter, counted from the oldest.
-        filter: usize,
-        /// Why.
-        error: InstallError,
-    },
-    /// The child ended before it had timed all calls: the filter killed it, or somebody else.
-    Died {
-        /// The stack.
-        subject: usize,
-        /// The signal that ended it.
-        signal: Option<i32>,
-    },
-    /// The child took more than twenty seconds.
-    TimedOut {
-        /// The stack.
-        subject: usize,
-    },
+/// What was measured of all stacks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// Per stack, in their order.
+    pub subjects: Vec<Measured>,
+    /// How many rounds were made.
+    pub rounds: u32,
+    /// Whether the minima had stopped falling at the end.
+    pub is_settled: bool,
+    /// The CPU that all children stayed on.
+    pub cpu: usize,
+    /// What the time was read from.
+    pub clock: Clock,
 }
-
-impl fmt::Display for MeasureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MeasureError::TooManyCalls => {
-                write!(f, "at most {MAX_CALLS} calls can be timed together")
-            }
-            MeasureError::Start(errno) => {
-                write!(f, "the measuring process could not be started: {errno}")
-            }
-            MeasureError::Install { error, .. } => error.fmt(f),
-            MeasureError::Died {
-                signal: Some(signal),
-                ..
-            } => write!(f, "the measuring process was killed by signal {signal}"),
-            MeasureError::Died { signal: None, .. } => {
-                f.write_str("the measuring process ended before it was done")
-            }
-            MeasureError::TimedOut { .. } => write!(
-                f,
-                "the measuring process took more than {} seconds",
-                TIME_LIMIT.as_secs()
-            ),
-        }
-    }
-}
-
-impl error::Error for MeasureError {}
 
 /// Times native calls under each of some stacks of filters, in `rounds` rounds, at least one.
 ///
-/// A round takes about 13000 calls of each kind per stack. Calls must be such as [`Call::find`] gives:
+/// A round takes about 13000 calls of each kind per stack. Calls must be such as [`Call`] gives:
 /// they are made as they are. Blocks until all is done.
 ///
 /// # Errors
@@ -128,142 +191,97 @@ pub fn measure(
     calls: &[SeccompData],
     rounds: u32,
 ) -> Result<Vec<Measured>, MeasureError> {
-    if calls.len() > MAX_CALLS {
+    let workload = Workload::of_calls(calls);
+    let measurement = measure_workload(stacks, &workload, Rounds::exactly(rounds), &mut |_| {})?;
+    Ok(measurement.subjects)
+}
+
+/// Times a workload under each of some stacks of filters and tells before each step how far it is.
+///
+/// A round takes about 13000 calls of each short sequence per stack, of longer ones 25 times all their
+/// calls. Blocks until all is done.
+///
+/// # Errors
+/// See [`MeasureError`].
+pub fn measure_workload(
+    stacks: &[Vec<Program>],
+    workload: &Workload,
+    rounds: Rounds,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Measurement, MeasureError> {
+    measure_passes(stacks, workload, rounds, MANY, tell)
+}
+
+fn measure_passes(
+    stacks: &[Vec<Program>],
+    workload: &Workload,
+    rounds: Rounds,
+    passes: Passes,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Measurement, MeasureError> {
+    let series = series(workload, passes)?;
+    let raw = |call: &SeccompData| (libc::c_long::from(call.nr as i32), call.args);
+    let calls: Vec<RawCall> = workload.calls.iter().map(raw).collect();
+    let cpu = timing::last_cpu().map_err(MeasureError::Start)?;
+    let child = Child {
+        calls: &calls,
+        series: &series,
+        cpu,
+    };
+    let start = Instant::now();
+    let calibration = Calibration::start();
+    let mut figures = Figures::new(stacks.len(), &series);
+    let subjects = stacks.len();
+    while figures.rounds() < rounds.min.max(1)
+        || figures.rounds() < rounds.max
+            && start.elapsed() < rounds.time
+            && !figures.are_settled(calibration.ns_per_tick())
+    {
+        let round = figures.rounds() + 1;
+        for (subject, stack) in stacks.iter().enumerate() {
+            tell(Progress {
+                round,
+                subject,
+                subjects,
+            });
+            figures.add(subject, child.measure(subject, stack)?);
+        }
+        tell(Progress {
+            round,
+            subject: subjects,
+            subjects,
+        });
+        figures.end_round();
+    }
+    let clock = Clock::of(calibration.ns_per_tick());
+    Ok(Measurement {
+        subjects: figures.summary(clock.ns_per_tick),
+        rounds: figures.rounds(),
+        is_settled: figures.are_settled(clock.ns_per_tick),
+        cpu,
+        clock,
+    })
+}
+
+/// The workload in the pieces that a child times.
+fn series(workload: &Workload, passes: Passes) -> Result<Vec<Series>, MeasureError> {
+    let is_short = |sequence: &Vec<u32>| sequence.len() <= MAX_SEQUENCE;
+    if workload.sequences.len() > MAX_CALLS || !workload.sequences.iter().all(is_short) {
         return Err(MeasureError::TooManyCalls);
     }
-    let raw = |call: &SeccompData| (libc::c_long::from(call.nr as i32), call.args);
-    let calls: Vec<RawCall> = calls.iter().map(raw).collect();
-    let cpu = timing::last_cpu().map_err(MeasureError::Start)?;
-    let calibration = Calibration::start();
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); stacks.len()];
-    for _ in 0..rounds.max(1) {
-        for (subject, stack) in stacks.iter().enumerate() {
-            samples[subject].push(sample(subject, stack, &calls, cpu)?);
+    let series = |sequence: &Vec<u32>| {
+        if sequence.len() > CALLS_PER_BATCH {
+            let pieces = sequence.chunks(CALLS_PER_BATCH);
+            return Series {
+                batches: pieces.map(<[u32]>::to_vec).collect(),
+                passes: passes.long,
+            };
         }
-    }
-    let ns_per_tick = calibration.ns_per_tick();
-    let measured = |rounds: &Vec<Sample>| summary(rounds, calls.len(), ns_per_tick);
-    Ok(samples.iter().map(measured).collect())
-}
-
-/// What one child told, in ticks.
-#[derive(Clone, Default)]
-struct Sample {
-    install: u64,
-    /// Fastest and median batch of each call.
-    batches: Vec<(u64, u64)>,
-}
-
-fn summary(rounds: &[Sample], calls: usize, ns_per_tick: f64) -> Measured {
-    let ns_per_batch_tick = ns_per_tick / f64::from(timing::CALLS_PER_BATCH);
-    let timing = |call: usize| {
-        let min = rounds.iter().map(|round| round.batches[call].0).min();
-        let mut medians: Vec<u64> = rounds.iter().map(|round| round.batches[call].1).collect();
-        medians.sort_unstable();
-        Timing {
-            min_ns: min.unwrap_or(0) as f64 * ns_per_batch_tick,
-            median_ns: medians[medians.len() / 2] as f64 * ns_per_batch_tick,
+        let times = CALLS_PER_BATCH.div_ceil(sequence.len().max(1));
+        Series {
+            batches: vec![sequence.repeat(times)],
+            passes: passes.short,
         }
     };
-    let install = rounds.iter().map(|round| round.install).min();
-    Measured {
-        install_ns: install.unwrap_or(0) as f64 * ns_per_tick,
-        calls: (0..calls).map(timing).collect(),
-    }
-}
-
-/// One child's life.
-fn sample(
-    subject: usize,
-    stack: &[Program],
-    calls: &[RawCall],
-    cpu: usize,
-) -> Result<Sample, MeasureError> {
-    let mut filters: Vec<&[Insn]> = Vec::new();
-    for (filter, program) in stack.iter().enumerate() {
-        install::check(program, Flags::NONE).map_err(|error| MeasureError::Install {
-            subject,
-            filter,
-            error,
-        })?;
-        filters.push(program.insns());
-    }
-    let board = Shared::<Board>::new().map_err(MeasureError::Start)?;
-    let plan = Plan {
-        filters: &filters,
-        calls,
-        cpu,
-        board: &board,
-    };
-    let pid = timing::spawn(&plan).map_err(MeasureError::Start)?;
-    let end = wait_for(pid).map_err(MeasureError::Start)?;
-    let load = |figure: &AtomicU64| figure.load(Ordering::Acquire);
-    let errno = Errno(board.errno.load(Ordering::Acquire));
-    match board.stage.load(Ordering::Acquire) {
-        stage::DONE => {
-            let figures = board.min_ticks.iter().zip(&board.median_ticks);
-            let batches = figures.map(|(min, median)| (load(min), load(median)));
-            Ok(Sample {
-                install: load(&board.install_ticks),
-                batches: batches.take(calls.len()).collect(),
-            })
-        }
-        stage::START if errno.0 != 0 => Err(MeasureError::Start(errno)),
-        stage::INSTALL if errno.0 != 0 => Err(MeasureError::Install {
-            subject,
-            filter: board.filter.load(Ordering::Acquire) as usize,
-            error: install::explain(errno, Flags::NONE),
-        }),
-        _ => Err(match end {
-            None => MeasureError::TimedOut { subject },
-            Some(Event::Signalled { signal, .. }) => MeasureError::Died {
-                subject,
-                signal: Some(signal),
-            },
-            Some(_) => MeasureError::Died {
-                subject,
-                signal: None,
-            },
-        }),
-    }
-}
-
-/// Waits for a child's end; `None` if it had to be killed for taking too long.
-fn wait_for(pid: libc::pid_t) -> Result<Option<Event>, Errno> {
-    let start = Instant::now();
-    while start.elapsed() < TIME_LIMIT {
-        if let Some(event) = wait::take(pid)? {
-            return Ok(Some(event));
-        }
-        thread::sleep(POLL_INTERVAL);
-    }
-    wait::kill(pid, libc::SIGKILL)?;
-    wait::peek_end(pid)?;
-    wait::take(pid).map(|_| None)
-}
-
-/// Both clocks at one moment.
-struct Calibration {
-    ticks: u64,
-    ns: u64,
-}
-
-impl Calibration {
-    fn start() -> Calibration {
-        Calibration {
-            ticks: timing::ticks(),
-            ns: timing::raw_ns(),
-        }
-    }
-
-    /// How long a tick has been since the start.
-    fn ns_per_tick(&self) -> f64 {
-        loop {
-            let now = Calibration::start();
-            let ns = now.ns.wrapping_sub(self.ns);
-            if ns >= MIN_CALIBRATION_NS {
-                return ns as f64 / now.ticks.wrapping_sub(self.ticks) as f64;
-            }
-        }
-    }
+    Ok(workload.sequences.iter().map(series).collect())
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicI32, AtomicU32};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 use crate::errno::Errno;
 
@@ -39,25 +39,62 @@ pub(crate) struct Shared<T>(NonNull<T>);
 
 impl<T: Default + Sync> Shared<T> {
     pub(crate) fn new() -> Result<Shared<T>, Errno> {
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
-        let address = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                size_of::<T>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(Errno::last());
-        }
-        let value = NonNull::new(address.cast::<T>()).ok_or(Errno(libc::ENOMEM))?;
+        let value = map(size_of::<T>())?.cast::<T>();
         // SAFETY: the mapping is writable, large enough, page-aligned and not shared with anybody yet.
         unsafe { value.write(T::default()) };
         Ok(Shared(value))
     }
+}
+
+/// A mapping of numbers that are 0 at first, shared with children forked later.
+pub(crate) struct SharedTicks {
+    first: NonNull<AtomicU64>,
+    len: usize,
+}
+
+impl SharedTicks {
+    /// At least one, whatever is asked for.
+    pub(crate) fn new(len: usize) -> Result<SharedTicks, Errno> {
+        let len = len.max(1);
+        let first = map(len * size_of::<AtomicU64>())?.cast();
+        Ok(SharedTicks { first, len })
+    }
+}
+
+impl Deref for SharedTicks {
+    type Target = [AtomicU64];
+
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping has room for so many, is page-aligned, begins as zeros, which are valid,
+        // and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for SharedTicks {
+    fn drop(&mut self) {
+        // SAFETY: as for `Shared`.
+        unsafe { libc::munmap(self.first.as_ptr().cast(), size_of_val::<[AtomicU64]>(self)) };
+    }
+}
+
+/// A new mapping of so many bytes, all 0, that children share.
+fn map(len_bytes: usize) -> Result<NonNull<libc::c_void>, Errno> {
+    // SAFETY: a new anonymous mapping at an address of the kernel's choice.
+    let address = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            len_bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if address == libc::MAP_FAILED {
+        return Err(Errno::last());
+    }
+    NonNull::new(address).ok_or(Errno(libc::ENOMEM))
 }
 
 impl<T: Sync> Deref for Shared<T> {
@@ -82,3 +119,9 @@ impl<T> Drop for Shared<T> {
 unsafe impl<T: Sync> Send for Shared<T> {}
 // SAFETY: as above: all access goes through `&T`.
 unsafe impl<T: Sync> Sync for Shared<T> {}
+
+/// The size of a page of memory.
+pub(crate) fn size_bytes() -> u64 {
+    // SAFETY: only asks, and every system knows the answer.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
+}

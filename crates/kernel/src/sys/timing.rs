@@ -1,11 +1,13 @@
 //! The child of a measurement: installs filters and times system calls under them.
 //!
 //! What holds for the child of a run holds here: after the fork it may call only what is
-//! async-signal-safe, and from the first filter on each call may be denied. So it reports through a
-//! [`Board`] of shared memory, reads the time without system calls, and ends by an illegal instruction
-//! where the filter denies `exit_group`.
+//! async-signal-safe, and from the first filter on each call may be denied. So it reports through
+//! shared memory, a [`Board`] and a list of ticks, reads the time without system calls, and ends by an
+//! illegal instruction where the filter denies `exit_group`.
 
+use std::hint;
 use std::mem::MaybeUninit;
+use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use tamis_bpf::Insn;
@@ -14,27 +16,25 @@ use crate::errno::Errno;
 use crate::flags::Flags;
 use crate::sys::{check, seccomp};
 
-/// The most calls of one measurement.
-pub(crate) const MAX_CALLS: usize = 64;
-/// How many calls are timed together: enough to make reading the clock free, so few that most batches
-/// fall between two interrupts.
-pub(crate) const CALLS_PER_BATCH: u32 = 128;
-/// How many batches of a call one child makes.
-const BATCHES: usize = 101;
-
 /// How far a child got, as the number in [`Board::stage`].
 pub(crate) mod stage {
-    /// Before it could set itself up.
+    /// Before it could do anything.
     pub(crate) const START: u32 = 0;
+    /// Choosing its CPU.
+    pub(crate) const PIN: u32 = 1;
+    /// Setting `no_new_privs`.
+    pub(crate) const NO_NEW_PRIVS: u32 = 2;
     /// Installing the filter in [`Board::filter`](super::Board::filter).
-    pub(crate) const INSTALL: u32 = 1;
+    pub(crate) const INSTALL: u32 = 3;
+    /// Waiting for [`Board::go`](super::Board::go) with all filters installed.
+    pub(crate) const HOLD: u32 = 4;
     /// Timing calls.
-    pub(crate) const TIME: u32 = 2;
+    pub(crate) const TIME: u32 = 5;
     /// All figures are there.
-    pub(crate) const DONE: u32 = 3;
+    pub(crate) const DONE: u32 = 6;
 }
 
-/// What the child tells.
+/// What the child tells besides the ticks of batches.
 pub(crate) struct Board {
     /// One of [`stage`].
     pub(crate) stage: AtomicU32,
@@ -44,10 +44,8 @@ pub(crate) struct Board {
     pub(crate) errno: AtomicI32,
     /// Ticks that installing all filters took.
     pub(crate) install_ticks: AtomicU64,
-    /// Per call, ticks of the fastest batch.
-    pub(crate) min_ticks: [AtomicU64; MAX_CALLS],
-    /// Per call, ticks of the median batch.
-    pub(crate) median_ticks: [AtomicU64; MAX_CALLS],
+    /// What a child that waits waits for: not 0.
+    pub(crate) go: AtomicU32,
 }
 
 impl Default for Board {
@@ -57,25 +55,54 @@ impl Default for Board {
             filter: AtomicU32::new(0),
             errno: AtomicI32::new(0),
             install_ticks: AtomicU64::new(0),
-            min_ticks: [const { AtomicU64::new(0) }; MAX_CALLS],
-            median_ticks: [const { AtomicU64::new(0) }; MAX_CALLS],
+            go: AtomicU32::new(0),
         }
     }
 }
 
+/// Where each child has memory that calls may use, so that their arguments are the same in all.
+pub(crate) const MEMORY_ADDRESS: u64 = 0x2000_0000;
+/// Before this offset it is all zeros; from here on all ones.
+pub(crate) const ONES_OFFSET: u64 = 0x4000;
+/// From this offset on it may be written.
+pub(crate) const RESULT_OFFSET: u64 = 0x8000;
+/// The size of all of it; the parts are whole pages on machines with pages of up to 16 KiB.
+const MEMORY_BYTES: u64 = 0xc000;
+
 /// A system call as it is made.
 pub(crate) type RawCall = (libc::c_long, [u64; 6]);
+
+/// Calls in their order, in pieces that are timed together, several times.
+pub(crate) struct Series {
+    /// The pieces: which of the plan's calls, in order.
+    pub(crate) batches: Vec<Vec<u32>>,
+    /// How many times each is timed.
+    pub(crate) passes: usize,
+}
+
+impl Series {
+    /// How many figures it gives: batch by batch, each with all its passes.
+    pub(crate) fn len(&self) -> usize {
+        self.batches.len() * self.passes
+    }
+}
 
 /// Everything that a child needs.
 pub(crate) struct Plan<'a> {
     /// The filters, the oldest first.
     pub(crate) filters: &'a [&'a [Insn]],
-    /// What to call, at most [`MAX_CALLS`].
+    /// The calls that series name.
     pub(crate) calls: &'a [RawCall],
+    /// What to time.
+    pub(crate) series: &'a [Series],
     /// The CPU to stay on.
     pub(crate) cpu: usize,
+    /// Whether to wait for [`Board::go`] before timing.
+    pub(crate) holds: bool,
     /// Where to report.
     pub(crate) board: &'a Board,
+    /// Where the ticks of batches go, one series after the other.
+    pub(crate) ticks: &'a [AtomicU64],
 }
 
 /// Forks a child that carries out the plan; its process number.
@@ -106,7 +133,7 @@ pub(crate) fn last_cpu() -> Result<usize, Errno> {
 /// The child's whole life.
 fn carry_out(plan: &Plan<'_>, parent: libc::pid_t) -> ! {
     let board = plan.board;
-    if let Err(errno) = set_up(plan.cpu, parent) {
+    if let Err(errno) = set_up(plan, parent) {
         give_up(board, errno);
     }
     board.stage.store(stage::INSTALL, Ordering::Release);
@@ -119,29 +146,39 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t) -> ! {
     }
     let install_ticks = ticks().wrapping_sub(start);
     board.install_ticks.store(install_ticks, Ordering::Release);
-    board.stage.store(stage::TIME, Ordering::Release);
-    let figures = board.min_ticks.iter().zip(&board.median_ticks);
-    for (call, (min, median)) in plan.calls.iter().zip(figures) {
-        let mut batches = [0_u64; BATCHES];
-        // The first fills caches and branch predictors.
-        batch(call);
-        for ticks in &mut batches {
-            *ticks = batch(call);
+    if plan.holds {
+        board.stage.store(stage::HOLD, Ordering::Release);
+        // Sleeping would take a system call, which the filters may deny.
+        while board.go.load(Ordering::Acquire) == 0 {
+            hint::spin_loop();
         }
-        batches.sort_unstable();
-        min.store(batches[0], Ordering::Release);
-        median.store(batches[BATCHES / 2], Ordering::Release);
+    }
+    board.stage.store(stage::TIME, Ordering::Release);
+    let mut rest = plan.ticks;
+    for series in plan.series {
+        // The parent made room for all of them.
+        let Some((places, others)) = rest.split_at_checked(series.len()) else {
+            break;
+        };
+        time(series, plan.calls, places);
+        rest = others;
     }
     board.stage.store(stage::DONE, Ordering::Release);
     end(0)
 }
 
-/// What needs system calls before the filters are there: dying with the parent, no core dumps, one CPU.
-fn set_up(cpu: usize, parent: libc::pid_t) -> Result<(), Errno> {
+/// What needs system calls before the filters are there: dying with the parent, no core dumps, one
+/// CPU. It also touches all memory that will be written.
+fn set_up(plan: &Plan<'_>, parent: libc::pid_t) -> Result<(), Errno> {
     let no_core = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
+    for place in plan.ticks {
+        place.store(0, Ordering::Relaxed);
+    }
+    map_memory()?;
+    plan.board.stage.store(stage::PIN, Ordering::Release);
     // SAFETY: the calls read what they are given and nothing else; an empty set of CPUs is all zeros,
     // and the number comes from such a set.
     unsafe {
@@ -152,23 +189,75 @@ fn set_up(cpu: usize, parent: libc::pid_t) -> Result<(), Errno> {
         libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
         libc::signal(libc::SIGILL, libc::SIG_DFL);
         let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init();
-        libc::CPU_SET(cpu, &mut set);
+        libc::CPU_SET(plan.cpu, &mut set);
         check(libc::sched_setaffinity(
             0,
             size_of::<libc::cpu_set_t>(),
             &raw const set,
         ))?;
     }
+    plan.board
+        .stage
+        .store(stage::NO_NEW_PRIVS, Ordering::Release);
     seccomp::set_no_new_privs()
 }
 
+/// Makes the memory that calls may use.
+fn map_memory() -> Result<(), Errno> {
+    let address = MEMORY_ADDRESS as *mut u8;
+    let (flags, access) = (
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+        libc::PROT_READ | libc::PROT_WRITE,
+    );
+    let bytes = MEMORY_BYTES as usize;
+    // SAFETY: a new mapping that replaces nothing.
+    let mapped = unsafe { libc::mmap(address.cast(), bytes, access, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED {
+        return Err(Errno::last());
+    }
+    // Kernels before 4.17 take the address as a hint.
+    if mapped.cast() != address {
+        return Err(Errno(libc::EEXIST));
+    }
+    let ones = (RESULT_OFFSET - ONES_OFFSET) as usize;
+    // SAFETY: both ranges lie in the mapping, which nothing else knows of.
+    unsafe {
+        ptr::write_bytes(address, 0, bytes);
+        ptr::write_bytes(address.add(ONES_OFFSET as usize), 0xff, ones);
+    }
+    // SAFETY: as above.
+    let protected = unsafe { libc::mprotect(mapped, RESULT_OFFSET as usize, libc::PROT_READ) };
+    check(protected).map(|_| ())
+}
+
+/// Times a series and leaves its ticks in the places.
+fn time(series: &Series, calls: &[RawCall], places: &[AtomicU64]) {
+    // Once for caches and branch predictors.
+    for order in &series.batches {
+        batch(calls, order);
+    }
+    for pass in 0..series.passes {
+        let places = places.chunks(series.passes);
+        for (order, places) in series.batches.iter().zip(places) {
+            let ticks = batch(calls, order);
+            if let Some(place) = places.get(pass) {
+                place.store(ticks, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
 /// The ticks of one batch.
-fn batch(call: &RawCall) -> u64 {
-    let (nr, [a, b, c, d, e, f]) = *call;
+fn batch(calls: &[RawCall], order: &[u32]) -> u64 {
     let start = ticks();
-    for _ in 0..CALLS_PER_BATCH {
-        // SAFETY: the table of calls has only such as take no pointers, or fail before they use them.
-        unsafe { libc::syscall(nr, a, b, c, d, e, f) };
+    for index in order {
+        // An index without a call would be a mistake of the parent; a panic here would hang.
+        let Some((nr, [a, b, c, d, e, f])) = calls.get(*index as usize) else {
+            continue;
+        };
+        // SAFETY: the table of calls has only such as take no pointers, fail before they use them, or
+        // use memory that is there for them.
+        unsafe { libc::syscall(*nr, *a, *b, *c, *d, *e, *f) };
     }
     ticks().wrapping_sub(start)
 }

@@ -1,11 +1,13 @@
 //! Measuring: every figure is there, whatever the filter denies, and nothing is left behind.
 
 use libtest_mimic::Trial;
-use tamis_abi::{Action, SeccompData};
-use tamis_bpf::Program;
+use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::harmless::harmless;
-use tamis_kernel::measure::{Call, calls};
+use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Stack, Test};
+use tamis_kernel::measure::memory::{self, MemoryError};
+use tamis_kernel::measure::{Call, Rounds, Workload, bitmap, calls, measure_workload};
 use tamis_kernel::{InstallError, MeasureError, measure};
+use tamis_testkit::skip::{self, Need};
 
 use crate::support::{answering, constant, told, trial};
 
@@ -14,6 +16,14 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("measure: every subject and call has its figures", figures),
         trial("measure: a filter that denies ending", denied_end),
+        trial("measure: harmless filters kill nobody", harmless_filters),
+        trial(
+            "measure: every call that can be made comes back",
+            every_call,
+        ),
+        trial("measure: short and long sequences", sequences),
+        trial("measure: the kernel skips what its emulator says", skipped),
+        trial("measure: longer programs take more memory", memory),
         trial("measure: a child that is killed", killed),
         trial("measure: a filter that can't be installed", refused),
         trial("measure: nothing is left behind", || {
@@ -78,4 +88,151 @@ fn refused() {
         })
     );
     assert!(is_second, "{result:?}");
+}
+
+fn program(ops: &[Op]) -> Program {
+    let insns = ops.iter().copied().map(Insn::from).collect();
+    Program::new(insns).expect("it is valid")
+}
+
+/// Every action, and some that don't exist, as constants and computed from the call.
+fn harmless_filters() {
+    let actions = ActionKind::ALL.map(|kind| Action::new(kind, 0).ret());
+    let unknown = [0x0001_0000, 0x1234_0000, 0x7fff_0001];
+    for ret in actions.into_iter().chain(unknown) {
+        let computed = program(&[
+            Op::LoadData(0),
+            Op::Alu(AluOp::And, Operand::K(0)),
+            Op::Alu(AluOp::Or, Operand::K(ret)),
+            Op::RetA,
+        ]);
+        let stacks = [constant(ret), computed].map(|program| {
+            let tame = harmless(&program, libc::ENOSYS as u16).expect("it is short");
+            vec![tame]
+        });
+        check(&stacks);
+    }
+}
+
+/// Arguments that would have an effect if they were not replaced.
+fn every_call() {
+    let arch = tamis_kernel::native_arch().expect("a known architecture");
+    let one = |value| [value; 6];
+    let arguments = [
+        one(0),
+        one(1),
+        one(2),
+        one(9),
+        one(u64::from(u32::MAX)),
+        one(u64::MAX),
+        [0, 1, 2, 3, 4, 5],
+        [1, 0x10, 0x1000, 0x22, u64::MAX, 0],
+    ];
+    let call = |name: &str, args| Call::with_args(name, args).expect("it can be made");
+    let all = Call::names().flat_map(|name| arguments.map(|args| call(name, args)));
+    let sequence: Vec<SeccompData> = all.filter_map(|call| call.data(arch)).collect();
+    let mut workload = Workload::default();
+    workload.add(&sequence);
+    let measured = measure_workload(&[vec![]], &workload, Rounds::exactly(1), &mut |_| {});
+    let measured = measured.expect("every call comes back");
+    assert!(measured.subjects[0].calls[0].min_ns > 0.0);
+}
+
+fn sequences() {
+    let calls = usual_calls();
+    let long: Vec<SeccompData> = calls.iter().copied().cycle().take(1000).collect();
+    let mut workload = Workload::default();
+    for sequence in [&calls[..1], &calls, &long, &[]] {
+        workload.add(sequence);
+    }
+    let mut told = Vec::new();
+    let allow = vec![constant(Action::ALLOW.ret())];
+    let rounds = Rounds::exactly(2);
+    let measured = measure_workload(&[vec![], allow], &workload, rounds, &mut |progress| {
+        told.push((progress.round, progress.subject));
+    });
+    let measured = measured.expect("it can be measured");
+    assert_eq!(told, [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]);
+    assert_eq!(measured.rounds, 2);
+    assert!(measured.clock.ns_per_tick > 0.0);
+    for subject in measured.subjects {
+        let [one, short, long, none] = &subject.calls[..] else {
+            panic!("four sequences");
+        };
+        for timing in [one, short, long] {
+            assert!(timing.min_ns > 0.0 && timing.median_ns >= timing.min_ns);
+        }
+        assert!(none.min_ns < one.min_ns);
+    }
+}
+
+/// The kernel's answers are compared with the emulator's, for filters on both sides of each of its rules.
+fn skipped() {
+    if !tamis_kernel::probe().action_bitmap.is_present() {
+        skip::because(Need::Live, "this kernel has no action bitmap");
+        return;
+    }
+    let calls = usual_calls();
+    let (first, allow) = (calls[0].nr, Op::RetImm(Action::ALLOW.ret()));
+    let skip_if_first = |test, k| Op::Branch {
+        test,
+        operand: Operand::K(k),
+        jt: 0,
+        jf: 1,
+    };
+    let errno = Op::RetImm(Action::errno(1).ret());
+    let only_first = program(&[
+        Op::LoadData(0),
+        skip_if_first(Test::Eq, first),
+        allow,
+        errno,
+    ]);
+    let stacks = [
+        vec![],
+        vec![program(&[allow])],
+        vec![program(&[Op::LoadData(16), allow])],
+        vec![program(&[Op::RetImm(Action::ALLOW.ret() | 1)])],
+        vec![program(&[Op::LoadImm(1), allow])],
+        vec![only_first.clone()],
+        vec![program(&[allow]), only_first],
+        vec![program(&[
+            Op::LoadData(4),
+            Op::Alu(AluOp::And, Operand::K(0xff)),
+            allow,
+        ])],
+    ];
+    let tame = |program: &Program| harmless(program, libc::ENOSYS as u16).expect("it is short");
+    // What a stack needs to grow is denied by none but the newest.
+    let stacks = stacks.map(|stack| stack.iter().map(tame).collect::<Vec<Program>>());
+    let answers = bitmap::skips_filters(&stacks, &calls).expect("it can be measured");
+    for (stack, answers) in stacks.iter().zip(answers) {
+        let stack = Stack::new(stack.clone());
+        for (call, answer) in calls.iter().zip(answers) {
+            let expected = stack.is_cacheable(call.arch, call.nr);
+            match answer {
+                _ if stack.programs().is_empty() => assert_eq!(answer, None),
+                None => skip::because(Need::Live, "this machine is too noisy to see the bitmap"),
+                Some(answer) => assert_eq!(answer, expected, "{stack:?} {call:?}"),
+            }
+        }
+    }
+}
+
+fn memory() {
+    let chain = |len| {
+        let mut ops = vec![Op::LoadData(0); len];
+        ops.push(Op::RetImm(Action::ALLOW.ret()));
+        vec![program(&ops)]
+    };
+    let bytes = [chain(1), chain(4000)].map(|stack| memory::program_bytes(&stack));
+    match bytes {
+        [Ok(short), Ok(long)] => {
+            // Each instruction takes eight bytes at least.
+            assert!(short >= 8 && long >= short + 3000 * 8, "{short} {long}");
+        }
+        [Err(MemoryError::Measure(error)), _] | [_, Err(MemoryError::Measure(error))] => {
+            panic!("{error}")
+        }
+        [Err(error), _] | [_, Err(error)] => skip::because(Need::Live, error),
+    }
 }

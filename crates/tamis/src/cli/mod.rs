@@ -16,6 +16,7 @@ pub(crate) mod input;
 pub(crate) mod load;
 pub(crate) mod output;
 pub(crate) mod profile;
+pub(crate) mod progress;
 pub(crate) mod report;
 pub(crate) mod side;
 pub(crate) mod target;

@@ -72,12 +72,16 @@ impl OutputArgs {
 
     fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         match self.file() {
-            Some(path) => replace_file(path, bytes).map_err(|error| {
-                Failure::environment(format!("cannot write {}: {error}", path.display()))
-            }),
+            Some(path) => write_file(path, bytes),
             None => print(bytes),
         }
     }
+}
+
+/// Writes a file completely or not at all.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    replace_file(path, bytes)
+        .map_err(|error| Failure::environment(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Writes to standard output; a reader that went away is not an error.

@@ -45,17 +45,13 @@ enum Goal {
 impl TargetArgs {
     /// Refuses options that none of a command's inputs has a use for, because nothing is compiled.
     pub(crate) fn check_use(&self, compiles: bool) -> Result<(), Failure> {
-        let given = [
-            ("--profile", !self.profiles.is_empty()),
-            ("--objective", self.objective.is_some()),
-        ];
-        match given.iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) if !compiles => Err(Failure::usage(
-                format!("{option} is for policies, and the inputs are programs already"),
-                format!("leave {option} out"),
-            )),
-            _ => Ok(()),
-        }
+        check_given("--profile", !self.profiles.is_empty() && !compiles)?;
+        self.check_objective_use(compiles)
+    }
+
+    /// The same for a command that has another use for a profile.
+    pub(crate) fn check_objective_use(&self, compiles: bool) -> Result<(), Failure> {
+        check_given("--objective", self.objective.is_some() && !compiles)
     }
 
     /// The options for the compiler. Tables among the profiles are about the architecture of calls that
@@ -77,6 +73,16 @@ impl TargetArgs {
             ..Options::default()
         })
     }
+}
+
+fn check_given(option: &str, is_in_vain: bool) -> Result<(), Failure> {
+    if !is_in_vain {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        format!("{option} is for policies, and the inputs are programs already"),
+        format!("leave {option} out"),
+    ))
 }
 
 /// Warns if the profile seems to be of another program than the policy.

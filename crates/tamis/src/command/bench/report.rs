@@ -1,216 +1,264 @@
-//! The report of `tamis bench`, as a document for programs and as a table.
-
-use std::fmt::Write;
+//! The report of `tamis bench` as a document for programs. Text and chart are made of it.
 
 use serde::Serialize;
-use tamis_abi::{Action, ActionKind, SeccompData, call};
-use tamis_kernel::NATIVE_ENDIAN;
-use tamis_kernel::measure::{CLOCK, Timing};
+use tamis_kernel::measure::memory::{self, MemoryError};
+use tamis_kernel::measure::{CALLS_PER_BATCH, Clock, Measured, Measurement, Timing};
 
-use super::{Calls, Measured, Subject};
-
-/// The spread between fastest and median batch above which a machine counts as noisy.
-const MAX_QUIET_SPREAD: f64 = 0.2;
+use super::cases::{Case, Cases, LeftOut};
+use super::doubts;
+use super::figures::{Oracle, Outcome, Skipped};
+use super::subjects::{EMPTY, NONE, Subject};
 
 /// What was measured.
 #[derive(Serialize)]
 pub(super) struct Document {
     schema: &'static str,
-    clock: &'static str,
-    rounds: u32,
-    filters: Vec<FilterEntry>,
-    calls: Vec<CallEntry>,
-    not_called: Vec<NotCalledEntry>,
-    notes: Vec<String>,
+    pub(super) kernel: Option<String>,
+    pub(super) cpu: usize,
+    pub(super) clock: ClockEntry,
+    pub(super) rounds: u32,
+    pub(super) is_settled: bool,
+    seed: u64,
+    pub(super) filters: Vec<FilterEntry>,
+    pub(super) calls: Vec<CallEntry>,
+    pub(super) mix: Option<CallEntry>,
+    pub(super) not_called: Vec<NotCalledEntry>,
+    pub(super) notes: Vec<String>,
+}
+
+/// What the time was read from.
+#[derive(Serialize)]
+pub(super) struct ClockEntry {
+    pub(super) name: &'static str,
+    ns_per_tick: f64,
+    granularity_ns: f64,
+    reading_ns: f64,
+    calls_per_batch: usize,
+    /// What a call's time is known to, by the clock's steps alone.
+    pub(super) per_call_ns: f64,
 }
 
 /// One subject; the first is no filter at all.
 #[derive(Serialize)]
-struct FilterEntry {
-    name: String,
-    length_insns: usize,
-    install_ns: f64,
+pub(super) struct FilterEntry {
+    pub(super) name: String,
+    pub(super) length_insns: usize,
+    pub(super) charge_insns: usize,
+    pub(super) program_bytes: Option<u64>,
+    pub(super) install_min_ns: f64,
+    pub(super) install_median_ns: f64,
 }
 
-/// One call under all subjects, in their order.
+/// One call, one sequence, or the mix under all subjects, in their order.
 #[derive(Serialize)]
-struct CallEntry {
-    name: &'static str,
-    called_as: String,
-    results: Vec<ResultEntry>,
+pub(super) struct CallEntry {
+    pub(super) name: String,
+    pub(super) called_as: String,
+    pub(super) share: Option<f64>,
+    pub(super) stand_ins: Vec<StandInEntry>,
+    pub(super) results: Vec<ResultEntry>,
+}
+
+/// What was done to the arguments of a call.
+#[derive(Serialize, PartialEq, Eq)]
+pub(super) struct StandInEntry {
+    pub(super) call: &'static str,
+    pub(super) how: &'static str,
 }
 
 /// One call under one subject.
 #[derive(Serialize)]
-struct ResultEntry {
-    filter: String,
-    min_ns: f64,
-    median_ns: f64,
-    over_none_min_ns: f64,
-    over_none_median_ns: f64,
-    steps: u32,
-    cached: bool,
-    answer: String,
+pub(super) struct ResultEntry {
+    pub(super) filter: String,
+    pub(super) min_ns: f64,
+    pub(super) median_ns: f64,
+    pub(super) over_none_min_ns: f64,
+    pub(super) over_none_median_ns: f64,
+    pub(super) over_empty_min_ns: f64,
+    pub(super) over_empty_median_ns: f64,
+    pub(super) mean_steps: f64,
+    pub(super) mean_executed_steps: f64,
+    pub(super) cached_share: Option<f64>,
+    pub(super) expected_cached_share: Option<f64>,
+    pub(super) answers: Vec<AnswerEntry>,
+    /// How many of the calls the kernel carried out.
+    pub(super) made_share: f64,
+}
+
+/// How often a filter gives an answer.
+#[derive(Serialize)]
+pub(super) struct AnswerEntry {
+    pub(super) action: String,
+    pub(super) share: f64,
 }
 
 /// A call that was asked for and not made.
 #[derive(Serialize)]
-struct NotCalledEntry {
-    name: String,
-    reason: &'static str,
+pub(super) struct NotCalledEntry {
+    pub(super) name: String,
+    pub(super) reason: &'static str,
+    pub(super) share: Option<f64>,
+}
+
+/// Everything that the report is made of.
+pub(super) struct Findings<'a> {
+    pub(super) subjects: &'a [Subject],
+    pub(super) cases: &'a Cases,
+    pub(super) measurement: &'a Measurement,
+    pub(super) skipped: &'a Skipped,
+    /// Per subject.
+    pub(super) memory: &'a [Result<u64, MemoryError>],
+    pub(super) probe: &'a tamis_kernel::Probe,
+    pub(super) seed: u64,
 }
 
 impl Document {
-    /// Puts the figures, in the order of subjects and calls, beside what is known without measuring.
-    pub(super) fn new(
-        subjects: &[Subject],
-        calls: &Calls,
-        measured: &[Measured],
-        rounds: u32,
-    ) -> Document {
-        let mut notes = Vec::new();
+    /// Puts the figures beside what is known without measuring.
+    pub(super) fn new(findings: &Findings<'_>) -> Document {
+        let Findings {
+            subjects,
+            cases,
+            measurement,
+            ..
+        } = findings;
+        let mut oracles: Vec<Oracle<'_>> = subjects.iter().map(Oracle::new).collect();
+        let mut notes = doubts::of_machine(findings);
+        notes.extend(cases.only_mixed.clone());
         let mut entries = Vec::new();
-        for (index, (call, data)) in calls.made.iter().enumerate() {
-            let timings: Vec<Timing> = measured.iter().map(|m| m.calls[index]).collect();
-            let pairs = subjects.iter().zip(&timings);
-            entries.push(CallEntry {
-                name: call.name,
-                called_as: call::describe_briefly(data),
-                results: pairs
-                    .map(|(subject, timing)| ResultEntry::new(subject, data, *timing, timings[0]))
-                    .collect(),
-            });
-            notes.extend(contradictions(call.name, subjects, data, &timings));
+        for (index, case) in cases.iter().enumerate() {
+            let outcomes: Vec<Outcome> = oracles
+                .iter_mut()
+                .map(|oracle| oracle.outcome(&case.made))
+                .collect();
+            let timings: Vec<Timing> = measurement
+                .subjects
+                .iter()
+                .map(|measured| measured.calls[index])
+                .collect();
+            let wanted: Vec<Outcome> = oracles
+                .iter_mut()
+                .map(|oracle| oracle.outcome(&case.wanted))
+                .collect();
+            let entry = CallEntry::new(case, findings, &timings, outcomes);
+            notes.extend(doubts::of_call(&entry, case, &wanted));
+            entries.push(entry);
         }
-        notes.extend(noise(measured));
-        let pairs = subjects.iter().zip(measured);
-        let left_out = calls.left_out.iter();
+        let mix = cases.mix.as_ref().and_then(|_| entries.pop());
+        let pairs = subjects.iter().zip(&measurement.subjects);
         Document {
             schema: "tamis.bench/1",
-            clock: CLOCK,
-            rounds,
+            kernel: findings.probe.release.clone(),
+            cpu: measurement.cpu,
+            clock: ClockEntry::new(measurement.clock),
+            rounds: measurement.rounds,
+            is_settled: measurement.is_settled,
+            seed: findings.seed,
             filters: pairs
-                .map(|(subject, measured)| FilterEntry {
-                    name: subject.name.clone(),
-                    length_insns: subject
-                        .original
-                        .programs()
-                        .iter()
-                        .map(tamis_bpf::Program::len)
-                        .sum(),
-                    install_ns: measured.install_ns,
+                .zip(findings.memory)
+                .map(|((subject, measured), memory)| {
+                    FilterEntry::new(subject, measured, memory.as_ref().ok().copied())
                 })
                 .collect(),
             calls: entries,
-            not_called: left_out
-                .map(|(name, reason)| NotCalledEntry {
-                    name: name.clone(),
-                    reason,
-                })
-                .collect(),
+            mix,
+            not_called: cases.left_out.iter().map(NotCalledEntry::new).collect(),
             notes,
         }
     }
+}
 
-    /// The same for people.
-    pub(super) fn text(&self) -> String {
-        let names = self
-            .filters
-            .iter()
-            .map(|filter| filter.name.chars().count());
-        let width = names.max().unwrap_or(0).max("filter".len());
-        let mut text = String::new();
-        for call in &self.calls {
-            let _ = writeln!(
-                text,
-                "{}\n  {:width$}  {:>9}  {:>9}  {:>9}  {:>5}  {:6}  answer",
-                call.called_as, "filter", "ns", "over min", "median", "steps", "cached"
-            );
-            for result in &call.results {
-                let _ = writeln!(
-                    text,
-                    "  {:width$}  {:9.1}  {:+9.1}  {:+9.1}  {:5}  {:6}  {}",
-                    result.filter,
-                    result.min_ns,
-                    result.over_none_min_ns,
-                    result.over_none_median_ns,
-                    result.steps,
-                    if result.cached { "yes" } else { "no" },
-                    result.answer
-                );
+impl ClockEntry {
+    fn new(clock: Clock) -> ClockEntry {
+        ClockEntry {
+            name: clock.name,
+            ns_per_tick: clock.ns_per_tick,
+            granularity_ns: clock.granularity_ns,
+            reading_ns: clock.reading_ns,
+            calls_per_batch: CALLS_PER_BATCH,
+            per_call_ns: clock.granularity_ns / CALLS_PER_BATCH as f64,
+        }
+    }
+}
+
+impl FilterEntry {
+    fn new(subject: &Subject, measured: &Measured, program_bytes: Option<u64>) -> FilterEntry {
+        FilterEntry {
+            name: subject.name.clone(),
+            length_insns: subject.length_insns(),
+            charge_insns: subject.tame.charge_insns(),
+            program_bytes,
+            install_min_ns: measured.install_ns,
+            install_median_ns: measured.install_median_ns,
+        }
+    }
+}
+
+impl CallEntry {
+    fn new(
+        case: &Case,
+        findings: &Findings<'_>,
+        timings: &[Timing],
+        outcomes: Vec<Outcome>,
+    ) -> CallEntry {
+        let stand_ins = case.stand_ins.iter();
+        let subjects = findings.subjects.iter().enumerate();
+        let results = subjects.zip(outcomes).map(|((index, subject), outcome)| {
+            let timing = timings[index];
+            let over = |base: usize| {
+                let base = timings[base];
+                (
+                    timing.min_ns - base.min_ns,
+                    timing.median_ns - base.median_ns,
+                )
+            };
+            let (over_none, over_empty) = (over(NONE), over(EMPTY));
+            ResultEntry {
+                filter: subject.name.clone(),
+                min_ns: timing.min_ns,
+                median_ns: timing.median_ns,
+                over_none_min_ns: over_none.0,
+                over_none_median_ns: over_none.1,
+                over_empty_min_ns: over_empty.0,
+                over_empty_median_ns: over_empty.1,
+                mean_steps: outcome.mean_steps,
+                mean_executed_steps: outcome.mean_executed_steps,
+                cached_share: findings.skipped.share(index, case),
+                expected_cached_share: outcome.expected_cached_share,
+                answers: outcome
+                    .answers
+                    .iter()
+                    .map(|(action, share)| AnswerEntry {
+                        action: action.to_string(),
+                        share: *share,
+                    })
+                    .collect(),
+                made_share: outcome.made_share,
             }
-            text.push('\n');
-        }
-        let _ = writeln!(text, "{:width$}  length  install", "filter");
-        for filter in &self.filters[1..] {
-            let install_us = filter.install_ns / 1000.0;
-            let _ = writeln!(
-                text,
-                "{:width$}  {:6}  {install_us:.1} µs",
-                filter.name, filter.length_insns
-            );
-        }
-        for left_out in &self.not_called {
-            let _ = writeln!(text, "not called: {}: {}", left_out.name, left_out.reason);
-        }
-        for note in &self.notes {
-            let _ = writeln!(text, "note: {note}");
-        }
-        text
-    }
-}
-
-impl ResultEntry {
-    fn new(subject: &Subject, data: &SeccompData, timing: Timing, none: Timing) -> ResultEntry {
-        let image = data.image(NATIVE_ENDIAN);
-        ResultEntry {
-            filter: subject.name.clone(),
-            min_ns: timing.min_ns,
-            median_ns: timing.median_ns,
-            over_none_min_ns: timing.min_ns - none.min_ns,
-            over_none_median_ns: timing.median_ns - none.median_ns,
-            steps: subject.tame.run(&image).steps,
-            cached: subject.is_cached(data),
-            answer: Action::from_ret(subject.original.run(&image).ret).to_string(),
+        });
+        CallEntry {
+            name: case.name.clone(),
+            called_as: case.described(),
+            share: case.share,
+            stand_ins: stand_ins
+                .map(|(call, how)| StandInEntry { call, how })
+                .collect(),
+            results: results.collect(),
         }
     }
 }
 
-/// Filters that let the call through and yet seem to make it faster, by more than the noise.
-fn contradictions(
-    name: &str,
-    subjects: &[Subject],
-    data: &SeccompData,
-    timings: &[Timing],
-) -> Vec<String> {
-    let image = data.image(NATIVE_ENDIAN);
-    let spread = |timing: Timing| timing.median_ns - timing.min_ns;
-    let none = timings[0];
-    let mut found = Vec::new();
-    for (subject, timing) in subjects.iter().zip(timings) {
-        let action = Action::from_ret(subject.tame.run(&image).ret);
-        let gain_ns = none.min_ns - timing.min_ns;
-        if action.kind == ActionKind::Allow && gain_ns > spread(none).max(spread(*timing)) {
-            found.push(format!(
-                "{name} seems {gain_ns:.1} ns faster under {} than without a filter, which cannot be: \
-                 take more rounds or a quieter machine",
-                subject.name
-            ));
+impl NotCalledEntry {
+    fn new(left_out: &LeftOut) -> NotCalledEntry {
+        NotCalledEntry {
+            name: left_out.name.clone(),
+            reason: left_out.reason,
+            share: left_out.share,
         }
     }
-    found
 }
 
-/// Whether the machine was noisy.
-fn noise(measured: &[Measured]) -> Option<String> {
-    let timings = measured.iter().flat_map(|measured| &measured.calls);
-    let worst = timings
-        .map(|timing| (timing.median_ns - timing.min_ns) / timing.min_ns)
-        .fold(0.0, f64::max);
-    (worst > MAX_QUIET_SPREAD).then(|| {
-        format!(
-            "the machine is noisy: the median of a call is up to {:.0} % above its minimum",
-            worst * 100.0
-        )
-    })
+/// The memory of each subject's filters.
+pub(super) fn memory(subjects: &[Subject]) -> Vec<Result<u64, MemoryError>> {
+    let bytes = |subject: &Subject| memory::program_bytes(subject.tame.programs());
+    subjects.iter().map(bytes).collect()
 }

@@ -1,0 +1,442 @@
+//! What is called: calls that the user named, sequences of calls, the calls of a profile, and the mix of
+//! all of them.
+
+use tamis_abi::{Arch, Nr, SeccompData, call, syscall};
+use tamis_kernel::measure::{self, Call};
+use tamis_profile::Profile;
+
+use super::draw::{Random, Urn};
+use crate::cli::{Failure, call as cli_call, load, profile};
+
+/// How many calls the mix has.
+const MIX_CALLS: usize = 8192;
+/// How many lists of arguments are drawn for a call that a profile has several of.
+const ARGUMENT_LISTS: usize = 1024;
+/// How many calls without their own entry are named.
+const MAX_NAMED: usize = 3;
+
+/// Something that is timed: calls made one after the other.
+pub(super) struct Case {
+    pub(super) name: String,
+    /// The calls as they are made.
+    pub(super) made: Vec<SeccompData>,
+    /// The calls as they were asked for, one for one.
+    pub(super) wanted: Vec<SeccompData>,
+    /// What was done to the arguments of calls, each with the call's name.
+    pub(super) stand_ins: Vec<(&'static str, &'static str)>,
+    /// How much of all calls of the profile it is.
+    pub(super) share: Option<f64>,
+}
+
+/// A call that was asked for and isn't made.
+pub(super) struct LeftOut {
+    pub(super) name: String,
+    pub(super) reason: &'static str,
+    pub(super) share: Option<f64>,
+}
+
+/// What is timed.
+pub(super) struct Cases {
+    /// One by one.
+    pub(super) each: Vec<Case>,
+    /// All of them together, as often as they are made.
+    pub(super) mix: Option<Case>,
+    pub(super) left_out: Vec<LeftOut>,
+    /// How much of the profile is only in the mix, and which calls these are.
+    pub(super) only_mixed: Option<String>,
+}
+
+/// What to make cases of.
+pub(super) struct Wishes<'a> {
+    /// Calls as the command line has them.
+    pub(super) calls: &'a [String],
+    /// Sequences as the command line has them.
+    pub(super) sequences: &'a [String],
+    pub(super) profile: Option<&'a Profile>,
+    /// How many calls of the profile are timed one by one.
+    pub(super) top: usize,
+    /// The seed of the mix.
+    pub(super) seed: u64,
+}
+
+/// Calls in their order with the weight of all of them together.
+struct Weighted {
+    name: String,
+    weight: u64,
+    /// The lists of arguments of one call, of which one is drawn each time; or a sequence, which is made
+    /// as it is.
+    calls: Vec<SeccompData>,
+    is_sequence: bool,
+}
+
+impl Cases {
+    /// What the user wants to have timed.
+    ///
+    /// # Errors
+    /// If something is no call, or nothing can be timed.
+    pub(super) fn new(wishes: &Wishes<'_>) -> Result<Cases, Failure> {
+        let mut cases = Cases {
+            each: Vec::new(),
+            mix: None,
+            left_out: Vec::new(),
+            only_mixed: None,
+        };
+        let is_silent = wishes.sequences.is_empty() && wishes.profile.is_none();
+        let usual = measure::calls::DEFAULT.map(str::to_owned);
+        let names = match wishes.calls {
+            [] if is_silent => &usual[..],
+            names => names,
+        };
+        for text in names {
+            let data = native_call(text)?;
+            cases.add(&name(&data), &[data], None);
+        }
+        let mut weighted = Vec::new();
+        for text in wishes.sequences {
+            weighted.push(sequence(text)?);
+        }
+        // Named calls are all that is timed; the profile is for the compiler then.
+        if let Some(profile) = wishes.profile.filter(|_| wishes.calls.is_empty()) {
+            weighted.extend(cases.of_profile(profile, &mut Random::new(wishes.seed)));
+        }
+        cases.add_weighted(&weighted, wishes);
+        if let ([], None) = (cases.each.as_slice(), &cases.mix) {
+            let reason = match cases.left_out.first() {
+                Some(LeftOut { name, reason, .. }) => format!(": {name}: {reason}"),
+                None => ": the profile has none of this machine".to_owned(),
+            };
+            return Err(Failure::usage(
+                format!("none of the calls can be timed{reason}"),
+                "name others with `--calls`, for instance getpid,read,write",
+            ));
+        }
+        Ok(cases)
+    }
+
+    /// All cases; the mix is the last.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Case> {
+        self.each.iter().chain(&self.mix)
+    }
+
+    /// The calls of a profile that this machine can make; the others are left out.
+    fn of_profile(&mut self, profile: &Profile, random: &mut Random) -> Vec<Weighted> {
+        let native = load::native_arch();
+        let total: u128 = profile
+            .calls()
+            .map(|(_, _, call)| u128::from(call.count))
+            .sum();
+        let mut found = Vec::new();
+        for (arch, nr, call) in profile.calls().filter(|(_, _, call)| call.count > 0) {
+            let name = profile::name(arch, nr);
+            let reason = match syscall::name(arch, nr) {
+                _ if arch != native => Some("it is not of this machine's architecture"),
+                None => Some("what it does is not known"),
+                Some(name) => Call::find(name).err(),
+            };
+            if let Some(reason) = reason {
+                let name = match arch == native {
+                    true => name,
+                    false => format!("{arch} {name}"),
+                };
+                self.left_out.push(LeftOut {
+                    name,
+                    reason,
+                    share: Some(call.count as f64 / total as f64),
+                });
+                continue;
+            }
+            let calls = argument_lists(call, random)
+                .into_iter()
+                .map(|args| SeccompData {
+                    nr: nr.0,
+                    arch: arch.audit(),
+                    ip: 0,
+                    args,
+                });
+            found.push(Weighted {
+                name,
+                weight: call.count,
+                calls: calls.collect(),
+                is_sequence: false,
+            });
+        }
+        let share = |left_out: &LeftOut| left_out.share.unwrap_or(0.0);
+        self.left_out.sort_by(|a, b| share(b).total_cmp(&share(a)));
+        found.sort_by(|a, b| (b.weight, &a.name).cmp(&(a.weight, &b.name)));
+        found
+    }
+
+    /// Makes cases of the heaviest, and one of all.
+    fn add_weighted(&mut self, weighted: &[Weighted], wishes: &Wishes<'_>) {
+        let left_out: f64 = self.left_out.iter().filter_map(|call| call.share).sum();
+        let total: u128 = weighted.iter().map(|item| u128::from(item.weight)).sum();
+        let share = |weight: u64| weight as f64 / total as f64 * (1.0 - left_out);
+        let sequences = weighted.iter().filter(|item| item.is_sequence).count();
+        let shown = wishes.top + sequences;
+        for item in weighted.iter().take(shown) {
+            self.add(&item.name, &item.calls, Some(share(item.weight)));
+        }
+        let others = weighted.get(shown..).unwrap_or_default();
+        if !others.is_empty() {
+            let named = others.iter().take(MAX_NAMED).map(|item| item.name.as_str());
+            let named: Vec<&str> = named.collect();
+            let more = if others.len() > MAX_NAMED {
+                ", …"
+            } else {
+                ""
+            };
+            let others_share: f64 = others.iter().map(|item| share(item.weight)).sum();
+            self.only_mixed = Some(format!(
+                "{} more kinds of calls are only in the mix, {:.1} % of it: {}{more}",
+                others.len(),
+                others_share * 100.0,
+                named.join(", ")
+            ));
+        }
+        if weighted.len() < 2 {
+            return;
+        }
+        let urn = Urn::new(weighted.iter().map(|item| (item.weight, item)));
+        let mut random = Random::new(wishes.seed);
+        let mut calls = Vec::new();
+        while calls.len() < MIX_CALLS {
+            let Some(item) = urn.draw(&mut random) else {
+                break;
+            };
+            match item.is_sequence {
+                true => calls.extend(&item.calls),
+                false => {
+                    let index = random.below(item.calls.len() as u128) as usize;
+                    calls.extend(item.calls.get(index));
+                }
+            }
+        }
+        self.mix = case("mix", &calls, Some(1.0 - left_out)).ok();
+    }
+
+    fn add(&mut self, name: &str, calls: &[SeccompData], share: Option<f64>) {
+        if self.each.iter().any(|case| case.wanted == calls) {
+            return;
+        }
+        match case(name, calls, share) {
+            Ok(case) => self.each.push(case),
+            Err((name, reason)) => self.left_out.push(LeftOut {
+                name,
+                reason,
+                share,
+            }),
+        }
+    }
+}
+
+impl Case {
+    /// The calls for a person: the first, and how many others there are.
+    pub(super) fn described(&self) -> String {
+        let Some(first) = self.made.first() else {
+            return self.name.clone();
+        };
+        let mut different: Vec<&SeccompData> = Vec::new();
+        for call in &self.made {
+            if !different.contains(&call) {
+                different.push(call);
+            }
+        }
+        let is_one_call = self.made.iter().all(|call| call.nr == first.nr);
+        match different.len() {
+            1 => call::describe_briefly(first),
+            count if is_one_call => {
+                format!("{} with {count} lists of arguments", self.name)
+            }
+            _ => self.name.clone(),
+        }
+    }
+}
+
+/// The case of some calls; if one of them can't be made, its name and why.
+fn case(
+    case_name: &str,
+    calls: &[SeccompData],
+    share: Option<f64>,
+) -> Result<Case, (String, &'static str)> {
+    let mut case = Case {
+        name: case_name.to_owned(),
+        made: Vec::new(),
+        wanted: calls.to_vec(),
+        stand_ins: Vec::new(),
+        share,
+    };
+    for wanted in calls {
+        let name = name(wanted);
+        let call = Call::with_args(&name, wanted.args).map_err(|reason| (name, reason))?;
+        case.made.push(SeccompData {
+            args: call.args,
+            ..*wanted
+        });
+        let stand_in = call.stand_in.map(|how| (call.name, how));
+        case.stand_ins
+            .extend(stand_in.filter(|stand_in| !case.stand_ins.contains(stand_in)));
+    }
+    Ok(case)
+}
+
+fn name(data: &SeccompData) -> String {
+    profile::name(load::native_arch(), Nr(data.nr))
+}
+
+/// A call of this machine's architecture.
+fn native_call(text: &str) -> Result<SeccompData, Failure> {
+    let native = load::native_arch();
+    let data = cli_call::parse(text.trim(), native)?;
+    if Arch::of_call(data.arch, data.nr) == Some(native) {
+        return Ok(data);
+    }
+    Err(Failure::usage(
+        format!(
+            "`{}` is not a call of {native}, the only ones that can be timed here",
+            text.trim()
+        ),
+        "leave the architecture out",
+    ))
+}
+
+/// `[COUNT*]CALL;CALL;...`
+fn sequence(text: &str) -> Result<Weighted, Failure> {
+    let (weight, calls) = match text.split_once('*') {
+        Some((weight, calls)) => (weight.trim().parse().ok().filter(|n| *n > 0), calls),
+        None => (Some(1), text),
+    };
+    let Some(weight) = weight else {
+        return Err(Failure::usage(
+            format!("`{text}` begins with something that is no number of times"),
+            "write a sequence as `read;write`, or as `3*read;write` to have it three times as often",
+        ));
+    };
+    let calls: Vec<SeccompData> = calls
+        .split(';')
+        .map(native_call)
+        .collect::<Result<_, _>>()?;
+    let names: Vec<String> = calls.iter().map(name).collect();
+    Ok(Weighted {
+        name: names.join(";"),
+        weight,
+        calls,
+        is_sequence: true,
+    })
+}
+
+/// The arguments of a call as often as they occur: all that is known if there is one list only.
+fn argument_lists(call: &tamis_profile::Call, random: &mut Random) -> Vec<[u64; 6]> {
+    let samples = Urn::new(call.samples.iter().map(|(args, count)| (*count, *args)));
+    let values = call.values.iter();
+    let values: Vec<(u8, Urn<u64>)> = values
+        .map(|(arg, counts)| {
+            let counts = counts.iter().map(|(value, count)| (*count, *value));
+            (*arg, Urn::new(counts))
+        })
+        .collect();
+    let count = u128::from(call.count);
+    let mut draw = || {
+        if let Some(args) = samples.at(random.below(count)) {
+            return *args;
+        }
+        let mut args = [0; 6];
+        for (arg, values) in &values {
+            if let Some(value) = values.at(random.below(count)) {
+                args[usize::from(*arg)] = *value;
+            }
+        }
+        args
+    };
+    let mut lists: Vec<[u64; 6]> = (0..ARGUMENT_LISTS).map(|_| draw()).collect();
+    if lists.iter().all(|list| *list == lists[0]) {
+        lists.truncate(1);
+    }
+    lists
+}
+
+/// Splits a list at the commas that aren't between parentheses.
+pub(super) fn split_calls(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut depth = 0_usize;
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match (c, parts.last_mut()) {
+            (',', _) if depth == 0 => parts.push(String::new()),
+            (c, Some(part)) => part.push(c),
+            _ => {}
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_between_parentheses_belong_to_a_call() {
+        let parts = split_calls("getpid,socket(AF_INET, SOCK_STREAM),ioctl(3,4)");
+        assert_eq!(
+            parts,
+            ["getpid", "socket(AF_INET, SOCK_STREAM)", "ioctl(3,4)"]
+        );
+    }
+
+    #[test]
+    fn a_profile_is_mixed_by_its_counts_and_says_what_it_lacks() {
+        let arch = load::native_arch();
+        let nr = |name| syscall::number(arch, name).unwrap();
+        let mut profile = Profile::default();
+        profile.call_mut(arch, nr("getpid")).count = 600;
+        profile.call_mut(arch, nr("exit_group")).count = 100;
+        let ioctl = profile.call_mut(arch, nr("ioctl"));
+        ioctl.count = 300;
+        ioctl.samples.insert([5, 0x5401, 0, 0, 0, 0], 100);
+        ioctl.values.entry(1).or_default().insert(7, 200);
+        let cases = Cases::new(&Wishes {
+            calls: &[],
+            sequences: &[],
+            profile: Some(&profile),
+            top: 1,
+            seed: 1,
+        });
+        let cases = cases.unwrap();
+        assert_eq!(cases.each.len(), 1);
+        assert_eq!(cases.each[0].share, Some(0.6));
+        assert_eq!(
+            (cases.left_out[0].name.as_str(), cases.left_out[0].share),
+            ("exit_group", Some(0.1))
+        );
+        let mix = cases.mix.unwrap();
+        let is_ioctl = |call: &&SeccompData| call.nr == nr("ioctl").0;
+        let ioctls: Vec<&SeccompData> = mix.made.iter().filter(is_ioctl).collect();
+        let third = mix.made.len() / 3;
+        assert!(ioctls.len().abs_diff(third) < third / 8, "{}", ioctls.len());
+        let commands = |value| ioctls.iter().filter(|call| call.args[1] == value).count();
+        for value in [0x5401, 7] {
+            assert!(commands(value) > third / 4, "{value}: {}", commands(value));
+        }
+        // The descriptor is always replaced.
+        assert!(mix.made.iter().all(|call| call.args[0] != 5));
+        assert_eq!(mix.stand_ins.len(), 1);
+    }
+
+    #[test]
+    fn a_sequence_has_a_weight_and_its_order() {
+        let sequence = |text| sequence(text).unwrap();
+        let three = sequence("3*getpid; close(4) ;getpid");
+        assert_eq!(
+            (three.weight, three.name.as_str()),
+            (3, "getpid;close;getpid")
+        );
+        assert_eq!(three.calls[1].args[0], 4);
+        assert_eq!(sequence("getpid").weight, 1);
+        for text in ["x*getpid", "0*getpid", "getpid;", "getpit"] {
+            assert!(super::sequence(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The chart of `tamis bench`: what each call takes longer than without a filter.
+
+use std::path::{Path, PathBuf};
+
+use tamis_chart::{Bar, Bars, Drawing, Group};
+
+use crate::cli::{Failure, output};
+
+use super::report::{CallEntry, Document};
+
+/// A file that a chart can be written to.
+#[derive(Clone, Debug)]
+pub(super) struct ChartFile {
+    path: PathBuf,
+    is_page: bool,
+}
+
+/// The file with this name; its ending says what it will be.
+pub(super) fn parse_file(name: &str) -> Result<ChartFile, String> {
+    let path = Path::new(name);
+    let ending = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
+    let is_page = match ending.as_deref().and_then(std::ffi::OsStr::to_str) {
+        Some("svg") => false,
+        Some("html") => true,
+        _ => {
+            return Err(
+                "the name must end in .svg or .html, which says what it will be".to_owned(),
+            );
+        }
+    };
+    Ok(ChartFile {
+        path: path.to_owned(),
+        is_page,
+    })
+}
+
+impl ChartFile {
+    /// Writes charts: a page with them and a text, or one SVG.
+    pub(super) fn write(&self, title: &str, charts: &[Drawing], text: &str) -> Result<(), Failure> {
+        let content = match self.is_page {
+            true => tamis_chart::page(title, charts, text),
+            false => Drawing::column(title, charts).to_string(),
+        };
+        output::write_file(&self.path, content.as_bytes())
+    }
+}
+
+impl Document {
+    /// Bars for the mix and each call: how much longer it takes under each filter, at its fastest, with
+    /// the median marked.
+    pub(super) fn chart(&self) -> Drawing {
+        Bars {
+            title: "What calls take longer than without a filter: minimum, and median as a mark"
+                .to_owned(),
+            unit: "ns".to_owned(),
+            series: self.labels().split_off(1),
+            groups: self.mix.iter().chain(&self.calls).map(group).collect(),
+        }
+        .draw()
+    }
+}
+
+fn group(call: &CallEntry) -> Group {
+    let bars = call.results[1..].iter().map(|result| Bar {
+        value: result.over_none_min_ns,
+        mark: Some(result.over_none_median_ns),
+    });
+    Group {
+        name: call.name.clone(),
+        bars: bars.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ending_of_the_name_says_what_is_written() {
+        assert!(!parse_file("a.svg").unwrap().is_page);
+        assert!(parse_file("x/a.b.HTML").unwrap().is_page);
+        for name in ["svg", "a.png", "a", ".html"] {
+            assert!(parse_file(name).is_err(), "{name}");
+        }
+    }
+}

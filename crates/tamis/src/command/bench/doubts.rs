@@ -1,0 +1,138 @@
+//! What casts doubt on figures: noise, contradictions, and ways in which what was measured isn't what was
+//! asked for.
+
+use tamis_kernel::measure::{CALLS_PER_BATCH, Timing};
+
+use super::cases::Case;
+use super::figures::Outcome;
+use super::report::{CallEntry, Findings, ResultEntry};
+use super::subjects::NONE;
+
+/// The spread between fastest and median batch above which a machine counts as noisy.
+const MAX_QUIET_SPREAD: f64 = 0.2;
+/// What the clock must tell apart, per call.
+const MAX_GRANULARITY_NS: f64 = 0.5;
+/// Shares below this are not worth a note.
+const MIN_SHARE: f64 = 0.005;
+/// Differences of mean steps below this come from rounding.
+const MIN_STEPS: f64 = 1e-6;
+
+/// What is to be said of the machine and of the whole measurement.
+pub(super) fn of_machine(findings: &Findings<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let measurement = findings.measurement;
+    let timings = measurement
+        .subjects
+        .iter()
+        .flat_map(|subject| &subject.calls);
+    let spread = |timing: &Timing| (timing.median_ns - timing.min_ns) / timing.min_ns;
+    let worst = timings.map(spread).fold(0.0, f64::max);
+    if worst > MAX_QUIET_SPREAD {
+        notes.push(format!(
+            "the machine is noisy: a median is up to {:.0} % above its minimum; trust the minima",
+            worst * 100.0
+        ));
+    }
+    if !measurement.is_settled {
+        notes.push(format!(
+            "the minima had not settled after {} rounds: take more, or a quieter machine",
+            measurement.rounds
+        ));
+    }
+    let per_call_ns = measurement.clock.granularity_ns / CALLS_PER_BATCH as f64;
+    if per_call_ns > MAX_GRANULARITY_NS {
+        notes.push(format!(
+            "the clock advances in steps of {:.0} ns: a call is known to {per_call_ns:.1} ns only",
+            measurement.clock.granularity_ns
+        ));
+    }
+    let probe = findings.probe;
+    if let Some(filters) = probe.filters.filter(|filters| *filters > 0) {
+        notes.push(format!(
+            "this process is under {filters} filters already: `no filter` means no other, and the \
+             kernel skips only what they allow, too"
+        ));
+    }
+    if probe.jit.enable == Some(0) {
+        notes.push("the BPF JIT is off: filters are interpreted".to_owned());
+    }
+    if let Some(error) = findings
+        .memory
+        .iter()
+        .find_map(|memory| memory.as_ref().err())
+    {
+        notes.push(format!("memory is not known: {error}"));
+    }
+    notes
+}
+
+/// What is to be said of one call; `wanted` is what each subject does with the calls that were asked
+/// for.
+pub(super) fn of_call(entry: &CallEntry, case: &Case, wanted: &[Outcome]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let none = &entry.results[NONE];
+    for (result, wanted) in entry.results.iter().zip(wanted) {
+        notes.extend(faster_than_nothing(&entry.name, result, none));
+        notes.extend(unexpected_cache(&entry.name, result));
+        notes.extend(other_path(&entry.name, result, wanted));
+        if case.made.len() > 1 {
+            notes.extend(denied(&entry.name, result));
+        }
+    }
+    notes
+}
+
+/// A filter that lets the calls through and yet seems to make them faster, by more than the noise.
+fn faster_than_nothing(name: &str, result: &ResultEntry, none: &ResultEntry) -> Option<String> {
+    let spread = |result: &ResultEntry| result.median_ns - result.min_ns;
+    let gain_ns = -result.over_none_min_ns;
+    let is_gain = gain_ns > spread(none).max(spread(result));
+    (result.made_share > 1.0 - MIN_SHARE && is_gain).then(|| {
+        format!(
+            "{name} seems {gain_ns:.1} ns faster under {} than without a filter, which cannot be: \
+             take more rounds or a quieter machine",
+            result.filter
+        )
+    })
+}
+
+/// A kernel that skips filters where it should not, or doesn't where it should.
+fn unexpected_cache(name: &str, result: &ResultEntry) -> Option<String> {
+    let (seen, expected) = result.cached_share.zip(result.expected_cached_share)?;
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    ((seen - expected).abs() > 1e-9).then(|| {
+        format!(
+            "{name} under {}: by its time the kernel skips the filter for {} of the calls, by its rules for {}",
+            result.filter,
+            percent(seen),
+            percent(expected)
+        )
+    })
+}
+
+/// A stand-in that takes another path through the filter than the call would.
+fn other_path(name: &str, result: &ResultEntry, wanted: &Outcome) -> Option<String> {
+    let is_same = (result.mean_steps - wanted.mean_steps).abs() < MIN_STEPS;
+    let first = |action: Option<String>| action.unwrap_or_default();
+    let answer = first(result.answers.first().map(|answer| answer.action.clone()));
+    let wanted_answer = first(wanted.answers.first().map(|(action, _)| action.to_string()));
+    (!is_same || answer != wanted_answer).then(|| {
+        format!(
+            "{name} under {}: with the arguments that were asked for it takes {:.1} steps and the \
+             answer is {wanted_answer}; the stand-in takes {:.1}, answer {answer}",
+            result.filter, wanted.mean_steps, result.mean_steps
+        )
+    })
+}
+
+/// Calls of a mix that a filter denies: they are cheap, because the kernel doesn't carry them out.
+fn denied(name: &str, result: &ResultEntry) -> Option<String> {
+    let share = 1.0 - result.made_share;
+    (share > MIN_SHARE).then(|| {
+        format!(
+            "{name} under {}: {:.1} % of the calls are denied, which takes less time than making them",
+            result.filter,
+            share * 100.0
+        )
+    })
+}

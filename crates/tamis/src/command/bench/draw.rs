@@ -1,0 +1,79 @@
+//! Drawing calls by weight: the same seed and weights always give the same calls.
+
+/// SplitMix64: small, fast, and good enough to mix calls.
+pub(super) struct Random(u64);
+
+/// Things of different weights.
+pub(super) struct Urn<T> {
+    /// Each thing with the weight of all up to it.
+    items: Vec<(u128, T)>,
+}
+
+impl Random {
+    pub(super) const fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below a limit, which is at least 1; large limits are reached evenly enough.
+    pub(super) fn below(&mut self, limit: u128) -> u128 {
+        let wide = u128::from(self.next()) << 64 | u128::from(self.next());
+        wide % limit.max(1)
+    }
+}
+
+impl<T> Urn<T> {
+    /// Things with their weights; those without weight are never drawn.
+    pub(super) fn new(weighted: impl IntoIterator<Item = (u64, T)>) -> Urn<T> {
+        let mut total = 0;
+        let items = weighted.into_iter().filter(|(weight, _)| *weight > 0);
+        let items = items.map(|(weight, item)| {
+            total += u128::from(weight);
+            (total, item)
+        });
+        Urn {
+            items: items.collect(),
+        }
+    }
+
+    /// The weight of all.
+    pub(super) fn total(&self) -> u128 {
+        self.items.last().map_or(0, |(total, _)| *total)
+    }
+
+    /// The thing at a place below the total; `None` beyond it.
+    pub(super) fn at(&self, place: u128) -> Option<&T> {
+        let index = self.items.partition_point(|(up_to, _)| *up_to <= place);
+        self.items.get(index).map(|(_, item)| item)
+    }
+
+    /// One of them; `None` if there are none.
+    pub(super) fn draw(&self, random: &mut Random) -> Option<&T> {
+        self.at(random.below(self.total()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_are_drawn_by_their_weight() {
+        let urn = Urn::new([(1, 'a'), (0, 'b'), (7, 'c')]);
+        let mut random = Random::new(1);
+        let drawn: String = (0..8000).filter_map(|_| urn.draw(&mut random)).collect();
+        let count = |c| drawn.matches(c).count();
+        assert_eq!(count('b'), 0);
+        assert!((900..1100).contains(&count('a')), "{}", count('a'));
+        let mut again = Random::new(1);
+        let same: String = (0..8000).filter_map(|_| urn.draw(&mut again)).collect();
+        assert_eq!(drawn, same);
+        assert_eq!(Urn::<char>::new([]).draw(&mut again), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! What calls are timed under: no filter, the baselines, and the filters that the user named.
+
+use tamis_abi::{Action, SeccompData};
+use tamis_bpf::{Op, Program, Stack, harmless::harmless};
+use tamis_kernel::NATIVE_ENDIAN;
+
+use crate::cli::load::Loaded;
+use crate::cli::side::Side;
+use crate::cli::{Failure, Global};
+
+use super::Args;
+
+/// The error that calls get where a filter would do worse; `ENOSYS`.
+const DENIED_ERRNO: u16 = 38;
+/// The byte offset of the low half of the first argument on little-endian machines; on others it is
+/// the high half, which serves as well.
+const ARG0_OFFSET: u32 = 16;
+
+/// The place of no filter among the subjects.
+pub(super) const NONE: usize = 0;
+/// The place of the empty filter.
+pub(super) const EMPTY: usize = 1;
+
+/// What is measured: no filter, one, or several.
+pub(super) struct Subject {
+    pub(super) name: String,
+    /// As they are meant.
+    pub(super) original: Stack,
+    /// As they are installed.
+    pub(super) tame: Stack,
+}
+
+/// What a subject answers to one call.
+#[derive(Clone, Copy)]
+pub(super) struct Answer {
+    /// The instructions that the installed filters execute, if they are run.
+    pub(super) steps: u32,
+    /// What the original answers.
+    pub(super) action: Action,
+    /// Whether the call is let through by what is installed.
+    pub(super) is_made: bool,
+}
+
+/// The program of these operations.
+pub(super) fn program(ops: &[Op]) -> Program {
+    let insns = ops.iter().copied().map(Into::into).collect();
+    Program::new(insns).expect("generated programs are valid")
+}
+
+/// The filter that the kernel never has to run.
+pub(super) fn empty() -> Program {
+    program(&[Op::RetImm(Action::ALLOW.ret())])
+}
+
+/// The least filter that the kernel has to run.
+pub(super) fn uncacheable() -> Program {
+    program(&[Op::LoadData(ARG0_OFFSET), Op::RetImm(Action::ALLOW.ret())])
+}
+
+/// The baselines, then what the user named. Policies are compiled for the profile, if there is one.
+pub(super) fn subjects(
+    args: &Args,
+    global: &Global,
+) -> Result<(Vec<Subject>, Option<tamis_profile::Profile>), Failure> {
+    let mut subjects = vec![
+        Subject::new("no filter", Vec::new())?,
+        Subject::new("empty", vec![empty()])?,
+        Subject::new("uncacheable", vec![uncacheable()])?,
+    ];
+    let load = args.load.for_filter();
+    let sides: Vec<Side> = args
+        .filters
+        .iter()
+        .map(|filter| Side::read(filter, &load, global))
+        .collect::<Result<_, _>>()?;
+    let inputs = || sides.iter().flat_map(Side::filters);
+    load.check_profile_options(inputs())?;
+    load.check_arches(inputs())?;
+    let compiles = inputs().any(|input| matches!(input, Loaded::Policy(_)));
+    args.target.check_objective_use(compiles)?;
+    let options = args.target.options(&load, global)?;
+    for side in sides {
+        let name = side.name.clone();
+        let programs = side.into_filters().into_iter();
+        let programs: Vec<Program> = programs
+            .map(|filter| Ok(filter.into_program_for(&options)?.program))
+            .collect::<Result<_, Failure>>()?;
+        subjects.push(Subject::new(&name, programs)?);
+    }
+    Ok((subjects, options.profile))
+}
+
+impl Subject {
+    fn new(name: &str, programs: Vec<Program>) -> Result<Subject, Failure> {
+        let tame: Vec<Program> = programs
+            .iter()
+            .map(|program| harmless(program, DENIED_ERRNO))
+            .collect::<Result<_, _>>()
+            .map_err(|error| Failure::input(format!("{name} can't be measured: {error}")))?;
+        let tame = Stack::new(tame);
+        if !tame.is_installable() {
+            return Err(Failure::usage(
+                format!(
+                    "{name} can't be installed: its filters count {} instructions, the kernel takes {}",
+                    tame.charge_insns(),
+                    Stack::MAX_KERNEL_INSNS
+                ),
+                "make one filter of the stack, with `tamis optimize`",
+            ));
+        }
+        Ok(Subject {
+            name: name.to_owned(),
+            original: Stack::new(programs),
+            tame,
+        })
+    }
+
+    /// How many instructions its filters have together.
+    pub(super) fn length_insns(&self) -> usize {
+        self.original.programs().iter().map(Program::len).sum()
+    }
+
+    /// Whether there are filters at all.
+    pub(super) fn has_filters(&self) -> bool {
+        !self.tame.programs().is_empty()
+    }
+
+    /// What it answers to a call.
+    pub(super) fn answer(&self, call: &SeccompData) -> Answer {
+        let image = call.image(NATIVE_ENDIAN);
+        let run = self.tame.run(&image);
+        Answer {
+            steps: run.steps,
+            action: Action::from_ret(self.original.run(&image).ret),
+            is_made: Action::from_ret(run.ret).kind == tamis_abi::ActionKind::Allow,
+        }
+    }
+
+    /// Whether there are filters and a kernel with a bitmap need not run them for this call.
+    pub(super) fn is_cacheable(&self, call: &SeccompData) -> bool {
+        self.has_filters() && self.tame.is_cacheable(call.arch, call.nr)
+    }
+}
