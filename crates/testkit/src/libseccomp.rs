@@ -20,6 +20,8 @@ use crate::pseudo_code::PseudoCode;
 /// The name that the dynamic linker knows the library by.
 const SONAME: &str = "libseccomp.so.2";
 
+/// `SCMP_FLTATR_ACT_BADARCH`.
+const ATTRIBUTE_BAD_ARCH: c_uint = 2;
 /// `SCMP_FLTATR_CTL_OPTIMIZE`.
 const ATTRIBUTE_OPTIMIZE: c_uint = 8;
 
@@ -114,6 +116,8 @@ pub struct Library {
     release: unsafe extern "C" fn(Context),
     attr_set: unsafe extern "C" fn(Context, c_uint, u32) -> c_int,
     arch_add: unsafe extern "C" fn(Context, u32) -> c_int,
+    // SAFETY: as above, types only.
+    syscall_priority: unsafe extern "C" fn(Context, c_int, u8) -> c_int,
     rule_add_array: unsafe extern "C" fn(Context, u32, c_int, c_uint, *const Condition) -> c_int,
     export_bpf: Export,
     export_pfc: Export,
@@ -145,6 +149,7 @@ impl Library {
             release: function!(b"seccomp_release\0"),
             attr_set: function!(b"seccomp_attr_set\0"),
             arch_add: function!(b"seccomp_arch_add\0"),
+            syscall_priority: function!(b"seccomp_syscall_priority\0"),
             rule_add_array: function!(b"seccomp_rule_add_array\0"),
             export_bpf: function!(b"seccomp_export_bpf\0"),
             export_pfc: function!(b"seccomp_export_pfc\0"),
@@ -211,9 +216,30 @@ impl Filter<'_> {
     /// # Errors
     /// The library's.
     pub fn set_optimize(&mut self, level: u32) -> Result<(), Errno> {
-        let context = self.context.as_ptr();
-        // SAFETY: the context is live, and the function takes any value.
-        check(unsafe { (self.library.attr_set)(context, ATTRIBUTE_OPTIMIZE, level) })
+        self.set_attribute(ATTRIBUTE_OPTIMIZE, level)
+    }
+
+    /// Chooses what calls of other architectures get; the thread is killed by default.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn set_bad_arch(&mut self, action: Action) -> Result<(), Errno> {
+        self.set_attribute(ATTRIBUTE_BAD_ARCH, action.ret())
+    }
+
+    fn set_attribute(&mut self, attribute: c_uint, value: u32) -> Result<(), Errno> {
+        // SAFETY: the context is live, and the function takes any attribute and value.
+        check(unsafe { (self.library.attr_set)(self.context.as_ptr(), attribute, value) })
+    }
+
+    /// Moves a native number forwards in the list: the higher the priority, the earlier it is tested.
+    /// A tree doesn't heed it.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn set_priority(&mut self, nr: i32, priority: u8) -> Result<(), Errno> {
+        // SAFETY: the context is live, and the function takes any number and priority.
+        check(unsafe { (self.library.syscall_priority)(self.context.as_ptr(), nr, priority) })
     }
 
     /// Adds a rule for a native number: if all conditions hold, the action.
