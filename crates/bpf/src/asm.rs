@@ -50,9 +50,32 @@ mod symbols;
 use tamis_abi::Endian;
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
+use crate::forms::Form;
 use crate::insn::Insn;
 use crate::program::Program;
 use crate::validate::problems;
+
+/// The assembler in the registry of forms.
+pub(crate) const FORM: Form = Form {
+    name: "asm",
+    title: "assembler text",
+    about: "Assembler text",
+    extensions: &["asm", "s"],
+    recognises,
+    read: assemble,
+};
+
+/// Whether a text begins with a label, an instruction or a comment of the assembler.
+fn recognises(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    let is_label = |word: &&str| word.ends_with(':');
+    let word = first.and_then(|line| line.split_whitespace().find(|word| !is_label(word)));
+    match word {
+        Some(word) => word.starts_with("/*") || parse::is_mnemonic(word),
+        None => first.is_some(),
+    }
+}
 
 /// What the assembler made of a text; the kernel may still refuse it, see
 /// [`into_program`](Self::into_program).

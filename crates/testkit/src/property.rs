@@ -11,8 +11,8 @@ use tamis_bpf::disasm::{Style, disassemble_insns};
 use tamis_bpf::interp;
 use tamis_compiler::{Options, compile};
 use tamis_diag::{Diagnostic, Sources, render};
-use tamis_policy::loader::NoIncludes;
-use tamis_policy::{oci, tamis};
+use tamis_policy::loader::{Loaded, NoIncludes};
+use tamis_policy::{firecracker, minijail, oci, tamis};
 use tamis_prover::{Answer, LimitReached, Limits, Scope, Subject, Verdict, decide, prove};
 use tamis_rules::{Ruleset, text};
 
@@ -214,6 +214,57 @@ pub fn policy_oci(bytes: &[u8]) -> Outcome {
     };
     assert_text_form(&ruleset);
     "a profile"
+}
+
+/// Mistakes in a file of Firecracker's filters have places; the ruleset of one without any survives the
+/// text form.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_firecracker(bytes: &[u8]) -> Outcome {
+    let ruleset = read(bytes, |sources, text| {
+        let source = sources.add("fuzz.json", text);
+        let options = firecracker::Options::new(Arch::X86_64);
+        let parsed = firecracker::parse(sources, source, &options);
+        (parsed.ruleset, parsed.diagnostics)
+    });
+    let Some(ruleset) = ruleset else {
+        return "refused";
+    };
+    assert_text_form(&ruleset);
+    "a filter"
+}
+
+/// Mistakes in a minijail policy have places, in both dialects; the ruleset of one without any survives the
+/// text form. A policy may include itself, by any name.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_minijail(bytes: &[u8]) -> Outcome {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let [library, tool] = [minijail::Dialect::C, minijail::Dialect::Python].map(|dialect| {
+        let mut options = minijail::Options::new(Arch::X86_64);
+        options.settings.dialect = Some(dialect);
+        read(bytes, |sources, _| {
+            let source = sources.add("fuzz.policy", text.as_str());
+            let mut itself = |path: &str, _: &str| {
+                Ok(Loaded {
+                    name: path.to_owned(),
+                    text: text.clone(),
+                })
+            };
+            let parsed = minijail::parse(sources, source, &mut itself, &options).parsed;
+            (parsed.ruleset, parsed.diagnostics)
+        })
+    });
+    for ruleset in [&library, &tool].into_iter().flatten() {
+        assert_text_form(ruleset);
+    }
+    match (library, tool) {
+        (_, Some(_)) => "a policy",
+        (Some(_), None) => "for the library only",
+        (None, None) => "refused",
+    }
 }
 
 /// A small ruleset compiles, twice to the same program, and that answers as the ruleset does.

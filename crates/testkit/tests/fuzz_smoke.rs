@@ -36,6 +36,36 @@ const PROFILE: &str = r#"{
   ]
 }"#;
 
+const FILTER: &str = r#"{
+  "vmm": {
+    "mismatch_action": "trap", "match_action": "allow",
+    "filter": [
+      {"syscall": "read", "comment": "x"},
+      {"syscall": "ioctl", "args": [
+        {"index": 1, "type": "dword", "op": "eq", "val": 44672},
+        {"index": 0, "type": "qword", "op": {"masked_eq": 255}, "val": 3, "comment": "y"}]}
+    ]
+  }
+}"#;
+
+const MINIJAIL: &str = "\
+# A comment.
+@default trap
+@frequency ./counts
+read: 1
+{open, openat[arch=x86_64,arm64]}: return ENOENT
+ioctl: arg1 == TCGETS || arg1 in ~(0x3|017) && \\
+       arg2 & PROT_EXEC
+socket: { arg0 == -1; kill, arg0 < 3, log }
+";
+
+const LIBRARY: &str = "\
+read: arg0 == 0; return EBADF
+write: 1
+close: return
+dup: arg0 != 1 && arg1 <= 0x10 || arg2 in 7
+";
+
 /// What became of the inputs, by outcome.
 type Tally = BTreeMap<Outcome, u32>;
 
@@ -120,4 +150,23 @@ fn policy_oci() {
         tally["a profile"] > 100 && tally["refused"] > 100,
         "{tally:?}"
     );
+}
+
+#[test]
+fn policy_firecracker() {
+    let tally = on_mutated_texts(property::policy_firecracker, &[FILTER], 3000);
+    assert!(
+        tally["a filter"] > 100 && tally["refused"] > 100,
+        "{tally:?}"
+    );
+}
+
+#[test]
+fn policy_minijail() {
+    let tally = on_mutated_texts(property::policy_minijail, &[MINIJAIL, LIBRARY], 3000);
+    assert!(
+        tally["a policy"] > 100 && tally["refused"] > 100 && tally["for the library only"] > 10,
+        "{tally:?}"
+    );
+    on_random_bytes(property::policy_minijail, 300);
 }

@@ -110,6 +110,12 @@ const MNEMONICS: [(&str, Mnemonic); 35] = [
     ("arsh", Mnemonic::Refused),
 ];
 
+/// Whether a word is the name of an instruction.
+pub(super) fn is_mnemonic(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    MNEMONICS.iter().any(|(name, _)| *name == word)
+}
+
 /// Parses all lines. Mistakes are added to `diagnostics`, at most one per line.
 pub(super) fn unit<'a>(
     lines: &[Vec<Token<'a>>],

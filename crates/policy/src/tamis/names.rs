@@ -15,9 +15,9 @@ use tamis_rules::IntervalSet;
 
 use super::ast::{Constant, Name};
 use super::sets;
-use super::sink::Sink;
 use super::value::{Number, Scope};
 use crate::limits::{MAX_NAMES, MAX_SET_ELEMENTS};
+use crate::sink::Sink;
 
 /// A diagnostic in place of a result.
 pub(super) type Checked<T> = Result<T, Box<Diagnostic>>;
