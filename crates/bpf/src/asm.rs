@@ -44,8 +44,10 @@
 
 mod lex;
 mod link;
-mod parse;
+pub(crate) mod parse;
 mod symbols;
+
+pub(crate) use lex::number;
 
 use tamis_abi::Endian;
 use tamis_diag::{Diagnostic, SourceId, Span, code};
@@ -62,7 +64,7 @@ pub(crate) const FORM: Form = Form {
     about: "Assembler text",
     extensions: &["asm", "s"],
     recognises,
-    read: assemble,
+    read: |text, source, arch| assemble(text, source, arch.endian()),
 };
 
 /// Whether a text begins with a label, an instruction or a comment of the assembler.
@@ -92,6 +94,25 @@ pub struct Assembly {
 }
 
 impl Assembly {
+    /// The instructions of a text, as many as there are places, unless there is an error.
+    pub(crate) fn new(
+        insns: Vec<Insn>,
+        spans: Vec<Span>,
+        text_span: Span,
+        mut diagnostics: Vec<Diagnostic>,
+    ) -> Result<Assembly, Vec<Diagnostic>> {
+        diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span));
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(diagnostics);
+        }
+        Ok(Assembly {
+            insns,
+            spans,
+            warnings: diagnostics,
+            text_span,
+        })
+    }
+
     /// Checks the instructions as the kernel does.
     ///
     /// # Errors
@@ -112,7 +133,7 @@ impl Assembly {
 }
 
 /// The result of a step that a mistake in the text may prevent.
-type Step<T> = Result<T, Box<Diagnostic>>;
+pub(crate) type Step<T> = Result<T, Box<Diagnostic>>;
 
 /// Assembles a text for machines of a byte order, which matters for the names of 64-bit fields only.
 ///
@@ -137,17 +158,18 @@ pub fn assemble(text: &str, source: SourceId, endian: Endian) -> Result<Assembly
     let mut diagnostics = Vec::new();
     let lines = lex::lines(text, source, &mut diagnostics);
     let unit = parse::unit(&lines, endian, &mut diagnostics);
-    let insns = link::link(&unit, &mut diagnostics);
-    diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span));
-    if diagnostics.iter().any(Diagnostic::is_error) {
-        return Err(diagnostics);
-    }
-    Ok(Assembly {
-        insns,
-        spans: unit.insns.iter().map(|line| line.span).collect(),
-        warnings: diagnostics,
-        text_span,
-    })
+    linked(&unit, text_span, diagnostics)
+}
+
+/// Resolves the labels of a unit; a mistake, there or among those before, leaves no result.
+pub(crate) fn linked(
+    unit: &parse::Unit<'_>,
+    text_span: Span,
+    mut diagnostics: Vec<Diagnostic>,
+) -> Result<Assembly, Vec<Diagnostic>> {
+    let insns = link::link(unit, &mut diagnostics);
+    let spans = unit.insns.iter().map(|line| line.span).collect();
+    Assembly::new(insns, spans, text_span, diagnostics)
 }
 
 #[cfg(test)]

@@ -2,15 +2,30 @@
 //!
 //! To add a form, write its reader and add its [`Form`] to [`ALL`].
 
+mod array;
+mod c_tokens;
+mod decimal;
+mod hex;
+mod seccomp_tools;
+
 use std::path::Path;
 
-use tamis_abi::Endian;
-use tamis_diag::{Diagnostic, SourceId};
+use tamis_abi::Arch;
+use tamis_diag::{Diagnostic, SourceId, Span};
 
 use crate::asm::{self, Assembly};
 
 /// All forms. Where a text looks like several, the first counts.
-pub static ALL: [Form; 1] = [asm::FORM];
+pub static ALL: [Form; 5] = [
+    array::FORM,
+    asm::FORM,
+    seccomp_tools::FORM,
+    decimal::FORM,
+    hex::FORM,
+];
+
+/// The assembler.
+pub static ASM: &Form = &ALL[1];
 
 /// A way to write a program down.
 #[derive(Debug)]
@@ -25,8 +40,9 @@ pub struct Form {
     pub extensions: &'static [&'static str],
     /// Whether a text looks as if it were written in it. Mistakes in the text should not matter.
     pub recognises: fn(&str) -> bool,
-    /// Reads a program for machines of a byte order; every mistake in the text, in its order.
-    pub read: fn(&str, SourceId, Endian) -> Result<Assembly, Vec<Diagnostic>>,
+    /// Reads a program for an architecture, which decides the byte order and, where the text names
+    /// calls without their architecture, the numbers. Every mistake in the text, in its order.
+    pub read: fn(&str, SourceId, Arch) -> Result<Assembly, Vec<Diagnostic>>,
 }
 
 impl PartialEq for Form {
@@ -51,4 +67,36 @@ pub fn of_text(text: &str) -> Option<&'static Form> {
 pub fn of_file(name: &str) -> Option<&'static Form> {
     let extension = Path::new(name).extension()?.to_str()?;
     ALL.iter().find(|form| form.extensions.contains(&extension))
+}
+
+/// A range of a text.
+fn span(source: SourceId, start: usize, end: usize) -> Span {
+    Span {
+        source,
+        start: start as u32,
+        end: end as u32,
+    }
+}
+
+/// The words of a part of a text, between characters that separate, with their places in the text.
+fn words<'t>(
+    text: &'t str,
+    part: &'t str,
+    separates: fn(char) -> bool,
+    source: SourceId,
+) -> impl Iterator<Item = (&'t str, Span)> {
+    part.split(separates)
+        .filter(|word| !word.is_empty())
+        .map(move |word| {
+            let start = word.as_ptr().addr() - text.as_ptr().addr();
+            (word, span(source, start, start + word.len()))
+        })
+}
+
+/// The first line that is neither blank nor a comment after `#`, without the blanks around it.
+fn first_line(text: &str) -> &str {
+    text.lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with('#'))
+        .unwrap_or("")
 }

@@ -8,7 +8,7 @@
 use tamis_abi::{Arch, Endian, SeccompData, Word};
 use tamis_bpf::asm::assemble;
 use tamis_bpf::disasm::{Style, disassemble_insns};
-use tamis_bpf::interp;
+use tamis_bpf::{forms, interp};
 use tamis_compiler::{Options, compile};
 use tamis_diag::{Diagnostic, Sources, render};
 use tamis_policy::loader::{Loaded, NoIncludes};
@@ -144,6 +144,36 @@ pub fn assembler(bytes: &[u8]) -> Outcome {
         assert_eq!(assembled(text.as_bytes()).as_ref(), Some(&insns), "{text}");
     }
     "assembled"
+}
+
+/// Mistakes in a program have places, in whatever form it is read; what is read is the same after
+/// disassembly.
+///
+/// # Panics
+/// If it is broken.
+pub fn program_forms(bytes: &[u8]) -> Outcome {
+    let mut outcome = "refused";
+    for form in &forms::ALL {
+        let insns = read(bytes, |sources, text| {
+            (form.recognises)(text);
+            let source = sources.add("fuzz.txt", text);
+            match (form.read)(text, source, Arch::X86_64) {
+                Ok(assembly) => {
+                    assert_eq!(assembly.insns.len(), assembly.spans.len(), "{text}");
+                    (Some(assembly.insns), assembly.warnings)
+                }
+                Err(mistakes) => (None, mistakes),
+            }
+        });
+        if let Some(insns) = insns {
+            let text = disassemble_insns(&insns, Style::Plain);
+            let source = Sources::new().add("again.asm", text.as_str());
+            let again = assemble(&text, source, Endian::Little);
+            assert_eq!(again.map(|assembly| assembly.insns), Ok(insns), "{text}");
+            outcome = "a program";
+        }
+    }
+    outcome
 }
 
 /// The text form of a ruleset parses back to a ruleset with the same text.

@@ -66,6 +66,19 @@ close: return
 dup: arg0 != 1 && arg1 <= 0x10 || arg2 in 7
 ";
 
+const FORMS: [&str; 5] = [
+    "struct sock_filter filter[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]) + sizeof(__u32)),
+    BPF_JUMP(BPF_JMP + BPF_JEQ + BPF_K, __NR_read, 1, 0), // why
+    { .code = 6, .jt = 0, .jf = 0, .k = ~(1 << 3) & 0x7fff0000U },
+};",
+    "2\n32 0 0 4\n6 0 0 2147418112\n",
+    "2000000004000000 060000000000ff7f",
+    "A = arch\nA == ARCH_X86_64 ? next : 3\nif (!(A & 0x10)) goto no\nmem[1] = A\nX = mem[1]\n\
+     A <<= X\nno: return ERRNO(1)\n",
+    " line  CODE  JT   JF      K\n=====\n 0000: 0x06 0x00 0x00 0x7fff0000  return ALLOW\n",
+];
+
 /// What became of the inputs, by outcome.
 type Tally = BTreeMap<Outcome, u32>;
 
@@ -169,4 +182,14 @@ fn policy_minijail() {
         "{tally:?}"
     );
     on_random_bytes(property::policy_minijail, 300);
+}
+
+#[test]
+fn program_forms() {
+    let tally = on_mutated_texts(property::program_forms, &FORMS, 3000);
+    assert!(
+        tally["a program"] > 100 && tally["refused"] > 100,
+        "{tally:?}"
+    );
+    on_random_bytes(property::program_forms, 300);
 }

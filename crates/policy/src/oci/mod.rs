@@ -51,11 +51,15 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
 
 /// Whether a text looks like JSON, and not like that of another language.
 fn recognises(text: &str) -> bool {
-    let Some(inside) = text.trim_start().strip_prefix(['{', '[']) else {
-        return false;
+    let text = text.trim_start();
+    let is_json = match text.split_at_checked(1) {
+        Some(("{", inside)) => {
+            let inside = inside.trim_start();
+            inside.is_empty() || inside.starts_with(['"', '}'])
+        }
+        Some(("[", _)) => true,
+        _ => false,
     };
-    let inside = inside.trim_start();
-    let is_json = inside.is_empty() || inside.starts_with(['"', '{', '}', '[', ']']);
     is_json && !firecracker::recognises(text)
 }
 

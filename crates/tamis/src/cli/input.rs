@@ -319,6 +319,11 @@ mod tests {
         assert_eq!(kind("x", "ruleset bad-arch allow\n"), "rules");
         assert_eq!(kind("x", "; comment\n ld [4]\n"), "asm");
         assert_eq!(kind("x", "start: ret #0\n"), "asm");
+        assert_eq!(kind("x", "{ 0x20, 0, 0, 0x00000004 },\n"), "c-array");
+        assert_eq!(kind("x", "{\n  {6, 0, 0, 0},\n}\n"), "c-array");
+        assert_eq!(kind("x", "1\n6 0 0 0\n"), "decimal");
+        assert_eq!(kind("x", "0600000000000000\n"), "hex");
+        assert_eq!(kind("x", "A = sys_number\n"), "seccomp-tools");
         assert_eq!(kind("x", "\u{6}\0\0\0\0\0\0\0"), "bpf");
     }
 

@@ -459,7 +459,7 @@ impl LoadArgs {
         sources: Sources,
     ) -> Result<RawProgram, Failure> {
         let endian = self.call_arch().endian();
-        let assembled = (form.read)(&sources.get(source).text, source, endian);
+        let assembled = (form.read)(&sources.get(source).text, source, self.call_arch());
         match assembled.and_then(asm::Assembly::into_program) {
             Ok(program) => Ok(RawProgram {
                 name,

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let load = LoadArgs::of_kind(Kind::Text(&forms::ALL[0]));
+    let load = LoadArgs::of_kind(Kind::Text(forms::ASM));
     let Loaded::Program(raw) = load.load(&args.input, global)? else {
         unreachable!("assembler text is a program");
     };
