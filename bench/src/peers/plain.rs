@@ -57,6 +57,8 @@ pub enum NotPlain {
     Ranges,
     /// The instruction pointer is looked at.
     InstructionPointer,
+    /// A run-time variable is compared with.
+    Variable,
     /// Two arguments are compared with each other.
     Between,
     /// An upper half is compared by order.
@@ -70,6 +72,7 @@ impl fmt::Display for NotPlain {
         f.write_str(match self {
             NotPlain::Ranges => "its rules have no ranges of numbers",
             NotPlain::InstructionPointer => "its rules can't look at the instruction pointer",
+            NotPlain::Variable => "its rules have no run-time variables",
             NotPlain::Between => "its rules can't compare arguments with each other",
             NotPlain::UpperHalf => "its rules can't compare upper halves by order",
             NotPlain::TooMany => "a rule would have more than 4096 alternatives",
@@ -262,6 +265,7 @@ fn argument(operand: Operand) -> Result<ArgIndex, NotPlain> {
     match operand.subject {
         Subject::Arg(arg) => Ok(arg),
         Subject::Ip => Err(NotPlain::InstructionPointer),
+        Subject::Variable(_) => Err(NotPlain::Variable),
     }
 }
 

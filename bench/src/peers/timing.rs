@@ -102,6 +102,7 @@ pub fn call(name: &str, args: [u64; 6]) -> Option<SeccompData> {
         arch: Arch::X86_64.audit(),
         ip: 0,
         args,
+        ..SeccompData::default()
     })
 }
 

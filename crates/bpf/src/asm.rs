@@ -44,15 +44,40 @@
 
 mod lex;
 mod link;
-mod parse;
+pub(crate) mod parse;
 mod symbols;
+
+pub(crate) use lex::number;
 
 use tamis_abi::Endian;
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
+use crate::forms::Form;
 use crate::insn::Insn;
 use crate::program::Program;
 use crate::validate::problems;
+
+/// The assembler in the registry of forms.
+pub(crate) const FORM: Form = Form {
+    name: "asm",
+    title: "assembler text",
+    about: "Assembler text",
+    extensions: &["asm", "s"],
+    recognises,
+    read: |text, source, arch| assemble(text, source, arch.endian()),
+};
+
+/// Whether a text begins with a label, an instruction or a comment of the assembler.
+fn recognises(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    let is_label = |word: &&str| word.ends_with(':');
+    let word = first.and_then(|line| line.split_whitespace().find(|word| !is_label(word)));
+    match word {
+        Some(word) => word.starts_with("/*") || parse::is_mnemonic(word),
+        None => first.is_some(),
+    }
+}
 
 /// What the assembler made of a text; the kernel may still refuse it, see
 /// [`into_program`](Self::into_program).
@@ -69,6 +94,25 @@ pub struct Assembly {
 }
 
 impl Assembly {
+    /// The instructions of a text, as many as there are places, unless there is an error.
+    pub(crate) fn new(
+        insns: Vec<Insn>,
+        spans: Vec<Span>,
+        text_span: Span,
+        mut diagnostics: Vec<Diagnostic>,
+    ) -> Result<Assembly, Vec<Diagnostic>> {
+        diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span));
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(diagnostics);
+        }
+        Ok(Assembly {
+            insns,
+            spans,
+            warnings: diagnostics,
+            text_span,
+        })
+    }
+
     /// Checks the instructions as the kernel does.
     ///
     /// # Errors
@@ -89,7 +133,7 @@ impl Assembly {
 }
 
 /// The result of a step that a mistake in the text may prevent.
-type Step<T> = Result<T, Box<Diagnostic>>;
+pub(crate) type Step<T> = Result<T, Box<Diagnostic>>;
 
 /// Assembles a text for machines of a byte order, which matters for the names of 64-bit fields only.
 ///
@@ -114,17 +158,18 @@ pub fn assemble(text: &str, source: SourceId, endian: Endian) -> Result<Assembly
     let mut diagnostics = Vec::new();
     let lines = lex::lines(text, source, &mut diagnostics);
     let unit = parse::unit(&lines, endian, &mut diagnostics);
-    let insns = link::link(&unit, &mut diagnostics);
-    diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span));
-    if diagnostics.iter().any(Diagnostic::is_error) {
-        return Err(diagnostics);
-    }
-    Ok(Assembly {
-        insns,
-        spans: unit.insns.iter().map(|line| line.span).collect(),
-        warnings: diagnostics,
-        text_span,
-    })
+    linked(&unit, text_span, diagnostics)
+}
+
+/// Resolves the labels of a unit; a mistake, there or among those before, leaves no result.
+pub(crate) fn linked(
+    unit: &parse::Unit<'_>,
+    text_span: Span,
+    mut diagnostics: Vec<Diagnostic>,
+) -> Result<Assembly, Vec<Diagnostic>> {
+    let insns = link::link(unit, &mut diagnostics);
+    let spans = unit.insns.iter().map(|line| line.span).collect();
+    Assembly::new(insns, spans, text_span, diagnostics)
 }
 
 #[cfg(test)]

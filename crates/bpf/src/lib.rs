@@ -12,6 +12,7 @@ pub mod cfg;
 pub mod convert;
 pub mod coverage;
 pub mod disasm;
+pub mod forms;
 pub mod harmless;
 pub mod insn;
 pub mod interp;

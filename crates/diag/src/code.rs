@@ -1,8 +1,8 @@
 //! The catalogue of diagnostic codes.
 //!
 //! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
-//! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 06 profiles, 07 lint. A number is
-//! never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
+//! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 06 profiles, 07 lint,
+//! 08 Firecracker filters, 09 minijail policies. A number is never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
 /// A stable name for one kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,8 +33,10 @@ macro_rules! codes {
 }
 
 mod compile;
+mod firecracker;
 mod input;
 mod lint;
+mod minijail;
 mod oci;
 mod profile;
 mod program;
@@ -42,7 +44,8 @@ mod ruleset;
 mod tamis;
 
 pub use self::{
-    compile::*, input::*, lint::*, oci::*, profile::*, program::*, ruleset::*, tamis::*,
+    compile::*, firecracker::*, input::*, lint::*, minijail::*, oci::*, profile::*, program::*,
+    ruleset::*, tamis::*,
 };
 
 /// All codes, ascending.
@@ -56,6 +59,8 @@ pub fn all() -> impl Iterator<Item = Code> {
         ruleset::RULESET,
         profile::PROFILE,
         lint::LINT,
+        firecracker::FIRECRACKER,
+        minijail::MINIJAIL,
     ]
     .into_iter()
     .flatten()

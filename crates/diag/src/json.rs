@@ -37,6 +37,10 @@ pub struct Dialect {
     pub wrong_type: Code,
     /// A number is no integer or out of range.
     pub range: Code,
+    /// A key that must be there is not.
+    pub missing: Code,
+    /// A string is none of the names that may stand there.
+    pub unknown_name: Code,
     /// A key is not known.
     pub unknown_member: Code,
     /// What becomes of such a member: `container engines ignore this`.
@@ -266,6 +270,51 @@ impl Reader {
         None
     }
 
+    /// The value of a member that must be there.
+    pub fn required<'v, 't>(
+        &mut self,
+        object: &'v Object<'t>,
+        key: &str,
+        what: &str,
+    ) -> Option<&'v Value<'t>> {
+        let value = member(object, key);
+        if value.is_none() {
+            let message = format!("{what} needs `{key}`");
+            let label = format!("`{key}` is missing here");
+            let place = start_of(object.range);
+            self.error(self.dialect.missing, place, message, &label);
+        }
+        value
+    }
+
+    /// The meaning of a name by a table, or an error.
+    pub fn lookup<T: Copy>(
+        &mut self,
+        what: &str,
+        name: &str,
+        range: Range,
+        table: &[(&str, T)],
+    ) -> Option<T> {
+        let found = table.iter().find(|(known, _)| *known == name);
+        if found.is_none() {
+            let known: Vec<&str> = table.iter().map(|(known, _)| *known).collect();
+            let diagnostic = self.unknown_name(what, name, range, &known);
+            self.diagnostics.push(diagnostic);
+        }
+        found.map(|(_, meaning)| *meaning)
+    }
+
+    /// What to say of a name that is none of the known ones.
+    pub fn unknown_name(&self, what: &str, name: &str, range: Range, known: &[&str]) -> Diagnostic {
+        let message = format!("unknown {what} `{name}`");
+        let diagnostic = Diagnostic::error(self.dialect.unknown_name, message)
+            .label(self.span(range), "not one of the known names");
+        match suggest::nearest_after_prefix(name, known) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic,
+        }
+    }
+
     /// Reports a member whose key is none of the known ones.
     pub fn unknown_member(&mut self, member: &ObjectProp, what: &str, known: &[&str]) {
         let key = member.name.as_str();
@@ -288,6 +337,11 @@ pub fn member<'v, 't>(object: &'v Object<'t>, key: &str) -> Option<&'v Value<'t>
         .iter()
         .find(|prop| prop.name.as_str() == key)?;
     (!matches!(prop.value, Value::NullKeyword(_))).then_some(&prop.value)
+}
+
+/// The opening bracket of an object: a label on the whole would fill the screen.
+pub fn start_of(range: Range) -> Range {
+    Range::new(range.start, range.start + 1)
 }
 
 fn type_name(value: &Value) -> &'static str {

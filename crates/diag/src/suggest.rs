@@ -34,3 +34,29 @@ pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .min()
         .map(|(_, name)| name)
 }
+
+/// The same for names that have their beginning in common, such as `SCMP_ACT_`: that says nothing about
+/// which was meant, so it is left out of the comparison if the name begins with it too.
+///
+/// ```
+/// let known = ["SCMP_ACT_ALLOW", "SCMP_ACT_LOG"];
+/// let near = tamis_diag::suggest::nearest_after_prefix("SCMP_ACT_ALOW", &known);
+/// assert_eq!(near, Some("SCMP_ACT_ALLOW"));
+/// ```
+pub fn nearest_after_prefix<'k>(typed: &str, known: &[&'k str]) -> Option<&'k str> {
+    let first = known.first()?;
+    let shared = first
+        .bytes()
+        .enumerate()
+        .take_while(|(at, byte)| {
+            known
+                .iter()
+                .all(|name| name.as_bytes().get(*at) == Some(byte))
+        })
+        .count();
+    let Some(rest) = typed.strip_prefix(&first[..shared]) else {
+        return nearest(typed, known.iter().copied());
+    };
+    let near = nearest(rest, known.iter().map(|name| &name[shared..]))?;
+    known.iter().copied().find(|name| &name[shared..] == near)
+}

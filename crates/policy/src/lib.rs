@@ -1,20 +1,29 @@
 //! Policy languages: from text to a [`Ruleset`], with diagnostics.
 //!
-//! Each front end is a module with one function `parse` that returns [`Parsed`]. Front ends do no I/O:
-//! the root text is in [`tamis_diag::Sources`] already and further files come through a loader that
-//! the caller gives. Whatever the input, a front end returns; [`limits`] bounds what it takes.
+//! Each front end is a module with one function `parse` that returns [`Parsed`], and an entry in the
+//! registry, [`front_end`]. Front ends do no I/O: the root text is in [`tamis_diag::Sources`] already
+//! and further files come through a loader that the caller gives. Whatever the input, a front end
+//! returns; [`limits`] bounds what it takes.
+//!
+//! What they share, beside this: [`loader`]; `sink`, which collects diagnostics; `literal`, the integers
+//! of C; and the strict JSON of [`tamis_diag::json`].
 #![forbid(unsafe_code)]
 
 pub mod embedded;
+pub mod firecracker;
+pub mod front_end;
 pub mod limits;
+mod literal;
 pub mod loader;
+pub mod minijail;
 pub mod oci;
+mod sink;
 pub mod tamis;
 
 pub use embedded::embedded;
 
-use tamis_diag::Diagnostic;
-use tamis_rules::Ruleset;
+use tamis_diag::{Diagnostic, Sources, Span};
+use tamis_rules::{Origin, Ruleset};
 
 /// What a front end made of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,5 +46,15 @@ impl Parsed {
             ruleset: ruleset.filter(|_| !failed),
             diagnostics,
         }
+    }
+}
+
+/// Where a rule stands in its text.
+pub(crate) fn origin(sources: &Sources, span: Span) -> Origin {
+    let position = sources.position(span);
+    Origin {
+        file: sources.name(span.source).clone(),
+        line: position.line,
+        column: position.column,
     }
 }

@@ -11,6 +11,9 @@ pub const MAX_NESTING: usize = 256;
 /// The deepest chain of files that include each other; the root counts as the first.
 pub const MAX_INCLUDE_DEPTH: usize = 16;
 
+/// The most files that one policy may include, each counted as often as it is included.
+pub const MAX_FILES: usize = 1 << 10;
+
 /// The most rules of a ruleset, all architectures together.
 pub const MAX_RULES: usize = 1 << 17;
 

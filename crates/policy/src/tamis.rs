@@ -21,7 +21,6 @@ mod names;
 mod parser;
 pub mod print;
 mod sets;
-mod sink;
 mod value;
 mod variables;
 
@@ -29,8 +28,39 @@ use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, SourceId, Sources};
 
 use crate::Parsed;
+use crate::front_end::{self, FrontEnd, ParsedPolicy};
 use crate::loader::Loader;
-use sink::Sink;
+use crate::sink::Sink;
+
+/// The language in the registry.
+pub(crate) static FRONT_END: FrontEnd = FrontEnd {
+    name: "tamis",
+    title: "a policy in the tamis language",
+    plural: "policies in the tamis language",
+    about: "A policy in the tamis language",
+    extensions: &["tamis"],
+    options: &[],
+    recognises: parser::recognises,
+    parse: parse_for_any,
+};
+
+fn parse_for_any(
+    sources: &mut Sources,
+    root: SourceId,
+    loader: &mut dyn Loader,
+    wishes: &front_end::Options,
+) -> ParsedPolicy {
+    let arches = match wishes.asked_arches.as_slice() {
+        [] => Arches::UnlessStated(wishes.native_arches.clone()),
+        asked if wishes.stated_arches_win => Arches::UnlessStated(asked.to_vec()),
+        asked => Arches::Exactly(asked.to_vec()),
+    };
+    let options = Options {
+        arches,
+        strict: wishes.strict,
+    };
+    parse(sources, root, loader, &options).into()
+}
 
 /// How to read a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]

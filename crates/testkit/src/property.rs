@@ -8,15 +8,14 @@
 use tamis_abi::{Arch, Endian, SeccompData, Word};
 use tamis_bpf::asm::assemble;
 use tamis_bpf::disasm::{Style, disassemble_insns};
-use tamis_bpf::interp;
 use tamis_bpf::validate::problems;
-use tamis_bpf::{Insn, Program};
+use tamis_bpf::{Insn, Program, forms, interp};
 use tamis_compiler::{Options, compile};
 use tamis_diag::{Diagnostic, Sources, render};
 use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{Verdict as KernelVerdict, verdicts};
-use tamis_policy::loader::NoIncludes;
-use tamis_policy::{oci, tamis};
+use tamis_policy::loader::{Loaded, NoIncludes};
+use tamis_policy::{firecracker, minijail, oci, tamis};
 use tamis_prover::{Answer, LimitReached, Limits, Scope, Subject, Verdict, decide, prove};
 use tamis_rules::{Ruleset, text};
 
@@ -150,6 +149,36 @@ pub fn assembler(bytes: &[u8]) -> Outcome {
     "assembled"
 }
 
+/// Mistakes in a program have places, in whatever form it is read; what is read is the same after
+/// disassembly.
+///
+/// # Panics
+/// If it is broken.
+pub fn program_forms(bytes: &[u8]) -> Outcome {
+    let mut outcome = "refused";
+    for form in &forms::ALL {
+        let insns = read(bytes, |sources, text| {
+            (form.recognises)(text);
+            let source = sources.add("fuzz.txt", text);
+            match (form.read)(text, source, Arch::X86_64) {
+                Ok(assembly) => {
+                    assert_eq!(assembly.insns.len(), assembly.spans.len(), "{text}");
+                    (Some(assembly.insns), assembly.warnings)
+                }
+                Err(mistakes) => (None, mistakes),
+            }
+        });
+        if let Some(insns) = insns {
+            let text = disassemble_insns(&insns, Style::Plain);
+            let source = Sources::new().add("again.asm", text.as_str());
+            let again = assemble(&text, source, Endian::Little);
+            assert_eq!(again.map(|assembly| assembly.insns), Ok(insns), "{text}");
+            outcome = "a program";
+        }
+    }
+    outcome
+}
+
 /// The text form of a ruleset parses back to a ruleset with the same text.
 fn assert_text_form(ruleset: &Ruleset) {
     let printed = ruleset.to_string();
@@ -218,6 +247,57 @@ pub fn policy_oci(bytes: &[u8]) -> Outcome {
     };
     assert_text_form(&ruleset);
     "a profile"
+}
+
+/// Mistakes in a file of Firecracker's filters have places; the ruleset of one without any survives the
+/// text form.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_firecracker(bytes: &[u8]) -> Outcome {
+    let ruleset = read(bytes, |sources, text| {
+        let source = sources.add("fuzz.json", text);
+        let options = firecracker::Options::new(Arch::X86_64);
+        let parsed = firecracker::parse(sources, source, &options);
+        (parsed.ruleset, parsed.diagnostics)
+    });
+    let Some(ruleset) = ruleset else {
+        return "refused";
+    };
+    assert_text_form(&ruleset);
+    "a filter"
+}
+
+/// Mistakes in a minijail policy have places, in both dialects; the ruleset of one without any survives the
+/// text form. A policy may include itself, by any name.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_minijail(bytes: &[u8]) -> Outcome {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let [library, tool] = [minijail::Dialect::C, minijail::Dialect::Python].map(|dialect| {
+        let mut options = minijail::Options::new(Arch::X86_64);
+        options.settings.dialect = Some(dialect);
+        read(bytes, |sources, _| {
+            let source = sources.add("fuzz.policy", text.as_str());
+            let mut itself = |path: &str, _: &str| {
+                Ok(Loaded {
+                    name: path.to_owned(),
+                    text: text.clone(),
+                })
+            };
+            let parsed = minijail::parse(sources, source, &mut itself, &options).parsed;
+            (parsed.ruleset, parsed.diagnostics)
+        })
+    });
+    for ruleset in [&library, &tool].into_iter().flatten() {
+        assert_text_form(ruleset);
+    }
+    match (library, tool) {
+        (_, Some(_)) => "a policy",
+        (Some(_), None) => "for the library only",
+        (None, None) => "refused",
+    }
 }
 
 /// A small ruleset compiles, twice to the same program, and that answers as the ruleset does.

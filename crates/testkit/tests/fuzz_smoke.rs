@@ -37,6 +37,49 @@ const PROFILE: &str = r#"{
   ]
 }"#;
 
+const FILTER: &str = r#"{
+  "vmm": {
+    "mismatch_action": "trap", "match_action": "allow",
+    "filter": [
+      {"syscall": "read", "comment": "x"},
+      {"syscall": "ioctl", "args": [
+        {"index": 1, "type": "dword", "op": "eq", "val": 44672},
+        {"index": 0, "type": "qword", "op": {"masked_eq": 255}, "val": 3, "comment": "y"}]}
+    ]
+  }
+}"#;
+
+const MINIJAIL: &str = "\
+# A comment.
+@default trap
+@frequency ./counts
+read: 1
+{open, openat[arch=x86_64,arm64]}: return ENOENT
+ioctl: arg1 == TCGETS || arg1 in ~(0x3|017) && \\
+       arg2 & PROT_EXEC
+socket: { arg0 == -1; kill, arg0 < 3, log }
+";
+
+const LIBRARY: &str = "\
+read: arg0 == 0; return EBADF
+write: 1
+close: return
+dup: arg0 != 1 && arg1 <= 0x10 || arg2 in 7
+";
+
+const FORMS: [&str; 5] = [
+    "struct sock_filter filter[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]) + sizeof(__u32)),
+    BPF_JUMP(BPF_JMP + BPF_JEQ + BPF_K, __NR_read, 1, 0), // why
+    { .code = 6, .jt = 0, .jf = 0, .k = ~(1 << 3) & 0x7fff0000U },
+};",
+    "2\n32 0 0 4\n6 0 0 2147418112\n",
+    "2000000004000000 060000000000ff7f",
+    "A = arch\nA == ARCH_X86_64 ? next : 3\nif (!(A & 0x10)) goto no\nmem[1] = A\nX = mem[1]\n\
+     A <<= X\nno: return ERRNO(1)\n",
+    " line  CODE  JT   JF      K\n=====\n 0000: 0x06 0x00 0x00 0x7fff0000  return ALLOW\n",
+];
+
 /// What became of the inputs, by outcome.
 type Tally = BTreeMap<Outcome, u32>;
 
@@ -137,4 +180,33 @@ fn policy_oci() {
         tally["a profile"] > 100 && tally["refused"] > 100,
         "{tally:?}"
     );
+}
+
+#[test]
+fn policy_firecracker() {
+    let tally = on_mutated_texts(property::policy_firecracker, &[FILTER], 3000);
+    assert!(
+        tally["a filter"] > 100 && tally["refused"] > 100,
+        "{tally:?}"
+    );
+}
+
+#[test]
+fn policy_minijail() {
+    let tally = on_mutated_texts(property::policy_minijail, &[MINIJAIL, LIBRARY], 3000);
+    assert!(
+        tally["a policy"] > 100 && tally["refused"] > 100 && tally["for the library only"] > 10,
+        "{tally:?}"
+    );
+    on_random_bytes(property::policy_minijail, 300);
+}
+
+#[test]
+fn program_forms() {
+    let tally = on_mutated_texts(property::program_forms, &FORMS, 3000);
+    assert!(
+        tally["a program"] > 100 && tally["refused"] > 100,
+        "{tally:?}"
+    );
+    on_random_bytes(property::program_forms, 300);
 }

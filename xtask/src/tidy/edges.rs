@@ -32,8 +32,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 17] = [
     (
         "tamis",
         Some(&[
-            "abi", "bpf", "chart", "compiler", "diag", "fuzz", "kernel", "lint", "policy", "profile",
-            "prover", "rules",
+            "abi", "bpf", "chart", "compiler", "diag", "fuzz", "kernel", "lint", "policy",
+            "profile", "prover", "rules",
         ]),
     ),
     ("testkit", None),

@@ -9,7 +9,8 @@ use super::tree::Tree;
 
 /// Crates whose results depend on their arguments alone.
 const PURE: [&str; 12] = [
-    "abi", "bpf", "chart", "compiler", "diag", "fuzz", "lint", "policy", "profile", "prover", "rules", "vm",
+    "abi", "bpf", "chart", "compiler", "diag", "fuzz", "lint", "policy", "profile", "prover",
+    "rules", "vm",
 ];
 /// Modules of the standard library that look at the world.
 const WORLDLY: [&str; 6] = ["env", "fs", "net", "process", "thread", "time"];

@@ -160,7 +160,7 @@ impl<'a> Lexer<'a> {
 }
 
 /// The value of a number as written.
-fn number(written: &str, span: Span) -> Step<u32> {
+pub(crate) fn number(written: &str, span: Span) -> Step<u32> {
     let lower = written.to_ascii_lowercase();
     let (digits, radix) = if let Some(digits) = lower.strip_prefix("0x") {
         (digits, 16)

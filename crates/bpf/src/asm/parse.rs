@@ -9,31 +9,31 @@ use crate::insn::{AluOp, Insn, Op, Operand, Test};
 
 /// A parsed text.
 #[derive(Debug, Default)]
-pub(super) struct Unit<'a> {
+pub(crate) struct Unit<'a> {
     /// One entry per instruction; a line with a mistake has one too, so that distances stay right.
-    pub(super) insns: Vec<Line<'a>>,
+    pub(crate) insns: Vec<Line<'a>>,
     /// In the order of the text.
-    pub(super) labels: Vec<Label<'a>>,
+    pub(crate) labels: Vec<Label<'a>>,
 }
 
 /// A label and the instruction behind it.
 #[derive(Debug)]
-pub(super) struct Label<'a> {
-    pub(super) name: &'a str,
-    pub(super) pc: usize,
-    pub(super) span: Span,
+pub(crate) struct Label<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) pc: usize,
+    pub(crate) span: Span,
 }
 
 /// An instruction and its place.
 #[derive(Debug)]
-pub(super) struct Line<'a> {
-    pub(super) template: Template<'a>,
-    pub(super) span: Span,
+pub(crate) struct Line<'a> {
+    pub(crate) template: Template<'a>,
+    pub(crate) span: Span,
 }
 
 /// An instruction before its labels are resolved.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Template<'a> {
+pub(crate) enum Template<'a> {
     Insn(Insn),
     Jump(Target<'a>),
     /// `None` falls through.
@@ -47,9 +47,9 @@ pub(super) enum Template<'a> {
 
 /// A label that is jumped to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target<'a> {
-    pub(super) label: &'a str,
-    pub(super) span: Span,
+pub(crate) struct Target<'a> {
+    pub(crate) label: &'a str,
+    pub(crate) span: Span,
 }
 
 /// What a mnemonic asks for.
@@ -109,6 +109,12 @@ const MNEMONICS: [(&str, Mnemonic); 35] = [
     ("mod", Mnemonic::Refused),
     ("arsh", Mnemonic::Refused),
 ];
+
+/// Whether a word is the name of an instruction.
+pub(super) fn is_mnemonic(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    MNEMONICS.iter().any(|(name, _)| *name == word)
+}
 
 /// Parses all lines. Mistakes are added to `diagnostics`, at most one per line.
 pub(super) fn unit<'a>(

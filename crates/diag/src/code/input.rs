@@ -11,4 +11,8 @@ codes! { INPUT;
         "A call is written `[ARCH] NAME(ARGUMENTS)`: `x86_64 socket(AF_INET, SOCK_STREAM|SOCK_CLOEXEC)`, \
          `openat(flags=O_RDONLY)`, `x86 102(1)`. Missing arguments are 0, `@0x401000` adds an instruction \
          pointer. Names are those of the architecture; `tamis tables` lists them.";
+    WRONG_KIND = "TM0004", "input of another kind",
+        "The text was read as one language or form and looks like another, because of its name's extension \
+         or because --from says so. Mistakes against the wrong language would only mislead, so none are \
+         shown. `--from` names the kind; without it, extension and content decide.";
 }

@@ -30,4 +30,8 @@ codes! { PROGRAM;
     BRANCH_TOO_FAR = "TM0110", "branch too far",
         "The displacement of a conditional jump has eight bits: it skips at most 255 instructions. Let it \
          jump to a `ja` that is nearer; `ja` reaches every later instruction.";
+    PROGRAM_TEXT = "TM0111", "not a program in this form",
+        "Programs are read from raw bytes and from several forms of text: assembler, arrays of C, the \
+         language and listings of seccomp-tools, decimal numbers as tcpdump -ddd prints them, and \
+         hexadecimal bytes. The text is in none of them, or has a mistake; `--from` names the form.";
 }

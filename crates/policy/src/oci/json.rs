@@ -19,6 +19,8 @@ pub(super) static DIALECT: Dialect = Dialect {
     duplicate_key: code::OCI_DUPLICATE_KEY,
     wrong_type: code::OCI_TYPE,
     range: code::OCI_RANGE,
+    missing: code::OCI_MISSING,
+    unknown_name: code::OCI_UNKNOWN_NAME,
     unknown_member: code::OCI_UNKNOWN_MEMBER,
     unknown_member_label: "container engines ignore this",
 };

@@ -251,13 +251,7 @@ impl<'p> Lowering<'p> {
     }
 
     fn origin(&self, clause: ClauseId) -> Origin {
-        let span = self.place(clause);
-        let position = self.sources.position(span);
-        Origin {
-            file: self.sources.name(span.source).clone(),
-            line: position.line,
-            column: position.column,
-        }
+        crate::origin(self.sources, self.place(clause))
     }
 }
 

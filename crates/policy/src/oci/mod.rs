@@ -31,9 +31,64 @@ use tamis_diag::json::Reader;
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_rules::Ruleset;
 
-use crate::{Parsed, limits};
+use crate::front_end::{self, FrontEnd, ParsedPolicy};
+use crate::loader::Loader;
+use crate::{Parsed, firecracker, limits};
 use model::{Entry, Profile};
 pub use names::{CAPABILITIES, capability};
+
+/// The language in the registry.
+pub(crate) static FRONT_END: FrontEnd = FrontEnd {
+    name: "oci",
+    title: "an OCI profile",
+    plural: "OCI profiles",
+    about: "An OCI or Docker seccomp profile, or a runtime configuration that holds one",
+    extensions: &["json"],
+    options: &["--cap", "--kernel", "--enosys-tail"],
+    recognises,
+    parse: parse_for_any,
+};
+
+/// Whether a text looks like JSON, and not like that of another language.
+fn recognises(text: &str) -> bool {
+    let text = text.trim_start();
+    let is_json = match text.split_at_checked(1) {
+        Some(("{", inside)) => {
+            let inside = inside.trim_start();
+            inside.is_empty() || inside.starts_with(['"', '}'])
+        }
+        Some(("[", _)) => true,
+        _ => false,
+    };
+    is_json && !firecracker::recognises(text)
+}
+
+fn parse_for_any(
+    sources: &mut Sources,
+    source: SourceId,
+    _: &mut dyn Loader,
+    wishes: &front_end::Options,
+) -> ParsedPolicy {
+    let mut options = Options::docker(wishes.native());
+    // One names the native architecture only: the profile says what comes with it.
+    if let [_, others @ ..] = wishes.asked_arches.as_slice()
+        && !others.is_empty()
+    {
+        options.arches = Some(others.to_vec());
+    }
+    if let Some(capabilities) = &wishes.capabilities {
+        options.capabilities.clone_from(capabilities);
+    }
+    options.kernel = wishes.kernel;
+    options.strict = wishes.strict;
+    options.enosys_tail = wishes.enosys_tail;
+    let profile = parse(sources, source, &options);
+    ParsedPolicy {
+        flags: profile.flags,
+        listener_path: profile.listener_path,
+        ..profile.parsed.into()
+    }
+}
 
 /// What a profile leaves to the engine that uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 
 use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::{Range, Ranged};
+use jsonc_parser::common::Ranged;
 use tamis_abi::syscall::Name;
 use tamis_abi::{Action, Arch, ArgIndex};
-use tamis_diag::json::{Reader, member};
-use tamis_diag::{Diagnostic, code, suggest};
+use tamis_diag::json::{Reader, member, start_of};
+use tamis_diag::{Diagnostic, code};
 
 use super::json::{check_case, check_members};
 use super::model::{
@@ -126,7 +126,7 @@ fn read_flags(reader: &mut Reader, root: &Object) -> Vec<String> {
     };
     let mut flags = Vec::new();
     for (name, range) in reader.strings(value, "`flags`") {
-        if lookup(reader, "flag", name, range, &FLAGS).is_some() {
+        if reader.lookup("flag", name, range, &FLAGS).is_some() {
             flags.push(name.to_string());
         }
     }
@@ -140,7 +140,7 @@ fn read_arches(reader: &mut Reader, object: &Object, key: &str) -> Vec<Arch> {
     let names = reader.strings(value, &format!("`{key}`"));
     names
         .into_iter()
-        .filter_map(|(name, range)| lookup(reader, "architecture", name, range, &ARCHES))
+        .filter_map(|(name, range)| reader.lookup("architecture", name, range, &ARCHES))
         .collect()
 }
 
@@ -157,13 +157,12 @@ fn read_arch_map(reader: &mut Reader, root: &Object) -> Vec<ArchFamily> {
             continue;
         };
         check_members(reader, object, "an element of `archMap`", &FAMILY_MEMBERS);
-        let Some(value) = required(reader, object, "architecture", "an element of `archMap`")
-        else {
+        let Some(value) = reader.required(object, "architecture", "an element of `archMap`") else {
             continue;
         };
         let native = reader
             .string(value, "`architecture`")
-            .and_then(|name| lookup(reader, "architecture", name, value.range(), &ARCHES));
+            .and_then(|name| reader.lookup("architecture", name, value.range(), &ARCHES));
         let others = read_arches(reader, object, "subArchitectures");
         families.extend(native.map(|native| ArchFamily { native, others }));
     }
@@ -256,9 +255,9 @@ fn read_action(
         }
         None => None,
     };
-    let value = required(reader, object, key, what)?;
+    let value = reader.required(object, key, what)?;
     let name = reader.string(value, &format!("`{key}`"))?;
-    let kind = lookup(reader, "action", name, value.range(), &ACTIONS)?;
+    let kind = reader.lookup("action", name, value.range(), &ACTIONS)?;
     if let Some((_, range)) = errno
         && !names::takes_errno(kind)
     {
@@ -281,17 +280,19 @@ fn read_condition(reader: &mut Reader, value: &Value) -> Option<Condition> {
     let what = "a condition";
     let object = reader.object(value, what)?;
     check_members(reader, object, what, &CONDITION_MEMBERS);
-    let index = required(reader, object, "index", what)
+    let index = reader
+        .required(object, "index", what)
         .and_then(|value| reader.unsigned(value, "`index`", 5));
-    let first = required(reader, object, "value", what)
+    let first = reader
+        .required(object, "value", what)
         .and_then(|value| reader.unsigned(value, "`value`", u64::MAX));
     let second = match member(object, "valueTwo") {
         Some(value) => reader.unsigned(value, "`valueTwo`", u64::MAX),
         None => Some(0),
     };
-    let op = required(reader, object, "op", what).and_then(|value| {
+    let op = reader.required(object, "op", what).and_then(|value| {
         let name = reader.string(value, "`op`")?;
-        lookup(reader, "operator", name, value.range(), &OPERATORS)
+        reader.lookup("operator", name, value.range(), &OPERATORS)
     });
     let (first, second) = (first?, second?);
     let (comparison, value_compared) = match op? {
@@ -321,7 +322,7 @@ fn read_selector(reader: &mut Reader, object: &Object, key: &str) -> Selector {
     if let Some(value) = member(object, "caps") {
         for (name, range) in reader.strings(value, "`caps`") {
             if !CAPABILITIES.contains(&name.as_ref()) {
-                let diagnostic = unknown(reader, "capability", name, range, &CAPABILITIES);
+                let diagnostic = reader.unknown_name("capability", name, range, &CAPABILITIES);
                 reader.ignored(Diagnostic {
                     code: code::OCI_UNKNOWN_CAPABILITY,
                     severity: tamis_diag::Severity::Warning,
@@ -340,7 +341,7 @@ fn read_selector(reader: &mut Reader, object: &Object, key: &str) -> Selector {
                     let known: Vec<&str> = Arch::all()
                         .flat_map(|arch| arch.aliases().iter().copied().chain([arch.name()]))
                         .collect();
-                    let diagnostic = unknown(reader, "architecture", name, range, &known);
+                    let diagnostic = reader.unknown_name("architecture", name, range, &known);
                     reader.ignored(Diagnostic {
                         severity: tamis_diag::Severity::Warning,
                         ..diagnostic
@@ -372,71 +373,4 @@ fn kernel_version(text: &str) -> Option<KernelVersion> {
         major: number(major)?,
         minor: number(minor)?,
     })
-}
-
-/// The value of a member that must be there.
-fn required<'v, 't>(
-    reader: &mut Reader,
-    object: &'v Object<'t>,
-    key: &str,
-    what: &str,
-) -> Option<&'v Value<'t>> {
-    let value = member(object, key);
-    if value.is_none() {
-        let message = format!("{what} needs `{key}`");
-        let label = format!("`{key}` is missing here");
-        reader.error(code::OCI_MISSING, start_of(object.range), message, &label);
-    }
-    value
-}
-
-/// The meaning of a name, or an error.
-fn lookup<T: Copy>(
-    reader: &mut Reader,
-    what: &str,
-    name: &str,
-    range: Range,
-    table: &[(&str, T)],
-) -> Option<T> {
-    let found = table.iter().find(|(known, _)| *known == name);
-    if found.is_none() {
-        let known: Vec<&str> = table.iter().map(|(known, _)| *known).collect();
-        let diagnostic = unknown(reader, what, name, range, &known);
-        reader.diagnostics.push(diagnostic);
-    }
-    found.map(|(_, meaning)| *meaning)
-}
-
-fn unknown(reader: &Reader, what: &str, name: &str, range: Range, known: &[&str]) -> Diagnostic {
-    let diagnostic = Diagnostic::error(code::OCI_UNKNOWN_NAME, format!("unknown {what} `{name}`"))
-        .label(reader.span(range), "not one of the known names");
-    match nearest(name, known) {
-        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-        None => diagnostic,
-    }
-}
-
-/// The nearest of known names. What they all begin with says nothing about which was meant, so it is
-/// left out of the comparison if the name begins with it too.
-fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    let first = known.first()?;
-    let shared = first
-        .bytes()
-        .enumerate()
-        .take_while(|(at, byte)| {
-            known
-                .iter()
-                .all(|name| name.as_bytes().get(*at) == Some(byte))
-        })
-        .count();
-    let Some(rest) = name.strip_prefix(&first[..shared]) else {
-        return suggest::nearest(name, known.iter().copied());
-    };
-    let near = suggest::nearest(rest, known.iter().map(|name| &name[shared..]))?;
-    known.iter().copied().find(|name| &name[shared..] == near)
-}
-
-/// The opening bracket of an object: a label on the whole would fill the screen.
-fn start_of(range: Range) -> Range {
-    Range::new(range.start, range.start + 1)
 }

@@ -10,9 +10,9 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
 use super::ast::{Name, Statement, StatementKind};
 use super::parser;
-use super::sink::Sink;
 use crate::limits::{MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
 use crate::loader::Loader;
+use crate::sink::Sink;
 
 /// The statements of the root and of everything that it includes, in order.
 pub(super) fn expand(

@@ -6,7 +6,7 @@
 
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
-use super::sink::Sink;
+use crate::sink::Sink;
 
 /// What a token is. The text of names and numbers is that of the span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

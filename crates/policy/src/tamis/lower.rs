@@ -21,9 +21,9 @@ use super::ast::{
 };
 use super::condition::Context;
 use super::names::{Checked, Names, unknown_call};
-use super::sink::Sink;
 use super::value::Scope;
 use crate::limits::{MAX_RULES, MAX_TARGETS};
+use crate::sink::Sink;
 use header::Selection;
 use section::{Decided, Draft, Level};
 use signature::Width;
@@ -468,12 +468,7 @@ impl Lowering<'_> {
     }
 
     fn origin(&self, span: Span) -> Origin {
-        let position = self.sources.position(span);
-        Origin {
-            file: self.sources.name(span.source).clone(),
-            line: position.line,
-            column: position.column,
-        }
+        crate::origin(self.sources, span)
     }
 
     fn checked<T>(&mut self, result: Checked<T>) -> Option<T> {

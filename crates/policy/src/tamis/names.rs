@@ -15,10 +15,10 @@ use tamis_rules::{IntervalSet, Variable};
 
 use super::ast::{Constant, Declaration, Name};
 use super::sets;
-use super::sink::Sink;
 use super::value::{Number, Scope};
 use super::variables::{self, Variables};
 use crate::limits::{MAX_NAMES, MAX_SET_ELEMENTS};
+use crate::sink::Sink;
 
 /// A diagnostic in place of a result.
 pub(super) type Checked<T> = Result<T, Box<Diagnostic>>;

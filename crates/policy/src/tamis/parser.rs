@@ -15,8 +15,9 @@ use super::ast::{
     TargetKind, Verb,
 };
 use super::lexer::{self, Token, TokenKind};
-use super::sink::Sink;
+use crate::front_end::{first_line, first_word};
 use crate::limits::MAX_NESTING;
+use crate::sink::Sink;
 
 /// The words that begin statements, besides the verbs of rules.
 const STATEMENT_WORDS: [&str; 8] = [
@@ -450,6 +451,12 @@ impl Parser<'_> {
         self.depth -= 1;
         result
     }
+}
+
+/// Whether a text begins with a statement.
+pub(super) fn recognises(text: &str) -> bool {
+    let word = first_word(text);
+    word.len() < first_line(text).len() && is_statement_word(word)
 }
 
 fn is_statement_word(word: &str) -> bool {

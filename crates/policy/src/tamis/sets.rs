@@ -9,7 +9,7 @@ use tamis_diag::Sources;
 use super::ast::StatementKind;
 use super::names::Calls;
 use super::parser;
-use super::sink::Sink;
+use crate::sink::Sink;
 
 /// The set of all calls of the tables, which no file could list.
 const KNOWN: &str = "@known";

@@ -14,8 +14,8 @@ use tamis_rules::{Operand, Variable, VariableWidth};
 
 use super::ast::Declaration;
 use super::names::{Checked, defined_twice};
-use super::sink::Sink;
 use super::value::Scope;
+use crate::sink::Sink;
 
 /// The variables declared so far.
 #[derive(Default)]

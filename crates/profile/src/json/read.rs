@@ -20,6 +20,8 @@ static DIALECT: Dialect = Dialect {
     duplicate_key: code::PROFILE_DUPLICATE,
     wrong_type: code::PROFILE_TYPE,
     range: code::PROFILE_COUNT,
+    missing: code::PROFILE_MEMBER,
+    unknown_name: code::PROFILE_ARCH,
     unknown_member: code::PROFILE_MEMBER,
     unknown_member_label: "this would be lost",
 };
@@ -47,7 +49,7 @@ pub(crate) fn read(text: &str, source: SourceId) -> Reading {
 
 fn profile(reader: &mut Reader, document: &Value<'_>) -> Option<Profile> {
     let root = reader.object(document, "a profile")?;
-    let schema = required(reader, root, "a profile", "schema")?;
+    let schema = reader.required(root, "schema", "a profile")?;
     if reader.string(schema, "`schema`")? != SCHEMA {
         let message = format!("`schema` must be \"{SCHEMA}\"");
         let label = "this is another kind of document, or a later version";
@@ -55,7 +57,7 @@ fn profile(reader: &mut Reader, document: &Value<'_>) -> Option<Profile> {
         return None;
     }
     check_members(reader, root, "a profile", &MEMBERS);
-    let calls = required(reader, root, "a profile", "calls")?;
+    let calls = reader.required(root, "calls", "a profile")?;
     let calls = reader.array(calls, "`calls`")?;
     let mut profile = Profile::default();
     for value in &calls.elements {
@@ -76,9 +78,9 @@ fn read_call(reader: &mut Reader, value: &Value<'_>) -> Option<(Arch, Nr, Range,
     let what = "a call";
     let object = reader.object(value, what)?;
     check_members(reader, object, what, &CALL_MEMBERS);
-    let arch = required(reader, object, what, "arch")?;
+    let arch = reader.required(object, "arch", what)?;
     let arch = read_arch(reader, arch)?;
-    let name = required(reader, object, what, "call")?;
+    let name = reader.required(object, "call", what)?;
     let nr = read_nr(reader, arch, name)?;
     let mut call = Call {
         count: read_count(reader, object, what)?,
@@ -133,7 +135,7 @@ fn read_nr(reader: &mut Reader, arch: Arch, value: &Value<'_>) -> Option<Nr> {
 }
 
 fn read_count(reader: &mut Reader, object: &Object<'_>, what: &str) -> Option<u64> {
-    let count = required(reader, object, what, "count")?;
+    let count = reader.required(object, "count", what)?;
     reader.unsigned(count, "`count`", u64::MAX)
 }
 
@@ -142,9 +144,9 @@ fn read_values(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Option
     for element in &reader.array(list, "`values`")?.elements {
         let object = reader.object(element, what)?;
         check_members(reader, object, what, &VALUE_MEMBERS);
-        let arg = required(reader, object, what, "arg")?;
+        let arg = reader.required(object, "arg", what)?;
         let arg = reader.unsigned(arg, "`arg`", MAX_ARG)? as u8;
-        let value = required(reader, object, what, "value")?;
+        let value = reader.required(object, "value", what)?;
         let number = read_value(reader, value)?;
         let count = read_count(reader, object, what)?;
         let known = call.values.entry(arg).or_default();
@@ -164,7 +166,7 @@ fn read_samples(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Optio
     for element in &reader.array(list, "`samples`")?.elements {
         let object = reader.object(element, what)?;
         check_members(reader, object, what, &SAMPLE_MEMBERS);
-        let value = required(reader, object, what, "args")?;
+        let value = reader.required(object, "args", what)?;
         let list = reader.array(value, "`args`")?;
         let mut args = Args::default();
         if list.elements.len() > args.len() {
@@ -225,21 +227,6 @@ fn read_value(reader: &mut Reader, value: &Value<'_>) -> Option<u64> {
         reader.error(code::PROFILE_TYPE, value.range(), message, label);
     }
     number
-}
-
-fn required<'v, 't>(
-    reader: &mut Reader,
-    object: &'v Object<'t>,
-    what: &str,
-    key: &str,
-) -> Option<&'v Value<'t>> {
-    let value = member(object, key);
-    if value.is_none() {
-        let place = Range::new(object.range.start, object.range.start + 1);
-        let message = format!("{what} needs `{key}`");
-        reader.error(code::PROFILE_MEMBER, place, message, "it is missing here");
-    }
-    value
 }
 
 fn check_members(reader: &mut Reader, object: &Object<'_>, what: &str, known: &[&str]) {

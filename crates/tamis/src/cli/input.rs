@@ -13,25 +13,97 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use tamis_bpf::forms::{self, Form};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, suggest};
+use tamis_policy::front_end::{self, FrontEnd};
 use tamis_policy::limits::MAX_SOURCE_BYTES;
 
 use super::failure::Failure;
 
 /// What an input is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A policy in the tamis language
-    Tamis,
-    /// An OCI or Docker seccomp profile, or a runtime configuration that holds one
-    Oci,
-    /// The text form of a ruleset
+    /// A policy in this language.
+    Policy(&'static FrontEnd),
+    /// The text form of a ruleset.
     Rules,
-    /// Assembler text
-    Asm,
-    /// A raw program: struct sock_filter[] without a header
+    /// A program as text in this form.
+    Text(&'static Form),
+    /// A raw program: `struct sock_filter[]` without a header.
     Bpf,
+}
+
+impl Kind {
+    /// The word that the text form of a ruleset begins with.
+    const RULESET: &str = "ruleset";
+    const RULES: &str = "rules";
+    const BPF: &str = "bpf";
+
+    /// All kinds.
+    fn all() -> impl Iterator<Item = Kind> {
+        let policies = front_end::ALL.into_iter().map(Kind::Policy);
+        let programs = forms::ALL.iter().map(Kind::Text);
+        policies
+            .chain([Kind::Rules])
+            .chain(programs)
+            .chain([Kind::Bpf])
+    }
+
+    /// What `--from` calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Policy(front_end) => front_end.name,
+            Kind::Rules => Kind::RULES,
+            Kind::Text(form) => form.name,
+            Kind::Bpf => Kind::BPF,
+        }
+    }
+
+    /// What it is, with its article.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Kind::Policy(front_end) => front_end.title,
+            Kind::Rules => "the text form of a ruleset",
+            Kind::Text(form) => form.title,
+            Kind::Bpf => "a raw program",
+        }
+    }
+
+    /// The same for a list of kinds.
+    fn about(self) -> &'static str {
+        match self {
+            Kind::Policy(front_end) => front_end.about,
+            Kind::Rules => "The text form of a ruleset",
+            Kind::Text(form) => form.about,
+            Kind::Bpf => "A raw program: struct sock_filter[] without a header",
+        }
+    }
+
+    /// Reads the value of `--from` and lists the kinds in the help.
+    pub(crate) fn parser() -> impl TypedValueParser<Value = Kind> {
+        let values = Kind::all().map(|kind| PossibleValue::new(kind.name()).help(kind.about()));
+        PossibleValuesParser::new(values).map(|name| {
+            let found = Kind::all().find(|kind| kind.name() == name);
+            found.expect("the parser takes no other value")
+        })
+    }
+
+    /// Whether a text looks like this.
+    pub(crate) fn recognises(self, text: &str) -> bool {
+        match self {
+            Kind::Policy(front_end) => (front_end.recognises)(text),
+            Kind::Rules => front_end::first_word(text) == Kind::RULESET,
+            Kind::Text(form) => (form.recognises)(text),
+            Kind::Bpf => false,
+        }
+    }
+
+    /// What a text looks like, if it looks like anything.
+    pub(crate) fn of_text(text: &str) -> Option<Kind> {
+        let mut text_kinds = [Kind::Rules].into_iter().chain(Kind::all());
+        text_kinds.find(|kind| kind.recognises(text))
+    }
 }
 
 /// An input as read, before it is understood.
@@ -94,19 +166,26 @@ impl Input {
     /// like. Text that looks like nothing else is taken for the tamis language, whose parser then says
     /// what it expected.
     pub(crate) fn kind(&self) -> Kind {
+        let text = match std::str::from_utf8(&self.bytes) {
+            Ok(text) if !self.bytes.contains(&0) => Some(text),
+            _ => None,
+        };
         let extension = Path::new(&self.name).extension();
         match extension.and_then(|extension| extension.to_str()) {
-            Some("tamis") => return Kind::Tamis,
-            Some("json") => return Kind::Oci,
             Some("rules") => return Kind::Rules,
-            Some("asm" | "s") => return Kind::Asm,
             Some("bpf") => return Kind::Bpf,
             _ => {}
         }
-        match std::str::from_utf8(&self.bytes) {
-            Ok(text) if !self.bytes.contains(&0) => kind_of_text(text),
-            _ => Kind::Bpf,
+        if let Some(front_end) = front_end::of_file(&self.name, text.unwrap_or_default()) {
+            return Kind::Policy(front_end);
         }
+        let Some(text) = text else {
+            return Kind::Bpf;
+        };
+        if let Some(form) = forms::of_file(&self.name) {
+            return Kind::Text(form);
+        }
+        Kind::of_text(text).unwrap_or(Kind::Policy(front_end::ALL[0]))
     }
 
     /// Adds the input to the sources as text.
@@ -166,31 +245,6 @@ fn has_first_byte(stdin: Stdin) -> bool {
     receiver.recv_timeout(UNREAD_INPUT_WAIT).unwrap_or(false)
 }
 
-/// The kind of a text whose name says nothing, by its first token.
-fn kind_of_text(text: &str) -> Kind {
-    let first_line = text
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty() && !line.starts_with(['#', ';']))
-        .unwrap_or("");
-    let word: &str = first_line.split_whitespace().next().unwrap_or("");
-    let is_assembler = word.ends_with(':')
-        || matches!(
-            word,
-            "ld" | "ldx" | "ret" | "st" | "stx" | "ja" | "jmp" | ".insn"
-        )
-        || first_line.starts_with("/*");
-    if first_line.starts_with(['{', '[']) {
-        Kind::Oci
-    } else if word == "ruleset" {
-        Kind::Rules
-    } else if is_assembler {
-        Kind::Asm
-    } else {
-        Kind::Tamis
-    }
-}
-
 fn read_bounded(reader: impl Read) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
     let mut bounded = reader.take(MAX_SOURCE_BYTES as u64 + 1);
@@ -246,25 +300,42 @@ fn not_utf8(name: String, lossy: &str, at: usize) -> Failure {
 mod tests {
     use super::*;
 
-    fn kind(name: &str, text: &str) -> Kind {
+    fn kind(name: &str, text: &str) -> &'static str {
         let (name, bytes) = (name.to_owned(), text.as_bytes().to_vec());
-        Input { name, bytes }.kind()
+        Input { name, bytes }.kind().name()
     }
 
     #[test]
     fn kinds_are_told_by_content_where_the_name_is_silent() {
-        assert_eq!(kind("x", "# comment\n\nallow read\n"), Kind::Tamis);
-        assert_eq!(kind("x", "  {\n"), Kind::Oci);
-        assert_eq!(kind("x", "ruleset bad-arch allow\n"), Kind::Rules);
-        assert_eq!(kind("x", "; comment\n ld [4]\n"), Kind::Asm);
-        assert_eq!(kind("x", "start: ret #0\n"), Kind::Asm);
-        assert_eq!(kind("x", "\u{6}\0\0\0\0\0\0\0"), Kind::Bpf);
+        assert_eq!(kind("x", "# comment\n\nallow read\n"), "tamis");
+        assert_eq!(kind("x", "  {\n"), "oci");
+        assert_eq!(
+            kind("x", "{\"vmm\": {\"filter_action\": \"allow\"}}"),
+            "firecracker"
+        );
+        assert_eq!(kind("x", "# comment\n@include ./y\n"), "minijail");
+        assert_eq!(kind("x", "read: 1\n"), "minijail");
+        assert_eq!(kind("x", "{open, openat}: return ENOENT\n"), "minijail");
+        assert_eq!(kind("x", "ruleset bad-arch allow\n"), "rules");
+        assert_eq!(kind("x", "; comment\n ld [4]\n"), "asm");
+        assert_eq!(kind("x", "start: ret #0\n"), "asm");
+        assert_eq!(kind("x", "{ 0x20, 0, 0, 0x00000004 },\n"), "c-array");
+        assert_eq!(kind("x", "{\n  {6, 0, 0, 0},\n}\n"), "c-array");
+        assert_eq!(kind("x", "1\n6 0 0 0\n"), "decimal");
+        assert_eq!(kind("x", "0600000000000000\n"), "hex");
+        assert_eq!(kind("x", "A = sys_number\n"), "seccomp-tools");
+        assert_eq!(kind("x", "\u{6}\0\0\0\0\0\0\0"), "bpf");
     }
 
     #[test]
     fn an_extension_of_ours_is_believed() {
-        assert_eq!(kind("x.json", "\u{6}\0\0\0\0\0\0\0"), Kind::Oci);
-        assert_eq!(kind("x.bpf", "allow read\n"), Kind::Bpf);
-        assert_eq!(kind("x.txt", "allow read\n"), Kind::Tamis);
+        assert_eq!(kind("x.json", "\u{6}\0\0\0\0\0\0\0"), "oci");
+        assert_eq!(
+            kind("x.json", "{\"vmm\": {\"filter_action\": 1}}"),
+            "firecracker"
+        );
+        assert_eq!(kind("x.policy", "not a policy"), "minijail");
+        assert_eq!(kind("x.bpf", "allow read\n"), "bpf");
+        assert_eq!(kind("x.txt", "allow read\n"), "tamis");
     }
 }

@@ -1,14 +1,17 @@
 //! From an input to a policy's meaning or a program.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use tamis_abi::{Arch, Endian, KernelVersion, SeccompData};
+use tamis_bpf::forms::Form;
 use tamis_bpf::{Program, asm, cache, program};
 use tamis_compiler::{CompileError, Compiled};
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
+use tamis_policy::front_end::{self, FrontEnd, ParsedPolicy};
 use tamis_policy::loader::{Loaded as Included, Loader};
-use tamis_policy::tamis::Arches;
-use tamis_policy::{Parsed, oci, tamis};
+use tamis_policy::minijail::DefaultAction;
+use tamis_policy::{minijail, oci};
+use tamis_profile::Profile;
 use tamis_prover::Subject;
 use tamis_rules::{Ruleset, text};
 
@@ -31,7 +34,7 @@ pub(crate) struct LoadArgs {
     #[arg(skip)]
     remakes_programs: bool,
     /// What the input is; detected if not given
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = Kind::parser())]
     pub(crate) from: Option<Kind>,
     /// The architecture to make the filter for, and of calls that name none; may be repeated.
     /// For an OCI profile, one names the native architecture, and those that the profile gives it
@@ -53,11 +56,34 @@ pub(crate) struct LoadArgs {
     /// OCI profiles: which unknown numbers answer ENOSYS [default: none]
     #[arg(long, value_name = "WHICH")]
     enosys_tail: Option<EnosysTail>,
+    /// Firecracker filters: the thread whose filter is meant, if the file has several
+    #[arg(long, value_name = "NAME")]
+    thread: Option<String>,
+    /// Minijail policies: whose reading counts of lines such as `arg0 == 1; return EPERM`
+    /// [default: python, with a warning]
+    #[arg(long, value_name = "WHICH")]
+    dialect: Option<Dialect>,
+    /// Minijail policies: the answer where no line applies, instead of the policy's: `log`,
+    /// `return EPERM`
+    #[arg(long, value_name = "ACTION")]
+    default_action: Option<DefaultAction>,
+    /// Minijail policies: `kill` ends the process and not only the thread
+    #[arg(long)]
+    use_kill_process: bool,
     #[command(flatten)]
     bind: BindArgs,
     /// Whether the command has a use for variables without values.
     #[arg(skip)]
     keeps_variables: bool,
+}
+
+/// Which of minijail's readers decides what a policy means.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Dialect {
+    /// The library, `minijail0 -S`: calls that meet the condition are allowed, others get the error
+    C,
+    /// The tool compile_seccomp_policy.py: calls that meet the condition get the error
+    Python,
 }
 
 /// Which unknown numbers of an OCI profile answer ENOSYS instead of the default action.
@@ -84,6 +110,8 @@ pub(crate) struct Policy {
     pub(crate) name: String,
     /// What it was read from.
     kind: Kind,
+    /// How often it says that calls are made.
+    frequency: Option<Profile>,
     /// The meaning.
     pub(crate) ruleset: Ruleset,
     /// The texts that its rules came from.
@@ -171,7 +199,10 @@ struct FileLoader;
 impl Loader for FileLoader {
     fn load(&mut self, path: &str, from: &str) -> Result<Included, String> {
         let folder = Path::new(from).parent().unwrap_or(Path::new(""));
-        let path = folder.join(path);
+        // One file has one name, however often `./` stands before it.
+        let parts = folder.join(path);
+        let parts = parts.components().filter(|part| *part != Component::CurDir);
+        let path: PathBuf = parts.collect();
         let input = Input::read_file(&path).map_err(|error| error.to_string())?;
         let text = String::from_utf8(input.bytes).map_err(|error| error.to_string())?;
         Ok(Included {
@@ -248,39 +279,27 @@ impl LoadArgs {
         let mut sources = Sources::new();
         let source = input.add_to(&mut sources)?;
         match kind {
-            Kind::Tamis => {
-                let options = tamis::Options {
-                    arches: self.policy_arches(),
-                    strict: self.strict,
-                };
-                let mut loader = FileLoader;
-                let parsed = tamis::parse(&mut sources, source, &mut loader, &options);
-                policy(name, kind, parsed, sources).map(Loaded::Policy)
-            }
-            Kind::Oci => {
-                let profile = oci::parse(&sources, source, &self.oci_options());
-                let installation = Installation {
-                    flags: profile.flags,
-                    listener_path: profile.listener_path,
-                };
-                let policy = policy(name, kind, profile.parsed, sources)?;
-                Ok(Loaded::Policy(Policy {
-                    installation,
-                    ..policy
-                }))
+            Kind::Policy(front_end) => {
+                let read = (front_end.parse)(&mut sources, source, &mut FileLoader, &self.wishes());
+                let policy = self.policy(name, front_end, read, sources, source)?;
+                Ok(Loaded::Policy(policy))
             }
             Kind::Rules => match text::parse(&sources, source) {
                 Ok(ruleset) => Ok(Loaded::Policy(Policy {
                     name,
                     kind,
+                    frequency: None,
                     ruleset,
                     sources,
                     warnings: Vec::new(),
                     installation: Installation::default(),
                 })),
-                Err(diagnostics) => Err(Failure::Diagnostics(diagnostics, sources)),
+                Err(diagnostics) => Err(misread(kind, source, diagnostics, sources)),
             },
-            Kind::Asm | Kind::Bpf => self.assembled(name, source, sources).map(Loaded::Program),
+            Kind::Text(form) => self
+                .assembled(name, form, source, sources)
+                .map(Loaded::Program),
+            Kind::Bpf => unreachable!("raw programs are no text"),
         }
     }
 
@@ -297,7 +316,7 @@ impl LoadArgs {
         }
     }
 
-    /// Refuses options for OCI profiles if none of a command's inputs is one.
+    /// Refuses options for languages that none of a command's inputs is in.
     pub(crate) fn check_profile_options<'l>(
         &self,
         inputs: impl IntoIterator<Item = &'l Loaded>,
@@ -309,16 +328,27 @@ impl LoadArgs {
             ("--cap", !self.capabilities.is_empty()),
             ("--kernel", self.kernel.is_some() && !compiles),
             ("--enosys-tail", self.enosys_tail.is_some()),
+            ("--thread", self.thread.is_some()),
+            ("--dialect", self.dialect.is_some()),
+            ("--default-action", self.default_action.is_some()),
+            ("--use-kill-process", self.use_kill_process),
         ];
-        let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) else {
+        let takes = |kind: &Option<Kind>, option: &str| match kind {
+            Some(Kind::Policy(front_end)) => front_end.options.contains(&option),
+            _ => false,
+        };
+        let idle = |(option, is_given): &&(&str, bool)| {
+            *is_given && !kinds.iter().any(|kind| takes(kind, option))
+        };
+        let Some((option, _)) = given.iter().find(idle) else {
             return Ok(());
         };
-        if kinds.contains(&Some(Kind::Oci)) {
-            return Ok(());
-        }
+        let mut all = front_end::ALL.into_iter();
+        let owner = all.find(|front_end| front_end.options.contains(option));
+        let (plural, name) = owner.map_or(("policies", "tamis"), |own| (own.plural, own.name));
         Err(Failure::usage(
-            format!("{option} is for OCI profiles, and there is none among the inputs"),
-            format!("leave {option} out, or say `--from oci` if the input is a profile"),
+            format!("{option} is for {plural}, and there is none among the inputs"),
+            format!("leave {option} out, or say `--from {name}` if the input is one"),
         ))
     }
 
@@ -368,39 +398,79 @@ impl LoadArgs {
         }
     }
 
-    /// The architectures of a policy: those that were asked for, else its own, else the native ones.
-    fn policy_arches(&self) -> Arches {
-        match self.arches.as_slice() {
-            [] => Arches::UnlessStated(native_arches()),
-            asked if self.stated_arches_win => Arches::UnlessStated(asked.to_vec()),
-            asked => Arches::Exactly(asked.to_vec()),
+    /// What the options say about policies of any language.
+    fn wishes(&self) -> front_end::Options {
+        let capabilities = match self.capabilities.as_slice() {
+            [] => None,
+            given => Some(given.to_vec()),
+        };
+        front_end::Options {
+            asked_arches: self.arches.clone(),
+            stated_arches_win: self.stated_arches_win,
+            strict: self.strict,
+            kernel: self.kernel,
+            capabilities,
+            enosys_tail: match self.enosys_tail {
+                None | Some(EnosysTail::None) => oci::EnosysTail::None,
+                Some(EnosysTail::Runc) => oci::EnosysTail::Runc,
+                Some(EnosysTail::Table) => oci::EnosysTail::Table,
+            },
+            thread: self.thread.clone(),
+            minijail: minijail::Settings {
+                dialect: self.dialect.map(|dialect| match dialect {
+                    Dialect::C => minijail::Dialect::C,
+                    Dialect::Python => minijail::Dialect::Python,
+                }),
+                default_action: self.default_action.clone(),
+                kill_process: self.use_kill_process,
+            },
+            ..front_end::Options::new(native_arches())
         }
     }
 
-    fn oci_options(&self) -> oci::Options {
-        let mut options = oci::Options::docker(self.call_arch());
-        // One names the native architecture only: the profile says what comes with it.
-        if let [_, others @ ..] = self.arches.as_slice()
-            && !others.is_empty()
-        {
-            options.arches = Some(others.to_vec());
-        }
-        if !self.capabilities.is_empty() {
-            options.capabilities = self.capabilities.clone();
-        }
-        options.kernel = self.kernel;
-        options.strict = self.strict;
-        options.enosys_tail = match self.enosys_tail {
-            None | Some(EnosysTail::None) => oci::EnosysTail::None,
-            Some(EnosysTail::Runc) => oci::EnosysTail::Runc,
-            Some(EnosysTail::Table) => oci::EnosysTail::Table,
+    /// Keeps the ruleset and the warnings, or fails with everything.
+    fn policy(
+        &self,
+        name: String,
+        front_end: &'static FrontEnd,
+        read: ParsedPolicy,
+        sources: Sources,
+        root: SourceId,
+    ) -> Result<Policy, Failure> {
+        let mut warnings = read.parsed.diagnostics;
+        let kind = Kind::Policy(front_end);
+        let Some(ruleset) = read.parsed.ruleset else {
+            return Err(misread(kind, root, warnings, sources));
         };
-        options
+        let mut frequency: Option<Profile> = None;
+        for source in read.frequencies {
+            let reading = tamis_profile::read(&sources, source, self.call_arch());
+            let Some(profile) = reading.profile else {
+                return Err(Failure::Diagnostics(reading.diagnostics, sources));
+            };
+            warnings.extend(reading.diagnostics);
+            frequency.get_or_insert_default().merge(&profile);
+        }
+        Ok(Policy {
+            name,
+            kind,
+            frequency,
+            ruleset,
+            sources,
+            warnings,
+            installation: Installation {
+                flags: read.flags,
+                listener_path: read.listener_path,
+            },
+        })
     }
 
     fn raw(&self, input: Input) -> Result<RawProgram, Failure> {
         let endian = self.call_arch().endian();
         let Some(insns) = program::insns_from_bytes(&input.bytes, endian) else {
+            if let Some(failure) = text_for_program(&input) {
+                return Err(failure);
+            }
             let length = input.bytes.len();
             return Err(invalid(format!(
                 "{}: {length} bytes are not a whole number of 8-byte instructions",
@@ -421,20 +491,49 @@ impl LoadArgs {
     fn assembled(
         &self,
         name: String,
+        form: &'static Form,
         source: SourceId,
         sources: Sources,
     ) -> Result<RawProgram, Failure> {
         let endian = self.call_arch().endian();
-        let assembled = asm::assemble(&sources.get(source).text, source, endian);
+        let assembled = (form.read)(&sources.get(source).text, source, self.call_arch());
         match assembled.and_then(asm::Assembly::into_program) {
             Ok(program) => Ok(RawProgram {
                 name,
                 program,
                 endian,
             }),
-            Err(diagnostics) => Err(Failure::Diagnostics(diagnostics, sources)),
+            Err(diagnostics) => Err(misread(Kind::Text(form), source, diagnostics, sources)),
         }
     }
+}
+
+/// What to say of a text with mistakes: if it looks like another kind, only that.
+fn misread(
+    kind: Kind,
+    source: SourceId,
+    diagnostics: Vec<Diagnostic>,
+    sources: Sources,
+) -> Failure {
+    let text = &sources.get(source).text;
+    let diagnostics = match Kind::of_text(text) {
+        Some(other) if !kind.recognises(text) => {
+            let help = format!("say `--from {}`", other.name());
+            let diagnostic = front_end::mistaken(source, kind.title(), other.title(), &help);
+            vec![diagnostic]
+        }
+        _ => diagnostics,
+    };
+    Failure::Diagnostics(diagnostics, sources)
+}
+
+/// What to say if a text was given where a raw program is expected.
+fn text_for_program(input: &Input) -> Option<Failure> {
+    let text = std::str::from_utf8(&input.bytes).ok()?;
+    Kind::of_text(text)?;
+    let mut sources = Sources::new();
+    let source = sources.add(input.name.as_str(), text);
+    Some(misread(Kind::Bpf, source, Vec::new(), sources))
 }
 
 fn invalid(message: String) -> Failure {
@@ -442,26 +541,18 @@ fn invalid(message: String) -> Failure {
     Failure::Diagnostics(vec![diagnostic], Sources::new())
 }
 
-/// Keeps the ruleset and the warnings, or fails with everything.
-fn policy(name: String, kind: Kind, parsed: Parsed, sources: Sources) -> Result<Policy, Failure> {
-    let Parsed {
-        ruleset,
-        diagnostics,
-    } = parsed;
-    match ruleset {
-        Some(ruleset) => Ok(Policy {
-            name,
-            kind,
-            ruleset,
-            sources,
-            warnings: diagnostics,
-            installation: Installation::default(),
-        }),
-        None => Err(Failure::Diagnostics(diagnostics, sources)),
-    }
-}
-
 impl Policy {
+    /// The options with the counts that the policy names, unless they have others.
+    pub(crate) fn with_frequency(
+        &self,
+        options: tamis_compiler::Options,
+    ) -> tamis_compiler::Options {
+        tamis_compiler::Options {
+            profile: options.profile.or_else(|| self.frequency.clone()),
+            ..options
+        }
+    }
+
     /// Compiles the policy.
     pub(crate) fn compile(&self, options: &tamis_compiler::Options) -> Result<Compiled, Failure> {
         tamis_compiler::compile(&self.ruleset, options).map_err(|error| self.failure(&error))
@@ -526,7 +617,7 @@ impl Loaded {
         match self {
             Loaded::Program(raw) => Ok(raw),
             Loaded::Policy(policy) => {
-                let compiled = policy.compile(options)?;
+                let compiled = policy.compile(&policy.with_frequency(options.clone()))?;
                 Ok(RawProgram {
                     name: policy.name,
                     program: compiled.program().clone(),

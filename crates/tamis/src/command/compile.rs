@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let target = args.target.options(&load, global)?;
     target::tell_of_misfit(&target, &policy, global);
-    let options = args.compiler.options(target)?;
+    let options = args.compiler.options(policy.with_frequency(target))?;
     let compiled = policy.compile(&options)?;
     let report = args.stats.then(|| report(&policy, &compiled, &options));
     if args.compiler.remarks {

@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut tests = 0;
     let name = input.name.clone();
     let reduced = match kind {
-        Kind::Bpf | Kind::Asm => reduce_program(&load, input, kind, &symptom, &mut tests)?,
+        Kind::Bpf | Kind::Text(_) => reduce_program(&load, input, kind, &symptom, &mut tests)?,
         _ => reduce_text(&load, input, &symptom, &mut tests)?,
     };
     let Reduced {
@@ -195,7 +195,7 @@ fn reduce_program(
     } = given;
     let text = |program: &Program| disasm::disassemble(program, Style::Commented(endian));
     let bytes = |program: &Program| match kind {
-        Kind::Asm => text(program).into_bytes(),
+        Kind::Text(_) => text(program).into_bytes(),
         _ => program.to_bytes(endian),
     };
     let mut shows = |program: &Program| {

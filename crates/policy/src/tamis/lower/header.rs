@@ -4,9 +4,9 @@ use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, Span, code};
 
 use super::stated_twice;
+use crate::sink::Sink;
 use crate::tamis::ast::{Name, Statement, StatementKind};
 use crate::tamis::names::suggest_from;
-use crate::tamis::sink::Sink;
 use crate::tamis::{Arches, Options};
 
 /// The architectures of a policy.

@@ -2,11 +2,11 @@
 
 use tamis_abi::{Action, Arch, syscall};
 use tamis_diag::{Diagnostic, Sources, Span, code};
-use tamis_rules::{IntervalSet, Origin, Predicate, Rule, Section};
+use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 
 use super::permits;
+use crate::sink::Sink;
 use crate::tamis::ast::{Fallback, Name};
-use crate::tamis::sink::Sink;
 
 /// Where a statement stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -107,16 +107,11 @@ impl Draft {
             .map_or(Action::KILL_PROCESS, |(action, _)| action);
         let [block, top] = self.unknown;
         if let Some((action, span)) = block.or(top) {
-            let position = sources.position(span);
             self.rules.push(Rule {
                 syscalls: self.unnamed(),
                 when: Predicate::True,
                 action,
-                origin: Some(Origin {
-                    file: sources.name(span.source).clone(),
-                    line: position.line,
-                    column: position.column,
-                }),
+                origin: Some(crate::origin(sources, span)),
             });
         }
         self.check_multiplexers(default, sink);

@@ -152,6 +152,7 @@ impl Cases {
                     arch: arch.audit(),
                     ip: 0,
                     args,
+                    ..SeccompData::default()
                 });
             found.push(Weighted {
                 name,

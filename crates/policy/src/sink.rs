@@ -11,7 +11,7 @@ use tamis_diag::{Diagnostic, Severity, Span};
 use crate::limits::MAX_DIAGNOSTICS;
 
 /// Collects diagnostics.
-pub(super) struct Sink {
+pub(crate) struct Sink {
     strict: bool,
     diagnostics: Vec<Diagnostic>,
     /// Code and place of what was reported.
@@ -22,7 +22,7 @@ pub(super) struct Sink {
 
 impl Sink {
     /// An empty sink; a strict one makes errors of warnings.
-    pub(super) fn new(strict: bool) -> Sink {
+    pub(crate) fn new(strict: bool) -> Sink {
         Sink {
             strict,
             diagnostics: Vec::new(),
@@ -33,7 +33,7 @@ impl Sink {
     }
 
     /// Takes a diagnostic, unless the same code was reported at the same place.
-    pub(super) fn report(&mut self, mut diagnostic: Diagnostic) {
+    pub(crate) fn report(&mut self, mut diagnostic: Diagnostic) {
         if self.strict && diagnostic.severity == Severity::Warning {
             diagnostic.severity = Severity::Error;
         }
@@ -41,7 +41,7 @@ impl Sink {
     }
 
     /// Takes a diagnostic that is no more severe if strict: it is about a wish of the caller.
-    pub(super) fn advise(&mut self, diagnostic: Diagnostic) {
+    pub(crate) fn advise(&mut self, diagnostic: Diagnostic) {
         self.take(diagnostic);
     }
 
@@ -54,23 +54,23 @@ impl Sink {
     }
 
     /// Takes an error after which it makes no sense to go on.
-    pub(super) fn stop(&mut self, diagnostic: Diagnostic) {
+    pub(crate) fn stop(&mut self, diagnostic: Diagnostic) {
         self.report(diagnostic);
         self.stopped = true;
     }
 
     /// Whether an error was reported.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.failed
     }
 
     /// Whether to give up: after [`stop`](Self::stop), or with errors and no room for more.
-    pub(super) fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.stopped || self.failed && self.diagnostics.len() >= MAX_DIAGNOSTICS
     }
 
     /// What was reported, errors, warnings and notes in the order of discovery.
-    pub(super) fn into_diagnostics(self) -> Vec<Diagnostic> {
+    pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
         self.diagnostics
     }
 

@@ -1,0 +1,102 @@
+//! The registry of programs as text: what each form is called, how it is recognised, how it is read.
+//!
+//! To add a form, write its reader and add its [`Form`] to [`ALL`].
+
+mod array;
+mod c_tokens;
+mod decimal;
+mod hex;
+mod seccomp_tools;
+
+use std::path::Path;
+
+use tamis_abi::Arch;
+use tamis_diag::{Diagnostic, SourceId, Span};
+
+use crate::asm::{self, Assembly};
+
+/// All forms. Where a text looks like several, the first counts.
+pub static ALL: [Form; 5] = [
+    array::FORM,
+    asm::FORM,
+    seccomp_tools::FORM,
+    decimal::FORM,
+    hex::FORM,
+];
+
+/// The assembler.
+pub static ASM: &Form = &ALL[1];
+
+/// A way to write a program down.
+#[derive(Debug)]
+pub struct Form {
+    /// What `--from` calls it: lower case, one word.
+    pub name: &'static str,
+    /// What a program in it is called, with its article: `assembler text`.
+    pub title: &'static str,
+    /// What it is, in a few words, for a list of kinds.
+    pub about: &'static str,
+    /// The extensions of its files, without the dot.
+    pub extensions: &'static [&'static str],
+    /// Whether a text looks as if it were written in it. Mistakes in the text should not matter.
+    pub recognises: fn(&str) -> bool,
+    /// Reads a program for an architecture, which decides the byte order and, where the text names
+    /// calls without their architecture, the numbers. Every mistake in the text, in its order.
+    pub read: fn(&str, SourceId, Arch) -> Result<Assembly, Vec<Diagnostic>>,
+}
+
+impl PartialEq for Form {
+    fn eq(&self, other: &Form) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Form {}
+
+/// The form with this name.
+pub fn named(name: &str) -> Option<&'static Form> {
+    ALL.iter().find(|form| form.name == name)
+}
+
+/// The form of a text by its looks, if it looks like any.
+pub fn of_text(text: &str) -> Option<&'static Form> {
+    ALL.iter().find(|form| (form.recognises)(text))
+}
+
+/// The form of a file by its extension, if that is one of ours.
+pub fn of_file(name: &str) -> Option<&'static Form> {
+    let extension = Path::new(name).extension()?.to_str()?;
+    ALL.iter().find(|form| form.extensions.contains(&extension))
+}
+
+/// A range of a text.
+fn span(source: SourceId, start: usize, end: usize) -> Span {
+    Span {
+        source,
+        start: start as u32,
+        end: end as u32,
+    }
+}
+
+/// The words of a part of a text, between characters that separate, with their places in the text.
+fn words<'t>(
+    text: &'t str,
+    part: &'t str,
+    separates: fn(char) -> bool,
+    source: SourceId,
+) -> impl Iterator<Item = (&'t str, Span)> {
+    part.split(separates)
+        .filter(|word| !word.is_empty())
+        .map(move |word| {
+            let start = word.as_ptr().addr() - text.as_ptr().addr();
+            (word, span(source, start, start + word.len()))
+        })
+}
+
+/// The first line that is neither blank nor a comment after `#`, without the blanks around it.
+fn first_line(text: &str) -> &str {
+    text.lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with('#'))
+        .unwrap_or("")
+}

@@ -1,0 +1,129 @@
+//! From a thread's filter to the sections of a ruleset.
+//!
+//! All rules have the same answer, so their order says nothing: a call gets it if one of the rules for
+//! its number matches. The one surprise is the library's: a rule without conditions adds nothing to the
+//! list of a number, and an empty list stands for *always*. Beside a rule with conditions it is lost.
+
+use std::collections::BTreeSet;
+
+use tamis_abi::Arch;
+use tamis_diag::{Diagnostic, Sources, code};
+use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Section, Test};
+
+use super::model::{Comparison, Condition, Filter, Rule, Width};
+
+/// The sections of the architectures, and what to warn of.
+pub(super) fn sections(
+    filter: &Filter,
+    arches: &[Arch],
+    sources: &Sources,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<Section> {
+    let conditional: BTreeSet<_> = conditional_rules(filter).map(|rule| rule.call).collect();
+    let is_lost = |rule: &Rule| rule.conditions.is_empty() && conditional.contains(&rule.call);
+    for rule in &filter.rules {
+        if is_lost(rule) {
+            diagnostics.push(lost(filter, rule));
+        }
+        for condition in &rule.conditions {
+            diagnostics.extend(cut(condition));
+        }
+    }
+    let mut known = BTreeSet::new();
+    let arches = arches.iter().copied().filter(|arch| known.insert(*arch));
+    let mut sections: Vec<Section> = arches
+        .map(|arch| Section {
+            arch,
+            rules: filter
+                .rules
+                .iter()
+                .filter(|rule| !is_lost(rule))
+                .filter_map(|rule| lowered(filter, rule, arch, sources))
+                .collect(),
+            default: filter.mismatch,
+        })
+        .collect();
+    // The library checks the audit value alone, which x32 shares, and compares numbers.
+    if known.contains(&Arch::X86_64) && !known.contains(&Arch::X32) {
+        sections.push(Section {
+            arch: Arch::X32,
+            rules: Vec::new(),
+            default: filter.mismatch,
+        });
+    }
+    sections
+}
+
+fn conditional_rules<'f>(filter: &'f Filter) -> impl Iterator<Item = &'f Rule> {
+    let rules = filter.rules.iter();
+    rules.filter(|rule| !rule.conditions.is_empty())
+}
+
+/// A rule on an architecture; `None` if that lacks the call, which has been reported.
+fn lowered(
+    filter: &Filter,
+    rule: &Rule,
+    arch: Arch,
+    sources: &Sources,
+) -> Option<tamis_rules::Rule> {
+    let when = match rule.conditions.as_slice() {
+        [] => Predicate::True,
+        [one] => predicate(one),
+        several => Predicate::All(several.iter().map(predicate).collect()),
+    };
+    Some(tamis_rules::Rule {
+        syscalls: IntervalSet::single(rule.call.number(arch)?.0),
+        when,
+        action: filter.matched,
+        origin: Some(crate::origin(sources, rule.span)),
+    })
+}
+
+fn predicate(condition: &Condition) -> Predicate {
+    let (operand, kept) = match condition.width {
+        Width::Dword => (Operand::arg_low(condition.arg), u64::from(u32::MAX)),
+        Width::Qword => (Operand::arg(condition.arg), u64::MAX),
+    };
+    let value = condition.value & kept;
+    match condition.comparison {
+        Comparison::Plain(op) => Predicate::compare(operand, op, value),
+        Comparison::Masked { mask } if mask & kept == kept => {
+            Predicate::compare(operand, CmpOp::Eq, value)
+        }
+        Comparison::Masked { mask } => Predicate::Test(Test::Masked {
+            operand,
+            mask: mask & kept,
+            value: value & mask,
+        }),
+    }
+}
+
+fn lost(filter: &Filter, rule: &Rule) -> Diagnostic {
+    let message = "the rule without conditions has no effect";
+    let diagnostic = Diagnostic::warning(code::FIRECRACKER_LOST_RULE, message)
+        .label(rule.span, "other rules for this call have conditions");
+    let mut others = conditional_rules(filter).filter(|other| other.call == rule.call);
+    let diagnostic = match others.next() {
+        Some(other) => diagnostic.label(other.span, "such as this"),
+        None => diagnostic,
+    };
+    diagnostic
+        .note("the seccompiler library keeps the rules with conditions only")
+        .help("delete it, or the others if every such call is meant")
+}
+
+/// What to say of a constant whose upper half is not compared.
+fn cut(condition: &Condition) -> Option<Diagnostic> {
+    let mask = match condition.comparison {
+        Comparison::Plain(_) => u64::MAX,
+        Comparison::Masked { mask } => mask,
+    };
+    let is_cut = condition.width == Width::Dword && condition.value & mask > u64::from(u32::MAX);
+    is_cut.then(|| {
+        let message = "`val` has more than the 32 bits that a `dword` compares";
+        let low = condition.value & u64::from(u32::MAX);
+        Diagnostic::warning(code::FIRECRACKER_CUT, message)
+            .label(condition.value_span, format!("{low} is compared"))
+            .help("say \"qword\" to compare all 64 bits")
+    })
+}

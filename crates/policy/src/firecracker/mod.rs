@@ -1,0 +1,193 @@
+//! Firecracker's filters: the JSON that Firecracker and the seccompiler library read.
+//!
+//! A file has a filter for each of several threads; one is chosen by name. The meaning is that of the
+//! programs which the seccompiler library makes. Where it is not what the file seems to say - a rule
+//! without conditions that others replace, a constant cut to 32 bits - a warning tells. The stages:
+//!
+//! 1. `read`: text to a checked `model`, every mistake with its place;
+//! 2. this file: which thread;
+//! 3. `lower`: names to numbers, rules to sections.
+
+mod lower;
+mod model;
+mod read;
+
+use tamis_abi::{Action, Arch};
+use tamis_diag::json::{Dialect, Reader};
+use tamis_diag::{Diagnostic, Severity, SourceId, Sources, Span, code, suggest};
+use tamis_rules::Ruleset;
+
+use crate::front_end::{self, FrontEnd, ParsedPolicy};
+use crate::loader::Loader;
+use crate::{Parsed, limits};
+use model::Filter;
+
+/// The language in the registry.
+pub(crate) static FRONT_END: FrontEnd = FrontEnd {
+    name: "firecracker",
+    title: "a Firecracker filter",
+    plural: "Firecracker filters",
+    about: "Firecracker's JSON, which the seccompiler library reads",
+    extensions: &["json"],
+    options: &["--thread"],
+    recognises,
+    parse: parse_for_any,
+};
+
+static DIALECT: Dialect = Dialect {
+    document: "a file of filters",
+    max_bytes: limits::MAX_SOURCE_BYTES,
+    max_depth: limits::MAX_NESTING,
+    too_large: code::FILE_TOO_LARGE,
+    syntax: code::FIRECRACKER_JSON,
+    nesting: code::FIRECRACKER_JSON,
+    duplicate_key: code::FIRECRACKER_DUPLICATE,
+    wrong_type: code::FIRECRACKER_TYPE,
+    range: code::FIRECRACKER_RANGE,
+    missing: code::FIRECRACKER_MEMBER,
+    unknown_name: code::FIRECRACKER_NAME,
+    unknown_member: code::FIRECRACKER_MEMBER,
+    unknown_member_label: "the seccompiler library refuses this",
+};
+
+/// How to read a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The architectures of the filter. The library makes programs for one, of `x86_64`, `aarch64` and
+    /// `riscv64`; several have the rules for each.
+    pub arches: Vec<Arch>,
+    /// The thread whose filter is meant; needed if there are several.
+    pub thread: Option<String>,
+    /// Whether warnings are errors.
+    pub strict: bool,
+}
+
+impl Options {
+    /// The only filter of a file, for one architecture, not strict.
+    pub fn new(arch: Arch) -> Options {
+        Options {
+            arches: vec![arch],
+            thread: None,
+            strict: false,
+        }
+    }
+}
+
+/// Whether a text looks like such a file: an object with the actions of a filter in it.
+pub(crate) fn recognises(text: &str) -> bool {
+    let is_object = text.trim_start().starts_with('{');
+    let has = |key: &str| text.contains(key);
+    let actions = [
+        "\"mismatch_action\"",
+        "\"match_action\"",
+        "\"default_action\"",
+        "\"filter_action\"",
+    ];
+    is_object && (actions.into_iter().any(has) || has("\"filter\"") && has("\"syscall\""))
+}
+
+fn parse_for_any(
+    sources: &mut Sources,
+    source: SourceId,
+    _: &mut dyn Loader,
+    wishes: &front_end::Options,
+) -> ParsedPolicy {
+    let options = Options {
+        arches: wishes.arches_one_by_one(),
+        thread: wishes.thread.clone(),
+        strict: wishes.strict,
+    };
+    parse(sources, source, &options).into()
+}
+
+/// Reads the filter of one thread. Mistakes in the filters of other threads are errors too, as they are
+/// to the library.
+///
+/// ```
+/// use tamis_abi::{Action, Arch};
+/// use tamis_policy::firecracker;
+///
+/// let mut sources = tamis_diag::Sources::new();
+/// let text = r#"{"vmm": {"mismatch_action": "trap", "match_action": "allow", "filter": [
+///     {"syscall": "read"},
+///     {"syscall": "ioctl", "args": [{"index": 1, "type": "dword", "op": "eq", "val": 44672}]}]}}"#;
+/// let source = sources.add("vmm.json", text);
+/// let parsed = firecracker::parse(&sources, source, &firecracker::Options::new(Arch::X86_64));
+/// let ruleset = parsed.ruleset.expect("it has no mistakes");
+/// assert_eq!(ruleset.sections()[0].default.ret(), 0x30000);
+/// ```
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "architectures are collected without repetition"
+)]
+pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
+    let text = &sources.get(source).text;
+    // What the library would not take is an error, strict or not.
+    let mut reader = Reader::new(&DIALECT, source, true);
+    let filters = match reader.parse(text) {
+        Some(document) => read::filters(&mut reader, &document, &options.arches),
+        None => return Parsed::new(None, reader.diagnostics),
+    };
+    let mut diagnostics = reader.diagnostics;
+    if !diagnostics.is_empty() {
+        return finish(None, diagnostics, options.strict);
+    }
+    let start = Span {
+        source,
+        start: 0,
+        end: 0,
+    };
+    let chosen = chosen(&filters, options.thread.as_deref(), start);
+    let filter = chosen
+        .map_err(|diagnostic| diagnostics.push(*diagnostic))
+        .ok();
+    let ruleset = filter.map(|filter| {
+        let sections = lower::sections(filter, &options.arches, sources, &mut diagnostics);
+        Ruleset::new(sections, Action::KILL_PROCESS).expect("no architecture twice")
+    });
+    finish(ruleset, diagnostics, options.strict)
+}
+
+/// The filter of the thread that is meant, or what to say.
+fn chosen<'f, 't>(
+    filters: &'f [Filter<'t>],
+    thread: Option<&str>,
+    start: Span,
+) -> Result<&'f Filter<'t>, Box<Diagnostic>> {
+    let names: Vec<&str> = filters.iter().map(|filter| &*filter.thread).collect();
+    let listed = names.join(", ");
+    let thread_error = |message| Diagnostic::error(code::FIRECRACKER_THREAD, message);
+    let diagnostic = match thread {
+        _ if names.is_empty() => thread_error("the file has no filter".to_owned())
+            .label(start, "expected an object with a member for each thread"),
+        None if names.len() == 1 => return Ok(&filters[0]),
+        None => thread_error(format!("the file has filters of {} threads", names.len()))
+            .label(start, format!("they are {listed}"))
+            .help(format!("choose one, such as `--thread {}`", names[0])),
+        Some(wanted) => {
+            if let Some(found) = filters.iter().find(|filter| filter.thread == wanted) {
+                return Ok(found);
+            }
+            let near = suggest::nearest(wanted, names.iter().copied());
+            thread_error(format!("the file has no filter of a thread `{wanted}`"))
+                .label(start, format!("the threads are {listed}"))
+                .help(match near {
+                    Some(near) => format!("did you mean `--thread {near}`?"),
+                    None => "choose one of these".to_owned(),
+                })
+        }
+    };
+    Err(Box::new(diagnostic))
+}
+
+/// Errors first, so that the limit doesn't cut them off.
+fn finish(ruleset: Option<Ruleset>, mut diagnostics: Vec<Diagnostic>, strict: bool) -> Parsed {
+    for diagnostic in &mut diagnostics {
+        if strict {
+            diagnostic.severity = Severity::Error;
+        }
+    }
+    diagnostics.sort_by_key(|diagnostic| !diagnostic.is_error());
+    diagnostics.truncate(limits::MAX_DIAGNOSTICS);
+    Parsed::new(ruleset, diagnostics)
+}

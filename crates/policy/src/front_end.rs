@@ -1,0 +1,181 @@
+//! The registry of policy languages: what each is called, how it is recognised, how it is read.
+//!
+//! A caller that takes a policy in any language - the command line - knows this table and no front end
+//! by name. To add a language, write its folder and add its [`FrontEnd`] to [`ALL`]. What it needs to
+//! be told beyond the architectures is a member of [`Options`].
+
+use std::path::Path;
+
+use tamis_abi::{Arch, KernelVersion};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+
+use crate::loader::Loader;
+use crate::{Parsed, firecracker, minijail, oci, tamis};
+
+/// All languages. Where a text looks like several, or a file could be in several and looks like none,
+/// the first counts.
+pub static ALL: [&FrontEnd; 4] = [
+    &tamis::FRONT_END,
+    &oci::FRONT_END,
+    &firecracker::FRONT_END,
+    &minijail::FRONT_END,
+];
+
+/// A policy language.
+#[derive(Debug)]
+pub struct FrontEnd {
+    /// What `--from` calls it: lower case, one word.
+    pub name: &'static str,
+    /// What a policy in it is called, with its article: `an OCI profile`.
+    pub title: &'static str,
+    /// The same for several: `OCI profiles`.
+    pub plural: &'static str,
+    /// What it is, in a few words, for a list of kinds.
+    pub about: &'static str,
+    /// The extensions of its files, without the dot.
+    pub extensions: &'static [&'static str],
+    /// The options of the command line that only say something of some languages, this one among
+    /// them: `--thread`.
+    pub options: &'static [&'static str],
+    /// Whether a text looks as if it were written in it. Mistakes in the text should not matter.
+    pub recognises: fn(&str) -> bool,
+    /// Reads a policy: the source, and what it includes by the loader.
+    pub parse: fn(&mut Sources, SourceId, &mut dyn Loader, &Options) -> ParsedPolicy,
+}
+
+impl PartialEq for FrontEnd {
+    fn eq(&self, other: &FrontEnd) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for FrontEnd {}
+
+/// What a caller may say about a policy in any language; each front end takes what concerns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The architectures that were asked for, the native one first; none if the policy is to say.
+    pub asked_arches: Vec<Arch>,
+    /// The architecture of the machine and those whose programs it runs as well, in this order.
+    pub native_arches: Vec<Arch>,
+    /// Whether a policy that states its architectures is read for those, whatever was asked for.
+    pub stated_arches_win: bool,
+    /// Whether warnings about the meaning are errors.
+    pub strict: bool,
+    /// The kernel's version; `None` stands for a new one.
+    pub kernel: Option<KernelVersion>,
+    /// The capabilities of the container; `None` stands for Docker's.
+    pub capabilities: Option<Vec<String>>,
+    /// Which unknown numbers of a profile answer `ENOSYS`.
+    pub enosys_tail: oci::EnosysTail,
+    /// Which filter of a file with several is meant.
+    pub thread: Option<String>,
+    /// What minijail's compilers are told on their command lines.
+    pub minijail: minijail::Settings,
+}
+
+impl Options {
+    /// No wishes, for a machine with these architectures, the native one first.
+    pub fn new(native_arches: Vec<Arch>) -> Options {
+        Options {
+            asked_arches: Vec::new(),
+            native_arches,
+            stated_arches_win: false,
+            strict: false,
+            kernel: None,
+            capabilities: None,
+            enosys_tail: oci::EnosysTail::None,
+            thread: None,
+            minijail: minijail::Settings::default(),
+        }
+    }
+
+    /// The architecture that a policy is for if it is for one: the first that was asked for, else the
+    /// native one.
+    pub fn native(&self) -> Arch {
+        let mut known = self.asked_arches.iter().chain(&self.native_arches);
+        known.next().copied().unwrap_or(Arch::X86_64)
+    }
+
+    /// The architectures of a policy in a language that is about one at a time: those that were asked
+    /// for, else the native one.
+    pub fn arches_one_by_one(&self) -> Vec<Arch> {
+        match self.asked_arches.as_slice() {
+            [] => vec![self.native()],
+            asked => asked.to_vec(),
+        }
+    }
+}
+
+/// What a front end made of a policy, with what concerns others than the ruleset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParsedPolicy {
+    /// The ruleset and the diagnostics.
+    pub parsed: Parsed,
+    /// The flags that the filter is to be installed with, such as `SECCOMP_FILTER_FLAG_LOG`.
+    pub flags: Vec<String>,
+    /// The socket of the supervisor that takes the calls which the filter hands over.
+    pub listener_path: Option<String>,
+    /// The texts that say how often calls are made; they are among the sources.
+    pub frequencies: Vec<SourceId>,
+}
+
+impl From<Parsed> for ParsedPolicy {
+    fn from(parsed: Parsed) -> ParsedPolicy {
+        ParsedPolicy {
+            parsed,
+            flags: Vec::new(),
+            listener_path: None,
+            frequencies: Vec::new(),
+        }
+    }
+}
+
+/// The language with this name.
+pub fn named(name: &str) -> Option<&'static FrontEnd> {
+    ALL.into_iter().find(|front_end| front_end.name == name)
+}
+
+/// The language of a text by its looks, if it looks like any.
+pub fn of_text(text: &str) -> Option<&'static FrontEnd> {
+    ALL.into_iter()
+        .find(|front_end| (front_end.recognises)(text))
+}
+
+/// The language of a file by its extension, if that is one of ours. If several languages share the
+/// extension, the looks of the text decide.
+pub fn of_file(name: &str, text: &str) -> Option<&'static FrontEnd> {
+    let extension = Path::new(name).extension()?.to_str()?;
+    let owners = || {
+        let has_extension = |front_end: &&FrontEnd| front_end.extensions.contains(&extension);
+        ALL.into_iter().filter(has_extension)
+    };
+    let recognised = owners().find(|front_end| (front_end.recognises)(text));
+    recognised.or_else(|| owners().next())
+}
+
+/// What to say of a text that was read as something else than it is.
+pub fn mistaken(source: SourceId, given_as: &str, is: &str, help: &str) -> Diagnostic {
+    let start = Span {
+        source,
+        start: 0,
+        end: 0,
+    };
+    Diagnostic::error(code::WRONG_KIND, format!("this is not {given_as}"))
+        .label(start, format!("it looks like {is}"))
+        .help(help)
+}
+
+/// The first word of a text behind comments after `#` and blank lines.
+pub fn first_word(text: &str) -> &str {
+    let line = first_line(text);
+    line.split(char::is_whitespace).next().unwrap_or("")
+}
+
+/// The first line of a text that is neither blank nor a comment after `#`, without the blanks around it.
+pub(crate) fn first_line(text: &str) -> &str {
+    text.lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with('#'))
+        .unwrap_or("")
+}

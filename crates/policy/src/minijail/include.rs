@@ -1,0 +1,224 @@
+//! Puts included files in the place of their `@include` lines, as minijail does: a file that is
+//! included twice counts twice.
+
+use std::sync::Arc;
+
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+
+use super::ast::{Name, Statement, StatementKind};
+use super::{Dialect, library, parser};
+use crate::limits::{MAX_FILES, MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
+use crate::loader::Loader;
+use crate::sink::Sink;
+
+/// A policy with everything that it includes.
+#[derive(Debug)]
+pub(super) struct Expanded {
+    /// The lines about calls and defaults, in order.
+    pub(super) statements: Vec<Statement>,
+    /// Where the root says that it is a deny list.
+    pub(super) denylist: Option<Span>,
+    /// The frequency files, which are among the sources.
+    pub(super) frequencies: Vec<SourceId>,
+    /// Whether minijail's library could read it as well.
+    pub(super) is_for_library: bool,
+}
+
+/// Reads the root, which is among the sources, and everything that it includes.
+pub(super) fn expand(
+    sources: &mut Sources,
+    root: SourceId,
+    loader: &mut dyn Loader,
+    dialect: Dialect,
+    sink: &mut Sink,
+) -> Expanded {
+    let mut expansion = Expansion {
+        sources,
+        loader,
+        dialect,
+        sink,
+        open: Vec::new(),
+        files: 0,
+        source_bytes: 0,
+        expanded: Expanded {
+            statements: Vec::new(),
+            denylist: None,
+            frequencies: Vec::new(),
+            is_for_library: true,
+        },
+    };
+    expansion.file(root, None);
+    expansion.expanded
+}
+
+struct Expansion<'a> {
+    sources: &'a mut Sources,
+    loader: &'a mut dyn Loader,
+    dialect: Dialect,
+    sink: &'a mut Sink,
+    /// The files from the root to the current one.
+    open: Vec<Arc<str>>,
+    files: usize,
+    source_bytes: usize,
+    expanded: Expanded,
+}
+
+impl Expansion<'_> {
+    /// Reads a file that is among the sources; `included_at` is absent for the root.
+    fn file(&mut self, source: SourceId, included_at: Option<Span>) {
+        let name = self.sources.name(source).clone();
+        let text = self.sources.get(source).text.clone();
+        if !self.has_room(text.len(), included_at) {
+            return;
+        }
+        self.open.push(name.clone());
+        let statements = parser::parse(source, &text, self.dialect, self.sink);
+        let says = |statement: &&Statement| matches!(statement.kind, StatementKind::Denylist);
+        let denylist = statements.iter().find(says).map(|statement| statement.span);
+        match included_at {
+            None => self.expanded.denylist = denylist,
+            Some(include) => self.check_kind(include, denylist),
+        }
+        for statement in statements {
+            if self.sink.is_finished() {
+                break;
+            }
+            if let Some(objection) = library::objection(&statement) {
+                match self.dialect {
+                    Dialect::C => self.sink.report(objection),
+                    Dialect::Python => self.expanded.is_for_library = false,
+                }
+            }
+            match &statement.kind {
+                StatementKind::Denylist => {}
+                StatementKind::Include(path) => self.include(path, &name),
+                StatementKind::Frequency(path) => self.frequency(path, &name),
+                StatementKind::Default(_) | StatementKind::Filters { .. } => {
+                    self.expanded.statements.push(statement);
+                }
+            }
+        }
+        self.open.pop();
+    }
+
+    /// Whether one more file of this size is within the limits; says so if not.
+    fn has_room(&mut self, bytes: usize, included_at: Option<Span>) -> bool {
+        self.files += 1;
+        self.source_bytes += bytes;
+        let (code, message) = if self.source_bytes > MAX_SOURCE_BYTES {
+            let message = format!("a policy of more than {} MiB", MAX_SOURCE_BYTES >> 20);
+            (code::FILE_TOO_LARGE, message)
+        } else if self.files > MAX_FILES {
+            let message = format!("a policy of more than {MAX_FILES} files");
+            (code::MINIJAIL_LIMIT, message)
+        } else {
+            return true;
+        };
+        let diagnostic = Diagnostic::error(code, message);
+        self.sink.stop(match included_at {
+            Some(span) => diagnostic.label(span, "with this file"),
+            None => diagnostic,
+        });
+        false
+    }
+
+    /// Deny lists consist of deny lists.
+    fn check_kind(&mut self, include: Span, denylist: Option<Span>) {
+        let diagnostic = match (self.expanded.denylist, denylist) {
+            (Some(root), None) => Diagnostic::error(
+                code::MINIJAIL_DENYLIST,
+                "a deny list includes an allow list",
+            )
+            .label(include, "this file does not say `@denylist`")
+            .label(root, "the policy is a deny list"),
+            (None, Some(span)) => Diagnostic::error(
+                code::MINIJAIL_DENYLIST,
+                "an allow list includes a deny list",
+            )
+            .label(include, "this file says `@denylist`")
+            .label(span, "here"),
+            _ => return,
+        };
+        let help = "say `@denylist` in all of the files or in none";
+        self.sink.report(diagnostic.help(help));
+    }
+
+    fn include(&mut self, path: &Name, from: &str) {
+        let depth = match self.dialect {
+            Dialect::C => 2,
+            Dialect::Python => MAX_INCLUDE_DEPTH,
+        };
+        if self.open.len() == depth {
+            let (code, message) = match self.dialect {
+                Dialect::C => (
+                    code::MINIJAIL_NOT_IN_DIALECT,
+                    "an included file includes another".to_owned(),
+                ),
+                Dialect::Python => (
+                    code::MINIJAIL_LIMIT,
+                    format!("files include each other more than {MAX_INCLUDE_DEPTH} deep"),
+                ),
+            };
+            let diagnostic = Diagnostic::error(code, message);
+            self.sink
+                .report(diagnostic.label(path.span, "this one is not read"));
+            return;
+        }
+        let Some((name, text)) = self.load(path, from) else {
+            return;
+        };
+        if self.open.iter().any(|open| **open == *name) {
+            let message = format!("`{}` includes itself", path.text);
+            let diagnostic = Diagnostic::error(code::MINIJAIL_CYCLE, message)
+                .label(path.span, "included here")
+                .note(format!("the way here: {}", self.open.join(" → ")));
+            self.sink.report(diagnostic);
+            return;
+        }
+        let source = self.sources.add(name, text);
+        self.file(source, Some(path.span));
+    }
+
+    /// Reads an included file; reports if that fails.
+    fn load(&mut self, path: &Name, from: &str) -> Option<(String, String)> {
+        // To the library, paths are relative to where it runs.
+        let from = match self.dialect {
+            Dialect::C => "",
+            Dialect::Python => from,
+        };
+        match self.loader.load(&path.text, from) {
+            Ok(loaded) => Some((loaded.name, loaded.text)),
+            Err(reason) => {
+                let message = format!("cannot include `{}`: {reason}", path.text);
+                let diagnostic = Diagnostic::error(code::MINIJAIL_INCLUDE, message)
+                    .label(path.span, "included here")
+                    .help(match self.dialect {
+                        Dialect::C => "paths are relative to where tamis runs",
+                        Dialect::Python => "paths are relative to the file that names them",
+                    });
+                self.sink.report(diagnostic);
+                None
+            }
+        }
+    }
+
+    /// Adds a frequency file to the sources. Without it the filter means the same.
+    fn frequency(&mut self, path: &Name, from: &str) {
+        match self.loader.load(&path.text, from) {
+            Ok(loaded) => {
+                if self.has_room(loaded.text.len(), Some(path.span)) {
+                    let source = self.sources.add(loaded.name, loaded.text);
+                    self.expanded.frequencies.push(source);
+                }
+            }
+            Err(reason) => {
+                let message = format!("no counts from `{}`: {reason}", path.text);
+                let diagnostic = Diagnostic::warning(code::MINIJAIL_INCLUDE, message).label(
+                    path.span,
+                    "the filter is made as if this line were not there",
+                );
+                self.sink.report(diagnostic);
+            }
+        }
+    }
+}

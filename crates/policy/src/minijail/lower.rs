@@ -1,0 +1,406 @@
+//! From the lines of a policy to the sections of a ruleset.
+//!
+//! A call's filters are those of all lines about it, in order, and the first that applies decides; then
+//! comes the default. That is what the rules of a section mean, so a filter becomes a rule.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::signature::Width;
+use tamis_abi::syscall::{self, Name as SyscallName};
+use tamis_abi::{Action, ActionKind as Kind, Arch};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, suggest};
+use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Section, Test};
+
+use super::ast::{self, ActionKind, Atom, Call, Calls, Filter, Operator, StatementKind};
+use super::include::Expanded;
+use super::value::value;
+use super::{DefaultAction, Dialect, Settings};
+use crate::limits::MAX_RULES;
+use crate::sink::Sink;
+
+/// Lowers a policy for one architecture after the other.
+pub(super) struct Lowering<'a> {
+    pub(super) sources: &'a Sources,
+    pub(super) root: SourceId,
+    pub(super) policy: &'a Expanded,
+    pub(super) dialect: Dialect,
+    pub(super) settings: &'a Settings,
+    pub(super) sink: &'a mut Sink,
+}
+
+/// What is known so far of the rules of one architecture.
+struct Rules {
+    arch: Arch,
+    rules: Vec<Rule>,
+    /// The numbers that an earlier line leaves no case of, and its place.
+    decided: BTreeMap<u32, Span>,
+}
+
+impl Lowering<'_> {
+    /// The section of an architecture; wrong if the sink has an error.
+    pub(super) fn section(&mut self, arch: Arch) -> Section {
+        let default = self.default(arch);
+        let mut rules = Rules {
+            arch,
+            rules: Vec::new(),
+            decided: BTreeMap::new(),
+        };
+        for statement in &self.policy.statements {
+            let StatementKind::Filters { calls, filters } = &statement.kind else {
+                continue;
+            };
+            let numbers = self.numbers(calls, arch);
+            match self.dialect {
+                Dialect::Python => {
+                    for filter in &filters.list {
+                        self.filter(&mut rules, filter, &numbers);
+                    }
+                }
+                Dialect::C => {
+                    if let Some(filter) = filters.list.first() {
+                        self.library_line(&mut rules, filter, &numbers);
+                    }
+                }
+            }
+            if rules.rules.len() > MAX_RULES {
+                let message = format!("more than {MAX_RULES} rules");
+                let diagnostic = Diagnostic::error(code::MINIJAIL_LIMIT, message);
+                self.sink.stop(diagnostic.label(statement.span, ""));
+            }
+            if self.sink.is_finished() {
+                break;
+            }
+        }
+        if rules.rules.is_empty() && !self.sink.has_failed() {
+            let message = format!("the policy says nothing about calls of {arch}");
+            let start = Span {
+                source: self.root,
+                start: 0,
+                end: 0,
+            };
+            let diagnostic = Diagnostic::warning(code::MINIJAIL_EMPTY, message)
+                .label(start, "every call gets the default")
+                .help("check that this is the file, and the architecture, that you meant");
+            self.sink.report(diagnostic);
+        }
+        Section {
+            arch,
+            rules: rules.rules,
+            default,
+        }
+    }
+
+    /// What `kill` means.
+    pub(super) fn kill(&self) -> Action {
+        match self.settings.kill_process {
+            true => Action::KILL_PROCESS,
+            false => Action::KILL_THREAD,
+        }
+    }
+
+    /// The answer where no line applies.
+    fn default(&mut self, arch: Arch) -> Action {
+        let mut default = match self.policy.denylist {
+            Some(_) => Action::ALLOW,
+            None => self.kill(),
+        };
+        for statement in &self.policy.statements {
+            let StatementKind::Default(action) = &statement.kind else {
+                continue;
+            };
+            if let Some(denylist) = self.policy.denylist {
+                let diagnostic =
+                    Diagnostic::error(code::MINIJAIL_DENYLIST, "a deny list with `@default`")
+                        .label(statement.span, "")
+                        .label(denylist, "what a deny list does not name is allowed")
+                        .help("leave one of the two out");
+                self.sink.report(diagnostic);
+            }
+            let denies = [
+                Kind::KillProcess,
+                Kind::KillThread,
+                Kind::Trap,
+                Kind::Notify,
+            ];
+            match self.action(action, arch) {
+                Some(action) if denies.contains(&action.kind) => default = action,
+                Some(_) => self.sink.report(
+                    Diagnostic::error(code::MINIJAIL_ACTION, "not an action for `@default`")
+                        .label(action.span, "")
+                        .help("a default is `kill`, `kill-process`, `kill-thread`, `trap` or `user-notify`; `--default-action` takes any"),
+                ),
+                None => {}
+            }
+        }
+        if let Some(denylist) = self.policy.denylist
+            && self.settings.default_action.is_some()
+        {
+            let diagnostic =
+                Diagnostic::error(code::MINIJAIL_DENYLIST, "a deny list with a default action")
+                    .label(denylist, "what a deny list does not name is allowed")
+                    .help("leave `--default-action` out");
+            self.sink.report(diagnostic);
+        }
+        match &self.settings.default_action {
+            None => default,
+            Some(DefaultAction::Kill) => self.kill(),
+            Some(DefaultAction::Plain(action)) => *action,
+            Some(DefaultAction::Errno(name)) => match tamis_abi::consts::value(arch, name) {
+                Some(errno) if errno <= u64::from(u16::MAX) => Action::errno(errno as u16),
+                _ => {
+                    let message = format!("`{name}` is no errno of {arch}");
+                    let diagnostic = Diagnostic::error(code::MINIJAIL_CONSTANT, message);
+                    self.sink
+                        .report(diagnostic.note("the default action was given as an option"));
+                    default
+                }
+            },
+        }
+    }
+
+    /// A filter as the compile tool takes it.
+    fn filter(&mut self, rules: &mut Rules, filter: &Filter, numbers: &[(u32, Span)]) {
+        for (nr, _) in numbers {
+            if let Some(earlier) = rules.decided.get(nr) {
+                return self.decided_twice(rules.arch, *nr, filter.span, *earlier);
+            }
+            if filter.condition.is_none() {
+                rules.decided.insert(*nr, filter.span);
+            }
+        }
+        let action = match &filter.action {
+            None => Some(Action::ALLOW),
+            Some(action) => {
+                self.check_action(action);
+                self.action(action, rules.arch)
+            }
+        };
+        let when = self.when(filter, rules.arch);
+        if let (Some(action), Some(when)) = (action, when) {
+            self.push(rules, numbers, when, action, filter.span);
+        }
+    }
+
+    /// A line as the library takes it: what meets the condition is allowed, and the action is for the
+    /// rest.
+    fn library_line(&mut self, rules: &mut Rules, filter: &Filter, numbers: &[(u32, Span)]) {
+        for (nr, span) in numbers {
+            if let Some(earlier) = rules.decided.insert(*nr, *span) {
+                return self.decided_twice(rules.arch, *nr, *span, earlier);
+            }
+        }
+        if filter.condition.is_some()
+            && let Some(when) = self.when(filter, rules.arch)
+        {
+            self.push(rules, numbers, when, Action::ALLOW, filter.span);
+        }
+        let rest = match &filter.action {
+            None => Some(self.kill()),
+            Some(action) => self.action(action, rules.arch),
+        };
+        if let Some(rest) = rest {
+            self.push(rules, numbers, Predicate::True, rest, filter.span);
+        }
+    }
+
+    fn push(
+        &mut self,
+        rules: &mut Rules,
+        numbers: &[(u32, Span)],
+        when: Predicate,
+        action: Action,
+        span: Span,
+    ) {
+        if numbers.is_empty() {
+            return;
+        }
+        let numbers = numbers.iter().map(|(nr, _)| *nr..=*nr);
+        rules.rules.push(Rule {
+            syscalls: IntervalSet::from_iter(numbers),
+            when,
+            action,
+            origin: Some(crate::origin(self.sources, span)),
+        });
+    }
+
+    fn decided_twice(&mut self, arch: Arch, nr: u32, span: Span, earlier: Span) {
+        let name = syscall::name(arch, syscall::Nr(nr)).unwrap_or("the call");
+        let diagnostic = Diagnostic::error(
+            code::MINIJAIL_TWICE,
+            format!("what happens to `{name}` is decided already"),
+        )
+        .label(span, "this could never matter")
+        .label(earlier, "decided here")
+        .help("delete one of them, or put the one without conditions last");
+        self.sink.report(diagnostic);
+    }
+
+    /// In a deny list an action is an errno.
+    fn check_action(&mut self, action: &ast::Action) {
+        let is_return = matches!(action.kind, ActionKind::Return(_));
+        if let Some(denylist) = self.policy.denylist
+            && !is_return
+        {
+            let diagnostic =
+                Diagnostic::error(code::MINIJAIL_ACTION, "not an action for a deny list")
+                    .label(action.span, "")
+                    .label(denylist, "the policy is a deny list")
+                    .help("write `return` and an errno");
+            self.sink.report(diagnostic);
+        }
+    }
+
+    fn action(&mut self, action: &ast::Action, arch: Arch) -> Option<Action> {
+        Some(match &action.kind {
+            ActionKind::Allow => Action::ALLOW,
+            ActionKind::Kill => self.kill(),
+            ActionKind::KillProcess => Action::KILL_PROCESS,
+            ActionKind::KillThread => Action::KILL_THREAD,
+            ActionKind::Trap => Action::new(Kind::Trap, 0),
+            ActionKind::Trace => Action::new(Kind::Trace, 0),
+            ActionKind::Log => Action::new(Kind::Log, 0),
+            ActionKind::UserNotify => Action::new(Kind::Notify, 0),
+            ActionKind::Return(Some(errno)) => {
+                let number = self.checked(value(arch, errno))?;
+                let Ok(number) = u16::try_from(number) else {
+                    let diagnostic =
+                        Diagnostic::error(code::MINIJAIL_NUMBER, "an errno has 16 bits")
+                            .label(errno.span, "this is larger, or negative");
+                    self.sink.report(diagnostic);
+                    return None;
+                };
+                Action::errno(number)
+            }
+            ActionKind::Return(None) if self.dialect == Dialect::C => self.kill(),
+            ActionKind::Return(None) => {
+                let diagnostic =
+                    Diagnostic::error(code::MINIJAIL_ACTION, "`return` without an errno")
+                        .label(action.span, "")
+                        .help("write `return EPERM`, or `kill`");
+                self.sink.report(diagnostic);
+                return None;
+            }
+        })
+    }
+
+    /// The condition of a filter; true if it has none.
+    fn when(&mut self, filter: &Filter, arch: Arch) -> Option<Predicate> {
+        let Some(alternatives) = &filter.condition else {
+            return Some(Predicate::True);
+        };
+        let mut any = Vec::with_capacity(alternatives.len());
+        for atoms in alternatives {
+            let mut all = Vec::with_capacity(atoms.len());
+            for atom in atoms {
+                all.push(self.atom(atom, arch)?);
+            }
+            any.push(joined(all, Predicate::All));
+        }
+        Some(joined(any, Predicate::Any))
+    }
+
+    fn atom(&mut self, atom: &Atom, arch: Arch) -> Option<Predicate> {
+        let width = Width::of_registers(arch);
+        let operand = if width == Width::Bits64 {
+            Operand::arg(atom.arg)
+        } else {
+            Operand::arg_low(atom.arg)
+        };
+        let value = self.checked(value(arch, &atom.value))?;
+        let none_of = |mask| {
+            Predicate::Test(Test::Masked {
+                operand,
+                mask,
+                value: 0,
+            })
+        };
+        Some(match atom.op {
+            Operator::Compare(op) => Predicate::compare(operand, op, value),
+            Operator::AnyBit => Predicate::Not(Box::new(none_of(value))),
+            Operator::NoOtherBit => none_of(!value & width.max()),
+        })
+    }
+
+    fn checked<T>(&mut self, result: Result<T, Box<Diagnostic>>) -> Option<T> {
+        result
+            .map_err(|diagnostic| self.sink.report(*diagnostic))
+            .ok()
+    }
+
+    /// The numbers of the calls that a line is about on an architecture, each with its place.
+    fn numbers(&mut self, calls: &Calls, arch: Arch) -> Vec<(u32, Span)> {
+        let mut numbers = Vec::with_capacity(calls.list.len());
+        for call in &calls.list {
+            if self.is_for(call, arch)
+                && let Some(nr) = self.checked(number(call, arch))
+            {
+                numbers.push((nr, call.name.span));
+            }
+        }
+        numbers
+    }
+
+    /// Whether a call's qualifier lets it be for an architecture.
+    fn is_for(&mut self, call: &Call, arch: Arch) -> bool {
+        let Some((_, names)) = &call.qualifier else {
+            return true;
+        };
+        let mut is_for = false;
+        for name in names {
+            match Arch::from_name(&name.text) {
+                Some(known) => is_for |= known == arch,
+                None => {
+                    let message = format!("unknown architecture `{}`", name.text);
+                    let near = suggest::nearest(&name.text, Arch::all().map(Arch::name));
+                    let diagnostic =
+                        Diagnostic::error(code::MINIJAIL_ARCH, message).label(name.span, "");
+                    self.sink.report(match near {
+                        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                        None => diagnostic.help("`tamis tables arches` lists them"),
+                    });
+                }
+            }
+        }
+        is_for
+    }
+}
+
+fn number(call: &Call, arch: Arch) -> Result<u32, Box<Diagnostic>> {
+    let ast::Name { text, span } = &call.name;
+    let Some(name) = SyscallName::find(text) else {
+        let (code, message) = match text.contains('@') {
+            true => (
+                code::MINIJAIL_GROUP,
+                format!("unknown group of calls `{text}`"),
+            ),
+            false => (
+                code::MINIJAIL_SYSCALL,
+                format!("unknown system call `{text}`"),
+            ),
+        };
+        let diagnostic = Diagnostic::error(code, message).label(*span, "");
+        return Err(Box::new(match suggest::nearest(text, syscall::names()) {
+            _ if code == code::MINIJAIL_GROUP => diagnostic
+                .note("what is in a group stands in a table of minijail's tool, not in the policy")
+                .help("list the calls in braces"),
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic.help("`tamis tables syscalls` lists them"),
+        }));
+    };
+    name.number(arch).map(|nr| nr.0).ok_or_else(|| {
+        let message = format!("{arch} has no call `{text}`");
+        let diagnostic = Diagnostic::error(code::MINIJAIL_SYSCALL, message)
+            .label(*span, "")
+            .help(format!(
+                "write `{text}[arch=…]` with the architectures that have it, or leave it out"
+            ));
+        Box::new(diagnostic)
+    })
+}
+
+fn joined(mut parts: Vec<Predicate>, join: fn(Vec<Predicate>) -> Predicate) -> Predicate {
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => join(parts),
+    }
+}

@@ -1,0 +1,262 @@
+//! Firecracker's filters against the library that defines their meaning: the same text, compiled by
+//! seccompiler and read by tamis, must be the same function, and what one refuses the other refuses.
+
+use std::collections::BTreeMap;
+
+use seccompiler::TargetArch;
+use tamis_abi::syscall;
+use tamis_abi::{Arch, Endian};
+use tamis_bpf::{Insn, Program};
+use tamis_diag::{Sources, render};
+use tamis_policy::Parsed;
+use tamis_policy::firecracker::{self, Options};
+use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_rules::Ruleset;
+use tamis_testkit::corpus;
+use tamis_testkit::rng::Rng;
+
+const ARCHES: [(Arch, TargetArch); 3] = [
+    (Arch::X86_64, TargetArch::x86_64),
+    (Arch::Aarch64, TargetArch::aarch64),
+    (Arch::Riscv64, TargetArch::riscv64),
+];
+const THREADS: [&str; 3] = ["vmm", "api", "vcpu"];
+
+/// What tamis makes of the filter of a thread, and its messages.
+fn ours(text: &str, arch: Arch, thread: &str) -> (Option<Ruleset>, String) {
+    let mut sources = Sources::new();
+    let source = sources.add("filter.json", text);
+    let options = Options {
+        thread: Some(thread.to_owned()),
+        ..Options::new(arch)
+    };
+    let Parsed {
+        ruleset,
+        diagnostics,
+    } = firecracker::parse(&sources, source, &options);
+    (ruleset, render::render(&diagnostics, &sources, false))
+}
+
+/// What the library makes of the file: a program for each thread.
+fn theirs(text: &str, arch: TargetArch) -> Result<BTreeMap<String, Program>, String> {
+    let map = seccompiler::compile_from_json(text.as_bytes(), arch);
+    let map = map.map_err(|error| error.to_string())?;
+    let program = |insns: seccompiler::BpfProgram| {
+        let insns = insns.iter().map(|insn| Insn {
+            code: insn.code,
+            jt: insn.jt,
+            jf: insn.jf,
+            k: insn.k,
+        });
+        Program::new(insns.collect()).expect("the library makes valid programs")
+    };
+    let programs = map.into_iter();
+    Ok(programs
+        .map(|(thread, insns)| (thread, program(insns)))
+        .collect())
+}
+
+#[track_caller]
+fn assert_same(ruleset: &Ruleset, program: &Program, what: &str) {
+    let right = Subject::Program {
+        program,
+        endian: Endian::Little,
+    };
+    let answer = decide(&Subject::Ruleset(ruleset), &right, &Limits::default());
+    assert!(matches!(answer, Answer::Equal(_)), "{what}\n{answer:x?}");
+}
+
+/// A value near the borders of widths and of what other conditions may compare with.
+fn value(rng: &mut Rng) -> u64 {
+    match rng.range(0..=3) {
+        0 => rng.range(0..=4),
+        1 => rng.range(0xffff_fffe..=0x1_0000_0001),
+        2 => 1 << rng.range(0..=63),
+        _ => rng.interesting_u64(),
+    }
+}
+
+fn condition(rng: &mut Rng) -> String {
+    let op = match rng.range(0..=6) {
+        0 => "\"eq\"".to_owned(),
+        1 => "\"ne\"".to_owned(),
+        2 => "\"lt\"".to_owned(),
+        3 => "\"le\"".to_owned(),
+        4 => "\"gt\"".to_owned(),
+        5 => "\"ge\"".to_owned(),
+        _ => format!("{{\"masked_eq\": {}}}", value(rng)),
+    };
+    format!(
+        "{{\"index\": {}, \"type\": \"{}\", \"op\": {op}, \"val\": {}, \"comment\": \"\"}}",
+        rng.range(0..=5),
+        rng.choose(&["dword", "qword"]),
+        value(rng)
+    )
+}
+
+fn filter(rng: &mut Rng) -> String {
+    // Few calls, so that several rules are about one.
+    let calls = ["read", "write", "ioctl", "socket", "mmap"];
+    let actions = [
+        "\"allow\"",
+        "\"trap\"",
+        "\"log\"",
+        "\"kill_thread\"",
+        "\"kill_process\"",
+        "{\"errno\": 1}",
+        "{\"trace\": 65535}",
+    ];
+    let rules: Vec<String> = (0..rng.range(0..=12))
+        .map(|_| {
+            let call = rng.choose(&calls);
+            let args: Vec<String> = (0..rng.range(0..=4)).map(|_| condition(rng)).collect();
+            match args.as_slice() {
+                [] => format!("{{\"syscall\": \"{call}\"}}"),
+                args => format!(
+                    "{{\"syscall\": \"{call}\", \"args\": [{}]}}",
+                    args.join(", ")
+                ),
+            }
+        })
+        .collect();
+    let keys = rng.choose(&[
+        ["mismatch_action", "match_action"],
+        ["default_action", "filter_action"],
+    ]);
+    format!(
+        "{{\"{}\": {}, \"{}\": {}, \"filter\": [{}]}}",
+        keys[0],
+        rng.choose(&actions),
+        keys[1],
+        rng.choose(&actions),
+        rules.join(",\n")
+    )
+}
+
+#[test]
+fn random_files_mean_what_the_library_makes_of_them() {
+    let (mut same, mut refused) = (0, 0);
+    for seed in 0..400 {
+        let mut rng = Rng::new(seed);
+        let threads = THREADS.map(|thread| format!("\"{thread}\": {}", filter(&mut rng)));
+        let text = format!("{{{}}}", threads.join(",\n"));
+        let (arch, target) = ARCHES[rng.index(3)];
+        let programs = theirs(&text, target);
+        for thread in THREADS {
+            let (ruleset, messages) = ours(&text, arch, thread);
+            match (&programs, ruleset) {
+                (Ok(programs), Some(ruleset)) => {
+                    assert_same(&ruleset, &programs[thread], &text);
+                    same += 1;
+                }
+                (Err(_), None) => refused += 1,
+                (programs, _) => panic!("{programs:?}\n{messages}\n{text}"),
+            }
+        }
+    }
+    println!("{same} filters the same, {refused} refused by both");
+    assert!(same > 500 && refused > 100, "{same} {refused}");
+}
+
+#[test]
+fn the_shipped_file_means_what_the_library_makes_of_it() {
+    let file = "firecracker/firecracker-vmm-x86_64.json";
+    let Some(text) = corpus::text(file) else {
+        return;
+    };
+    let programs = theirs(&text, TargetArch::x86_64).expect("it is valid");
+    assert_eq!(programs.len(), THREADS.len());
+    for thread in THREADS {
+        let (ruleset, messages) = ours(&text, Arch::X86_64, thread);
+        let ruleset = ruleset.unwrap_or_else(|| panic!("{messages}"));
+        assert_same(&ruleset, &programs[thread], thread);
+        if thread == "vmm"
+            && let Some(insns) = corpus::insns("peers/firecracker-seccompiler-vmm.bpf")
+        {
+            let stored = Program::new(insns).expect("a corpus program is valid");
+            assert_same(&ruleset, &stored, "the stored program");
+        }
+    }
+}
+
+#[test]
+fn calls_have_the_numbers_of_the_library() {
+    for (arch, target) in ARCHES {
+        let mut known = 0;
+        for (_, name) in syscall::all(arch) {
+            let text = format!(
+                "{{\"x\": {{\"match_action\": \"log\", \"mismatch_action\": \"trap\", \
+                 \"filter\": [{{\"syscall\": \"{name}\"}}]}}}}"
+            );
+            // The library's tables are older than ours.
+            let Ok(programs) = theirs(&text, target) else {
+                continue;
+            };
+            known += 1;
+            let (ruleset, messages) = ours(&text, arch, "x");
+            let ruleset = ruleset.unwrap_or_else(|| panic!("{messages}"));
+            assert_same(&ruleset, &programs["x"], name);
+        }
+        println!("{arch}: {known} calls");
+        assert!(known > 250, "{arch}: {known}");
+    }
+}
+
+#[test]
+fn what_the_library_refuses_is_refused() {
+    let rule = |rule: &str| {
+        format!(
+            "{{\"x\": {{\"match_action\": \"log\", \"mismatch_action\": \"trap\", \"filter\": [{rule}]}}}}"
+        )
+    };
+    let condition = |rest: &str| {
+        rule(&format!(
+            "{{\"syscall\": \"read\", \"args\": [{{\"index\": 0, {rest}}}]}}"
+        ))
+    };
+    let fine = condition("\"type\": \"dword\", \"op\": \"eq\", \"val\": 1");
+    assert!(theirs(&fine, TargetArch::x86_64).is_ok());
+    assert!(ours(&fine, Arch::X86_64, "x").0.is_some());
+    let refused = [
+        String::new(),
+        "[]".to_owned(),
+        "{\"x\": []}".to_owned(),
+        "{\"x\": {}}".to_owned(),
+        rule("1"),
+        rule("{}"),
+        rule("{\"syscall\": \"raed\"}"),
+        rule("{\"syscall\": 1}"),
+        rule("{\"syscall\": \"read\", \"args\": []}"),
+        rule("{\"syscall\": \"read\", \"args\": [{}]}"),
+        rule("{\"syscall\": \"read\", \"arg\": []}"),
+        rule("{\"syscall\": \"read\", \"comment\": 1}"),
+        rule("{\"syscall\": \"read\"},"),
+        rule("{\"syscall\": \"read\", \"syscall\": \"read\"}"),
+        condition("\"op\": \"eq\", \"val\": 1"),
+        condition("\"type\": \"word\", \"op\": \"eq\", \"val\": 1"),
+        condition("\"type\": \"dword\", \"op\": \"=\", \"val\": 1"),
+        condition("\"type\": \"dword\", \"op\": \"masked_eq\", \"val\": 1"),
+        condition("\"type\": \"dword\", \"op\": {\"masked_eq\": -1}, \"val\": 1"),
+        condition("\"type\": \"dword\", \"op\": {\"eq\": 1}, \"val\": 1"),
+        condition("\"type\": \"dword\", \"op\": \"eq\", \"val\": \"1\""),
+        condition("\"type\": \"dword\", \"op\": \"eq\", \"val\": 1.5"),
+        condition("\"type\": \"dword\", \"op\": \"eq\", \"val\": 18446744073709551616"),
+        condition("\"type\": \"dword\", \"op\": \"eq\", \"val\": 1, \"width\": 4"),
+        fine.replace("\"index\": 0", "\"index\": 6"),
+        fine.replace("\"log\"", "\"trap\""),
+        fine.replace("\"log\"", "\"errno\""),
+        fine.replace("\"log\"", "{\"errno\": 1, \"trace\": 1}"),
+        fine.replace("\"log\"", "{\"allow\": 1}"),
+        fine.replace(
+            "match_action\": \"log\"",
+            "match_action\": \"log\", \"filter_action\": \"log\"",
+        ),
+        fine.replace("\"x\":", "\"x\": null, \"y\":"),
+    ];
+    for text in refused {
+        let theirs = theirs(&text, TargetArch::x86_64);
+        assert!(theirs.is_err(), "the library takes {text}");
+        let (ruleset, messages) = ours(&text, Arch::X86_64, "x");
+        assert!(ruleset.is_none() && messages.contains("error["), "{text}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Minijail's policies against programs that minijail made, and constants against its table.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tamis_abi::{Action, ActionKind, Arch, Endian, Nr, consts, syscall};
+use tamis_bpf::Program;
+use tamis_diag::{Sources, render};
+use tamis_policy::front_end::ParsedPolicy;
+use tamis_policy::loader::{Loaded, NoIncludes};
+use tamis_policy::minijail::{self, DefaultAction, Dialect, Options, Settings};
+use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_rules::Ruleset;
+use tamis_testkit::corpus;
+
+/// The policy that minijail was given for a policy of the corpus, as a line for each call.
+fn policy_text(name: &str) -> Option<String> {
+    let policy: Value = serde_json::from_str(&corpus::text(name)?).expect("a policy is JSON");
+    let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for rule in policy["rules"].as_array().expect("a list") {
+        let action = Action::from_ret(rule["action"].as_u64().expect("a number") as u32);
+        let conditions = rule["conds"].as_array().expect("a list").iter();
+        let conditions: Vec<String> = conditions.map(condition).collect();
+        let filter = match (action.kind, conditions.as_slice()) {
+            (ActionKind::Allow, []) => "allow".to_owned(),
+            (ActionKind::Allow, conditions) => conditions.join(" && "),
+            (ActionKind::Errno, []) => format!("return {}", action.data),
+            other => panic!("minijail was given no {other:?}"),
+        };
+        let call = rule["name"].as_str().expect("a name");
+        lines.entry(call).or_default().push(filter);
+    }
+    let lines = lines.into_iter();
+    let lines = lines.map(|(call, filters)| format!("{call}: {}\n", filters.join(" || ")));
+    Some(lines.collect())
+}
+
+/// A condition; minijail compares 64 bits, whatever the policy says.
+fn condition(condition: &Value) -> String {
+    let arg = &condition["arg"];
+    let value = &condition["val"];
+    let op = match condition["op"].as_str().expect("an operator") {
+        "eq" => "==",
+        "ne" => "!=",
+        "lt" => "<",
+        "le" => "<=",
+        "gt" => ">",
+        "ge" => ">=",
+        "masked_eq" => {
+            assert_eq!(value.as_u64(), Some(0), "`in` can say no other");
+            return format!("arg{arg} in ~{}", condition["mask"]);
+        }
+        other => panic!("minijail was given no {other}"),
+    };
+    format!("arg{arg} {op} {value}")
+}
+
+fn read(text: &str, settings: Settings) -> Ruleset {
+    let mut sources = Sources::new();
+    let root = sources.add("x.policy", text);
+    let options = Options {
+        settings,
+        ..Options::new(Arch::X86_64)
+    };
+    let policy = minijail::parse(&mut sources, root, &mut NoIncludes, &options);
+    let messages = render::render(&policy.parsed.diagnostics, &sources, false);
+    policy
+        .parsed
+        .ruleset
+        .unwrap_or_else(|| panic!("{messages}"))
+}
+
+/// Whether a ruleset is the program of the corpus; true if there is no corpus.
+fn is_program(ruleset: &Ruleset, name: &str) -> bool {
+    let Some(insns) = corpus::insns(name) else {
+        return true;
+    };
+    let program = Program::new(insns).expect("a corpus program is valid");
+    let program = Subject::Program {
+        program: &program,
+        endian: Endian::Little,
+    };
+    let answer = decide(&Subject::Ruleset(ruleset), &program, &Limits::default());
+    println!("{name}: {answer:x?}");
+    matches!(answer, Answer::Equal(_))
+}
+
+fn settings(default: &str) -> Settings {
+    Settings {
+        dialect: Some(Dialect::Python),
+        default_action: Some(default.parse().expect("an action")),
+        kill_process: false,
+    }
+}
+
+fn first_306_calls() -> String {
+    let name = |nr| syscall::name(Arch::X86_64, Nr(nr)).expect("all are assigned");
+    (0..306).map(|nr| format!("{}: 1\n", name(nr))).collect()
+}
+
+#[test]
+fn policies_mean_what_the_compile_tool_makes_of_them() {
+    let all = ["linear", "bst", "linear-freq", "bst-freq"];
+    let cases = [
+        ("docker", "peers/docker.pol.json", "return EPERM", ""),
+        ("gappy302", "peers/gappy302.pol.json", "return EPERM", ""),
+        ("firecracker", "peers/fc-vmm.pol.json", "trap", "-vmm"),
+    ];
+    for (program, policy, default, suffix) in cases {
+        let Some(text) = policy_text(policy) else {
+            return;
+        };
+        let ruleset = read(&text, settings(default));
+        for kind in all {
+            let name = format!("peers/{program}-minijail-{kind}{suffix}.bpf");
+            assert!(is_program(&ruleset, &name), "{name}");
+        }
+    }
+    let ruleset = read(&first_306_calls(), settings("return 1"));
+    for kind in all {
+        let name = format!("peers/allow306-minijail-{kind}.bpf");
+        assert!(is_program(&ruleset, &name), "{name}");
+    }
+}
+
+#[test]
+fn policies_mean_what_the_library_makes_of_them() {
+    let settings = Settings {
+        dialect: Some(Dialect::C),
+        ..Settings::default()
+    };
+    let ruleset = read(&first_306_calls(), settings.clone());
+    assert!(is_program(&ruleset, "peers/allow306-minijail-c.bpf"));
+    let Some(text) = policy_text("peers/fc-vmm.pol.json") else {
+        return;
+    };
+    let ruleset = read(&text, settings);
+    assert!(is_program(&ruleset, "peers/firecracker-minijail-c-vmm.bpf"));
+}
+
+#[test]
+fn constants_have_the_values_of_minijails_table() {
+    let Some(text) = corpus::text("minijail/constants.json") else {
+        return;
+    };
+    let table: Value = serde_json::from_str(&text).expect("the table is JSON");
+    let constants = table["constants"].as_object().expect("an object");
+    let mut unknown = Vec::new();
+    let mut differing = Vec::new();
+    for (name, value) in constants {
+        let value = value
+            .as_i64()
+            .map_or_else(|| value.as_u64(), |signed| Some(signed as u64));
+        match consts::value(Arch::X86_64, name) {
+            None => unknown.push(name),
+            ours if ours != value => differing.push((name, ours, value)),
+            Some(_) => {}
+        }
+    }
+    let count = constants.len();
+    println!("{count} constants, {} unknown: {unknown:?}", unknown.len());
+    // To the kernel it is the number of signals, to the C library one more than the last.
+    assert_eq!(differing, [(&"NSIG".to_owned(), Some(32), Some(65))]);
+    let calls = table["syscalls"].as_object().expect("an object");
+    for (name, number) in calls {
+        let ours = syscall::number(Arch::X86_64, name).map(|nr| u64::from(nr.0));
+        assert_eq!(ours, number.as_u64(), "{name}");
+    }
+}
+
+/// Reads a policy of the corpus. Its includes are absolute; the files lie beside it.
+fn corpus_policy(name: &str) -> Option<(ParsedPolicy, String)> {
+    let mut sources = Sources::new();
+    let root = sources.add(name, corpus::text(name)?);
+    let mut load = |path: &str, _: &str| {
+        let base = path.rsplit('/').next().expect("a path has a last part");
+        let name = format!("minijail/{base}");
+        let text = corpus::text(&name).ok_or("not in the corpus")?;
+        Ok(Loaded { name, text })
+    };
+    let options = Options::new(Arch::X86_64);
+    let policy = minijail::parse(&mut sources, root, &mut load, &options);
+    let messages = render::render(&policy.parsed.diagnostics, &sources, false);
+    Some((policy, messages))
+}
+
+#[test]
+fn every_policy_of_the_corpus_is_read() {
+    let Some(names) = corpus::files("minijail", ".policy") else {
+        return;
+    };
+    for name in names {
+        let (policy, messages) = corpus_policy(&name).expect("the file is there");
+        assert!(policy.parsed.ruleset.is_some(), "{name}\n{messages}");
+    }
+}
+
+#[test]
+fn default_actions_are_words_of_minijail() {
+    assert_eq!("kill".parse(), Ok(DefaultAction::Kill));
+    assert_eq!(
+        "return 0x26".parse(),
+        Ok(DefaultAction::Plain(Action::errno(38)))
+    );
+    assert!("return EPREM".parse::<DefaultAction>().is_err());
+    assert!("deny".parse::<DefaultAction>().is_err());
+}
