@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tamis_abi::Endian;
 use tamis_bpf::{Program, disasm};
-use tamis_compiler::foreign::{How, Optimised, Rating, Split, optimise};
+use tamis_compiler::foreign::{How, Optimised, Rating, Rejected, Split, optimise};
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{CompileError, Options, compile_any_length};
 use tamis_kernel::{NATIVE_ENDIAN, dump};
@@ -82,7 +82,7 @@ struct Document {
     schema: &'static str,
     inputs: Vec<InputEntry>,
     how: &'static str,
-    not_laid_out_because: Option<String>,
+    rejected: Vec<RejectedEntry>,
     before: RatingEntry,
     after: RatingEntry,
     filters: Vec<FilterEntry>,
@@ -93,6 +93,13 @@ struct Document {
 struct InputEntry {
     name: String,
     length_insns: usize,
+}
+
+/// A way that was not taken.
+#[derive(Serialize)]
+struct RejectedEntry {
+    how: &'static str,
+    because: String,
 }
 
 /// What filters cost together.
@@ -246,7 +253,7 @@ fn tell(args: &Args, optimised: &Optimised, options: &Options, global: &Global) 
     let shows_person = args.emit.is_none() && args.output.is_terminal();
     if args.stats || shows_person {
         message(&summary(optimised));
-    } else if optimised.how() == How::Unchanged {
+    } else if !optimised.rejected().is_empty() {
         global.notice(first_line(optimised).trim_end());
     }
     if args.stats {
@@ -278,11 +285,14 @@ fn first_line(optimised: &Optimised) -> String {
             "laid out anew as {} filters, proved to do the same together",
             optimised.programs().len()
         ),
+        How::Redispatched => {
+            "calls are found anew, arguments checked as before, proved to do the same".to_owned()
+        }
         How::Passes => "cleaned up by passes, proved to do the same".to_owned(),
         How::Unchanged => "nothing better was found: the result is the input".to_owned(),
     };
-    if let Some(reason) = optimised.unliftable() {
-        let _ = write!(line, "\n  not laid out anew: {reason}");
+    for rejected in optimised.rejected() {
+        let _ = write!(line, "\n  {rejected}");
     }
     line.push('\n');
     line
@@ -369,13 +379,8 @@ fn document(args: &Args, stack: &Stack, optimised: &Optimised, options: &Options
     Document {
         schema: "tamis.optimize/1",
         inputs: stack.inputs.iter().map(input).collect(),
-        how: match optimised.how() {
-            How::LaidOutAnew => "laid_out_anew",
-            How::Split => "split",
-            How::Passes => "passes",
-            How::Unchanged => "unchanged",
-        },
-        not_laid_out_because: optimised.unliftable().map(ToString::to_string),
+        how: how_name(optimised.how()),
+        rejected: optimised.rejected().iter().map(rejected_entry).collect(),
         before: rating_entry(optimised.before()),
         after: rating_entry(optimised.after()),
         filters: filters
@@ -387,6 +392,23 @@ fn document(args: &Args, stack: &Stack, optimised: &Optimised, options: &Options
                 report,
             })
             .collect(),
+    }
+}
+
+fn how_name(how: How) -> &'static str {
+    match how {
+        How::LaidOutAnew => "laid_out_anew",
+        How::Split => "split",
+        How::Redispatched => "redispatched",
+        How::Passes => "passes",
+        How::Unchanged => "unchanged",
+    }
+}
+
+fn rejected_entry(rejected: &Rejected) -> RejectedEntry {
+    RejectedEntry {
+        how: how_name(rejected.how),
+        because: rejected.why.to_string(),
     }
 }
 
