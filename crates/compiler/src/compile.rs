@@ -57,7 +57,7 @@ fn within(
 ) -> Result<Compiled, CompileError> {
     let endian = check(ruleset)?;
     let built = if options.verify_each {
-        let mut watcher = Watcher::new(ruleset, endian);
+        let mut watcher = Watcher::new(ruleset, endian, &options.proof);
         let built = build(ruleset, options, endian, &mut |stage, made| {
             watcher.see(stage, made);
         });
@@ -73,7 +73,13 @@ fn within(
             contributors: contributors(&built.simplified, &built.layout),
         });
     }
-    verify(built.program, ruleset, endian, built.remarks)
+    verify(
+        built.program,
+        ruleset,
+        endian,
+        built.remarks,
+        &options.proof,
+    )
 }
 
 /// What the stages made of a ruleset; nothing is proved about it.

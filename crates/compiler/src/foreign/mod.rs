@@ -74,7 +74,7 @@ pub fn optimise(
     options: &Options,
     split: Split,
 ) -> Result<Optimised, CompileError> {
-    let lift = Lift::of(stack, endian);
+    let lift = Lift::of(stack, endian, &options.proof);
     let calls = calls::calls(stack, &lift.lifted, options);
     let rate = |programs: &[Program]| Rating::of(programs, &calls, endian, options.has_bitmap());
     let input = proved::Input {
@@ -82,6 +82,7 @@ pub fn optimise(
         endian,
         before: rate(stack),
         archs: calls::archs(stack, &lift.lifted),
+        effort: &options.proof,
     };
     let (candidates, mut rejected) = candidates(stack, lift, endian, options, split)?;
     let rated = candidates.into_iter();

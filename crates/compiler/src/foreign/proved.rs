@@ -10,6 +10,7 @@ use tamis_prover::Subject;
 use super::rating::Rating;
 use super::rejected::{Rejected, Why};
 use crate::error::CompileError;
+use crate::options::ProofEffort;
 use crate::passes::Remark;
 use crate::stats::Stats;
 use crate::verify::compare;
@@ -54,6 +55,7 @@ pub(super) struct Input<'a> {
     pub(super) endian: Endian,
     pub(super) before: Rating,
     pub(super) archs: Vec<Arch>,
+    pub(super) effort: &'a ProofEffort,
 }
 
 /// Programs that do together exactly what the input does, and are no worse.
@@ -138,7 +140,7 @@ pub(super) fn prove(
         false => Subject::Stack(&given),
     };
     let made = Subject::programs(&candidate.programs, endian);
-    match compare(&given, &Subject::whole(&made)) {
+    match compare(&given, &Subject::whole(&made), input.effort) {
         Ok(()) => Ok(Ok(Optimised {
             programs: candidate.programs,
             endian,

@@ -8,18 +8,17 @@ use serde::Serialize;
 use tamis_abi::Endian;
 use tamis_bpf::{Program, disasm};
 use tamis_compiler::foreign::{How, Optimised, Rating, Rejected, Split, optimise};
-use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{CompileError, Options, compile_any_length};
 use tamis_kernel::{NATIVE_ENDIAN, dump};
 
-use super::compile::{ArchEntry, arch_entry, remark_line, selection};
+use super::compile::{ArchEntry, arch_entry};
 use super::disasm::{InsnEntry, insn_entries};
 use super::dump::{refusal, write_all};
+use crate::cli::compiler::CompilerArgs;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::report::Report;
 use crate::cli::side::Side;
-use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit, message};
 
 /// Make filters that exist already smaller and faster, and a stack of them one
@@ -47,18 +46,8 @@ pub(crate) struct Args {
     /// What to print
     #[arg(long, value_name = "FORM")]
     emit: Option<Emit>,
-    /// Also say what the filters cost before and after, where the instructions go, and how few steps
-    /// are possible, on standard error
-    #[arg(long)]
-    stats: bool,
-    /// Say what each pass changed, on standard error
-    #[arg(long)]
-    remarks: bool,
-    /// The passes to run, in order, separated by commas; `none` for none [default: all]
-    #[arg(long, value_name = "NAMES")]
-    passes: Option<String>,
     #[command(flatten)]
-    target: TargetArgs,
+    compiler: CompilerArgs,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
@@ -141,7 +130,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
     }
     let load = args.load.for_any_filter();
-    let options = args.options(&load, global)?;
+    let options = args.compiler.options(&load, global)?;
     let stack = match args.pid {
         Some(pid) => dumped(pid)?,
         None => read(args, &load, &options, global)?,
@@ -164,14 +153,6 @@ impl Args {
     /// What to print, if the user said.
     fn form(&self, global: &Global) -> Option<Emit> {
         self.emit.or(global.json.then_some(Emit::Json))
-    }
-
-    fn options(&self, load: &LoadArgs, global: &Global) -> Result<Options, Failure> {
-        let passes = self.passes.as_deref();
-        Ok(Options {
-            passes: passes.map_or(Ok(Selection::default()), selection)?,
-            ..self.target.options(load, global)?
-        })
     }
 }
 
@@ -241,22 +222,18 @@ fn read(
 
 /// Says on standard error what came out, as far as the user wants to know.
 fn tell(args: &Args, optimised: &Optimised, options: &Options, global: &Global) {
-    if args.remarks {
-        for remark in optimised.remarks() {
-            message(&remark_line(remark));
-        }
-    }
+    args.compiler.tell(optimised.remarks());
     // The document says it all.
     if args.form(global) == Some(Emit::Json) {
         return;
     }
     let shows_person = args.emit.is_none() && args.output.is_terminal();
-    if args.stats || shows_person {
+    if args.compiler.stats || shows_person {
         message(&summary(optimised));
     } else if !optimised.rejected().is_empty() {
         global.notice(first_line(optimised).trim_end());
     }
-    if args.stats {
+    if args.compiler.stats {
         for report in reports(optimised, options) {
             message(&report.text());
         }
@@ -366,7 +343,7 @@ fn listing(optimised: &Optimised) -> String {
 }
 
 fn document(args: &Args, stack: &Stack, optimised: &Optimised, options: &Options) -> Document {
-    let mut reports: Vec<Option<Report>> = match args.stats {
+    let mut reports: Vec<Option<Report>> = match args.compiler.stats {
         true => reports(optimised, options).into_iter().map(Some).collect(),
         false => optimised.programs().iter().map(|_| None).collect(),
     };
