@@ -99,7 +99,7 @@ fn try_with(
         ..Options::default()
     };
     let built = build(ruleset, &options, endian, &mut |_, _| ())?;
-    let mistake = match check_program(&built.template, ruleset, endian) {
+    let mistake = match check_program(&built.template, ruleset, endian, &options.proof) {
         Ok(()) => None,
         Err(error) if error.is_bug() => Some(error),
         Err(error) => return Err(error),

@@ -62,7 +62,13 @@ pub fn compile_template(
     options: &Options,
 ) -> Result<CompiledTemplate, CompileError> {
     let (built, endian) = within(Program::MAX_INSNS, ruleset, options)?;
-    verify_template(built.template, ruleset, endian, built.remarks)
+    verify_template(
+        built.template,
+        ruleset,
+        endian,
+        built.remarks,
+        &options.proof,
+    )
 }
 
 /// The same as [`compile`] for a program that need not fit into one filter: input of
@@ -83,7 +89,13 @@ fn compile_within(
         return Err(CompileError::Unbound(variable.clone()));
     }
     let (built, endian) = within(limit_insns, ruleset, options)?;
-    verify(&built.template, ruleset, endian, built.remarks)
+    verify(
+        &built.template,
+        ruleset,
+        endian,
+        built.remarks,
+        &options.proof,
+    )
 }
 
 fn within(
@@ -93,7 +105,7 @@ fn within(
 ) -> Result<(Built, Endian), CompileError> {
     let endian = check(ruleset)?;
     let built = if options.verify_each {
-        let mut watcher = Watcher::new(ruleset, endian);
+        let mut watcher = Watcher::new(ruleset, endian, &options.proof);
         let built = build(ruleset, options, endian, &mut |stage, made| {
             watcher.see(stage, made);
         });

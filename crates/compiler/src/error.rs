@@ -126,7 +126,7 @@ impl CompileError {
             }
             CompileError::Unproven { .. } => Diagnostic::error(code::UNPROVEN, self.to_string())
                 .note("a program that isn't proved to mean what the policy says is never given out")
-                .help("simplify the conditions that combine several arguments"),
+                .help("simplify the conditions that combine several arguments, or allow more work: `--max-nodes`"),
             CompileError::After { error, .. } => {
                 let mut diagnostic = error.diagnostic()?;
                 diagnostic.message = self.to_string();

@@ -10,9 +10,10 @@ use tamis_abi::{Arch, SeccompData};
 use tamis_bpf::cache::is_cacheable;
 use tamis_bpf::convert::{PROLOGUE_INSNS, op_executed_insns};
 use tamis_bpf::{Op, Program, interp};
-use tamis_profile::Profile;
+use tamis_profile::{Call, Profile};
 
 use crate::cost::{MISPREDICTION_NS, STEP_NS, UNCACHED_NS};
+use crate::samples::by_values;
 
 /// A call, and how often it happens.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,32 +97,44 @@ impl Expected {
 }
 
 /// The calls of a profile: those whose whole argument lists are known with these, what is left of a
-/// call's count with all arguments 0.
+/// call's count with the values of single arguments that were seen, and with all others 0.
 pub fn samples(profile: &Profile) -> Vec<Sample> {
     let mut samples = Vec::new();
     for (arch, nr, call) in profile.calls() {
-        let mut left = call.count;
-        let mut add = |args, count: u64| {
-            samples.push(Sample {
-                arch,
-                data: SeccompData {
-                    nr: nr.0,
-                    arch: arch.audit(),
-                    args,
-                    ..SeccompData::default()
-                },
-                weight: count as f64,
-            });
-        };
-        for (args, count) in &call.samples {
-            left = left.saturating_sub(*count);
-            add(*args, *count);
-        }
-        if left > 0 {
-            add([0; 6], left);
-        }
+        let lists = argument_lists(call).into_iter();
+        samples.extend(lists.map(|(args, weight)| Sample {
+            arch,
+            data: SeccompData {
+                nr: nr.0,
+                arch: arch.audit(),
+                args,
+                ..SeccompData::default()
+            },
+            weight,
+        }));
     }
     samples
+}
+
+/// What a call is made with, and how often each; together as often as the call.
+pub(crate) fn argument_lists(call: &Call) -> Vec<([u64; 6], f64)> {
+    let mut lists = Vec::new();
+    let mut left = call.count;
+    for (args, count) in &call.samples {
+        left = left.saturating_sub(*count);
+        lists.push((*args, *count as f64));
+    }
+    if left == 0 {
+        return lists;
+    }
+    if call.values.is_empty() {
+        lists.push(([0; 6], left as f64));
+        return lists;
+    }
+    let by_values = by_values(&[], call, left);
+    let each = left as f64 / by_values.len().max(1) as f64;
+    lists.extend(by_values.into_iter().map(|(data, _)| (data.args, each)));
+    lists
 }
 
 #[cfg(test)]

@@ -56,19 +56,20 @@ pub struct Outcome {
 }
 
 /// The decision about the calls with one audit value.
-struct Decided {
+pub(crate) struct Decided {
     audit: u32,
     weight: u64,
-    node: NodeId,
+    pub(crate) node: NodeId,
 }
 
 /// Numbers that follow each other, and their decision.
 #[derive(Clone, Copy)]
-struct Piece {
-    first: u32,
-    last: u32,
-    arch: Option<Arch>,
-    node: NodeId,
+pub(crate) struct Piece {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+    /// Whose numbers they are, if that is known.
+    pub(crate) arch: Option<Arch>,
+    pub(crate) node: NodeId,
 }
 
 /// Lays out a ruleset. Near-linear in rules, unless many conditional rules apply to many numbers each.
@@ -213,7 +214,7 @@ fn sweep(section: &Section, formulas: &[Formula], mut visit: impl FnMut(u32, u32
 }
 
 /// The decision by number; what no piece covers is a bad architecture.
-fn number_line(
+pub(crate) fn number_line(
     dag: &mut Dag,
     weights: &Weights<'_>,
     audit: u32,
@@ -326,7 +327,7 @@ fn weight(dag: &Dag, weights: &Weights<'_>, piece: &Piece) -> u64 {
 }
 
 /// The decision by audit value: the heaviest first, or by a tree if there are many.
-fn arch_dispatch(
+pub(crate) fn arch_dispatch(
     dag: &mut Dag,
     mut lines: Vec<Decided>,
     bad_arch: NodeId,

@@ -2,6 +2,7 @@
 
 use tamis_abi::KernelVersion;
 use tamis_profile::Profile;
+use tamis_prover::{Limits, Stop};
 
 use crate::passes::registry::Selection;
 
@@ -22,6 +23,18 @@ pub struct Options {
     /// The oldest kernel that shall run the filter; by default any that keeps a bitmap of always allowed
     /// numbers (5.11), where those calls cost nothing.
     pub kernel: Option<KernelVersion>,
+    /// How much the prover may do. It decides whether there is a result, and for
+    /// [`foreign`](crate::foreign) filters also which.
+    pub proof: ProofEffort,
+}
+
+/// How much work the prover may do before it gives up.
+#[derive(Clone, Debug, Default)]
+pub struct ProofEffort {
+    /// Limits that count work.
+    pub limits: Limits,
+    /// Whether the caller has had enough; by default never.
+    pub stop: Stop,
 }
 
 /// What a compilation makes as small as it can, before it looks at anything else.

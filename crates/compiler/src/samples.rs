@@ -208,7 +208,7 @@ fn recorded(others: &[Sample], seen: &[&Call]) -> Vec<Sample> {
 
 /// Calls whose arguments occur as often as their values were seen: evenly spaced ranks of every
 /// argument's values, in an order of its own so that arguments are independent of each other.
-fn by_values(others: &[Sample], call: &Call, count: u64) -> Vec<(SeccompData, u64)> {
+pub(crate) fn by_values(others: &[Sample], call: &Call, count: u64) -> Vec<(SeccompData, u64)> {
     /// Prime, so that every stride visits every rank.
     const RANKS: u64 = 61;
     let data = |rank: u64| {

@@ -7,10 +7,11 @@
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::{Program, Template};
-use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_prover::{Answer, Subject, decide_until};
 use tamis_rules::{BindError, Ruleset, Variable, variable};
 
 use crate::error::CompileError;
+use crate::options::ProofEffort;
 use crate::passes::Remark;
 use crate::stats::Stats;
 
@@ -99,8 +100,9 @@ pub(crate) fn verify_template(
     ruleset: &Ruleset,
     endian: Endian,
     remarks: Vec<Remark>,
+    effort: &ProofEffort,
 ) -> Result<CompiledTemplate, CompileError> {
-    check_program(&template, ruleset, endian)?;
+    check_program(&template, ruleset, endian, effort)?;
     let archs = ruleset.sections().iter().map(|section| section.arch);
     Ok(CompiledTemplate {
         template,
@@ -117,8 +119,9 @@ pub(crate) fn verify(
     ruleset: &Ruleset,
     endian: Endian,
     remarks: Vec<Remark>,
+    effort: &ProofEffort,
 ) -> Result<Compiled, CompileError> {
-    check_program(template, ruleset, endian)?;
+    check_program(template, ruleset, endian, effort)?;
     let archs = ruleset.sections().iter().map(|section| section.arch);
     Ok(Compiled {
         program: template.bind(&[]),
@@ -133,21 +136,32 @@ pub(crate) fn check_program(
     template: &Template,
     ruleset: &Ruleset,
     endian: Endian,
+    effort: &ProofEffort,
 ) -> Result<(), CompileError> {
     compare(
         &Subject::Ruleset(ruleset),
         &Subject::Template { template, endian },
+        effort,
     )
 }
 
 /// Whether a ruleset that a pass made means what the ruleset as given means.
-pub(crate) fn check_ruleset(made: &Ruleset, ruleset: &Ruleset) -> Result<(), CompileError> {
-    compare(&Subject::Ruleset(ruleset), &Subject::Ruleset(made))
+pub(crate) fn check_ruleset(
+    made: &Ruleset,
+    ruleset: &Ruleset,
+    effort: &ProofEffort,
+) -> Result<(), CompileError> {
+    let [given, made] = [ruleset, made].map(Subject::Ruleset);
+    compare(&given, &made, effort)
 }
 
 /// Whether what was made means what was given.
-pub(crate) fn compare(given: &Subject<'_>, made: &Subject<'_>) -> Result<(), CompileError> {
-    match decide(given, made, &Limits::default()) {
+pub(crate) fn compare(
+    given: &Subject<'_>,
+    made: &Subject<'_>,
+    effort: &ProofEffort,
+) -> Result<(), CompileError> {
+    match decide_until(given, made, &effort.limits, &effort.stop) {
         Answer::Equal(_) => Ok(()),
         Answer::Different {
             data, left, right, ..
@@ -163,7 +177,7 @@ pub(crate) fn compare(given: &Subject<'_>, made: &Subject<'_>) -> Result<(), Com
 #[cfg(test)]
 mod tests {
     use tamis_abi::{Action, ArgIndex};
-    use tamis_prover::Method;
+    use tamis_prover::{Limits, Method, decide};
     use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Rule, Section, Test};
 
     use super::*;
@@ -208,8 +222,9 @@ mod tests {
         let subjects = [&impossible, &never].map(Subject::Ruleset);
         let answer = decide(&subjects[0], &subjects[1], &Limits::default());
         assert_eq!(answer, Answer::Equal(Method::Gates));
-        assert_eq!(check_ruleset(&impossible, &never), Ok(()));
-        let refusal = check_ruleset(&below(7), &never).unwrap_err();
+        let effort = ProofEffort::default();
+        assert_eq!(check_ruleset(&impossible, &never, &effort), Ok(()));
+        let refusal = check_ruleset(&below(7), &never, &effort).unwrap_err();
         assert!(
             matches!(refusal, CompileError::Miscompiled { .. }),
             "{refusal}"

@@ -11,21 +11,28 @@ use tamis_rules::Ruleset;
 use crate::compile::Made;
 use crate::error::CompileError;
 use crate::linearise::linearise_ops;
+use crate::options::ProofEffort;
 use crate::verify::{check_program, check_ruleset};
 
 /// Looks at what the stages make and remembers the first mistake.
 pub(crate) struct Watcher<'a> {
     ruleset: &'a Ruleset,
     endian: Endian,
+    effort: &'a ProofEffort,
     mistake: Option<CompileError>,
 }
 
 impl<'a> Watcher<'a> {
     /// A watcher of the compilation of a ruleset.
-    pub(crate) fn new(ruleset: &'a Ruleset, endian: Endian) -> Watcher<'a> {
+    pub(crate) fn new(
+        ruleset: &'a Ruleset,
+        endian: Endian,
+        effort: &'a ProofEffort,
+    ) -> Watcher<'a> {
         Watcher {
             ruleset,
             endian,
+            effort,
             mistake: None,
         }
     }
@@ -50,7 +57,7 @@ impl<'a> Watcher<'a> {
         match made {
             Made::Rules(sections) => {
                 match Ruleset::new(sections.to_vec(), self.ruleset.bad_arch) {
-                    Ok(made) => check_ruleset(&made, self.ruleset),
+                    Ok(made) => check_ruleset(&made, self.ruleset, self.effort),
                     // A section renamed into another; the pass manager takes that back.
                     Err(_) => Ok(()),
                 }
@@ -58,7 +65,7 @@ impl<'a> Watcher<'a> {
             Made::Graph(graph) => {
                 let ops = linearise_ops(graph);
                 let template = Template::new(&ops).map_err(CompileError::Invalid)?;
-                check_program(&template, self.ruleset, self.endian)
+                check_program(&template, self.ruleset, self.endian, self.effort)
             }
         }
     }

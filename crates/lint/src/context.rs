@@ -4,17 +4,17 @@
 //! *conditional*. It is restricted *on purpose* if someone must have thought of it: see
 //! [`Context::on_purpose`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tamis_abi::{
     Action, ActionKind, Arch, ArgIndex, Endian, Nr, SeccompData, Word, consts, signature, syscall,
 };
 use tamis_bpf::{Pc, Stack, interp};
-use tamis_prover::{Function, LimitReached, Limits, Space};
+use tamis_prover::{Function, LimitReached, Limits, Space, Stop};
 use tamis_rules::{Cause, Rule, Ruleset};
 
-use crate::finding::{Example, Place};
+use crate::finding::{Example, Place, list};
 use crate::rules_view::{Statement, statements};
 use crate::subject::{Meaning, Subject};
 use crate::tables::Form;
@@ -57,6 +57,10 @@ pub(crate) struct Context<'a> {
     /// Whether the answer depends on the architecture.
     pub(crate) looks_at_arch: bool,
     calls: BTreeMap<Arch, Vec<Call>>,
+    /// What stands for answers that are computed, where there are too many.
+    computed: Option<u32>,
+    /// The calls with such answers: nothing is said about them.
+    unknown: BTreeSet<&'static str>,
     /// Made when the first check asks.
     statements: Option<Rc<[Statement<'a>]>>,
 }
@@ -70,9 +74,17 @@ pub(crate) fn is_executed(ret: u32) -> bool {
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(subject: Subject<'a>, limits: Limits) -> Outcome<Context<'a>> {
-        let mut space = Space::new(limits);
-        let function = subject.meaning.function(&mut space)?;
+    pub(crate) fn new(subject: Subject<'a>, limits: Limits, stop: Stop) -> Outcome<Context<'a>> {
+        let mut space = Space::stoppable(limits, stop.clone());
+        let (function, computed) = match subject.meaning.function(&mut space) {
+            Ok(function) => (function, None),
+            Err(limit) => {
+                space = Space::stoppable(limits, stop);
+                let simpler = subject.meaning.without_computed_answers(&mut space)?;
+                let (function, mark) = simpler.ok_or(limit)?;
+                (function, Some(mark))
+            }
+        };
         let looks_at_arch = space.words(function).contains(&Word::ARCH);
         let mut context = Context {
             space,
@@ -81,6 +93,8 @@ impl<'a> Context<'a> {
             arches: Vec::new(),
             looks_at_arch,
             calls: BTreeMap::new(),
+            computed,
+            unknown: BTreeSet::new(),
             statements: None,
         };
         context.arches = match subject.meaning {
@@ -161,6 +175,11 @@ impl<'a> Context<'a> {
         let mut calls = Vec::new();
         for (nr, name) in syscall::all(arch) {
             let function = self.space.with_word(of_arch, Word::NR, nr.0)?;
+            let answers = self.space.values(function);
+            if self.computed.is_some_and(|mark| answers.contains(&mark)) {
+                self.unknown.insert(name);
+                continue;
+            }
             let access = self.access(function);
             calls.push(Call {
                 arch,
@@ -172,6 +191,15 @@ impl<'a> Context<'a> {
             });
         }
         Ok(calls)
+    }
+
+    /// What is not looked at, because its answers are computed.
+    pub(crate) fn gap(&self) -> Option<String> {
+        self.computed?;
+        let unknown = list(self.unknown.iter().copied());
+        Some(format!(
+            "answers that are computed from arguments were not checked: those to {unknown}"
+        ))
     }
 
     /// All calls of the architectures that the filter is for.

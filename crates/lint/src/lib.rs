@@ -21,41 +21,57 @@ mod tables;
 pub use finding::{Example, Finding, Place};
 pub use registry::Check;
 pub use subject::{Meaning, Subject};
-pub use tamis_prover::{LimitReached, Limits};
+pub use tamis_prover::{LimitReached, Limits, Stop};
 
 use context::Context;
 use tamis_diag::Severity;
 
-/// What the checks find, the worst first, then by place.
+/// Runs checks.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch};
-/// use tamis_lint::{Limits, Meaning, Subject, registry};
+/// use tamis_lint::{Limits, Meaning, Stop, Subject, registry};
 /// use tamis_rules::{Ruleset, Section};
 ///
 /// let section = Section { arch: Arch::X86_64, rules: vec![], default: Action::ALLOW };
 /// let ruleset = Ruleset::new(vec![section], Action::KILL_PROCESS).unwrap();
 /// let subject = Subject { meaning: Meaning::Policy(&ruleset), assumed_arch: Arch::X86_64 };
-/// let findings = tamis_lint::run(&subject, &registry::ALL, Limits::default()).unwrap();
-/// assert!(findings.iter().any(|finding| finding.code.id == "TM0718"));
+/// let found = tamis_lint::run(&subject, &registry::ALL, Limits::default(), Stop::default()).unwrap();
+/// assert!(found.findings.iter().any(|finding| finding.code.id == "TM0718"));
+/// assert!(found.gaps.is_empty());
 /// ```
 ///
 /// # Errors
-/// If the diagrams of the filter need more room than allowed.
+/// If the diagrams of the filter need more room or time than allowed, even without the answers that it
+/// computes.
 pub fn run(
     subject: &Subject,
     checks: &[Check],
     limits: Limits,
-) -> Result<Vec<Finding>, LimitReached> {
-    let mut context = Context::new(*subject, limits)?;
+    stop: Stop,
+) -> Result<Found, LimitReached> {
+    let mut context = Context::new(*subject, limits, stop)?;
     let mut findings = Vec::new();
+    let mut gaps: Vec<String> = context.gap().into_iter().collect();
     for check in checks {
-        findings.extend((check.run)(&mut context)?);
+        match (check.run)(&mut context) {
+            Ok(found) => findings.extend(found),
+            Err(limit) => gaps.push(format!("{} was not checked: {limit}", check.name)),
+        }
     }
     // Stable: findings of one check keep its order where nothing else tells.
     findings.sort_by_key(|finding| {
         let line = finding.places.first().map(Place::order);
         (std::cmp::Reverse::<Severity>(finding.severity), line)
     });
-    Ok(findings)
+    Ok(Found { findings, gaps })
+}
+
+/// What checks found, and what they did not look at.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What was found, the worst first, then by place.
+    pub findings: Vec<Finding>,
+    /// What was not looked at and why, for a person; nothing of most filters.
+    pub gaps: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! What is looked at: a policy, or the filters of one task.
 
 use tamis_abi::{Action, Arch, Endian, SeccompData};
-use tamis_bpf::Stack;
+use tamis_bpf::{Insn, Op, Program, Stack};
 use tamis_prover::{Function, LimitReached, Space};
 use tamis_rules::Ruleset;
 
@@ -37,6 +37,42 @@ impl Meaning<'_> {
                 Action::from_ret(stack.run(&data.image(*endian)).ret)
             }
         }
+    }
+
+    /// The same for programs that return what they computed, with one value in place of all of these, and
+    /// that value; `None` if no program does so.
+    pub(crate) fn without_computed_answers(
+        &self,
+        space: &mut Space,
+    ) -> Result<Option<(Function, u32)>, LimitReached> {
+        let Meaning::Filters { stack, endian } = self else {
+            return Ok(None);
+        };
+        let programs = stack.programs();
+        let ops = || programs.iter().flat_map(Program::ops);
+        if !ops().any(|op| op == Op::RetA) {
+            return Ok(None);
+        }
+        // The kernel kills a process for the first of these, which no call survives.
+        let is_returned = |ret: &u32| ops().any(|op| op == Op::RetImm(*ret));
+        let mut unused = (Action::KILL_PROCESS.ret()..).skip(1);
+        let Some(mark) = unused.find(|ret| !is_returned(ret)) else {
+            return Ok(None);
+        };
+        let marked = programs.iter().map(|program| {
+            let ops = program.ops().map(|op| match op {
+                Op::RetA => Op::RetImm(mark),
+                op => op,
+            });
+            Program::new(ops.map(Insn::from).collect())
+        });
+        let Ok(marked) = marked.collect::<Result<Vec<Program>, _>>() else {
+            return Ok(None);
+        };
+        let stack = &Stack::new(marked);
+        let endian = *endian;
+        let function = Meaning::Filters { stack, endian }.function(space)?;
+        Ok(Some((function, mark)))
     }
 
     /// The answers to all calls.

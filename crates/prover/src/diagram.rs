@@ -50,25 +50,15 @@ pub enum LimitReached {
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            LimitReached::Nodes => {
-                "the decision diagrams need more nodes than the limit `max_nodes`"
-            }
+            LimitReached::Nodes => "the decision diagrams need more nodes than allowed",
             LimitReached::Paths => {
-                "more paths than the limit `max_paths` may be such that no call takes them"
+                "more paths than are followed may be such that no call takes them"
             }
-            LimitReached::Gates => {
-                "the circuit of the filters needs more gates than the limit `max_gates`"
-            }
-            LimitReached::Conflicts => {
-                "the search met more conflicts than the limit `max_conflicts`"
-            }
+            LimitReached::Gates => "the circuit of the filters needs more gates than allowed",
+            LimitReached::Conflicts => "the search met more conflicts than allowed",
             LimitReached::Stopped => "the search was stopped before it ended",
-            LimitReached::Steps => {
-                "composing the decision diagrams takes more steps than the limit `max_steps`"
-            }
-            LimitReached::States => {
-                "the program has more symbolic states than the limit `max_states`"
-            }
+            LimitReached::Steps => "composing the decision diagrams takes more steps than allowed",
+            LimitReached::States => "the program can be in more states than are followed",
         })
     }
 }

@@ -60,8 +60,21 @@ pub enum Method {
 /// # Panics
 /// If a witness is none, which is a mistake in this crate.
 pub fn decide(left: &Subject<'_>, right: &Subject<'_>, limits: &Limits) -> Answer {
-    let (equality, method) = match by_diagrams(left, right, limits) {
-        Ok((Equality::Unknown, _)) | Err(_) => match by_gates(left, right, limits) {
+    decide_until(left, right, limits, &Stop::default())
+}
+
+/// The same, where work ends also when the caller wants it to.
+///
+/// # Panics
+/// As [`decide`].
+pub fn decide_until(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    limits: &Limits,
+    stop: &Stop,
+) -> Answer {
+    let (equality, method) = match by_diagrams(left, right, limits, stop) {
+        Ok((Equality::Unknown, _)) | Err(_) => match by_gates(left, right, limits, stop) {
             Ok(equality) => (equality, Method::Gates),
             Err(limit) => return Answer::Unknown(limit),
         },
@@ -87,8 +100,9 @@ fn by_diagrams(
     left: &Subject<'_>,
     right: &Subject<'_>,
     limits: &Limits,
+    stop: &Stop,
 ) -> Result<(Equality, usize), LimitReached> {
-    let mut space = Space::new(*limits);
+    let mut space = Space::stoppable(*limits, stop.clone());
     let (left, right) = (space.subject(left)?, space.subject(right)?);
     Ok((space.compare(left, right), space.len_nodes()))
 }
@@ -97,9 +111,9 @@ fn by_gates(
     left: &Subject<'_>,
     right: &Subject<'_>,
     limits: &Limits,
+    stop: &Stop,
 ) -> Result<Equality, LimitReached> {
-    let stop = Stop::default();
-    let mut circuit = Circuit::new(left, right, limits, &stop)?;
+    let mut circuit = Circuit::new(left, right, limits, stop)?;
     let differ = circuit.difference()?;
     let witness = circuit.input_for(differ)?;
     Ok(witness.map_or(Equality::Equal, Equality::Different))

@@ -3,7 +3,7 @@
 use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
 use tamis_bpf::cache::Bitmap;
 use tamis_bpf::{AluOp, Insn, Op, Operand as BpfOperand, Program, Stack, Test as BpfTest};
-use tamis_compiler::foreign::{How, Optimised, Split, optimise};
+use tamis_compiler::foreign::{How, Optimised, Rejected, Split, Why, optimise};
 use tamis_compiler::{Objective, Options, compile, compile_any_length};
 use tamis_kernel::differential::calls::{Outcome, answers};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
@@ -129,7 +129,8 @@ fn every_program_of_the_corpus_is_laid_out_anew_or_best_already() {
         let insns = corpus::insns(&name).expect("the listed file is there");
         let stack = [Program::new(insns).expect("a corpus program is valid")];
         let result = optimised(&stack, Objective::Length, Split::Never);
-        assert_eq!(result.unliftable(), None, "{name}");
+        let is_unliftable = |it: &Rejected| matches!(it.why, Why::Unliftable(_));
+        assert!(!result.rejected().iter().any(is_unliftable), "{name}");
         assert!(length(result.programs()) <= length(&stack), "{name}");
         assert_same(&mut rng, &stack, result.programs());
     }
@@ -192,7 +193,7 @@ fn a_filter_that_never_looks_at_the_architecture_is_laid_out_anew() {
     ]);
     let stack = [op(&ops)];
     let result = optimised(&stack, Objective::Steps, Split::Never);
-    assert_eq!(result.how(), How::LaidOutAnew, "{:?}", result.unliftable());
+    assert_eq!(result.how(), How::LaidOutAnew, "{:?}", result.rejected());
     assert!(length(result.programs()) < 9, "{:?}", result.programs());
     assert_same(&mut Rng::new(0), &stack, result.programs());
 }
@@ -210,8 +211,99 @@ fn what_cannot_be_lifted_is_cleaned_up() {
     ])];
     let result = optimised(&stack, Objective::Steps, Split::Never);
     assert_eq!(result.how(), How::Passes);
-    assert!(result.unliftable().is_some());
+    let [anew, redispatched] = result.rejected() else {
+        panic!("both other ways are rejected");
+    };
+    assert_eq!(anew.how, How::LaidOutAnew);
+    assert!(matches!(anew.why, Why::Unliftable(_)), "{anew}");
+    assert_eq!(redispatched.how, How::Redispatched);
+    assert!(
+        matches!(redispatched.why, Why::NotBetter(_)),
+        "{redispatched}"
+    );
     assert_same(&mut Rng::new(0), &stack, result.programs());
+}
+
+const NR: u32 = 0;
+const ARCH: u32 = 4;
+const ARG0_LOW: u32 = 16;
+const ALLOW: Op = Op::RetImm(Action::ALLOW.ret());
+const DENY: Op = Op::RetImm(Action::errno(1).ret());
+
+/// Asks for 40 numbers in turn, which are allowed, before anything else is asked.
+fn behind_a_chain(rest: &[Op]) -> Program {
+    let mut ops = vec![Op::LoadData(NR)];
+    for nr in 0..40 {
+        ops.extend([jump_if(BpfTest::Eq, nr, 0, 1), ALLOW]);
+    }
+    ops.extend(rest);
+    op(&ops)
+}
+
+/// The most steps of a call with a number that the chain is about.
+fn most_steps(program: &Program) -> u32 {
+    let steps = (0..40).map(|nr| {
+        let data = SeccompData {
+            nr,
+            arch: Arch::X86_64.audit(),
+            ..SeccompData::default()
+        };
+        tamis_bpf::interp::run(program, &data.image(Endian::Little)).steps
+    });
+    steps.max().unwrap_or(0)
+}
+
+#[test]
+fn calls_are_found_anew_where_no_ruleset_says_what_is_done_with_them() {
+    let unsayable = [
+        // A number that is compared with an argument.
+        vec![
+            Op::Tax,
+            Op::LoadData(ARG0_LOW),
+            Op::Branch {
+                test: BpfTest::Eq,
+                operand: BpfOperand::X,
+                jt: 0,
+                jf: 1,
+            },
+            ALLOW,
+            DENY,
+        ],
+        // Answers that depend on the number on architectures without a name.
+        vec![
+            Op::LoadData(ARCH),
+            jump_if(BpfTest::Eq, Arch::X86_64.audit(), 0, 1),
+            DENY,
+            Op::LoadData(NR),
+            jump_if(BpfTest::Ge, 1000, 0, 1),
+            DENY,
+            Op::RetImm(Action::KILL_PROCESS.ret()),
+        ],
+        // An answer that is computed.
+        vec![
+            jump_if(BpfTest::Eq, 41, 0, 3),
+            Op::LoadData(ARG0_LOW),
+            Op::Alu(AluOp::And, BpfOperand::K(0xfff)),
+            Op::RetA,
+            DENY,
+        ],
+    ];
+    for rest in unsayable {
+        let stack = [behind_a_chain(&rest)];
+        let result = optimised(&stack, Objective::Steps, Split::Never);
+        assert_eq!(result.how(), How::Redispatched, "{:?}", result.rejected());
+        let [Rejected { how, why }] = result.rejected() else {
+            panic!("one way goes further");
+        };
+        assert_eq!(*how, How::LaidOutAnew);
+        assert!(matches!(why, Why::Unliftable(_)), "{why}");
+        let [program] = result.programs() else {
+            panic!("one program");
+        };
+        assert!(most_steps(program) <= 6, "{}", most_steps(program));
+        assert!(program.len() < 20, "{}", program.len());
+        assert_same(&mut Rng::new(0), &stack, result.programs());
+    }
 }
 
 /// A policy with this many calls that each check many values of their own.
@@ -244,7 +336,7 @@ fn what_is_too_long_becomes_a_stack_that_fits() {
     let whole = optimised(&stack, Objective::Steps, Split::Never);
     assert!(!whole.after().is_installable);
     let parts = optimised(&stack, Objective::Steps, Split::IfTooLong);
-    assert_eq!(parts.how(), How::Split, "{:?}", parts.unliftable());
+    assert_eq!(parts.how(), How::Split, "{:?}", parts.rejected());
     assert!(parts.programs().len() > 1 && parts.after().is_installable);
     let mut rng = Rng::new(0);
     for _ in 0..2000 {

@@ -1,7 +1,7 @@
 //! The calls by which programs are rated, and how often each is made.
 //!
-//! Every call that the tables of the input's architectures know counts as often as the profile says, or
-//! once. A profile that recorded arguments says which; otherwise a number whose arguments matter is
+//! Every call that the tables of the input's architectures or the profile know counts as often as the
+//! profile says, or once. A profile that recorded arguments says which; otherwise a number whose arguments matter is
 //! called with all arguments 0 and with the values that its conditions name, so that chains and trees
 //! of values are told apart.
 
@@ -9,28 +9,27 @@ use std::collections::BTreeSet;
 
 use tamis_abi::{Action, Arch, Nr, SeccompData, syscall};
 use tamis_bpf::{Op, Operand, Program};
-use tamis_profile::Call;
+use tamis_profile::Profile;
 use tamis_rules::{Part, Predicate, Section, Test};
 
 use super::lift::Lifted;
+use crate::expected::{Sample, argument_lists};
 use crate::options::Options;
 use crate::weights::{Kind, Weights};
 
-/// A call and what it weighs.
+/// A call, how often it is made, and what it weighs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
-    pub(super) arch: Arch,
-    pub(super) data: SeccompData,
+pub(super) struct Weighed {
+    /// The call; its weight is how often it is made, in the same unit for all calls.
+    pub(super) sample: Sample,
     /// What its steps weigh if the program runs.
     pub(super) run_weight: u64,
     /// What they weigh if the kernel's bitmap may answer instead.
     pub(super) cached_weight: u64,
-    /// How often it is made, in the same unit for all calls.
-    pub(super) count: u64,
 }
 
 /// One call of a number, in parts: what its argument lists share.
-const PARTS_PER_CALL: u64 = 1 << 10;
+const PARTS_PER_CALL: f64 = 1024.0;
 /// The most argument lists per number.
 const MAX_LISTS: usize = 64;
 
@@ -61,49 +60,51 @@ pub(super) fn archs(stack: &[Program], lifted: &[Lifted]) -> Vec<Arch> {
 }
 
 /// The calls for an input.
-pub(super) fn calls(stack: &[Program], lifted: &[Lifted], options: &Options) -> Vec<Sample> {
+pub(super) fn calls(stack: &[Program], lifted: &[Lifted], options: &Options) -> Vec<Weighed> {
     let weights = Weights::new(options);
     let ruleset = lifted.first().map(|lifted| &lifted.ruleset);
-    let mut samples = Vec::new();
+    let profile = options.profile.as_ref();
+    let mut calls = Vec::new();
     for arch in archs(stack, lifted) {
         let section = ruleset.and_then(|ruleset| ruleset.section(arch));
-        for (nr, _) in syscall::all(arch) {
+        let named: BTreeSet<Nr> = syscall::all(arch).map(|(nr, _)| nr).collect();
+        let recorded = profile.into_iter().flat_map(Profile::calls);
+        let recorded = recorded.filter(|(of, ..)| *of == arch).map(|(_, nr, _)| nr);
+        for nr in named.into_iter().chain(recorded).collect::<BTreeSet<Nr>>() {
             let run = weights.numbers(arch, nr, nr, kind(section, nr));
             let cached = weights.numbers(arch, nr, nr, Kind::Allowed);
-            let count = match &options.profile {
-                Some(profile) => profile.count(arch, nr, nr),
-                None => 1,
+            let count = profile.map_or(1, |profile| profile.count(arch, nr, nr));
+            let seen = profile.and_then(|profile| profile.call(arch, nr));
+            let seen = seen.filter(|call| !call.samples.is_empty() || !call.values.is_empty());
+            let lists = match (seen, section) {
+                (Some(call), _) => argument_lists(call),
+                (None, Some(section)) => lists_named(section, nr),
+                (None, None) => vec![([0; 6], 1.0)],
             };
-            let seen = options.profile.as_ref();
-            let seen = seen.and_then(|profile| profile.call(arch, nr));
-            let lists = match seen.map(recorded).filter(|lists| !lists.is_empty()) {
-                Some(lists) => lists,
-                None => section.map_or_else(|| vec![([0; 6], 1)], |section| named(section, nr)),
-            };
-            let total: u64 = lists.iter().map(|(_, share)| *share).sum();
+            let total: f64 = lists.iter().map(|(_, share)| share).sum();
             for (args, share) in lists {
-                let part = |weight: u64| {
-                    let parts = u128::from(weight) * u128::from(PARTS_PER_CALL);
-                    u64::try_from(parts * u128::from(share) / u128::from(total.max(1)))
-                        .unwrap_or(u64::MAX)
+                let share = share / total.max(f64::MIN_POSITIVE);
+                let part = |weight: u64| (weight as f64 * PARTS_PER_CALL * share) as u64;
+                let data = SeccompData {
+                    nr: nr.0,
+                    arch: arch.audit(),
+                    args,
+                    ip: 0,
+                    ..SeccompData::default()
                 };
-                samples.push(Sample {
-                    arch,
-                    data: SeccompData {
-                        nr: nr.0,
-                        arch: arch.audit(),
-                        args,
-                        ip: 0,
-                        ..SeccompData::default()
+                calls.push(Weighed {
+                    sample: Sample {
+                        arch,
+                        data,
+                        weight: count as f64 * share,
                     },
                     run_weight: part(run),
                     cached_weight: part(cached),
-                    count: part(count),
                 });
             }
         }
     }
-    samples
+    calls
 }
 
 /// How a number is decided if not by the bitmap, which a program that allows it may keep from answering.
@@ -126,27 +127,8 @@ fn kind(section: Option<&Section>, nr: Nr) -> Kind {
     }
 }
 
-/// The argument lists of a profile, or lists in which one argument has a value that it counted.
-fn recorded(call: &Call) -> Vec<([u64; 6], u64)> {
-    if !call.samples.is_empty() {
-        let samples = call.samples.iter();
-        return samples.map(|(args, count)| (*args, *count)).collect();
-    }
-    let mut lists = Vec::new();
-    for (index, values) in &call.values {
-        for (value, count) in values {
-            let mut args = [0; 6];
-            if let Some(arg) = args.get_mut(usize::from(*index)) {
-                *arg = *value;
-            }
-            lists.push((args, *count));
-        }
-    }
-    lists
-}
-
 /// Argument lists with the values that a section's rules name for a number.
-fn named(section: &Section, nr: Nr) -> Vec<([u64; 6], u64)> {
+fn lists_named(section: &Section, nr: Nr) -> Vec<([u64; 6], f64)> {
     let zero = SeccompData::default();
     let mut lists = vec![zero.args];
     for rule in &section.rules {
@@ -160,7 +142,7 @@ fn named(section: &Section, nr: Nr) -> Vec<([u64; 6], u64)> {
         lists.extend((0..choices).map(|choice| with(&rule.when, choice, zero).args));
     }
     lists.truncate(MAX_LISTS);
-    lists.into_iter().map(|args| (args, 1)).collect()
+    lists.into_iter().map(|args| (args, 1.0)).collect()
 }
 
 /// How many ways to hold a predicate names.

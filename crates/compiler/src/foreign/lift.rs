@@ -8,8 +8,10 @@
 
 use tamis_abi::{Action, Arch, Endian};
 use tamis_bpf::Program;
-use tamis_prover::{CaseLimits, Function, Limits, Space, Subject, Undecompilable, Wording};
+use tamis_prover::{CaseLimits, Function, Space, Subject, Undecompilable, Wording};
 use tamis_rules::Ruleset;
+
+use crate::options::ProofEffort;
 
 /// The architecture that stands for all where the filter doesn't ask.
 pub(super) const STAND_IN: Arch = Arch::X86_64;
@@ -32,8 +34,8 @@ pub(super) struct Lifted {
 
 impl Lift {
     /// Lifts a stack.
-    pub(super) fn of(stack: &[Program], endian: Endian) -> Lift {
-        let mut space = Space::new(Limits::default());
+    pub(super) fn of(stack: &[Program], endian: Endian, effort: &ProofEffort) -> Lift {
+        let mut space = Space::stoppable(effort.limits, effort.stop.clone());
         let mut lift = Lift {
             lifted: Vec::new(),
             unliftable: None,

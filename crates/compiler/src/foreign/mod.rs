@@ -2,8 +2,8 @@
 //!
 //! The strongest way is to forget the program. What a stack of filters does together is one function;
 //! `lift` says that function as a ruleset, the compiler lays it out like any other, and of several
-//! wordings the best program wins. Where no ruleset says it, bytecode passes clean each program up. A
-//! candidate counts only if `rating` finds it better than the input, and leaves only as an
+//! wordings the best program wins. Where no ruleset says it, `redispatch` lays out anew how each program
+//! finds the call and keeps the rest, and bytecode passes clean it up. A candidate counts only if `rating` finds it better than the input, and leaves only as an
 //! [`Optimised`], which the comparison with the input itself makes - never with what was lifted.
 //!
 //! Stacks that can't be lifted stay stacks. Whether an input stands for the filters of a task or for a
@@ -13,6 +13,9 @@ mod calls;
 mod lift;
 mod proved;
 mod rating;
+mod redispatch;
+mod rejected;
+mod remainder;
 mod split;
 
 use tamis_abi::Endian;
@@ -28,9 +31,11 @@ use crate::passes::{self, PassCx, Remark};
 
 pub use proved::{How, Optimised};
 pub use rating::Rating;
+pub use rejected::{Rejected, Why};
 
 use lift::{Lift, Lifted};
 use proved::Candidate;
+use redispatch::redispatch;
 
 /// Whether the result may be more than one filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,34 +74,66 @@ pub fn optimise(
     options: &Options,
     split: Split,
 ) -> Result<Optimised, CompileError> {
-    let lift = Lift::of(stack, endian);
+    let lift = Lift::of(stack, endian, &options.proof);
     let calls = calls::calls(stack, &lift.lifted, options);
-    let rate = |programs: &[Program]| Rating::of(programs, &calls, endian);
-    let before = rate(stack);
-    let mut candidates = vec![by_passes(stack, options)];
-    for lifted in &lift.lifted {
-        candidates.extend(anew(lifted, endian, options, split)?);
-    }
-    let mut rated: Vec<(Rating, Candidate)> = candidates
-        .into_iter()
-        .map(|candidate| (rate(&candidate.programs), candidate))
-        .filter(|(rating, _)| rating.improves_on(&before, options.objective))
-        .collect();
-    rated.sort_by_key(|(rating, _)| rating.key(options.objective));
-    let archs = calls::archs(stack, &lift.lifted);
+    let rate = |programs: &[Program]| Rating::of(programs, &calls, endian, options.has_bitmap());
     let input = proved::Input {
         stack,
         endian,
-        before,
-        archs,
-        unliftable: lift.unliftable,
+        before: rate(stack),
+        archs: calls::archs(stack, &lift.lifted),
+        effort: &options.proof,
     };
+    let (candidates, mut rejected) = candidates(stack, lift, endian, options, split)?;
+    let rated = candidates.into_iter();
+    let mut rated: Vec<(Rating, Candidate)> = rated
+        .map(|candidate| (rate(&candidate.programs), candidate))
+        .collect();
+    rated.sort_by_key(|(rating, _)| rating.key(options.objective));
+    let mut best = None;
     for (after, candidate) in rated {
-        if let Some(optimised) = proved::prove(&input, candidate, after)? {
-            return Ok(optimised);
-        }
+        let how = candidate.how;
+        let why = match after.flaw(&input.before, options.objective) {
+            Some(why) => why,
+            None if best.is_some() => Why::NotBetter(Box::new(after)),
+            None => match proved::prove(&input, candidate, after)? {
+                Ok(optimised) => {
+                    best = Some(optimised);
+                    continue;
+                }
+                Err(why) => why,
+            },
+        };
+        rejected.push(Rejected { how, why });
     }
-    Ok(proved::unchanged(input))
+    let best = best.unwrap_or_else(|| proved::unchanged(input));
+    Ok(proved::with_rejected(best, rejected))
+}
+
+/// What might be better than the input, and ways in which nothing came about.
+fn candidates(
+    stack: &[Program],
+    lift: Lift,
+    endian: Endian,
+    options: &Options,
+    split: Split,
+) -> Result<(Vec<Candidate>, Vec<Rejected>), CompileError> {
+    let mut candidates = vec![by_passes(stack, options)];
+    let mut rejected = Vec::new();
+    let mut add = |how: How, made: Result<Candidate, Why>| match made {
+        Ok(candidate) => candidates.push(candidate),
+        Err(why) => rejected.push(Rejected { how, why }),
+    };
+    if let Some(reason) = lift.unliftable {
+        add(How::LaidOutAnew, Err(Why::Unliftable(reason)));
+    }
+    for lifted in &lift.lifted {
+        let made = anew(lifted, endian, options, split)?;
+        add(How::LaidOutAnew, made.ok_or(Why::NoProgram));
+    }
+    let made = by_number(stack, endian, options);
+    add(How::Redispatched, made.ok_or(Why::NoProgram));
+    Ok((candidates, rejected))
 }
 
 /// Every program cleaned up on its own.
@@ -110,6 +147,26 @@ fn by_passes(stack: &[Program], options: &Options) -> Candidate {
         how: How::Passes,
         remarks: cx.into_remarks(),
     }
+}
+
+/// Every program with a search of its own for the call; `None` if that can't be made of any.
+fn by_number(stack: &[Program], endian: Endian, options: &Options) -> Option<Candidate> {
+    let mut remarks = Vec::new();
+    let mut is_any_new = false;
+    let programs = stack.iter().map(|program| {
+        let Some((redispatched, done)) = redispatch(program, endian, options) else {
+            return program.clone();
+        };
+        is_any_new = true;
+        remarks.extend(done);
+        redispatched
+    });
+    let programs = programs.collect();
+    is_any_new.then_some(Candidate {
+        programs,
+        how: How::Redispatched,
+        remarks,
+    })
 }
 
 /// What was lifted, laid out: one program, or several if it doesn't fit and may be split.

@@ -5,10 +5,12 @@
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::Program;
-use tamis_prover::{Subject, Undecompilable};
+use tamis_prover::Subject;
 
 use super::rating::Rating;
+use super::rejected::{Rejected, Why};
 use crate::error::CompileError;
+use crate::options::ProofEffort;
 use crate::passes::Remark;
 use crate::stats::Stats;
 use crate::verify::compare;
@@ -20,10 +22,24 @@ pub enum How {
     LaidOutAnew,
     /// The same, but as several programs, because one would be too long.
     Split,
+    /// With a search of its own for the call, each program keeping its questions about arguments.
+    Redispatched,
     /// By bytecode passes over each program of the input.
     Passes,
     /// It is the input: nothing better was found.
     Unchanged,
+}
+
+impl How {
+    /// How much of the input a way leaves behind; more is more.
+    fn reach(self) -> u8 {
+        match self {
+            How::LaidOutAnew | How::Split => 3,
+            How::Redispatched => 2,
+            How::Passes => 1,
+            How::Unchanged => 0,
+        }
+    }
 }
 
 /// Programs that may become a result.
@@ -39,7 +55,7 @@ pub(super) struct Input<'a> {
     pub(super) endian: Endian,
     pub(super) before: Rating,
     pub(super) archs: Vec<Arch>,
-    pub(super) unliftable: Option<Undecompilable>,
+    pub(super) effort: &'a ProofEffort,
 }
 
 /// Programs that do together exactly what the input does, and are no worse.
@@ -52,7 +68,7 @@ pub struct Optimised {
     archs: Vec<Arch>,
     before: Rating,
     after: Rating,
-    unliftable: Option<Undecompilable>,
+    rejected: Vec<Rejected>,
 }
 
 impl Optimised {
@@ -91,9 +107,9 @@ impl Optimised {
         &self.after
     }
 
-    /// Why the input could not be laid out anew, if it couldn't.
-    pub fn unliftable(&self) -> Option<&Undecompilable> {
-        self.unliftable.as_ref()
+    /// The ways that go further than the one taken, and why each was not; the first goes furthest.
+    pub fn rejected(&self) -> &[Rejected] {
+        &self.rejected
     }
 
     /// Figures about each program, for the architectures in order.
@@ -106,7 +122,7 @@ impl Optimised {
     }
 }
 
-/// The candidate as a result, if it is proved to do what the input does; `None` if the prover gives up.
+/// The candidate as a result, if it is proved to do what the input does, else why it isn't one.
 ///
 /// # Errors
 /// If it does something else.
@@ -114,7 +130,7 @@ pub(super) fn prove(
     input: &Input<'_>,
     candidate: Candidate,
     after: Rating,
-) -> Result<Option<Optimised>, CompileError> {
+) -> Result<Result<Optimised, Why>, CompileError> {
     let Input { stack, endian, .. } = *input;
     let same_kind = stack.len() == candidate.programs.len() || candidate.programs.len() == 1;
     // A program of which several are made is compared as what the kernel makes of it alone.
@@ -124,8 +140,8 @@ pub(super) fn prove(
         false => Subject::Stack(&given),
     };
     let made = Subject::programs(&candidate.programs, endian);
-    match compare(&given, &Subject::whole(&made)) {
-        Ok(()) => Ok(Some(Optimised {
+    match compare(&given, &Subject::whole(&made), input.effort) {
+        Ok(()) => Ok(Ok(Optimised {
             programs: candidate.programs,
             endian,
             how: candidate.how,
@@ -133,9 +149,9 @@ pub(super) fn prove(
             archs: input.archs.clone(),
             before: input.before.clone(),
             after,
-            unliftable: input.unliftable.clone(),
+            rejected: Vec::new(),
         })),
-        Err(CompileError::Unproven { .. }) => Ok(None),
+        Err(CompileError::Unproven { limit }) => Ok(Err(Why::Unproven(limit))),
         Err(error) => Err(error),
     }
 }
@@ -150,6 +166,16 @@ pub(super) fn unchanged(input: Input<'_>) -> Optimised {
         archs: input.archs,
         after: input.before.clone(),
         before: input.before,
-        unliftable: input.unliftable,
+        rejected: Vec::new(),
     }
+}
+
+/// The result with what was rejected, as far as that goes further: of each way the best attempt.
+pub(super) fn with_rejected(mut optimised: Optimised, mut rejected: Vec<Rejected>) -> Optimised {
+    rejected.retain(|rejected| rejected.how.reach() > optimised.how.reach());
+    // Stable: of one way the better attempt comes first.
+    rejected.sort_by_key(|rejected| std::cmp::Reverse(rejected.how.reach()));
+    rejected.dedup_by_key(|rejected| rejected.how.reach());
+    optimised.rejected = rejected;
+    optimised
 }

@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::cache::is_cacheable;
-use tamis_bpf::convert::kernel_len_insns;
+use tamis_bpf::convert::{PROLOGUE_INSNS, kernel_len_insns, op_executed_insns};
 use tamis_bpf::{Op, Pc, Program, Stack, interp};
 
-use super::calls::Sample;
+use super::calls::Weighed;
+use super::rejected::Why;
 use crate::cost;
+use crate::expected::Sample;
 use crate::options::Objective;
 
 const STEP_PS: u128 = picoseconds(cost::STEP_NS);
@@ -57,10 +59,10 @@ pub struct Rating {
 /// Sums over calls.
 #[derive(Default)]
 struct Sums {
-    steps: u128,
-    count: u128,
-    uncached_steps: u128,
-    uncached_count: u128,
+    steps: f64,
+    count: f64,
+    uncached_steps: f64,
+    uncached_count: f64,
     max_steps: u32,
     steps_cost: u128,
     time_cost: u128,
@@ -70,39 +72,44 @@ struct Sums {
 type Branches = BTreeMap<(usize, usize), [u128; 2]>;
 
 impl Rating {
-    pub(super) fn of(programs: &[Program], samples: &[Sample], endian: Endian) -> Rating {
+    /// What programs cost for these calls. `has_bitmap` says whether the kernel answers always allowed
+    /// numbers without running them.
+    pub(super) fn of(
+        programs: &[Program],
+        calls: &[Weighed],
+        endian: Endian,
+        has_bitmap: bool,
+    ) -> Rating {
         let mut cached: BTreeMap<(Arch, u32), bool> = BTreeMap::new();
         let mut sums = Sums::default();
         let mut branches = Branches::new();
         let further = programs.len().saturating_sub(1) as u128;
-        for sample in samples {
-            let data = &sample.data;
-            let is_cached = *cached.entry((sample.arch, data.nr)).or_insert_with(|| {
+        for call in calls {
+            let Sample { arch, data, weight } = &call.sample;
+            let is_cached = *cached.entry((*arch, data.nr)).or_insert_with(|| {
                 let all = |program| is_cacheable(program, data.arch, data.nr);
-                sample.arch != Arch::X32 && programs.iter().all(all)
+                has_bitmap && *arch != Arch::X32 && programs.iter().all(all)
             });
-            let weight = match is_cached {
-                true => u128::from(sample.cached_weight),
-                false => u128::from(sample.run_weight),
+            let (cost, leaving) = match is_cached {
+                true => (call.cached_weight, 0),
+                false => (call.run_weight, UNCACHED_PS + further * FURTHER_FILTER_PS),
             };
-            let image = data.image(endian);
-            let steps = run_all(programs, &image, weight, &mut branches);
-            let count = u128::from(sample.count);
-            sums.steps += count * u128::from(steps);
-            sums.count += count;
+            let cost = u128::from(cost);
+            let ran = run_all(programs, &data.image(endian), cost, &mut branches);
+            let steps = ran.steps;
+            sums.steps += weight * f64::from(steps);
+            sums.count += weight;
             if !is_cached {
-                sums.uncached_steps += count * u128::from(steps);
-                sums.uncached_count += count;
+                sums.uncached_steps += weight * f64::from(steps);
+                sums.uncached_count += weight;
             }
             sums.max_steps = sums.max_steps.max(steps);
-            sums.steps_cost += weight * u128::from(steps);
-            let leaving = if is_cached { 0 } else { UNCACHED_PS };
-            sums.time_cost +=
-                weight * (u128::from(steps) * STEP_PS + leaving + further * FURTHER_FILTER_PS);
+            sums.steps_cost += cost * u128::from(steps);
+            sums.time_cost += cost * (ran.kernel_insns as u128 * STEP_PS + leaving);
         }
         // A branch goes wrong as often as its rarer side is taken.
         let mispredicted: u128 = branches.values().map(|[no, yes]| no.min(yes)).sum();
-        let mean = |steps: u128, count: u128| steps as f64 / (count as f64).max(1.0);
+        let mean = |steps: f64, count: f64| if count > 0.0 { steps / count } else { 0.0 };
         Rating {
             filters: programs.len(),
             is_installable: Stack::new(programs.to_vec()).is_installable(),
@@ -129,29 +136,44 @@ impl Rating {
         (!self.is_installable, first, second, third)
     }
 
-    /// Whether it is worth having instead of the input.
-    pub(super) fn improves_on(&self, input: &Rating, objective: Objective) -> bool {
+    /// Why it is not worth having instead of the input; `None` if it is.
+    pub(super) fn flaw(&self, input: &Rating, objective: Objective) -> Option<Why> {
         let longest = (input.length_insns * MAX_GROWTH).max(SHORT_INSNS);
-        let is_bloated = input.is_installable && self.length_insns > longest;
-        !is_bloated && self.key(objective) < input.key(objective)
+        if input.is_installable && self.length_insns > longest {
+            let length_insns = self.length_insns;
+            return Some(Why::TooLong { length_insns });
+        }
+        let is_better = self.key(objective) < input.key(objective);
+        (!is_better).then(|| Why::NotBetter(Box::new(self.clone())))
     }
 }
 
-/// Runs all programs on one input; the steps of all together.
-fn run_all(programs: &[Program], image: &[u32; 16], weight: u128, branches: &mut Branches) -> u32 {
-    let mut steps = 0;
+/// What ran for one input.
+#[derive(Default)]
+struct Ran {
+    steps: u32,
+    /// What the kernel made of them.
+    kernel_insns: usize,
+}
+
+/// Runs all programs on one input; what of all together ran.
+fn run_all(programs: &[Program], image: &[u32; 16], weight: u128, branches: &mut Branches) -> Ran {
+    let mut ran = Ran::default();
     for (index, program) in programs.iter().enumerate() {
+        ran.kernel_insns += PROLOGUE_INSNS;
         let mut open: Option<(usize, usize)> = None;
         let run = interp::run_traced(program, image, &mut |Pc(pc)| {
             if let Some((at, taken)) = open.take() {
                 let sides = branches.entry((index, at)).or_default();
                 sides[usize::from(pc == taken)] += weight;
+                ran.kernel_insns += op_executed_insns(program.op(Pc(at)), pc == taken);
             }
-            if let Op::Branch { jt, .. } = program.op(Pc(pc)) {
-                open = Some((pc, pc + 1 + usize::from(jt)));
+            match program.op(Pc(pc)) {
+                Op::Branch { jt, .. } => open = Some((pc, pc + 1 + usize::from(jt))),
+                op => ran.kernel_insns += op_executed_insns(op, false),
             }
         });
-        steps += run.steps;
+        ran.steps += run.steps;
     }
-    steps
+    ran
 }

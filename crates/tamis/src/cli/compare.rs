@@ -1,16 +1,20 @@
 //! What `prove` and `diff` share: two sides in one space, compared within a scope.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tamis_abi::{Action, Arch, SeccompData, call};
 use tamis_prover::{
     Comparison, Function, LimitReached, Limits, Pair, Scope, Space, Stop, Verdict, prove_by_gates,
 };
 
+use super::limits::{LimitArgs, stop_after, text};
 use super::load::LoadArgs;
 use super::side::Side;
 use super::{Failure, Global, exit};
+
+/// How long a comparison takes at most if the user doesn't say.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// What of two filters is compared.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -22,15 +26,11 @@ pub(crate) struct ScopeArgs {
     /// or the thread is killed
     #[arg(long)]
     actions_only: bool,
-    /// Give up beyond this many nodes of decision diagrams, 24 bytes each
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_nodes)]
-    max_nodes: usize,
     /// Give up beyond this many conflicts of the SAT solver, which is asked where diagrams don't do
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_conflicts)]
     max_conflicts: u64,
-    /// Give up when this much time has passed; 0.5 is half a second
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
-    time_limit: Duration,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 /// Two sides in one space.
@@ -65,17 +65,6 @@ pub(crate) struct Gaps {
     by_gates: LimitReached,
 }
 
-/// A number of seconds that is no longer than a day.
-pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text
-        .parse::<f64>()
-        .ok()
-        .filter(|seconds| *seconds <= 86400.0);
-    seconds
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "a number of seconds up to 86400 is expected, such as 60".to_owned())
-}
-
 impl ScopeArgs {
     /// The scope; the architectures are those that the inputs are read for.
     pub(crate) fn scope(self, load: &LoadArgs) -> Scope {
@@ -88,9 +77,8 @@ impl ScopeArgs {
 
     fn limits(self) -> Limits {
         Limits {
-            max_nodes: self.max_nodes,
             max_conflicts: self.max_conflicts,
-            ..Limits::default()
+            ..self.limits.limits()
         }
     }
 }
@@ -107,8 +95,7 @@ impl Compared {
         let left = Side::read(left, &load, global)?;
         let right = Side::read(right, &load, global)?;
         load.check_profile_options(left.filters().iter().chain(right.filters()))?;
-        let deadline = Instant::now() + args.time_limit;
-        let stop = Stop::when(move || Instant::now() >= deadline);
+        let stop = stop_after(args.limits.time_limit.unwrap_or(TIME_LIMIT));
         let mut space = Space::stoppable(args.limits(), stop.clone());
         let functions =
             [&left, &right].map(|side| side.with_subject(|subject| space.subject(subject)));
@@ -192,24 +179,19 @@ impl Compared {
 
     /// What to type to get further than a limit, if anything helps.
     pub(crate) fn advice(&self, gaps: Gaps) -> Option<String> {
-        let Limits {
-            max_nodes,
-            max_conflicts,
-            ..
-        } = self.args.limits();
+        let limits = LimitArgs {
+            time_limit: Some(self.args.limits.time_limit.unwrap_or(TIME_LIMIT)),
+            ..self.args.limits
+        };
         match (gaps.by_diagrams, gaps.by_gates) {
             (LimitReached::Stopped, _) | (_, LimitReached::Stopped) => {
-                let seconds = (self.args.time_limit.as_secs_f64() * 10.0).max(0.1);
-                Some(format!("--time-limit {seconds}"))
+                limits.advice(LimitReached::Stopped)
             }
             (_, LimitReached::Conflicts) => Some(format!(
                 "--max-conflicts {} --time-limit 600",
-                max_conflicts.saturating_mul(100)
+                self.args.max_conflicts.saturating_mul(100)
             )),
-            (LimitReached::Nodes, _) => {
-                Some(format!("--max-nodes {}", max_nodes.saturating_mul(10)))
-            }
-            _ => None,
+            (limit, _) => limits.advice(limit),
         }
     }
 
@@ -247,10 +229,6 @@ impl Compared {
 
 impl fmt::Display for Gaps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |limit: LimitReached| match limit {
-            LimitReached::Stopped => "the time limit was reached".to_owned(),
-            limit => limit.to_string(),
-        };
         if self.by_diagrams == self.by_gates {
             return f.write_str(&text(self.by_gates));
         }

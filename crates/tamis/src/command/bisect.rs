@@ -4,7 +4,7 @@ use serde::Serialize;
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{Bisection, Culprit, bisect};
 
-use super::compile::selection;
+use crate::cli::compiler::selection;
 use crate::cli::load::{LoadArgs, Policy};
 use crate::cli::output::{print, print_json};
 use crate::cli::{Failure, Global, exit};

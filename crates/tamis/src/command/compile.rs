@@ -6,15 +6,14 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tamis_abi::Arch;
 use tamis_bpf::disasm;
-use tamis_compiler::passes::registry::Selection;
-use tamis_compiler::{ArchStats, Compiled, Options, Remark, Stats};
+use tamis_compiler::{ArchStats, Compiled, Options, Stats};
 
 use super::disasm::{InsnEntry, insn_entries};
+use crate::cli::compiler::CompilerArgs;
 use crate::cli::input;
 use crate::cli::load::{self, LoadArgs, Policy};
 use crate::cli::output::OutputArgs;
 use crate::cli::report::Report;
-use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit, message, output, target};
 
 /// Compile a policy to a seccomp program
@@ -34,14 +33,12 @@ pub(crate) struct Args {
     /// What to print
     #[arg(long, value_name = "FORM")]
     emit: Option<Emit>,
-    /// Also say how long the program is, what calls cost, where the instructions go, and how few steps
-    /// are possible, on standard error
+    /// Prove the meaning after layout and after every pass that changed something, and name the first
+    /// that broke it
     #[arg(long)]
-    stats: bool,
+    verify_each: bool,
     #[command(flatten)]
     load: LoadArgs,
-    #[command(flatten)]
-    target: TargetArgs,
     #[command(flatten)]
     compiler: CompilerArgs,
     #[command(flatten)]
@@ -59,24 +56,6 @@ enum Emit {
     Json,
     /// The text form of the ruleset, before anything is compiled
     Rules,
-}
-
-/// What the compiler is to do.
-#[derive(clap::Args, Debug)]
-struct CompilerArgs {
-    /// The passes to run, in order, separated by commas; `none` for none [default: all]
-    #[arg(long, value_name = "NAMES")]
-    passes: Option<String>,
-    /// Stop the passes after this many changes, to find the one that matters
-    #[arg(long, value_name = "COUNT")]
-    fuel: Option<u64>,
-    /// Say what each pass changed, on standard error
-    #[arg(long)]
-    remarks: bool,
-    /// Prove the meaning after layout and after every pass that changed something, and name the first
-    /// that broke it
-    #[arg(long)]
-    verify_each: bool,
 }
 
 /// The document for programs.
@@ -117,19 +96,20 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         args.output.text(&policy.ruleset.to_string())?;
         return Ok(exit::OK);
     }
-    let target = args.target.options(&load, global)?;
-    target::tell_of_misfit(&target, &policy, global);
-    let options = args.compiler.options(policy.with_frequency(target))?;
+    let options = Options {
+        verify_each: args.verify_each,
+        ..policy.with_frequency(args.compiler.options(&load, global)?)
+    };
+    target::tell_of_misfit(&options, &policy, global);
     let compiled = policy.compile(&options)?;
-    let report = args.stats.then(|| report(&policy, &compiled, &options));
-    if args.compiler.remarks {
-        for remark in compiled.remarks() {
-            message(&remark_line(remark));
-        }
-    }
+    let report = args
+        .compiler
+        .stats
+        .then(|| report(&policy, &compiled, &options));
+    args.compiler.tell(compiled.remarks());
     let emit = args.emit.or(global.json.then_some(Emit::Json));
     let shows_person = emit.is_none() && args.output.is_terminal();
-    if args.stats || shows_person {
+    if args.compiler.stats || shows_person {
         message(&summary(&policy, &compiled.stats()));
     }
     if let Some(report) = &report {
@@ -147,40 +127,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
     }
     Ok(exit::OK)
-}
-
-/// What a pass changed, for a person.
-pub(super) fn remark_line(remark: &Remark) -> String {
-    let Remark {
-        pass,
-        what,
-        saved_insns,
-    } = remark;
-    format!("{pass}: {what} ({saved_insns} instructions saved)")
-}
-
-impl CompilerArgs {
-    /// The options for the compiler: those for the target, and what it is to do.
-    fn options(&self, target: Options) -> Result<Options, Failure> {
-        let passes = self
-            .passes
-            .as_deref()
-            .map_or(Ok(Selection::default()), selection)?;
-        Ok(Options {
-            passes,
-            fuel: self.fuel,
-            verify_each: self.verify_each,
-            ..target
-        })
-    }
-}
-
-/// The passes of a list on the command line.
-pub(super) fn selection(names: &str) -> Result<Selection, Failure> {
-    let names = names.split(',').map(str::trim);
-    let names = names.filter(|name| !name.is_empty() && *name != "none");
-    Selection::named(names)
-        .map_err(|error| Failure::usage(error.to_string(), "`tamis passes` lists them"))
 }
 
 fn listing(compiled: &Compiled) -> String {

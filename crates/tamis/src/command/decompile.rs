@@ -6,9 +6,10 @@ use tamis_abi::{Action, Arch};
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, export};
-use tamis_prover::{CaseLimits, Function, LimitReached, Limits, Space, Undecompilable};
+use tamis_prover::{CaseLimits, Function, LimitReached, Space, Undecompilable};
 use tamis_rules::Ruleset;
 
+use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit, output};
@@ -31,6 +32,8 @@ pub(crate) struct Args {
     /// What to print
     #[arg(long, value_name = "FORM", default_value = "tamis")]
     emit: Emit,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
@@ -64,7 +67,7 @@ struct InputEntry {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let mut space = Space::new(Limits::default());
+    let mut space = Space::stoppable(args.limits.limits(), args.limits.stop());
     let mut inputs = Vec::new();
     let mut functions = Vec::new();
     for path in &args.inputs {
@@ -72,14 +75,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         inputs.push(input);
         functions.push(function);
     }
-    let function =
-        meaning(&mut space, &functions, &args.load.arches).map_err(|error| gave_up(&error))?;
+    let gave_up = |limit| args.limits.gave_up("gave up", limit);
+    let function = meaning(&mut space, &functions, &args.load.arches).map_err(gave_up)?;
     let ruleset = space
         .decompile(function, &CaseLimits::default())
-        .map_err(|error| refusal(&error))?;
+        .map_err(|error| refusal(args, &error))?;
     let (form, text) = match args.emit {
         Emit::Rules => ("rules", ruleset.to_string()),
-        Emit::Tamis => ("tamis", policy_text(&mut space, &ruleset, function)?),
+        Emit::Tamis => ("tamis", policy_text(args, &mut space, &ruleset, function)?),
     };
     if global.json {
         let document = Document {
@@ -115,7 +118,7 @@ fn load(
             (raw.name, Some(raw.program.len()), function)
         }
     };
-    let function = function.map_err(|error| gave_up(&error))?;
+    let function = function.map_err(|limit| args.limits.gave_up("gave up", limit))?;
     Ok((InputEntry { name, length_insns }, function))
 }
 
@@ -137,6 +140,7 @@ fn meaning(
 
 /// The policy by names or, if that should not mean the same, as literally as the language can.
 fn policy_text(
+    args: &Args,
     space: &mut Space,
     ruleset: &Ruleset,
     function: Function,
@@ -148,7 +152,8 @@ fn policy_text(
                 "`--emit rules` writes a form that can say it",
             )
         })?;
-        if means(space, &text, function).map_err(|error| gave_up(&error))? {
+        let is_same = means(space, &text, function);
+        if is_same.map_err(|limit| args.limits.gave_up("gave up", limit))? {
             return Ok(text);
         }
     }
@@ -194,19 +199,11 @@ fn header(inputs: &[InputEntry], arches: &[Arch]) -> String {
     text
 }
 
-fn gave_up(error: &LimitReached) -> Failure {
-    Failure::Message {
-        message: error.to_string(),
-        help: None,
-        code: exit::GAVE_UP,
-    }
-}
-
-fn refusal(error: &Undecompilable) -> Failure {
+fn refusal(args: &Args, error: &Undecompilable) -> Failure {
+    const NO_POLICY: &str = "there is no policy for this program";
     let (help, code) = match error {
-        Undecompilable::Limit(_)
-        | Undecompilable::TooManyCases
-        | Undecompilable::Condition { .. } => {
+        Undecompilable::Limit(limit) => return args.limits.gave_up(NO_POLICY, *limit),
+        Undecompilable::TooManyCases | Undecompilable::Condition { .. } => {
             ("`tamis disasm` shows the program as it is", exit::GAVE_UP)
         }
         Undecompilable::ForeignArches(_) => (
@@ -219,7 +216,7 @@ fn refusal(error: &Undecompilable) -> Failure {
         ),
         Undecompilable::Refuted => ("please report this with the program", exit::BUG),
     };
-    let message = format!("there is no policy for this program: {error}");
+    let message = format!("{NO_POLICY}: {error}");
     Failure::Message {
         message,
         help: Some(help.to_owned()),

@@ -12,7 +12,7 @@ use tamis_fuzz::vectors::{self, Vector};
 use tamis_fuzz::{Campaign, FilterCoverage, Found, Gap, Place};
 use tamis_prover::{Limits, Stop, Subject};
 
-use crate::cli::compare::parse_seconds;
+use crate::cli::limits::parse_seconds;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::{OutputArgs, print, print_json};
 use crate::cli::side::Side;

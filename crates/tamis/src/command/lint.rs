@@ -9,8 +9,9 @@ use serde::Serialize;
 use tamis_bpf::Stack;
 use tamis_diag::render::render;
 use tamis_diag::{Code, Diagnostic, Severity};
-use tamis_lint::{Check, LimitReached, Limits, Meaning, Subject, registry};
+use tamis_lint::{Check, Meaning, Subject, registry};
 
+use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, Loaded, Policy, RawProgram};
 use crate::cli::output::{print, print_json};
 use crate::cli::{Failure, Global, exit};
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     /// List the checks
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(flatten)]
     load: LoadArgs,
 }
@@ -150,6 +153,9 @@ fn show(reports: &[Report], global: &Global) -> Result<(), Failure> {
             let text = render(&diagnostics, &report.sources, colour);
             print(format!("{text}\n\n").as_bytes())?;
         }
+        for gap in &report.gaps {
+            global.notice(&format!("{}: {gap}", report.input));
+        }
         global.notice(&format!("{}: {}", report.input, count(&diagnostics)));
     }
     Ok(())
@@ -219,28 +225,30 @@ impl Args {
         name: &str,
         meaning: Meaning,
         checks: &[Check],
-    ) -> Result<Vec<tamis_lint::Finding>, Failure> {
+    ) -> Result<tamis_lint::Found, Failure> {
         let subject = Subject {
             meaning,
             assumed_arch: self.load.call_arch(),
         };
-        tamis_lint::run(&subject, checks, Limits::default()).map_err(|limit| gave_up(name, limit))
+        let (limits, stop) = (self.limits.limits(), self.limits.stop());
+        tamis_lint::run(&subject, checks, limits, stop)
+            .map_err(|limit| self.limits.gave_up(name, limit))
     }
 
-    fn policy_report(&self, policy: Policy, found: Vec<tamis_lint::Finding>) -> Report {
+    fn policy_report(&self, policy: Policy, found: tamis_lint::Found) -> Report {
         let mut findings: Vec<Finding> = Vec::new();
         if self.only.is_empty() {
             let told = policy.warnings.iter();
             let is_shown = |warning: &&Diagnostic| !self.is_allowed(warning.code);
             findings.extend(told.filter(is_shown).cloned().map(Finding::told));
         }
-        for finding in found {
+        for finding in found.findings {
             let finding = Finding::of_policy(&finding, &policy.sources);
             if !finding.is_told(&policy.warnings, &policy.sources) {
                 findings.push(finding);
             }
         }
-        self.finish(policy.name, policy.sources, findings)
+        self.finish(policy.name, policy.sources, findings, found.gaps)
     }
 
     fn program_report(
@@ -254,11 +262,11 @@ impl Args {
         let stack = Stack::new(programs.into_iter().map(|raw| raw.program).collect());
         let stack = &stack;
         let found = self.found(&input, Meaning::Filters { stack, endian }, checks)?;
-        let findings = found
-            .iter()
+        let findings = found.findings.iter();
+        let findings = findings
             .map(|finding| Finding::of_program(finding, &names))
             .collect();
-        Ok(self.finish(input, tamis_diag::Sources::new(), findings))
+        Ok(self.finish(input, tamis_diag::Sources::new(), findings, found.gaps))
     }
 
     fn finish(
@@ -266,6 +274,7 @@ impl Args {
         input: String,
         sources: tamis_diag::Sources,
         mut findings: Vec<Finding>,
+        gaps: Vec<String>,
     ) -> Report {
         if matches!(self.min_severity, MinSeverity::Warning) {
             findings.retain(|finding| finding.diagnostic.severity >= Severity::Warning);
@@ -279,6 +288,7 @@ impl Args {
             input,
             sources,
             findings,
+            gaps,
         }
     }
 
@@ -307,12 +317,4 @@ fn unknown(name: &str) -> Failure {
         None => "`tamis lint --list` lists the checks".to_owned(),
     };
     Failure::usage(format!("there is no check `{name}`"), help)
-}
-
-fn gave_up(name: &str, limit: LimitReached) -> Failure {
-    Failure::Message {
-        message: format!("{name}: {limit}"),
-        help: None,
-        code: exit::GAVE_UP,
-    }
 }

@@ -7,19 +7,18 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tamis_abi::Endian;
 use tamis_bpf::{Program, disasm};
-use tamis_compiler::foreign::{How, Optimised, Rating, Split, optimise};
-use tamis_compiler::passes::registry::Selection;
+use tamis_compiler::foreign::{How, Optimised, Rating, Rejected, Split, optimise};
 use tamis_compiler::{CompileError, Options, compile_any_length};
 use tamis_kernel::{NATIVE_ENDIAN, dump};
 
-use super::compile::{ArchEntry, arch_entry, remark_line, selection};
+use super::compile::{ArchEntry, arch_entry};
 use super::disasm::{InsnEntry, insn_entries};
 use super::dump::{refusal, write_all};
+use crate::cli::compiler::CompilerArgs;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::report::Report;
 use crate::cli::side::Side;
-use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit, message};
 
 /// Make filters that exist already smaller and faster, and a stack of them one
@@ -47,18 +46,8 @@ pub(crate) struct Args {
     /// What to print
     #[arg(long, value_name = "FORM")]
     emit: Option<Emit>,
-    /// Also say what the filters cost before and after, where the instructions go, and how few steps
-    /// are possible, on standard error
-    #[arg(long)]
-    stats: bool,
-    /// Say what each pass changed, on standard error
-    #[arg(long)]
-    remarks: bool,
-    /// The passes to run, in order, separated by commas; `none` for none [default: all]
-    #[arg(long, value_name = "NAMES")]
-    passes: Option<String>,
     #[command(flatten)]
-    target: TargetArgs,
+    compiler: CompilerArgs,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
@@ -82,7 +71,7 @@ struct Document {
     schema: &'static str,
     inputs: Vec<InputEntry>,
     how: &'static str,
-    not_laid_out_because: Option<String>,
+    rejected: Vec<RejectedEntry>,
     before: RatingEntry,
     after: RatingEntry,
     filters: Vec<FilterEntry>,
@@ -93,6 +82,13 @@ struct Document {
 struct InputEntry {
     name: String,
     length_insns: usize,
+}
+
+/// A way that was not taken.
+#[derive(Serialize)]
+struct RejectedEntry {
+    how: &'static str,
+    because: String,
 }
 
 /// What filters cost together.
@@ -134,7 +130,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
     }
     let load = args.load.for_any_filter();
-    let options = args.options(&load, global)?;
+    let options = args.compiler.options(&load, global)?;
     let stack = match args.pid {
         Some(pid) => dumped(pid)?,
         None => read(args, &load, &options, global)?,
@@ -157,14 +153,6 @@ impl Args {
     /// What to print, if the user said.
     fn form(&self, global: &Global) -> Option<Emit> {
         self.emit.or(global.json.then_some(Emit::Json))
-    }
-
-    fn options(&self, load: &LoadArgs, global: &Global) -> Result<Options, Failure> {
-        let passes = self.passes.as_deref();
-        Ok(Options {
-            passes: passes.map_or(Ok(Selection::default()), selection)?,
-            ..self.target.options(load, global)?
-        })
     }
 }
 
@@ -234,22 +222,18 @@ fn read(
 
 /// Says on standard error what came out, as far as the user wants to know.
 fn tell(args: &Args, optimised: &Optimised, options: &Options, global: &Global) {
-    if args.remarks {
-        for remark in optimised.remarks() {
-            message(&remark_line(remark));
-        }
-    }
+    args.compiler.tell(optimised.remarks());
     // The document says it all.
     if args.form(global) == Some(Emit::Json) {
         return;
     }
     let shows_person = args.emit.is_none() && args.output.is_terminal();
-    if args.stats || shows_person {
+    if args.compiler.stats || shows_person {
         message(&summary(optimised));
-    } else if optimised.how() == How::Unchanged {
+    } else if !optimised.rejected().is_empty() {
         global.notice(first_line(optimised).trim_end());
     }
-    if args.stats {
+    if args.compiler.stats {
         for report in reports(optimised, options) {
             message(&report.text());
         }
@@ -278,11 +262,14 @@ fn first_line(optimised: &Optimised) -> String {
             "laid out anew as {} filters, proved to do the same together",
             optimised.programs().len()
         ),
+        How::Redispatched => {
+            "calls are found anew, arguments checked as before, proved to do the same".to_owned()
+        }
         How::Passes => "cleaned up by passes, proved to do the same".to_owned(),
         How::Unchanged => "nothing better was found: the result is the input".to_owned(),
     };
-    if let Some(reason) = optimised.unliftable() {
-        let _ = write!(line, "\n  not laid out anew: {reason}");
+    for rejected in optimised.rejected() {
+        let _ = write!(line, "\n  {rejected}");
     }
     line.push('\n');
     line
@@ -356,7 +343,7 @@ fn listing(optimised: &Optimised) -> String {
 }
 
 fn document(args: &Args, stack: &Stack, optimised: &Optimised, options: &Options) -> Document {
-    let mut reports: Vec<Option<Report>> = match args.stats {
+    let mut reports: Vec<Option<Report>> = match args.compiler.stats {
         true => reports(optimised, options).into_iter().map(Some).collect(),
         false => optimised.programs().iter().map(|_| None).collect(),
     };
@@ -369,13 +356,8 @@ fn document(args: &Args, stack: &Stack, optimised: &Optimised, options: &Options
     Document {
         schema: "tamis.optimize/1",
         inputs: stack.inputs.iter().map(input).collect(),
-        how: match optimised.how() {
-            How::LaidOutAnew => "laid_out_anew",
-            How::Split => "split",
-            How::Passes => "passes",
-            How::Unchanged => "unchanged",
-        },
-        not_laid_out_because: optimised.unliftable().map(ToString::to_string),
+        how: how_name(optimised.how()),
+        rejected: optimised.rejected().iter().map(rejected_entry).collect(),
         before: rating_entry(optimised.before()),
         after: rating_entry(optimised.after()),
         filters: filters
@@ -387,6 +369,23 @@ fn document(args: &Args, stack: &Stack, optimised: &Optimised, options: &Options
                 report,
             })
             .collect(),
+    }
+}
+
+fn how_name(how: How) -> &'static str {
+    match how {
+        How::LaidOutAnew => "laid_out_anew",
+        How::Split => "split",
+        How::Redispatched => "redispatched",
+        How::Passes => "passes",
+        How::Unchanged => "unchanged",
+    }
+}
+
+fn rejected_entry(rejected: &Rejected) -> RejectedEntry {
+    RejectedEntry {
+        how: how_name(rejected.how),
+        because: rejected.why.to_string(),
     }
 }
 

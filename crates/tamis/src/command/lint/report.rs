@@ -10,6 +10,8 @@ pub(super) struct Report {
     pub(super) input: String,
     pub(super) sources: Sources,
     pub(super) findings: Vec<Finding>,
+    /// What was not looked at, and why.
+    pub(super) gaps: Vec<String>,
 }
 
 /// A finding, of a check or of a front end.
@@ -44,6 +46,14 @@ pub(super) struct Document {
     findings: Vec<Entry>,
     warnings: usize,
     notes: usize,
+    gaps: Vec<Gap>,
+}
+
+/// What was not looked at.
+#[derive(Serialize)]
+struct Gap {
+    input: String,
+    what: String,
 }
 
 /// One finding.
@@ -197,8 +207,17 @@ pub(super) fn document(reports: &[Report]) -> Document {
             .filter(|entry| entry.severity == severity.name());
         matching.count()
     };
+    let gap = |input: &str, what: &String| Gap {
+        input: input.to_owned(),
+        what: what.clone(),
+    };
+    let gaps = reports.iter().flat_map(|report| {
+        let gaps = report.gaps.iter();
+        gaps.map(|what| gap(&report.input, what))
+    });
     Document {
         schema: "tamis.lint/1",
+        gaps: gaps.collect(),
         warnings: count(Severity::Warning),
         notes: count(Severity::Note),
         findings,

@@ -12,7 +12,7 @@ use tamis_compiler::{CompileError, Options, compile};
 use tamis_diag::{Code, Diagnostic, suggest};
 use tamis_fuzz::Campaign;
 use tamis_lint::{Meaning, Subject, registry};
-use tamis_prover::{Answer, Limits, decide};
+use tamis_prover::{Answer, Limits, Stop, decide};
 
 use super::{Args, file_name};
 use crate::cli::input::Input;
@@ -209,8 +209,8 @@ fn finds(meaning: Meaning, code: Code, assumed_arch: Arch) -> bool {
         meaning,
         assumed_arch,
     };
-    let found = tamis_lint::run(&subject, &[check], Limits::default());
-    found.is_ok_and(|found| !found.is_empty())
+    let found = tamis_lint::run(&subject, &[check], Limits::default(), Stop::default());
+    found.is_ok_and(|found| !found.findings.is_empty())
 }
 
 fn known_code(id: &str) -> Result<Code, Failure> {

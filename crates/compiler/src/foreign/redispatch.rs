@@ -1,0 +1,302 @@
+//! Redispatch: one program laid out anew without saying as a ruleset what it means.
+//!
+//! Most of what a filter executes is the search for the call. For every interval of architectures and of
+//! numbers between the constants that the program compares them with, the program is followed as far as
+//! these two words answer its questions; what is left are questions about arguments, asked as the
+//! program asks them. These remainders become the leaves of the same search trees that rulesets get.
+//! A remainder that computes something that no question of [`crate::dag`] says stays as it is: the leaf
+//! continues in the program itself.
+//!
+//! What this doesn't do: find better questions about arguments. It is for programs that no ruleset
+//! describes, or only one that is much longer than they are.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use tamis_abi::{Arch, Endian, Word};
+use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
+use tamis_bpf::{Op, Operand, Program, Test};
+use tamis_rules::Section;
+
+use super::lift::STAND_IN;
+use super::remainder::{Entrance, Remainder, Remainders};
+use crate::dag::{Dag, NodeId};
+use crate::emit::emit;
+use crate::layout::{Piece, arch_dispatch, number_line};
+use crate::linearise::linearise;
+use crate::options::Options;
+use crate::passes::{self, PassCx, Remark};
+use crate::weights::Weights;
+
+/// The least bit for which a test of single bits cuts the numbers into intervals: there are at most
+/// sixteen then.
+const LEAST_CUTTING_BIT: u32 = 28;
+
+/// The most intervals that programs are followed for.
+const MAX_INTERVALS: usize = 20_000;
+
+/// The program with a search of its own for the call, and what passes did to it; `None` if it treats
+/// architectures that it doesn't name in several ways, or is too large to be followed.
+pub(super) fn redispatch(
+    program: &Program,
+    endian: Endian,
+    options: &Options,
+) -> Option<(Program, Vec<Remark>)> {
+    let graph = Cfg::from_program(program);
+    let mut leaves = Leaves {
+        remainders: Remainders::new(&graph, endian),
+        dag: Dag::new(),
+        entered: Vec::new(),
+        returned: program.ops().filter_map(returned).collect(),
+    };
+    let root = root(&graph, endian, &mut leaves, &Weights::new(options))?;
+    let mut laid_out = emit(&leaves.dag, root, endian);
+    splice(&mut laid_out, &graph, &leaves);
+    let mut cx = PassCx::new(options.fuel);
+    passes::run_on_graph(&mut laid_out, options.passes.bytecode_passes(), &mut cx);
+    let program = Program::new(linearise(&laid_out)).ok()?;
+    Some((program, cx.into_remarks()))
+}
+
+fn returned(op: Op) -> Option<u32> {
+    match op {
+        Op::RetImm(ret) => Some(ret),
+        _ => None,
+    }
+}
+
+/// The decision about all calls.
+fn root(
+    graph: &Cfg,
+    endian: Endian,
+    leaves: &mut Leaves<'_>,
+    weights: &Weights<'_>,
+) -> Option<NodeId> {
+    let [archs, numbers] = [Word::ARCH, Word::NR].map(|word| cuts(graph, word.offset(endian)));
+    let archs = intervals(&archs);
+    let mut numbers = numbers;
+    numbers.insert(Arch::X32_BIT);
+    let numbers = intervals(&numbers);
+    if archs.len() * numbers.len() > MAX_INTERVALS {
+        return None;
+    }
+    if let [everything] = archs.as_slice() {
+        let line = leaves.line(everything, &numbers, Some(STAND_IN))?;
+        let unused = leaves.dag.ret(0);
+        return Some(number_line(&mut leaves.dag, weights, 0, line, unused).node);
+    }
+    let (named, others): (Vec<_>, Vec<_>) = archs
+        .iter()
+        .partition(|audits| audits.start() == audits.end());
+    let mut elsewhere = None;
+    for audits in others {
+        let line = leaves.line(audits, &numbers, None)?;
+        let unused = leaves.dag.ret(0);
+        let node = number_line(&mut leaves.dag, weights, 0, line, unused).node;
+        if elsewhere.is_some_and(|other| other != node) {
+            return None;
+        }
+        elsewhere = Some(node);
+    }
+    let elsewhere = elsewhere?;
+    let mut lines = Vec::new();
+    for audits in named {
+        let audit = *audits.start();
+        let arch = Arch::all().find(|arch| arch.audit() == audit);
+        let line = leaves.line(audits, &numbers, arch)?;
+        lines.push(number_line(
+            &mut leaves.dag,
+            weights,
+            audit,
+            line,
+            elsewhere,
+        ));
+    }
+    Some(arch_dispatch(
+        &mut leaves.dag,
+        lines,
+        elsewhere,
+        weights.prices(),
+    ))
+}
+
+/// The decisions made so far, and where they continue in the program.
+struct Leaves<'a> {
+    remainders: Remainders<'a>,
+    dag: Dag,
+    /// What stands for the continuation, and where it is.
+    entered: Vec<(u32, Entrance)>,
+    /// Values that are returned, and those that stand for continuations.
+    returned: BTreeSet<u32>,
+}
+
+impl Leaves<'_> {
+    /// What is left of the program for each interval of numbers; `None` beyond a limit.
+    fn line(
+        &mut self,
+        audits: &RangeInclusive<u32>,
+        numbers: &[RangeInclusive<u32>],
+        arch: Option<Arch>,
+    ) -> Option<Vec<Piece>> {
+        let mut line = Vec::with_capacity(numbers.len());
+        for range in numbers {
+            let node = match self.remainders.of(&mut self.dag, audits, range)? {
+                Remainder::Decision(node) => node,
+                Remainder::From(entrance) => self.entrance(entrance),
+            };
+            line.push(Piece {
+                first: *range.start(),
+                last: *range.end(),
+                arch: arch.map(|arch| owner(arch, *range.start())),
+                node,
+            });
+        }
+        Some(line)
+    }
+
+    /// A leaf that stands for the program from here on.
+    fn entrance(&mut self, entrance: Entrance) -> NodeId {
+        let mut entered = self.entered.iter();
+        if let Some((mark, _)) = entered.find(|(_, known)| *known == entrance) {
+            return self.dag.ret(*mark);
+        }
+        let mut marks = 0..=u32::MAX;
+        let unused = marks.find(|mark| !self.returned.contains(mark));
+        // A program returns less than 2^32 different values.
+        let mark = unused.unwrap_or_default();
+        self.returned.insert(mark);
+        self.entered.push((mark, entrance));
+        self.dag.ret(mark)
+    }
+}
+
+/// The architecture that a number belongs to, of those that share an audit value.
+fn owner(arch: Arch, nr: u32) -> Arch {
+    let is_x32 = arch.audit() == Arch::X32.audit() && Section::domain(Arch::X32).contains(nr);
+    if is_x32 { Arch::X32 } else { arch }
+}
+
+/// Puts the program behind the leaves that stand for it.
+fn splice(laid_out: &mut Cfg, graph: &Cfg, leaves: &Leaves<'_>) {
+    if leaves.entered.is_empty() {
+        return;
+    }
+    // Blocks of a program stand before those that follow them.
+    let mut copies = vec![BlockId(0); graph.len()];
+    let moved = |end: End, copies: &[BlockId]| match end {
+        End::Goto(next) => End::Goto(copies[next.index()]),
+        End::Branch {
+            test,
+            operand,
+            yes,
+            no,
+        } => End::Branch {
+            test,
+            operand,
+            yes: copies[yes.index()],
+            no: copies[no.index()],
+        },
+        End::Ret(_) | End::RetA => end,
+    };
+    let ends: Vec<BlockId> = laid_out.blocks().map(|(id, _)| id).collect();
+    for index in (0..graph.len()).rev() {
+        let block = graph.block(BlockId(index as u32));
+        let end = moved(block.end, &copies);
+        copies[index] = laid_out.push(Block {
+            ops: block.ops.clone(),
+            end,
+        });
+    }
+    for (mark, entrance) in &leaves.entered {
+        let end = match entrance.is_behind {
+            true => moved(graph.block(entrance.block).end, &copies),
+            false => End::Goto(copies[entrance.block.index()]),
+        };
+        let ops = vec![entrance.load];
+        let entrance = laid_out.push(Block { ops, end });
+        for id in &ends {
+            let end = &mut laid_out.block_mut(*id).end;
+            if *end == End::Ret(*mark) {
+                *end = End::Goto(entrance);
+            }
+        }
+    }
+}
+
+/// The values from which on a program may treat the word at an offset in another way.
+fn cuts(graph: &Cfg, offset: u32) -> BTreeSet<u32> {
+    let mut cuts = BTreeSet::new();
+    for (test, k) in compared(graph, offset) {
+        match test {
+            Test::Eq => cuts.extend([Some(k), k.checked_add(1)].into_iter().flatten()),
+            Test::Gt => cuts.extend(k.checked_add(1)),
+            Test::Ge => cuts.extend([k]),
+            Test::Set if k != 0 && k.trailing_zeros() >= LEAST_CUTTING_BIT => {
+                let step = 1_usize << k.trailing_zeros();
+                cuts.extend((0..=u32::MAX).step_by(step));
+            }
+            Test::Set => {}
+        }
+    }
+    cuts.remove(&0);
+    cuts
+}
+
+/// The constants that something made of the word at an offset is compared with.
+fn compared(graph: &Cfg, offset: u32) -> Vec<(Test, u32)> {
+    /// Whether A, X, some word of memory may have been made of it.
+    #[derive(Clone, Copy, Default)]
+    struct Made {
+        a: bool,
+        x: bool,
+        memory: bool,
+    }
+    let mut entries = vec![Made::default(); graph.len()];
+    let mut compared = Vec::new();
+    for id in graph.reverse_postorder() {
+        let block = graph.block(id);
+        let mut made = entries[id.index()];
+        for op in &block.ops {
+            match *op {
+                Op::LoadData(loaded) => made.a = loaded == offset,
+                Op::LoadImm(_) | Op::LoadLen => made.a = false,
+                Op::LoadMem(_) => made.a = made.memory,
+                Op::LoadXImm(_) | Op::LoadXLen => made.x = false,
+                Op::LoadXMem(_) => made.x = made.memory,
+                Op::Store(_) => made.memory |= made.a,
+                Op::StoreX(_) => made.memory |= made.x,
+                Op::Tax => made.x = made.a,
+                Op::Txa => made.a = made.x,
+                Op::Alu(_, Operand::X) => made.a |= made.x,
+                _ => {}
+            }
+        }
+        if let End::Branch {
+            test,
+            operand: Operand::K(k),
+            ..
+        } = block.end
+            && made.a
+        {
+            compared.push((test, k));
+        }
+        for next in block.end.successors() {
+            let entry = &mut entries[next.index()];
+            entry.a |= made.a;
+            entry.x |= made.x;
+            entry.memory |= made.memory;
+        }
+    }
+    compared
+}
+
+/// The intervals between cuts.
+fn intervals(cuts: &BTreeSet<u32>) -> Vec<RangeInclusive<u32>> {
+    let firsts = std::iter::once(0).chain(cuts.iter().copied());
+    let lasts = cuts.iter().map(|cut| cut - 1);
+    let lasts = lasts.chain(std::iter::once(u32::MAX));
+    firsts
+        .zip(lasts)
+        .map(|(first, last)| first..=last)
+        .collect()
+}

@@ -1,0 +1,74 @@
+//! Rejections: ways to make something better of an input that were tried, and why none was taken.
+
+use std::fmt;
+
+use tamis_prover::{LimitReached, Undecompilable};
+
+use super::proved::How;
+use super::rating::Rating;
+
+/// A way that was not taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rejected {
+    /// The way.
+    pub how: How,
+    /// Why not.
+    pub why: Why,
+}
+
+/// Why a way was not taken.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Why {
+    /// No ruleset says what the input does.
+    Unliftable(Undecompilable),
+    /// No program can be made in this way.
+    NoProgram,
+    /// What came of it is not better than the input or than the result.
+    NotBetter(Box<Rating>),
+    /// What came of it is much longer than the input.
+    TooLong {
+        /// Its instructions.
+        length_insns: usize,
+    },
+    /// What came of it could not be proved to do the same.
+    Unproven(LimitReached),
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.how {
+            How::LaidOutAnew | How::Split | How::Unchanged => "not laid out anew",
+            How::Redispatched => "no new search for the call",
+            How::Passes => "not cleaned up",
+        };
+        write!(f, "{what}: {}", self.why)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Unliftable(reason) => reason.fmt(f),
+            Why::NoProgram => f.write_str(
+                "it treats architectures in more ways than it names, or takes too long to follow",
+            ),
+            Why::NotBetter(rating) => write!(
+                f,
+                "{} instructions and {:.1} steps on average would be no better",
+                rating.length_insns, rating.mean_steps
+            ),
+            Why::TooLong { length_insns } => {
+                write!(
+                    f,
+                    "{length_insns} instructions would be more than twice as many"
+                )
+            }
+            Why::Unproven(limit) => {
+                write!(
+                    f,
+                    "what came of it could not be proved to do the same: {limit}"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Remainders: what is left of a program once architecture and number are known.
+
+use std::cmp::Reverse;
+use std::ops::RangeInclusive;
+
+use tamis_abi::{Endian, Word};
+use tamis_bpf::cfg::{BlockId, Cfg, End};
+use tamis_bpf::{AluOp, Op, Operand, Test};
+
+use crate::dag::{Dag, NodeId, Question};
+use crate::dataflow::live::{Live, may_end};
+use crate::dataflow::state::State;
+use crate::dataflow::value::{Meaning, Place, Value, Values};
+use crate::hash::FastMap;
+
+/// How many blocks are followed for all numbers together.
+const MAX_BLOCKS: usize = 2_000_000;
+
+/// What is left.
+pub(super) enum Remainder {
+    /// Questions that a graph of decisions asks.
+    Decision(NodeId),
+    /// The program from here on.
+    From(Entrance),
+}
+
+/// A place in a program, and what has to be in A there; X and scratch memory are not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entrance {
+    /// What brings it there.
+    pub(super) load: Op,
+    /// The block.
+    pub(super) block: BlockId,
+    /// Whether its instructions have run, and only its end is left.
+    pub(super) is_behind: bool,
+}
+
+/// A program that is followed for one interval of numbers after the other.
+pub(super) struct Remainders<'a> {
+    graph: &'a Cfg,
+    endian: Endian,
+    live: Vec<Live>,
+    values: Values,
+    blocks_left: usize,
+}
+
+/// The calls that are followed.
+#[derive(Clone, Copy)]
+struct Calls<'a> {
+    audits: &'a RangeInclusive<u32>,
+    numbers: &'a RangeInclusive<u32>,
+}
+
+/// How far the program can be followed.
+enum Reached {
+    /// It returns this.
+    Ret(u32),
+    /// Behind the instructions of this block something is asked that is not known.
+    Asking(BlockId, State),
+    /// An instruction ends the program or not, or its result is returned.
+    Stuck,
+}
+
+/// Where following a program led; answers are indices of points.
+enum Point {
+    Ret(u32),
+    Ask {
+        block: BlockId,
+        asked: Asked,
+        sides: [usize; 2],
+    },
+}
+
+/// A branch as a question of decisions.
+#[derive(Clone, Copy)]
+struct Asked {
+    word: Word,
+    question: Question,
+    /// For which answer the branch is taken.
+    taken_if: bool,
+}
+
+/// The points of a program that were reached, and those that must still be followed.
+#[derive(Default)]
+struct Points {
+    list: Vec<Point>,
+    known: FastMap<(BlockId, Vec<Value>), usize>,
+    returns: FastMap<u32, usize>,
+    open: Vec<(usize, State)>,
+}
+
+impl<'a> Remainders<'a> {
+    pub(super) fn new(graph: &'a Cfg, endian: Endian) -> Remainders<'a> {
+        let mut live = vec![Live::default(); graph.len()];
+        for id in graph.reverse_postorder().into_iter().rev() {
+            Live::note(&mut live, id, graph.block(id));
+        }
+        Remainders {
+            graph,
+            endian,
+            live,
+            values: Values::new(),
+            blocks_left: MAX_BLOCKS,
+        }
+    }
+
+    /// What is left for these architectures and numbers; `None` beyond a limit. Linear in the blocks
+    /// that they may reach, times what these may hold.
+    pub(super) fn of(
+        &mut self,
+        dag: &mut Dag,
+        audits: &RangeInclusive<u32>,
+        numbers: &RangeInclusive<u32>,
+    ) -> Option<Remainder> {
+        let calls = Calls { audits, numbers };
+        let state = self.start(calls)?;
+        let entry = self.graph.entry();
+        let (block, state) = match self.follow(entry, state, calls)? {
+            Reached::Ret(ret) => return Some(Remainder::Decision(dag.ret(ret))),
+            Reached::Stuck => return Some(Remainder::From(self.beginning())),
+            Reached::Asking(block, state) => (block, state),
+        };
+        let entrance = self.entrance(block, &state);
+        Some(match self.decision(dag, block, state, calls)? {
+            Some(node) => Remainder::Decision(node),
+            None => Remainder::From(entrance),
+        })
+    }
+
+    /// The whole program. Nothing has written X before it.
+    fn beginning(&self) -> Entrance {
+        Entrance {
+            load: Op::LoadImm(0),
+            block: self.graph.entry(),
+            is_behind: false,
+        }
+    }
+
+    /// The program behind a block's instructions, if what it reads there can be loaded.
+    fn entrance(&self, block: BlockId, state: &State) -> Entrance {
+        let live = Live::at_end(self.graph.block(block).end, &self.live);
+        let load = match self.values.meaning(state.get(Place::A)) {
+            Meaning::Constant(k) => Some(Op::LoadImm(k)),
+            Meaning::Data(offset) => Some(Op::LoadData(offset)),
+            _ => None,
+        };
+        match load {
+            Some(load) if live.places().all(|place| place == Place::A) => Entrance {
+                load,
+                block,
+                is_behind: true,
+            },
+            _ => self.beginning(),
+        }
+    }
+
+    /// The state in which such calls enter the program; `None` if there are none.
+    fn start(&mut self, calls: Calls<'_>) -> Option<State> {
+        let mut state = State::at_start(self.graph, &mut self.values);
+        for (word, range) in [(Word::ARCH, calls.audits), (Word::NR, calls.numbers)] {
+            let values = &mut self.values;
+            state.step(Op::LoadData(word.offset(self.endian)), values);
+            let [first, last] = [*range.start(), *range.end()].map(Operand::K);
+            let is_possible = state.assume(Test::Ge, first, true, values)
+                && state.assume(Test::Gt, last, false, values);
+            is_possible.then_some(())?;
+        }
+        state.step(Op::LoadImm(0), &mut self.values);
+        Some(state)
+    }
+
+    /// Follows the program from a block on as far as the answers are known; `None` beyond the limit.
+    fn follow(
+        &mut self,
+        mut block: BlockId,
+        mut state: State,
+        calls: Calls<'_>,
+    ) -> Option<Reached> {
+        loop {
+            self.blocks_left = self.blocks_left.checked_sub(1)?;
+            for op in &self.graph.block(block).ops {
+                if may_end(*op) {
+                    return Some(Reached::Stuck);
+                }
+                state.step(self.known(*op, calls), &mut self.values);
+            }
+            block = match self.graph.block(block).end {
+                End::Ret(ret) => return Some(Reached::Ret(ret)),
+                End::RetA => {
+                    let a = state.get(Place::A);
+                    return Some(match state.constant(a, &self.values) {
+                        Some(ret) => Reached::Ret(ret),
+                        None => Reached::Stuck,
+                    });
+                }
+                End::Goto(next) => next,
+                End::Branch { yes, no, .. } if yes == no => yes,
+                End::Branch {
+                    test,
+                    operand,
+                    yes,
+                    no,
+                } => match state.answer(test, operand, &mut self.values) {
+                    Some(true) => yes,
+                    Some(false) => no,
+                    None => return Some(Reached::Asking(block, state)),
+                },
+            };
+        }
+    }
+
+    /// The instruction with what is known of the word that it loads.
+    fn known(&self, op: Op, calls: Calls<'_>) -> Op {
+        let Op::LoadData(offset) = op else {
+            return op;
+        };
+        let range = match Word::from_offset(offset, self.endian) {
+            Some(Word::ARCH) => calls.audits,
+            Some(Word::NR) => calls.numbers,
+            _ => return op,
+        };
+        match range.start() == range.end() {
+            true => Op::LoadImm(*range.start()),
+            false => op,
+        }
+    }
+
+    /// Everything that is asked from a point on; `None` in the inner option if something of it is no
+    /// question of decisions.
+    fn decision(
+        &mut self,
+        dag: &mut Dag,
+        block: BlockId,
+        state: State,
+        calls: Calls<'_>,
+    ) -> Option<Option<NodeId>> {
+        let mut points = Points::default();
+        let Some(root) = self.point(&mut points, block, state) else {
+            return Some(None);
+        };
+        while let Some((index, state)) = points.open.pop() {
+            let Point::Ask { block, .. } = points.list[index] else {
+                continue;
+            };
+            let End::Branch { yes, no, .. } = self.graph.block(block).end else {
+                continue;
+            };
+            let mut sides = [0; 2];
+            for (side, next) in sides.iter_mut().zip([yes, no]) {
+                let reached = self.follow(next, state.clone(), calls)?;
+                let point = match reached {
+                    Reached::Ret(ret) => Some(points.ret(ret)),
+                    Reached::Asking(block, state) => self.point(&mut points, block, state),
+                    Reached::Stuck => None,
+                };
+                let Some(point) = point else {
+                    return Some(None);
+                };
+                *side = point;
+            }
+            if let Point::Ask { sides: known, .. } = &mut points.list[index] {
+                *known = sides;
+            }
+        }
+        Some(Some(points.into_decision(dag, root)))
+    }
+
+    /// The point behind a block's instructions; `None` if what is asked there is no question of
+    /// decisions.
+    fn point(&self, points: &mut Points, block: BlockId, state: State) -> Option<usize> {
+        let end = self.graph.block(block).end;
+        let live = Live::at_end(end, &self.live);
+        let held: Vec<Value> = live.places().map(|place| state.get(place)).collect();
+        let key = (block, held);
+        if let Some(known) = points.known.get(&key) {
+            return Some(*known);
+        }
+        let asked = self.asked(end, &state)?;
+        let index = points.list.len();
+        points.known.insert(key, index);
+        points.open.push((index, state));
+        points.list.push(Point::Ask {
+            block,
+            asked,
+            sides: [index; 2],
+        });
+        Some(index)
+    }
+
+    /// What a branch asks.
+    fn asked(&self, end: End, state: &State) -> Option<Asked> {
+        let End::Branch { test, operand, .. } = end else {
+            return None;
+        };
+        let left = state.get(Place::A);
+        let right = match operand {
+            Operand::K(k) => Ok(k),
+            Operand::X => {
+                let x = state.get(Place::X);
+                self.values.constant(x).ok_or(x)
+            }
+            Operand::Variable(_) => return None,
+        };
+        let (word, question, taken_if) = match (right, self.masked(left)) {
+            (Ok(k), Some((word, u32::MAX))) => match test {
+                Test::Eq => (word, Question::Eq(k), true),
+                Test::Ge => (word, Question::Ge(k), true),
+                Test::Gt => (word, Question::Ge(k.checked_add(1)?), true),
+                Test::Set => (word, Question::AnySet(k), true),
+            },
+            (Ok(value), Some((word, mask))) => match test {
+                Test::Eq => (word, Question::Masked { mask, value }, true),
+                Test::Set => (word, Question::AnySet(mask & value), true),
+                Test::Gt if value == 0 => (word, Question::AnySet(mask), true),
+                Test::Ge | Test::Gt => return None,
+            },
+            (Ok(_), None) => return None,
+            (Err(right), _) => {
+                let (left, right) = (self.word(left)?, self.word(right)?);
+                match test {
+                    Test::Eq => (left, Question::EqWord(right), true),
+                    Test::Ge => (left, Question::GeWord(right), true),
+                    Test::Gt => (right, Question::GeWord(left), false),
+                    Test::Set => return None,
+                }
+            }
+        };
+        Some(Asked {
+            word,
+            question,
+            taken_if,
+        })
+    }
+
+    /// The word of which a value is these bits.
+    fn masked(&self, value: Value) -> Option<(Word, u32)> {
+        match self.values.meaning(value) {
+            Meaning::Alu(AluOp::And, word, mask) => {
+                Some((self.word(word)?, self.values.constant(mask)?))
+            }
+            _ => Some((self.word(value)?, u32::MAX)),
+        }
+    }
+
+    fn word(&self, value: Value) -> Option<Word> {
+        match self.values.meaning(value) {
+            Meaning::Data(offset) => Word::from_offset(offset, self.endian),
+            _ => None,
+        }
+    }
+}
+
+impl Points {
+    fn ret(&mut self, ret: u32) -> usize {
+        *self.returns.entry(ret).or_insert_with(|| {
+            self.list.push(Point::Ret(ret));
+            self.list.len() - 1
+        })
+    }
+
+    /// The decision at a point.
+    fn into_decision(self, dag: &mut Dag, root: usize) -> NodeId {
+        // Blocks stand before those that follow them.
+        let mut order: Vec<usize> = (0..self.list.len()).collect();
+        order.sort_by_key(|index| match self.list[*index] {
+            Point::Ret(_) => Reverse(u32::MAX),
+            Point::Ask { block, .. } => Reverse(block.0),
+        });
+        let mut nodes = vec![None; self.list.len()];
+        for index in order {
+            let node = match self.list[index] {
+                Point::Ret(ret) => dag.ret(ret),
+                Point::Ask { asked, sides, .. } => {
+                    let [yes, no] = match asked.taken_if {
+                        true => sides,
+                        false => [sides[1], sides[0]],
+                    };
+                    let side = |side: usize| nodes[side];
+                    match (side(yes), side(no)) {
+                        (Some(yes), Some(no)) => dag.ask(asked.word, asked.question, yes, no),
+                        _ => unreachable!("sides lie in later blocks"),
+                    }
+                }
+            };
+            nodes[index] = Some(node);
+        }
+        nodes[root].unwrap_or_else(|| unreachable!("the root is a point"))
+    }
+}
