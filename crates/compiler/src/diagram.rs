@@ -19,7 +19,7 @@ use crate::direct::runs;
 use crate::formula::Formula;
 use crate::hash::FastMap;
 use crate::samples::Sample;
-use crate::split::{Effort, Point, split};
+use crate::split::{Effort, Point, Points, split};
 
 /// The most boolean variables; bounds the recursion together with the number of words.
 const MAX_QUESTIONS: usize = 64;
@@ -360,7 +360,7 @@ impl Diagram {
                             weight: sample.weight,
                         }
                     };
-                    let points: Vec<Point> = arriving[id].iter().map(point).collect();
+                    let points = Points::new(arriving[id].iter().map(point).collect());
                     split(dag, *word, &runs, &points, effort)
                 }
             };

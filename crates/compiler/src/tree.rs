@@ -14,6 +14,7 @@
 //! are.
 
 mod bits;
+mod costs;
 mod subsets;
 mod table;
 #[cfg(test)]

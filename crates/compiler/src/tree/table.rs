@@ -14,6 +14,7 @@
 use tamis_abi::Word;
 
 use super::bits::{bits_of, separating_mask};
+use super::costs::{Costs, LIMIT_F32, Number, Questions};
 use super::{Span, question_cost};
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
@@ -38,18 +39,36 @@ const LARGEST: u32 = i32::MAX as u32;
 
 /// Adds the tree of least cost.
 pub(super) fn build(dag: &mut Dag, word: Word, spans: &[Span], prices: Prices) -> NodeId {
-    let layers = layers(spans, prices);
+    if most(spans, prices) < LIMIT_F32 {
+        build_with::<f32>(dag, word, spans, prices)
+    } else {
+        build_with::<f64>(dag, word, spans, prices)
+    }
+}
+
+fn build_with<N: Number>(dag: &mut Dag, word: Word, spans: &[Span], prices: Prices) -> NodeId {
+    let layers = layers::<N>(spans, prices);
     Builder { word, layers }.build(dag, 0, 0, spans.len() - 1)
 }
 
+/// No less than the cost of a tree that halves the line: the cheapest is not more expensive.
+fn most(spans: &[Span], prices: Prices) -> u64 {
+    let whole: u64 = spans.iter().map(|span| u64::from(span.weight)).sum();
+    let levels = u64::from(spans.len().next_power_of_two().ilog2());
+    let asked = u64::from(prices.step) + u64::from(prices.miss);
+    levels * whole * asked + spans.len() as u64 * u64::from(prices.insn)
+}
+
 /// The tables, by the number of heavy values that are gone.
-pub(super) fn layers(spans: &[Span], prices: Prices) -> Vec<Layer<'_>> {
+pub(super) fn layers<N: Number>(spans: &[Span], prices: Prices) -> Vec<Layer<'_, N>> {
     let heavy = heavy(spans);
-    let mut layers: Vec<Layer<'_>> = Vec::with_capacity(heavy.len() + 1);
+    let mut layers: Vec<Layer<'_, N>> = Vec::with_capacity(heavy.len() + 1);
     for asked in (0..=heavy.len()).rev() {
-        let layer = Layer::new(spans, prices, &heavy[..asked], heavy.get(asked).copied());
-        let filled = layer.fill(layers.last());
-        layers.push(filled);
+        let next = layers.last();
+        let next_heavy = heavy.get(asked).copied();
+        let mut layer = Layer::new(spans, prices, &heavy[..asked], next_heavy, next);
+        layer.fill(next);
+        layers.push(layer);
     }
     layers.reverse();
     layers
@@ -67,7 +86,7 @@ fn heavy(spans: &[Span]) -> Vec<usize> {
 }
 
 /// The least cost of every part of the line, some of whose values have been asked about.
-pub(super) struct Layer<'a> {
+pub(super) struct Layer<'a, N> {
     spans: &'a [Span],
     prices: Prices,
     /// Whether a run has been asked about.
@@ -75,8 +94,7 @@ pub(super) struct Layer<'a> {
     /// The run that is asked about between this layer and the next.
     next_heavy: Option<usize>,
     weight_before: Vec<u32>,
-    /// By first run, then by last.
-    cost: Vec<u32>,
+    costs: Costs<N>,
 }
 
 /// How a part is decided.
@@ -92,13 +110,14 @@ enum Choice {
     Cut(usize),
 }
 
-impl<'a> Layer<'a> {
+impl<'a, N: Number> Layer<'a, N> {
     fn new(
         spans: &'a [Span],
         prices: Prices,
         gone: &[usize],
         next_heavy: Option<usize>,
-    ) -> Layer<'a> {
+        next: Option<&Layer<'_, N>>,
+    ) -> Layer<'a, N> {
         let is_gone: Vec<bool> = (0..spans.len()).map(|at| gone.contains(&at)).collect();
         let mut weight_before = vec![0];
         let mut before = 0;
@@ -112,7 +131,8 @@ impl<'a> Layer<'a> {
             is_gone,
             next_heavy,
             weight_before,
-            cost: vec![0; spans.len() * spans.len()],
+            // Parts without the next heavy value are what they are in the next layer.
+            costs: next.map_or_else(|| Costs::new(spans.len()), |next| next.costs.clone()),
         }
     }
 
@@ -121,7 +141,7 @@ impl<'a> Layer<'a> {
     }
 
     pub(super) fn cost(&self, first: usize, last: usize) -> u32 {
-        self.cost[first * self.size() + last]
+        self.costs.get(first, last).cost()
     }
 
     fn weight(&self, first: usize, last: usize) -> u32 {
@@ -129,89 +149,62 @@ impl<'a> Layer<'a> {
     }
 
     /// Finds all costs, given those of the layer in which the next heavy value is gone, too.
-    fn fill(mut self, next: Option<&Layer<'_>>) -> Layer<'a> {
-        for first in (0..self.size()).rev() {
-            self.fill_row(first, next);
-        }
-        self
-    }
-
-    /// Finds the costs of all parts that begin with a run, given those that begin later.
-    fn fill_row(&mut self, first: usize, next: Option<&Layer<'_>>) {
+    fn fill(&mut self, next: Option<&Layer<'_, N>>) {
         let size = self.size();
-        // Parts without the next heavy value are what they are in the next layer.
-        let known = match self.next_heavy {
-            Some(heavy) if heavy < first => size,
-            Some(heavy) => heavy,
-            None => first,
+        let heavy = self.next_heavy;
+        // The first runs of the parts of a length that are not known.
+        let firsts_of = |length: usize| match heavy {
+            Some(heavy) => (heavy + 1).saturating_sub(length)..(size + 1 - length).min(heavy + 1),
+            None => 0..size + 1 - length,
         };
-        let mut row = if known < size {
-            self.leaves(first)
-        } else {
-            vec![0; size]
-        };
-        if let (Some(next), Some(heavy)) = (next, self.next_heavy) {
-            row[first..known].copy_from_slice(&next.cost[first * size..][first..known]);
-            for (last, cost) in row.iter_mut().enumerate().skip(known) {
-                *cost = (*cost).min(self.heavy_cost(next, heavy, first, last));
+        for length in 1..=size {
+            self.costs.forget(firsts_of(length), length);
+        }
+        for first in 0..heavy.map_or(size, |heavy| heavy + 1) {
+            for (last, cost) in (first..).zip(self.leaves(first)) {
+                if last >= heavy.unwrap_or(first) {
+                    self.costs.set(first, last, N::of(cost));
+                }
             }
         }
-        // What both sides of the best cut cost so far, with mispredictions.
-        let mut sides = vec![LARGEST; size];
-        for cut in first + 1..size {
-            let from = cut.max(known);
-            self.cut_row(first, cut, row[cut - 1], &mut sides[from..]);
-            // No later cut is inside the part that ends here.
-            if cut >= known {
-                let asked = self.weight(first, cut) * self.prices.step + self.prices.insn;
-                row[cut] = row[cut].min(sides[cut].saturating_add(asked));
+        let questions = Questions::new(self.spans, &self.is_gone, self.prices);
+        for length in 1..=size {
+            let firsts = firsts_of(length);
+            if let (Some(next), Some(heavy)) = (next, heavy) {
+                let missed = N::of(self.spans[heavy].weight * self.prices.miss);
+                let next = &next.costs;
+                self.costs
+                    .ask_first(firsts.clone(), length, &questions, missed, next);
             }
-        }
-        self.cost[first * size..][..size].copy_from_slice(&row);
-    }
-
-    /// Takes into account a cut before run `cut` for the parts that begin with `first` and are the last
-    /// ones of the line; `left` is the cost of the left side. Costs stay below 2^31: as signed numbers
-    /// they have a minimum that all processors can take of several at once.
-    fn cut_row(&self, first: usize, cut: usize, left: u32, sides: &mut [u32]) {
-        let from = self.size() - sides.len();
-        let rights = &self.cost[cut * self.size() + from..(cut + 1) * self.size()];
-        let less = |a: u32, b: u32| (a as i32).min(b as i32) as u32;
-        if self.prices.miss == 0 {
-            for (best, right) in sides.iter_mut().zip(rights) {
-                *best = less(*best, left + right);
-            }
-            return;
-        }
-        let miss = self.prices.miss;
-        let (start, middle) = (self.weight_before[first], self.weight_before[cut]);
-        let no = (middle - start) * miss;
-        for ((best, right), end) in sides
-            .iter_mut()
-            .zip(rights)
-            .zip(&self.weight_before[from + 1..])
-        {
-            *best = less(*best, left + right + less((end - middle) * miss, no));
+            self.costs.cut(firsts, length, &questions);
         }
     }
 
-    fn heavy_cost(&self, next: &Layer<'_>, heavy: usize, first: usize, last: usize) -> u32 {
+    fn heavy_cost(&self, next: &Layer<'_, N>, heavy: usize, first: usize, last: usize) -> u32 {
         let yes = self.spans[heavy].weight;
         let no = self.weight(first, last) - yes;
         question_cost(self.prices, yes, no) + next.cost(first, last)
     }
 
-    /// The costs of the parts that begin with a run and need no cut; [`LARGEST`] for others.
+    /// The costs of the parts that begin with a run and need no cut, by last run, as
+    /// far as there are any; [`LARGEST`] for others.
     fn leaves(&self, first: usize) -> Vec<u32> {
         let bases = self.bases(first);
-        let mut row = vec![if bases.is_empty() { 0 } else { LARGEST }; self.size()];
-        for base in bases {
+        let mut row: Vec<u32> = Vec::new();
+        if bases.iter().all(Option::is_none) {
+            row.resize(self.size() - first, 0);
+        }
+        for base in bases.into_iter().flatten() {
             let mut links: Vec<usize> = Vec::with_capacity(MAX_CHAIN);
-            for (last, cost) in row.iter_mut().enumerate().skip(first) {
+            for last in first..self.size() {
                 if self.is_link(last, base) && !self.add_link(&mut links, last) {
                     break;
                 }
-                *cost = (*cost).min(self.chain_cost(first, last, &links));
+                let cost = self.chain_cost(first, last, &links);
+                match row.get_mut(last - first) {
+                    Some(least) => *least = cost.min(*least),
+                    None => row.push(cost),
+                }
             }
         }
         self.bit_leaves(first, &mut row);
@@ -219,11 +212,11 @@ impl<'a> Layer<'a> {
     }
 
     /// Takes into account bit tests for the parts that begin with a run.
-    fn bit_leaves(&self, first: usize, row: &mut [u32]) {
+    fn bit_leaves(&self, first: usize, row: &mut Vec<u32>) {
         // The decisions met, at most two; the bits that their values have, and their weights.
         let mut met: Vec<(NodeId, u32, u32)> = Vec::with_capacity(3);
-        let parts = row.iter_mut().enumerate().take(first + MAX_BIT_RUNS);
-        for (last, cost) in parts.skip(first).filter(|(at, _)| !self.is_gone[*at]) {
+        let lasts = first..self.size().min(first + MAX_BIT_RUNS);
+        for last in lasts.filter(|at| !self.is_gone[*at]) {
             let Span { node, weight, .. } = self.spans[last];
             let used = bits_of(&self.spans[last]);
             match met.iter_mut().find(|(known, ..)| *known == node) {
@@ -239,11 +232,13 @@ impl<'a> Layer<'a> {
                     let asked = question_cost(self.prices, weight, other_weight);
                     // Without a bit that only one of them has, there is no mask; and more values
                     // never make up for a mask that is missing.
-                    if asked < *cost && one != other {
+                    let is_less = row.get(last - first).is_none_or(|cost| asked < *cost);
+                    if is_less && one != other {
                         if self.bit_test(first, last).is_none() {
                             return;
                         }
-                        *cost = asked;
+                        row.resize(row.len().max(last + 1 - first), LARGEST);
+                        row[last - first] = asked;
                     }
                 }
                 _ => return,
@@ -253,13 +248,13 @@ impl<'a> Layer<'a> {
 
     /// The decisions that may be what is left of a chain which begins with a run: those of the first two
     /// runs there. A chain that begins with two other values has a cut behind them that is as good.
-    fn bases(&self, first: usize) -> Vec<NodeId> {
+    fn bases(&self, first: usize) -> [Option<NodeId>; 2] {
         let mut left = (first..self.size()).filter(|at| !self.is_gone[*at]);
         let one = left.next().map(|at| self.spans[at].node);
         let other = left
             .map(|at| self.spans[at].node)
             .find(|node| Some(*node) != one);
-        one.into_iter().chain(other).collect()
+        [one, other]
     }
 
     /// The single values of a part, the heaviest first, if all else has the decision `base` and there
@@ -322,7 +317,7 @@ impl<'a> Layer<'a> {
     }
 
     /// How the least cost of a part is reached.
-    fn choice(&self, next: Option<&Layer<'_>>, first: usize, last: usize) -> Choice {
+    fn choice(&self, next: Option<&Layer<'_, N>>, first: usize, last: usize) -> Choice {
         let cost = self.cost(first, last);
         if let (Some(next), Some(heavy)) = (next, self.next_heavy)
             && (first..=last).contains(&heavy)
@@ -330,7 +325,7 @@ impl<'a> Layer<'a> {
         {
             return Choice::Heavy(heavy);
         }
-        for base in self.bases(first) {
+        for base in self.bases(first).into_iter().flatten() {
             if let Some(links) = self.links(first, last, base)
                 && self.chain_cost(first, last, &links) == cost
             {
@@ -366,13 +361,13 @@ impl<'a> Layer<'a> {
     }
 }
 
-struct Builder<'a> {
+struct Builder<'a, N> {
     word: Word,
     /// By the number of heavy values that are gone.
-    layers: Vec<Layer<'a>>,
+    layers: Vec<Layer<'a, N>>,
 }
 
-impl Builder<'_> {
+impl<N: Number> Builder<'_, N> {
     fn build(&self, dag: &mut Dag, depth: usize, first: usize, last: usize) -> NodeId {
         let layer = &self.layers[depth];
         let word = self.word;
