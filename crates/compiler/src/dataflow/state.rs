@@ -132,7 +132,13 @@ impl State {
     }
 
     /// Takes note of an answer that did not follow from what is known; false if it cannot be the answer.
-    fn assume(&mut self, test: Test, operand: Operand, holds: bool, values: &mut Values) -> bool {
+    pub(crate) fn assume(
+        &mut self,
+        test: Test,
+        operand: Operand,
+        holds: bool,
+        values: &mut Values,
+    ) -> bool {
         let Some(k) = self.constant_operand(operand, values) else {
             let right = self.operand(operand, values);
             let comparison = values.name(Meaning::Comparison(test, self.a, right));
