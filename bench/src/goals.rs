@@ -4,15 +4,15 @@
 //! A program's figure is the weighted mean of its executed instructions; the same judge rates tamis and
 //! the best program that another compiler made of the same policy.
 
-use tamis_abi::{Action, Arch, Endian, KernelVersion, Nr, SeccompData, syscall};
-use tamis_bpf::cache::is_cacheable;
-use tamis_bpf::{Program, interp};
+use tamis_abi::{Action, Arch, KernelVersion, Nr, SeccompData, syscall};
+use tamis_bpf::{Program, Stack};
 use tamis_profile::Profile;
 use tamis_rules::{Ruleset, Section};
 use tamis_testkit::corpus::{self, gvisor, pol_json, profiles};
 use tamis_testkit::inputs::Tests;
 use tamis_testkit::rng::Rng;
 
+use crate::peers::figures;
 use crate::policies::{DOCKER, docker_ruleset};
 
 /// How many calls are tried to find one that a rule allows.
@@ -64,19 +64,8 @@ pub struct Case {
 impl Case {
     /// The weighted mean of a program's steps.
     pub fn mean_steps(&self, program: &Program) -> f64 {
-        let (mut steps, mut weight) = (0.0, 0.0);
-        for sample in &self.samples {
-            let data = &sample.data;
-            let is_run = self.cached == Cached::Runs || !is_cacheable(program, data.arch, data.nr);
-            let image = data.image(Endian::Little);
-            if is_run {
-                steps += sample.weight * f64::from(interp::run(program, &image).steps);
-            }
-            if is_run || self.cached == Cached::IsFree {
-                weight += sample.weight;
-            }
-        }
-        if weight > 0.0 { steps / weight } else { 0.0 }
+        let stack = Stack::new(vec![program.clone()]);
+        figures::mean_steps(&self.samples, self.cached, &stack)
     }
 }
 
@@ -190,7 +179,7 @@ fn gappy_case() -> Option<Case> {
 }
 
 /// The calls of a profile that recorded whole argument lists.
-fn recorded(profile: &Profile) -> Vec<Sample> {
+pub(crate) fn recorded(profile: &Profile) -> Vec<Sample> {
     let mut samples = Vec::new();
     for (arch, nr, call) in profile.calls() {
         for (args, count) in &call.samples {
@@ -233,7 +222,7 @@ fn once_each(samples: &[Sample]) -> Profile {
 }
 
 /// For every allowed number one call per rule that allows it; all calls of a number weigh 1 together.
-fn allowed(ruleset: &Ruleset) -> Vec<Sample> {
+pub(crate) fn allowed(ruleset: &Ruleset) -> Vec<Sample> {
     let section = ruleset.section(Arch::X86_64).expect("a policy for x86_64");
     let mut samples = Vec::new();
     for (nr, _) in syscall::all(Arch::X86_64) {
@@ -271,7 +260,7 @@ fn allowed_calls(ruleset: &Ruleset, section: &Section, nr: u32) -> Vec<SeccompDa
 }
 
 /// The calls, each number as heavy as the profile says.
-fn weighted(samples: Vec<Sample>, profile: &Profile) -> Vec<Sample> {
+pub(crate) fn weighted(samples: Vec<Sample>, profile: &Profile) -> Vec<Sample> {
     let weight = |sample: &Sample| {
         let call = profile.call(Arch::X86_64, Nr(sample.data.nr));
         sample.weight * call.map_or(0, |call| call.count) as f64

@@ -5,6 +5,7 @@
 
 pub mod goals;
 pub mod large;
+pub mod peers;
 pub mod policies;
 pub mod ratio;
 pub mod runc;

@@ -1,0 +1,330 @@
+//! What the tools are compared on: policies, the calls that count, and the stored programs.
+//!
+//! Nearly all of it is in the corpus; without it only the list of 306 consecutive numbers is left.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Action, Arch, SeccompData, syscall};
+use tamis_bpf::{Program, Stack};
+use tamis_profile::Profile;
+use tamis_rules::{Predicate, Rule, Ruleset, Section};
+use tamis_testkit::corpus::{self, gvisor, pol_json, profiles};
+
+use super::judge::Policy;
+use crate::goals::{self, Sample};
+use crate::policies::{DOCKER, docker_ruleset};
+
+/// One policy, and what is needed to rate programs for it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The name in the table.
+    pub name: &'static str,
+    /// What programs shall do.
+    pub policy: Policy,
+    /// The text of the profile, if container runtimes read it.
+    pub docker: Option<String>,
+    /// How often calls are made, if that is known.
+    pub counts: Option<Counts>,
+    /// A call for each rule that allows something; the calls of a number weigh 1 together.
+    pub allowed: Vec<Sample>,
+    /// The calls with the weights of the case.
+    pub weighted: Vec<Sample>,
+    /// Programs that others made, with the names of the tools.
+    pub stored: Vec<(String, Stack)>,
+}
+
+/// How often calls are made.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    /// By whom.
+    pub whose: &'static str,
+    /// The counts.
+    pub profile: Profile,
+}
+
+/// Which files of the corpus belong to which case: the case, how the file's name begins, and how the
+/// name of the tool begins in the table. The longest beginning counts.
+const STORED: [(&str, &str, &str); 12] = [
+    (
+        "docker, three architectures",
+        "docker/docker-libseccomp-",
+        "libseccomp-2.6.1-",
+    ),
+    ("docker x86_64", "peers/docker-", ""),
+    ("docker x86_64, allow only", "peers/docker-1action-", ""),
+    (CONSECUTIVE, "peers/allow306-", ""),
+    (CONSECUTIVE, "docker/libseccomp306-", "libseccomp-2.6.1-"),
+    ("302 numbers with gaps", "peers/gappy302-", ""),
+    ("firecracker vmm", "peers/firecracker-", ""),
+    (
+        "gvisor sentry systrap",
+        "gvisor/gvisor-sentry-systrap.",
+        "gvisor ",
+    ),
+    (
+        "gvisor sentry nvproxy",
+        "gvisor/gvisor-sentry-nvproxy.",
+        "gvisor ",
+    ),
+    ("gvisor gofer", "gvisor/gvisor-gofer-directfs.", "gvisor "),
+    (
+        "gvisor systrap stub",
+        "gvisor/gvisor-systrap-stub.",
+        "gvisor ",
+    ),
+    (
+        "gvisor systrap thread",
+        "gvisor/gvisor-systrap-sysmsg-thread.",
+        "gvisor ",
+    ),
+];
+/// The case that needs no corpus.
+pub const CONSECUTIVE: &str = "306 numbers";
+/// The filters of one service, which are one subject.
+const STACK: &str = "systemd/stack/";
+
+/// What foreign architectures get where the policy doesn't say it.
+const FOREIGN: Action = Action::KILL_THREAD;
+
+/// How often a virtual machine monitor makes calls.
+const FREQUENCY: &str = "minijail/common_device.frequency";
+/// How often a sandbox makes calls while it runs a database.
+const DATABASE: &str = "gvisor/profile-systrap.json";
+
+/// The files of the corpus that belong to no case.
+///
+/// # Panics
+/// If the corpus can't be read.
+pub fn unclaimed() -> Vec<String> {
+    let mut files = corpus::files("", ".bpf").unwrap_or_default();
+    files.retain(|file| claim(file).is_none() && !file.starts_with(STACK));
+    files
+}
+
+/// Whether the corpus is there.
+pub fn has_corpus() -> bool {
+    corpus::repository().join("../shared/corpus").is_dir()
+}
+
+/// All cases that can be made here.
+///
+/// # Panics
+/// If a file of the corpus has mistakes.
+pub fn cases() -> Vec<Case> {
+    let consecutive = allow(0..=305);
+    if !has_corpus() {
+        return vec![Case::new(CONSECUTIVE, consecutive, None)];
+    }
+    let docker = fed("peers/docker.pol.json");
+    let allow_docker = docker.as_ref().map(allow_only);
+    let made = [
+        fed_case(CONSECUTIVE, Some(consecutive)),
+        fed_case("302 numbers with gaps", fed("peers/gappy302.pol.json")),
+        docker_three(),
+        fed_case("docker x86_64", docker),
+        fed_case("docker x86_64, allow only", allow_docker),
+        fed_case("firecracker vmm", fed("peers/fc-vmm.pol.json")),
+        sandbox(
+            "gvisor sentry systrap",
+            "gvisor/gvisor-sentry-systrap",
+            database(),
+        ),
+        sandbox(
+            "gvisor sentry nvproxy",
+            "gvisor/gvisor-sentry-nvproxy",
+            database(),
+        ),
+        sandbox("gvisor gofer", "gvisor/gvisor-gofer-directfs", None),
+        sandbox("gvisor systrap stub", "gvisor/gvisor-systrap-stub", None),
+        sandbox(
+            "gvisor systrap thread",
+            "gvisor/gvisor-systrap-sysmsg-thread",
+            None,
+        ),
+        stack(),
+    ];
+    made.into_iter().flatten().collect()
+}
+
+/// A policy that was fed to several compilers. It doesn't say what foreign architectures get: most of the
+/// compilers kill the thread.
+fn fed(file: &str) -> Option<Ruleset> {
+    let mut ruleset = pol_json::ruleset(file)?;
+    ruleset.bad_arch = FOREIGN;
+    Some(ruleset)
+}
+
+fn fed_case(name: &'static str, ruleset: Option<Ruleset>) -> Option<Case> {
+    ruleset.map(|ruleset| Case::new(name, ruleset, frequency()))
+}
+
+fn frequency() -> Option<Counts> {
+    profiles::frequency(FREQUENCY).map(|profile| Counts {
+        whose: "a virtual machine monitor",
+        profile,
+    })
+}
+
+fn database() -> Option<Counts> {
+    profiles::gvisor_top_ten(DATABASE).map(|profile| Counts {
+        whose: "a database in the sandbox",
+        profile,
+    })
+}
+
+/// A sandbox's rules. The vectors that come with them have a call for each alternative of a rule.
+fn sandbox(name: &'static str, start: &str, counts: Option<Counts>) -> Option<Case> {
+    let ruleset = gvisor::ruleset(&format!("{start}.json"))?;
+    let vectors = gvisor::vectors(&format!("{start}.vectors"))?;
+    let mut by_number: BTreeMap<u32, Vec<SeccompData>> = BTreeMap::new();
+    for data in vectors.iter().map(|vector| vector.data) {
+        let of_number = by_number.entry(data.nr).or_default();
+        if ruleset.decide(&data).action == Action::ALLOW && !of_number.contains(&data) {
+            of_number.push(data);
+        }
+    }
+    let weigh = |calls: Vec<SeccompData>| {
+        let weight = 1.0 / calls.len() as f64;
+        calls.into_iter().map(move |data| Sample { data, weight })
+    };
+    let allowed = by_number.into_values().flat_map(weigh).collect();
+    Some(Case::with_calls(name, ruleset, allowed, counts))
+}
+
+fn docker_three() -> Option<Case> {
+    let text = corpus::text(DOCKER)?;
+    let ruleset = docker_ruleset(DOCKER, &text);
+    let mut case = Case::new("docker, three architectures", ruleset, frequency());
+    case.docker = Some(text);
+    Some(case)
+}
+
+/// These numbers of x86_64, whatever the arguments; an error for all others.
+///
+/// # Panics
+/// Never: there is one section.
+pub fn allow(numbers: impl IntoIterator<Item = u32>) -> Ruleset {
+    let rule = Rule {
+        syscalls: numbers.into_iter().map(|nr| nr..=nr).collect(),
+        when: Predicate::True,
+        action: Action::ALLOW,
+        origin: None,
+    };
+    let section = Section {
+        arch: Arch::X86_64,
+        rules: vec![rule],
+        default: Action::errno(1),
+    };
+    Ruleset::new(vec![section], FOREIGN).expect("one section")
+}
+
+/// The ruleset without the rules that don't allow.
+fn allow_only(ruleset: &Ruleset) -> Ruleset {
+    let mut sections = ruleset.sections().to_vec();
+    for section in &mut sections {
+        section.rules.retain(|rule| rule.action == Action::ALLOW);
+    }
+    Ruleset::new(sections, ruleset.bad_arch).expect("the architectures are the same")
+}
+
+/// The filters of one service; there is no policy but what they do.
+fn stack() -> Option<Case> {
+    let files = corpus::files(STACK, ".bpf")?;
+    let filters = Stack::new(files.iter().map(|file| program(file)).collect());
+    let counts = frequency();
+    let arch = Arch::X86_64;
+    let calls = syscall::all(arch).map(|(nr, _)| SeccompData {
+        nr: nr.0,
+        arch: arch.audit(),
+        ..SeccompData::default()
+    });
+    let is_allowed = |data: &SeccompData| {
+        let ret = filters.run(&data.image(tamis_abi::Endian::Little)).ret;
+        Action::from_ret(ret) == Action::ALLOW
+    };
+    let allowed: Vec<Sample> = calls
+        .filter(is_allowed)
+        .map(|data| Sample { data, weight: 1.0 })
+        .collect();
+    Some(Case {
+        name: "systemd, 34 filters",
+        weighted: weigh(&allowed, counts.as_ref()),
+        allowed,
+        counts,
+        docker: None,
+        stored: vec![("systemd 252".to_owned(), filters.clone())],
+        policy: Policy::Stack(filters),
+    })
+}
+
+/// The calls with the counts of the profile, or as they are.
+fn weigh(allowed: &[Sample], counts: Option<&Counts>) -> Vec<Sample> {
+    match counts {
+        Some(counts) => goals::weighted(allowed.to_vec(), &counts.profile),
+        None => allowed.to_vec(),
+    }
+}
+
+impl Case {
+    fn new(name: &'static str, ruleset: Ruleset, counts: Option<Counts>) -> Case {
+        let allowed = goals::allowed(&ruleset);
+        Case::with_calls(name, ruleset, allowed, counts)
+    }
+
+    fn with_calls(
+        name: &'static str,
+        ruleset: Ruleset,
+        allowed: Vec<Sample>,
+        counts: Option<Counts>,
+    ) -> Case {
+        // Recorded arguments are better than any that fit.
+        let recorded = counts
+            .as_ref()
+            .map(|counts| goals::recorded(&counts.profile));
+        let recorded = recorded.filter(|recorded| !recorded.is_empty());
+        Case {
+            name,
+            weighted: recorded.unwrap_or_else(|| weigh(&allowed, counts.as_ref())),
+            allowed,
+            counts,
+            docker: None,
+            stored: stored(name),
+            policy: Policy::Ruleset(ruleset),
+        }
+    }
+
+    /// The policy, if it isn't a stack of filters.
+    pub fn ruleset(&self) -> Option<&Ruleset> {
+        match &self.policy {
+            Policy::Ruleset(ruleset) => Some(ruleset),
+            Policy::Stack(_) => None,
+        }
+    }
+}
+
+/// The row of [`STORED`] that a file belongs to.
+fn claim(file: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
+    let fits = STORED
+        .iter()
+        .filter(|(_, start, _)| file.starts_with(start));
+    fits.max_by_key(|(_, start, _)| start.len())
+}
+
+fn stored(case: &str) -> Vec<(String, Stack)> {
+    let mut stored = Vec::new();
+    let files = has_corpus().then(|| corpus::files("", ".bpf")).flatten();
+    for file in files.unwrap_or_default() {
+        if let Some((_, start, label)) = claim(&file).filter(|(name, _, _)| *name == case) {
+            let tool = file[start.len()..]
+                .trim_end_matches(".bpf")
+                .trim_end_matches("-vmm");
+            stored.push((format!("{label}{tool}"), Stack::new(vec![program(&file)])));
+        }
+    }
+    stored
+}
+
+fn program(file: &str) -> Program {
+    let insns = corpus::insns(file).expect("the listed file is there");
+    Program::new(insns).expect("the programs of the corpus are valid")
+}

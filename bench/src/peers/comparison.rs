@@ -1,0 +1,217 @@
+//! The comparison of one case: a row for each tool.
+
+use serde::Serialize;
+use tamis_abi::{Arch, SeccompData, call};
+use tamis_bpf::Stack;
+use tamis_testkit::libseccomp::Library;
+
+use super::better::{Better, better};
+use super::cases::Case;
+use super::figures::Figures;
+use super::judge::Meaning;
+use super::plain::plain_rules;
+use super::timing::{self, Times};
+use super::tools::{Tool, tools};
+use crate::ratio::{Contestant, compare};
+
+/// How many times each tool makes its filters to be timed.
+const COMPILE_ROUNDS: usize = 40;
+
+/// A case with what all tools made of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// The case.
+    pub policy: &'static str,
+    /// Whose calls the weights are.
+    pub weights: &'static str,
+    /// How many numbers the mean is over.
+    pub allowed_calls: usize,
+    /// The timed calls.
+    pub timed: Vec<String>,
+    /// What a timed call takes without a filter, on average; `None` if nothing was timed.
+    pub no_filter_ns: Option<f64>,
+    /// By how much the empty filter is above that.
+    pub empty_over_none_ns: Option<f64>,
+    /// Why nothing was timed although it should have been.
+    pub not_timed: Option<String>,
+    /// One row for each tool.
+    pub rows: Vec<Row>,
+    /// Where a tool is better than each of tamis's rows.
+    pub better: Vec<Better>,
+}
+
+/// One tool.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The tool.
+    pub tool: String,
+    /// Where its filters come from.
+    pub from: Origin,
+    /// Its filters, or why there are none.
+    #[serde(flatten)]
+    pub made: Made,
+}
+
+/// Where filters come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// Made here.
+    Here,
+    /// A file of the corpus.
+    File,
+}
+
+/// What a tool made of a policy.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    /// Nothing, for this reason.
+    Refused(String),
+    /// Filters.
+    Filters(Box<Filters>),
+}
+
+impl Row {
+    /// The figures of what the tool made, if it made something.
+    pub fn filters(&self) -> Option<&Filters> {
+        match &self.made {
+            Made::Filters(filters) => Some(filters),
+            Made::Refused(_) => None,
+        }
+    }
+}
+
+/// The figures of a tool's filters.
+#[derive(Clone, Debug, Serialize)]
+pub struct Filters {
+    /// The counts.
+    pub counts: Figures,
+    /// By how much the timed calls are above no filter, on average over the calls.
+    pub over_none_ns: Option<f64>,
+    /// The same for each call.
+    pub calls_over_none_ns: Vec<f64>,
+    /// How long installing takes.
+    pub install_ns: Option<f64>,
+    /// How long making them takes, if they were made here, in the fastest round.
+    pub compile_us: Option<f64>,
+    /// The same as a multiple of what tamis takes.
+    pub compile_ratio: Option<f64>,
+    /// Whether they do what the policy says.
+    pub meaning: Meaning,
+}
+
+/// What one tool made, and where it comes from.
+type Subject = (String, Origin, Result<Stack, String>);
+
+/// Compares all tools on one case; without rounds nothing is timed.
+///
+/// # Panics
+/// If tamis doesn't compile a policy of the corpus.
+pub fn compared(case: &Case, library: Option<&Library>, rounds: Option<u32>) -> Compared {
+    let section = case
+        .ruleset()
+        .and_then(|ruleset| ruleset.section(Arch::X86_64));
+    let plain = section.map_or_else(|| Ok(Vec::new()), plain_rules);
+    let tools = tools(case, &plain, library);
+    let made = tools
+        .iter()
+        .map(|tool| (tool.name.clone(), Origin::Here, (tool.build)()));
+    let stored = case.stored.iter().cloned();
+    let stored = stored.map(|(tool, stack)| (tool, Origin::File, Ok(stack)));
+    let subjects: Vec<Subject> = made.chain(stored).collect();
+    let own = subjects[0].2.as_ref().expect("tamis compiles the policy");
+    let calls = timing::timed_calls(case, own);
+    let rounds = rounds.filter(|_| !calls.is_empty());
+    let times = rounds.map(|rounds| timed(&subjects, &calls, rounds));
+    let compile = rounds.map(|_| compile_times(&tools));
+    let not_timed = times.clone().and_then(Result::err);
+    let times = times.and_then(Result::ok);
+    let mut numbers: Vec<u32> = case.allowed.iter().map(|sample| sample.data.nr).collect();
+    numbers.dedup();
+    let weights = case.counts.as_ref();
+    let rows = rows(
+        case,
+        subjects,
+        times.as_deref(),
+        &compile.unwrap_or_default(),
+    );
+    Compared {
+        policy: case.name,
+        weights: weights.map_or("each number alike", |counts| counts.whose),
+        allowed_calls: numbers.len(),
+        better: better(&rows),
+        rows,
+        no_filter_ns: times.as_ref().map(|times| times[0].mean_ns()),
+        empty_over_none_ns: times.as_ref().map(|times| times[1].over_ns(&times[0])),
+        timed: calls.iter().map(call::describe_briefly).collect(),
+        not_timed,
+    }
+}
+
+/// Times the baselines, and after them what the tools made.
+fn timed(subjects: &[Subject], calls: &[SeccompData], rounds: u32) -> Result<Vec<Times>, String> {
+    let made = subjects.iter().filter_map(|(_, _, made)| made.clone().ok());
+    let stacks: Vec<Stack> = timing::baselines().into_iter().chain(made).collect();
+    timing::time(&stacks, calls, rounds)
+}
+
+fn rows(
+    case: &Case,
+    subjects: Vec<Subject>,
+    times: Option<&[Times]>,
+    compile: &[(String, f64)],
+) -> Vec<Row> {
+    let mut next = timing::baselines().len();
+    let own_us = compile.first().map(|(_, us)| *us);
+    let row = |(tool, from, made): Subject| {
+        let made = match made {
+            Err(reason) => Made::Refused(reason),
+            Ok(stack) => {
+                let times = times.map(|times| (&times[next], &times[0]));
+                next += 1;
+                let of_tool = compile.iter().find(|(name, _)| *name == tool);
+                let compile_us = of_tool.map(|(_, us)| *us).filter(|_| from == Origin::Here);
+                Made::Filters(Box::new(Filters {
+                    compile_us,
+                    compile_ratio: compile_us.zip(own_us).map(|(us, own)| us / own),
+                    ..filters(case, &stack, times)
+                }))
+            }
+        };
+        Row { tool, from, made }
+    };
+    subjects.into_iter().map(row).collect()
+}
+
+fn filters(case: &Case, stack: &Stack, times: Option<(&Times, &Times)>) -> Filters {
+    let each = times.map(|(mine, none)| mine.calls.iter().zip(&none.calls));
+    let over_none = each.into_iter().flatten();
+    Filters {
+        counts: Figures::of(stack, &case.allowed, &case.weighted),
+        over_none_ns: times.map(|(mine, none)| mine.over_ns(none)),
+        calls_over_none_ns: over_none
+            .map(|(mine, none)| mine.min_ns - none.min_ns)
+            .collect(),
+        install_ns: times.map(|(mine, _)| mine.install_ns),
+        compile_us: None,
+        compile_ratio: None,
+        meaning: case.policy.judge(stack),
+    }
+}
+
+/// The shortest times in microseconds of the tools that make something, taken in turns; tamis is first.
+fn compile_times(tools: &[Tool<'_>]) -> Vec<(String, f64)> {
+    let able = tools.iter().filter(|tool| (tool.build)().is_ok());
+    let mut contestants: Vec<Contestant<'_>> = able
+        .map(|tool| {
+            Contestant::new(&tool.name, || {
+                (tool.build)().map_or(0, |stack| stack.programs().len())
+            })
+        })
+        .collect();
+    let times = compare(&mut contestants, COMPILE_ROUNDS).0.into_iter();
+    times
+        .map(|timing| (timing.name, timing.min.as_secs_f64() * 1e6))
+        .collect()
+}

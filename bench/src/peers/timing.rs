@@ -1,0 +1,150 @@
+//! Timing filters in the running kernel: which calls, and what they cost over no filter.
+//!
+//! Only calls whose arguments decide are timed where there are any: numbers that are always allowed are
+//! answered by the kernel's bitmap and cost the same under every filter.
+
+use tamis_abi::{Action, Arch, SeccompData, syscall};
+use tamis_bpf::harmless::harmless;
+use tamis_bpf::{Op, Program, Stack};
+use tamis_kernel::measure;
+use tamis_kernel::measure::Timing;
+
+use super::cases::Case;
+use super::judge::Policy;
+
+/// The error that calls get where a filter would do worse; `ENOSYS`.
+const DENIED_ERRNO: u16 = 38;
+/// With so many calls each round is made once.
+const ENOUGH_CALLS: usize = 24;
+/// How many requests of `ioctl` are timed.
+const MAX_REQUESTS: usize = 8;
+/// A descriptor that isn't open: far above any limit.
+pub const NO_FD: u64 = 0x7fff_ffff;
+/// An address at which nothing is.
+pub const NOWHERE: u64 = 8;
+
+/// Calls that return at once without doing anything: they have a bad descriptor or address, ask for no
+/// change, or are wrong otherwise.
+const CALLS: [(&str, [u64; 6]); 17] = [
+    ("getppid", [0; 6]),
+    ("close", [NO_FD, 0, 0, 0, 0, 0]),
+    ("fcntl", [NO_FD, 1, 0, 0, 0, 0]),
+    ("fcntl", [NO_FD, 1033, 0, 0, 0, 0]),
+    // FUTEX_WAKE, and the same with FUTEX_PRIVATE_FLAG.
+    ("futex", [0, 0x01, 1, 0, 0, 0]),
+    ("futex", [0, 0x81, 1, 0, 0, 0]),
+    ("sendmmsg", [NO_FD, 0, 0, 0x40, 0, 0]),
+    ("epoll_pwait", [NO_FD, 0, 0, 0, 0, 0]),
+    ("recvmsg", [NO_FD, 0, 0, 0, 0, 0]),
+    ("accept4", [NO_FD, 0, 0, 0x80000, 0, 0]),
+    ("timerfd_settime", [NO_FD, 0, 0, 0, 0, 0]),
+    // No domain has this number.
+    ("socket", [1000, 0, 0, 0, 0, 0]),
+    // Asks for the personality.
+    ("personality", [0xffff_ffff, 0, 0, 0, 0, 0]),
+    // No bytes, readable.
+    ("mprotect", [0, 0, 1, 0, 0, 0]),
+    ("openat", [NO_FD, NOWHERE, 0, 0, 0, 0]),
+    ("pread64", [NO_FD, 0, 0, 0, 0, 0]),
+    ("getdents64", [NO_FD, 0, 0, 0, 0, 0]),
+];
+
+/// What was measured of one subject.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// How long installing took.
+    pub install_ns: f64,
+    /// Per call.
+    pub calls: Vec<Timing>,
+}
+
+impl Times {
+    /// How long the fastest batches took, on average.
+    pub fn mean_ns(&self) -> f64 {
+        let sum: f64 = self.calls.iter().map(|call| call.min_ns).sum();
+        sum / self.calls.len() as f64
+    }
+
+    /// How much longer the fastest batches took than under another subject, on average.
+    pub fn over_ns(&self, other: &Times) -> f64 {
+        self.mean_ns() - other.mean_ns()
+    }
+}
+
+/// The timed calls of a case: those that the policy allows by their arguments, or else those that it
+/// always allows. `filters` do what the policy says.
+pub fn timed_calls(case: &Case, filters: &Stack) -> Vec<SeccompData> {
+    let fixed = CALLS.iter().filter_map(|(name, args)| call(name, *args));
+    let mut calls: Vec<SeccompData> = fixed.chain(requests(case)).collect();
+    calls.retain(|data| {
+        let answer = match &case.policy {
+            Policy::Ruleset(ruleset) => ruleset.decide(data).action,
+            Policy::Stack(stack) => {
+                Action::from_ret(stack.run(&data.image(tamis_abi::Endian::Little)).ret)
+            }
+        };
+        answer == Action::ALLOW
+    });
+    let is_cached = |data: &SeccompData| filters.is_cacheable(data.arch, data.nr);
+    let (cached, by_arguments): (Vec<SeccompData>, Vec<SeccompData>) =
+        calls.into_iter().partition(is_cached);
+    if by_arguments.is_empty() {
+        cached
+    } else {
+        by_arguments
+    }
+}
+
+/// A call of x86_64 with these arguments.
+pub fn call(name: &str, args: [u64; 6]) -> Option<SeccompData> {
+    Some(SeccompData {
+        nr: syscall::number(Arch::X86_64, name)?.0,
+        arch: Arch::X86_64.audit(),
+        ip: 0,
+        args,
+    })
+}
+
+/// Some requests of `ioctl` that rules allow, on a descriptor that isn't open.
+fn requests(case: &Case) -> Vec<SeccompData> {
+    let ioctl = syscall::number(Arch::X86_64, "ioctl").map(|nr| nr.0);
+    let samples = case.allowed.iter().map(|sample| sample.data);
+    let of_ioctl: Vec<SeccompData> = samples.filter(|data| Some(data.nr) == ioctl).collect();
+    let step = of_ioctl.len().div_ceil(MAX_REQUESTS).max(1);
+    let chosen = of_ioctl.iter().step_by(step);
+    chosen
+        .filter_map(|data| call("ioctl", [NO_FD, data.args[1], 0, 0, 0, 0]))
+        .collect()
+}
+
+/// No filter, and the empty one.
+///
+/// # Panics
+/// Never: a return is a program.
+pub fn baselines() -> [Stack; 2] {
+    let allow = Program::new(vec![Op::RetImm(Action::ALLOW.ret()).into()]);
+    [Vec::new(), vec![allow.expect("a return is a program")]].map(Stack::new)
+}
+
+/// Times the calls under each of the stacks, which take turns. Few calls are timed in more rounds than
+/// asked for: their mean evens out less.
+///
+/// # Errors
+/// Why it can't be done here.
+pub fn time(stacks: &[Stack], calls: &[SeccompData], rounds: u32) -> Result<Vec<Times>, String> {
+    let mut tame: Vec<Vec<Program>> = Vec::new();
+    for stack in stacks {
+        let programs = stack.programs().iter();
+        let tamed: Result<_, _> = programs
+            .map(|program| harmless(program, DENIED_ERRNO))
+            .collect();
+        tame.push(tamed.map_err(|error| error.to_string())?);
+    }
+    let rounds = rounds * ENOUGH_CALLS.div_ceil(calls.len().max(1)) as u32;
+    let measured = measure::measure(&tame, calls, rounds).map_err(|error| error.to_string())?;
+    let times = measured.into_iter().map(|measured| Times {
+        install_ns: measured.install_ns,
+        calls: measured.calls,
+    });
+    Ok(times.collect())
+}

@@ -1,0 +1,308 @@
+//! The comparison with other compilers, but for times: what each is fed means the policy, what each makes
+//! does it, and the document has the shape that the book says.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tamis_abi::{Arch, Endian};
+use tamis_bench::peers::builders;
+use tamis_bench::peers::cases::{Case, allow, cases, has_corpus, unclaimed};
+use tamis_bench::peers::comparison::{Compared, Origin, Row, compared};
+use tamis_bench::peers::judge::Meaning;
+use tamis_bench::peers::plain::{Comparison, Condition, PlainRule, plain_rules};
+use tamis_bench::peers::rfc::experiment;
+use tamis_prover::{Limits, Scope, Subject, Verdict, prove};
+use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
+use tamis_testkit::generate::ruleset::{Size, ruleset};
+use tamis_testkit::libseccomp::Library;
+use tamis_testkit::rng::Rng;
+use tamis_testkit::skip::{self, Need};
+
+/// Stored programs that don't do what the policy of their case says, and why.
+const DIFFERING: [(&str, &str); 17] = [
+    // It refuses numbers of x32 with an error of their own, and -1 with them.
+    ("306 numbers", "go-seccomp-bpf"),
+    ("302 numbers with gaps", "go-seccomp-bpf"),
+    ("docker x86_64", "go-seccomp-bpf"),
+    ("docker x86_64, allow only", "go-seccomp-bpf"),
+    ("firecracker vmm", "go-seccomp-bpf"),
+    // It kills what the list doesn't name.
+    ("306 numbers", "minijail-c"),
+    ("firecracker vmm", "minijail-c"),
+    // It compares 64 bits where the policy compares 32.
+    ("firecracker vmm", "minijail-bst"),
+    ("firecracker vmm", "minijail-bst-freq"),
+    ("firecracker vmm", "minijail-linear"),
+    ("firecracker vmm", "minijail-linear-freq"),
+    // The rules of that time were others.
+    ("gvisor sentry systrap", "gvisor 2023-09"),
+    ("gvisor sentry systrap", "gvisor 2024-02.opt"),
+    ("gvisor sentry systrap", "gvisor 2024-02.unopt"),
+    ("gvisor sentry nvproxy", "gvisor 2023-09"),
+    ("gvisor sentry nvproxy", "gvisor 2024-02.opt"),
+    ("gvisor sentry nvproxy", "gvisor 2024-02.unopt"),
+];
+
+/// Libraries that know fewer calls than Docker's profile names.
+const OLD_TABLES: &str = "docker, three architectures";
+
+/// The cases with what all tools make of them, nothing timed; `None` without the corpus.
+fn all_compared() -> Option<(Vec<Case>, Vec<Compared>)> {
+    if !has_corpus() {
+        skip::because(Need::Corpus, "no policies to compare tools on");
+        return None;
+    }
+    let library = library();
+    let cases = cases();
+    let compared = cases
+        .iter()
+        .map(|case| compared(case, library.as_ref(), None));
+    let compared = compared.collect();
+    Some((cases, compared))
+}
+
+fn library() -> Option<Library> {
+    Library::open()
+        .map_err(|reason| skip::because(Need::Peers, reason))
+        .ok()
+}
+
+/// Plain rules as a ruleset that is otherwise like another.
+fn reassembled(ruleset: &Ruleset, section: &Section, rules: &[PlainRule]) -> Ruleset {
+    let rule = |rule: &PlainRule| Rule {
+        syscalls: IntervalSet::single(rule.nr),
+        when: Predicate::All(rule.conditions.iter().map(predicate).collect()),
+        action: rule.action,
+        origin: None,
+    };
+    let section = Section {
+        rules: rules.iter().map(rule).collect(),
+        ..section.clone()
+    };
+    Ruleset::new(vec![section], ruleset.bad_arch).expect("one section")
+}
+
+fn predicate(condition: &Condition) -> Predicate {
+    let operand = match condition.is_low {
+        true => Operand::arg_low(condition.arg),
+        false => Operand::arg(condition.arg),
+    };
+    match condition.test {
+        Comparison::With(op, value) => Predicate::compare(operand, op, value),
+        Comparison::Masked { mask, value } => Predicate::Test(Test::Masked {
+            operand,
+            mask,
+            value,
+        }),
+    }
+}
+
+/// Whether the plain rules of a section mean the section; `None` if it can't be said in plain rules.
+fn is_said(ruleset: &Ruleset, section: &Section) -> Option<bool> {
+    let plain = reassembled(ruleset, section, &plain_rules(section).ok()?);
+    let scope = Scope {
+        arches: vec![section.arch],
+        ..Scope::default()
+    };
+    let subjects = [Subject::Ruleset(ruleset), Subject::Ruleset(&plain)];
+    let report = prove(&subjects[0], &subjects[1], &scope, &Limits::default());
+    Some(report.verdict == Ok(Verdict::Equal))
+}
+
+#[test]
+fn what_other_compilers_are_fed_means_the_policy() {
+    let mut said = 0;
+    let mut rng = Rng::new(0);
+    let random = (0..400).map(|_| ruleset(&mut rng, Size::SMALL, Endian::Little));
+    let real = has_corpus().then(cases).into_iter().flatten();
+    let real: Vec<Ruleset> = real.filter_map(|case| case.ruleset().cloned()).collect();
+    for ruleset in random.chain(real) {
+        for section in ruleset.sections() {
+            if let Some(is_same) = is_said(&ruleset, section) {
+                assert!(is_same, "{ruleset:?}");
+                said += 1;
+            }
+        }
+    }
+    assert!(said > 100, "only {said} sections could be said");
+}
+
+#[test]
+fn every_stored_program_belongs_to_a_case() {
+    if has_corpus() {
+        assert_eq!(unclaimed(), Vec::<String>::new());
+    } else {
+        skip::because(Need::Corpus, "no stored programs");
+    }
+}
+
+#[test]
+fn what_the_tools_make_does_what_the_policy_says() {
+    let Some((_, compared)) = all_compared() else {
+        return;
+    };
+    let mut differing = Vec::new();
+    for policy in &compared {
+        for row in &policy.rows {
+            let Some(filters) = row.filters() else {
+                assert!(!row.tool.starts_with("tamis"), "{}: {row:?}", policy.policy);
+                continue;
+            };
+            match filters.meaning {
+                Meaning::Equal => {}
+                _ if row.tool.starts_with("tamis") => panic!("{}: {row:?}", policy.policy),
+                Meaning::EqualForItsArchitectures { .. } => {}
+                _ if row.from == Origin::Here && policy.policy == OLD_TABLES => {}
+                _ => differing.push((policy.policy, row.tool.as_str())),
+            }
+        }
+    }
+    let mut expected = DIFFERING.to_vec();
+    expected.sort_unstable();
+    differing.sort_unstable();
+    assert_eq!(differing, expected);
+}
+
+#[test]
+fn what_is_made_here_costs_what_was_made_elsewhere_of_the_same_policy() {
+    let (Some(library), Some((_, compared))) = (library(), all_compared()) else {
+        return;
+    };
+    let mut pairs = 0;
+    for policy in &compared {
+        let find = |from: Origin, tool: &str| {
+            let is_it = |row: &&Row| row.from == from && row.tool == tool;
+            policy.rows.iter().find(is_it).and_then(Row::filters)
+        };
+        let mut check = |here: &str, file: &str| {
+            if let (Some(here), Some(file)) = (find(Origin::Here, here), find(Origin::File, file)) {
+                assert_eq!(here.counts, file.counts, "{}", policy.policy);
+                pairs += 1;
+            }
+        };
+        if library.version() == (2, 5, 4) {
+            check("libseccomp 2.5.4 level 1", "libseccomp-2.5.4");
+            check("libseccomp 2.5.4 level 2", "libseccomp-2.5.4-opt2");
+        }
+        // Its stored program has a rule more.
+        if policy.policy != "docker x86_64, allow only" {
+            check("seccompiler", "seccompiler");
+        }
+    }
+    assert!(pairs >= 3, "only {pairs}");
+}
+
+#[test]
+fn without_the_corpus_a_list_of_numbers_is_left() {
+    let ruleset = allow([0, 1, 5]);
+    let section = ruleset.section(Arch::X86_64).expect("a section");
+    let rules = plain_rules(section).expect("numbers are plain");
+    let made = builders::seccompiler(&ruleset, &rules).expect("it compiles");
+    let policy = Subject::Ruleset(&ruleset);
+    let made = Subject::Program {
+        program: &made,
+        endian: Endian::Little,
+    };
+    let scope = Scope {
+        arches: vec![Arch::X86_64],
+        ..Scope::default()
+    };
+    let report = prove(&policy, &made, &scope, &Limits::default());
+    assert_eq!(report.verdict, Ok(Verdict::Equal));
+}
+
+#[test]
+fn the_experiment_puts_getppid_where_it_says() {
+    let Some(library) = library() else {
+        return;
+    };
+    let experiment = experiment(Some(&library), None).expect("all tools take a list");
+    let steps = |list: &str, filter: &str| {
+        let line = experiment
+            .lines
+            .iter()
+            .find(|line| line.list == list && line.filter.ends_with(filter));
+        line.expect("the filter is there").steps
+    };
+    for list in ["consecutive", "with gaps"] {
+        // Architecture, number, x32, then one comparison a number, and the answer.
+        assert_eq!(steps(list, "front"), 6);
+        assert_eq!(steps(list, "end"), 6 + 305);
+        assert!(
+            (6 + 150..=6 + 155).contains(&steps(list, "middle")),
+            "{list}"
+        );
+        assert!(steps(list, "tree") < 20);
+        assert!(steps(list, "tamis") <= steps(list, "tree"));
+    }
+}
+
+fn run(arguments: &[&str]) -> Output {
+    let command = Command::new(env!("CARGO_BIN_EXE_peers"))
+        .args(arguments)
+        .output();
+    command.expect("the command can be run")
+}
+
+#[test]
+fn the_document_has_the_fields_that_the_book_names() {
+    let output = run(&["--counts", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
+    assert_eq!(document["schema"], "tamis.peers/1");
+    assert_eq!(document["rounds"], Value::Null);
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/book/peers.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let named = |value: &Value| {
+        for name in value.as_object().expect("an object").keys() {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    };
+    named(&document);
+    for policy in document["policies"].as_array().expect("a list") {
+        named(policy);
+        let rows = policy["rows"].as_array().expect("a list");
+        assert_eq!(rows[0]["tool"], "tamis");
+        for row in rows {
+            let Some(filters) = row.get("filters") else {
+                assert!(row["refused"].is_string(), "{row}");
+                continue;
+            };
+            named(filters);
+            named(&filters["counts"]);
+            assert!(filters["counts"]["length_insns"].as_u64() > Some(0));
+            assert!(filters["meaning"]["verdict"].is_string());
+        }
+    }
+    let lines = document["rfc"]["lines"].as_array().expect("a list");
+    assert!(lines.len() >= 2 + 2 * 3);
+}
+
+#[test]
+fn wrong_usage_is_said_and_has_its_exit_code() {
+    for arguments in [
+        &["--rounds", "0"][..],
+        &["--rounds"],
+        &["--fast"],
+        &["a.bpf"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: "));
+        assert_eq!(output.stdout, b"");
+    }
+    assert_eq!(run(&["--help"]).status.code(), Some(0));
+}
+
+#[test]
+fn filters_are_timed_where_the_kernel_lets_us() {
+    if !tamis_kernel::probe().may_install() {
+        return skip::because(Need::Live, "no filter may be installed here");
+    }
+    let experiment = experiment(None, Some(1)).expect("all tools take a list");
+    assert_eq!(experiment.not_timed, None);
+    for line in experiment.lines {
+        assert!(line.cached_ns > Some(1.0), "{line:?}");
+        assert!(line.run_ns > Some(1.0), "{line:?}");
+    }
+}
