@@ -11,6 +11,7 @@ pub(crate) mod changes;
 pub(crate) mod compare;
 pub(crate) mod exit;
 pub(crate) mod failure;
+pub(crate) mod include;
 pub(crate) mod input;
 pub(crate) mod load;
 pub(crate) mod output;
