@@ -53,16 +53,6 @@ impl PartialEq for Form {
 
 impl Eq for Form {}
 
-/// The form with this name.
-pub fn named(name: &str) -> Option<&'static Form> {
-    ALL.iter().find(|form| form.name == name)
-}
-
-/// The form of a text by its looks, if it looks like any.
-pub fn of_text(text: &str) -> Option<&'static Form> {
-    ALL.iter().find(|form| (form.recognises)(text))
-}
-
 /// The form of a file by its extension, if that is one of ours.
 pub fn of_file(name: &str) -> Option<&'static Form> {
     let extension = Path::new(name).extension()?.to_str()?;

@@ -37,11 +37,16 @@ fn render_one(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -
         } else {
             AnnotationKind::Context
         };
-        let range = label.span.start as usize..label.span.end as usize;
+        // Only the lines that are shown: the renderer looks at all that it is given, for each label.
+        let (start, end) = (label.span.start as usize, label.span.end as usize);
+        let text = &*source.text;
+        let first = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let last = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
         group = group.element(
-            Snippet::source(&*source.text)
+            Snippet::source(&text[first..last])
                 .path(&*source.name)
-                .annotation(kind.span(range).label(&label.text)),
+                .line_start(sources.position(label.span).line as usize)
+                .annotation(kind.span(start - first..end - first).label(&label.text)),
         );
     }
     for note in &diagnostic.notes {

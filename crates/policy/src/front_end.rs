@@ -131,17 +131,6 @@ impl From<Parsed> for ParsedPolicy {
     }
 }
 
-/// The language with this name.
-pub fn named(name: &str) -> Option<&'static FrontEnd> {
-    ALL.into_iter().find(|front_end| front_end.name == name)
-}
-
-/// The language of a text by its looks, if it looks like any.
-pub fn of_text(text: &str) -> Option<&'static FrontEnd> {
-    ALL.into_iter()
-        .find(|front_end| (front_end.recognises)(text))
-}
-
 /// The language of a file by its extension, if that is one of ours. If several languages share the
 /// extension, the looks of the text decide.
 pub fn of_file(name: &str, text: &str) -> Option<&'static FrontEnd> {

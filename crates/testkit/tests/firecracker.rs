@@ -10,7 +10,7 @@ use tamis_bpf::{Insn, Program};
 use tamis_diag::{Sources, render};
 use tamis_policy::Parsed;
 use tamis_policy::firecracker::{self, Options};
-use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_prover::{Answer, Limits, Scope, Subject, Verdict, decide, prove};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
 use tamis_testkit::rng::Rng;
@@ -176,6 +176,40 @@ fn the_shipped_file_means_what_the_library_makes_of_it() {
             let stored = Program::new(insns).expect("a corpus program is valid");
             assert_same(&ruleset, &stored, "the stored program");
         }
+    }
+}
+
+/// Other compilers were fed the same rules. To calls of other architectures they do something else.
+#[test]
+fn the_shipped_file_means_what_other_compilers_made_of_it() {
+    let Some(text) = corpus::text("firecracker/firecracker-vmm-x86_64.json") else {
+        return;
+    };
+    let (ruleset, messages) = ours(&text, Arch::X86_64, "vmm");
+    let ruleset = ruleset.unwrap_or_else(|| panic!("{messages}"));
+    let peers = [
+        "own-seccompiler-bin",
+        "kafel",
+        "libseccomp-2.5.4",
+        "libseccomp-2.5.4-opt2",
+    ];
+    for peer in peers {
+        let name = format!("peers/firecracker-{peer}-vmm.bpf");
+        let Some(insns) = corpus::insns(&name) else {
+            return;
+        };
+        let program = Program::new(insns).expect("a corpus program is valid");
+        let right = Subject::Program {
+            program: &program,
+            endian: Endian::Little,
+        };
+        let scope = Scope {
+            arches: vec![Arch::X86_64],
+            ..Scope::default()
+        };
+        let left = Subject::Ruleset(&ruleset);
+        let report = prove(&left, &right, &scope, &Limits::default());
+        assert_eq!(report.verdict, Ok(Verdict::Equal), "{name}");
     }
 }
 

@@ -195,6 +195,44 @@ fn every_policy_of_the_corpus_is_read() {
     }
 }
 
+/// The codes of what is wrong with a policy that has mistakes.
+fn mistakes(text: &str) -> Vec<&'static str> {
+    let mut sources = Sources::new();
+    let root = sources.add("x.policy", text);
+    // Every path is another file with the same text.
+    let mut load = |path: &str, from: &str| {
+        let name = format!("{from}{path}");
+        let text = text.to_owned();
+        Ok(Loaded { name, text })
+    };
+    let policy = minijail::parse(&mut sources, root, &mut load, &Options::new(Arch::X86_64));
+    let diagnostics = policy.parsed.diagnostics;
+    render::render(&diagnostics, &sources, false);
+    assert!(policy.parsed.ruleset.is_none());
+    diagnostics.iter().map(|found| found.code.id).collect()
+}
+
+#[test]
+fn what_would_fill_the_memory_is_refused() {
+    let names: Vec<&str> = syscall::all(Arch::X86_64).map(|(_, name)| name).collect();
+    let group = names.join(", ");
+    let many_filters = vec!["arg0 == 1"; 200_000].join(", ");
+    let wide = format!("{{{group}}}: {{{many_filters}}}\n");
+    assert_eq!(mistakes(&wide), ["TM0910"]);
+    let nested = format!("read: arg0 == {}1\n", "(".repeat(100_000));
+    assert_eq!(mistakes(&nested), ["TM0910"]);
+    let deep = mistakes("@include ./a\nread: 1\n");
+    assert!(deep.contains(&"TM0910"), "{deep:?}");
+    let fan = mistakes(&"@include ./a\n".repeat(50));
+    assert!(fan.contains(&"TM0910") && fan.len() < 200, "{fan:?}");
+    let same = mistakes(&"read: 1\n".repeat(1_000_000));
+    assert!(same.len() <= 100 && same.contains(&"TM0911"), "{same:?}");
+    let broken = mistakes(&"read 1\n".repeat(1_000_000));
+    assert_eq!(broken, ["TM0901"; 100]);
+    let large = mistakes(&"# comment\n".repeat(2_000_000));
+    assert_eq!(large, ["TM0001"]);
+}
+
 #[test]
 fn default_actions_are_words_of_minijail() {
     assert_eq!("kill".parse(), Ok(DefaultAction::Kill));

@@ -39,4 +39,7 @@ codes! { FIRECRACKER;
     FIRECRACKER_THREAD = "TM0811", "which thread's filter",
         "A file has a filter for each of several threads, such as vmm, api and vcpu, and a program is made \
          of one. `--thread NAME` chooses it; a file with one filter needs no choice.";
+    FIRECRACKER_LIMIT = "TM0812", "filter beyond a limit",
+        "The filter has more rules than tamis takes: a bound far beyond real filters and what the kernel \
+         takes as a program, which keeps hostile input from using up memory.";
 }

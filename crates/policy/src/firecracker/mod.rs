@@ -141,6 +141,18 @@ pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
     let filter = chosen
         .map_err(|diagnostic| diagnostics.push(*diagnostic))
         .ok();
+    let filter = filter.filter(|filter| {
+        let count = filter.rules.len() * options.arches.len();
+        if count > limits::MAX_RULES {
+            let message = format!(
+                "the filter makes {count} rules, more than {}",
+                limits::MAX_RULES
+            );
+            let diagnostic = Diagnostic::error(code::FIRECRACKER_LIMIT, message);
+            diagnostics.push(diagnostic.label(start, "in this file"));
+        }
+        count <= limits::MAX_RULES
+    });
     let ruleset = filter.map(|filter| {
         let sections = lower::sections(filter, &options.arches, sources, &mut diagnostics);
         Ruleset::new(sections, Action::KILL_PROCESS).expect("no architecture twice")

@@ -15,7 +15,7 @@ use super::ast::{self, ActionKind, Atom, Call, Calls, Filter, Operator, Statemen
 use super::include::Expanded;
 use super::value::value;
 use super::{DefaultAction, Dialect, Settings};
-use crate::limits::MAX_RULES;
+use crate::limits::{MAX_RULES, MAX_SET_ELEMENTS};
 use crate::sink::Sink;
 
 /// Lowers a policy for one architecture after the other.
@@ -34,6 +34,8 @@ struct Rules {
     rules: Vec<Rule>,
     /// The numbers that an earlier line leaves no case of, and its place.
     decided: BTreeMap<u32, Span>,
+    /// How many numbers the rules name.
+    targets: usize,
 }
 
 impl Lowering<'_> {
@@ -44,6 +46,7 @@ impl Lowering<'_> {
             arch,
             rules: Vec::new(),
             decided: BTreeMap::new(),
+            targets: 0,
         };
         for statement in &self.policy.statements {
             let StatementKind::Filters { calls, filters } = &statement.kind else {
@@ -54,6 +57,9 @@ impl Lowering<'_> {
                 Dialect::Python => {
                     for filter in &filters.list {
                         self.filter(&mut rules, filter, &numbers);
+                        if self.sink.is_finished() {
+                            break;
+                        }
                     }
                 }
                 Dialect::C => {
@@ -61,11 +67,6 @@ impl Lowering<'_> {
                         self.library_line(&mut rules, filter, &numbers);
                     }
                 }
-            }
-            if rules.rules.len() > MAX_RULES {
-                let message = format!("more than {MAX_RULES} rules");
-                let diagnostic = Diagnostic::error(code::MINIJAIL_LIMIT, message);
-                self.sink.stop(diagnostic.label(statement.span, ""));
             }
             if self.sink.is_finished() {
                 break;
@@ -214,6 +215,12 @@ impl Lowering<'_> {
         if numbers.is_empty() {
             return;
         }
+        rules.targets += numbers.len();
+        if rules.rules.len() == MAX_RULES || rules.targets > MAX_SET_ELEMENTS {
+            let message = format!("more than {MAX_RULES} rules, or too many calls in them");
+            let diagnostic = Diagnostic::error(code::MINIJAIL_LIMIT, message);
+            return self.sink.stop(diagnostic.label(span, "at this filter"));
+        }
         let numbers = numbers.iter().map(|(nr, _)| *nr..=*nr);
         rules.rules.push(Rule {
             syscalls: IntervalSet::from_iter(numbers),
@@ -329,15 +336,24 @@ impl Lowering<'_> {
 
     /// The numbers of the calls that a line is about on an architecture, each with its place.
     fn numbers(&mut self, calls: &Calls, arch: Arch) -> Vec<(u32, Span)> {
-        let mut numbers = Vec::with_capacity(calls.list.len());
+        let mut numbers: BTreeMap<u32, Span> = BTreeMap::new();
         for call in &calls.list {
-            if self.is_for(call, arch)
-                && let Some(nr) = self.checked(number(call, arch))
-            {
-                numbers.push((nr, call.name.span));
+            if !self.is_for(call, arch) {
+                continue;
+            }
+            let Some(nr) = self.checked(number(call, arch)) else {
+                continue;
+            };
+            let span = call.name.span;
+            if let Some(first) = numbers.insert(nr, span) {
+                let message = format!("`{}` is named twice", call.name.text);
+                let diagnostic = Diagnostic::warning(code::MINIJAIL_TWICE, message)
+                    .label(span, "once is enough")
+                    .label(first, "named here");
+                self.sink.report(diagnostic);
             }
         }
-        numbers
+        numbers.into_iter().collect()
     }
 
     /// Whether a call's qualifier lets it be for an architecture.

@@ -1,6 +1,6 @@
 //! From an input to a policy's meaning or a program.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 
 use tamis_abi::{Arch, Endian, KernelVersion, SeccompData};
 use tamis_bpf::forms::Form;
@@ -8,7 +8,6 @@ use tamis_bpf::{Program, asm, cache, program};
 use tamis_compiler::{CompileError, Compiled};
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_policy::front_end::{self, FrontEnd, ParsedPolicy};
-use tamis_policy::loader::{Loaded as Included, Loader};
 use tamis_policy::minijail::DefaultAction;
 use tamis_policy::{minijail, oci};
 use tamis_profile::Profile;
@@ -16,6 +15,7 @@ use tamis_prover::Subject;
 use tamis_rules::{Ruleset, text};
 
 use super::bind::{self, BindArgs};
+use super::include::FileLoader;
 use super::input::{Input, Kind};
 use super::{Failure, Global, exit};
 
@@ -44,6 +44,10 @@ pub(crate) struct LoadArgs {
     /// Make errors of warnings that change what the filter does: calls that don't exist, unknown keys
     #[arg(long)]
     strict: bool,
+    /// Where files are looked for, by their last name, that a policy includes and that are not where it
+    /// says; may be repeated
+    #[arg(long = "include-dir", value_name = "DIR")]
+    include_dirs: Vec<PathBuf>,
     /// OCI profiles: a capability of the container, as SYS_ADMIN or CAP_SYS_ADMIN, instead of Docker's
     /// fourteen; may be repeated
     #[arg(long = "cap", value_name = "CAP", value_parser = parse_capability)]
@@ -193,25 +197,6 @@ fn native_arches() -> Vec<Arch> {
     }
 }
 
-/// Reads included files from the folder of the file that includes them.
-struct FileLoader;
-
-impl Loader for FileLoader {
-    fn load(&mut self, path: &str, from: &str) -> Result<Included, String> {
-        let folder = Path::new(from).parent().unwrap_or(Path::new(""));
-        // One file has one name, however often `./` stands before it.
-        let parts = folder.join(path);
-        let parts = parts.components().filter(|part| *part != Component::CurDir);
-        let path: PathBuf = parts.collect();
-        let input = Input::read_file(&path).map_err(|error| error.to_string())?;
-        let text = String::from_utf8(input.bytes).map_err(|error| error.to_string())?;
-        Ok(Included {
-            name: input.name,
-            text,
-        })
-    }
-}
-
 impl LoadArgs {
     /// The defaults, for an input whose kind is fixed.
     pub(crate) fn of_kind(kind: Kind) -> LoadArgs {
@@ -280,7 +265,11 @@ impl LoadArgs {
         let source = input.add_to(&mut sources)?;
         match kind {
             Kind::Policy(front_end) => {
-                let read = (front_end.parse)(&mut sources, source, &mut FileLoader, &self.wishes());
+                let mut loader = FileLoader {
+                    folders: &self.include_dirs,
+                };
+                let wishes = self.wishes();
+                let read = (front_end.parse)(&mut sources, source, &mut loader, &wishes);
                 let policy = self.policy(name, front_end, read, sources, source)?;
                 Ok(Loaded::Policy(policy))
             }

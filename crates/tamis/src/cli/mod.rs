@@ -13,6 +13,7 @@ pub(crate) mod compare;
 pub(crate) mod compiler;
 pub(crate) mod exit;
 pub(crate) mod failure;
+pub(crate) mod include;
 pub(crate) mod input;
 pub(crate) mod limits;
 pub(crate) mod load;
