@@ -167,6 +167,34 @@ fn a_chart_is_written_beside_the_report() {
 }
 
 #[test]
+fn the_gap_is_explained_by_stages_with_their_prices_and_lines() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let chart = folder.join("gap.svg");
+    let Some(report) = report(&["--explain-gap", "--chart", chart.to_str().unwrap()]) else {
+        return;
+    };
+    let stages = report["stages"].as_array().unwrap();
+    let priced = |place: &str| {
+        let at = |stage: &&Value| stage["priced_in"] == place;
+        stages.iter().filter(at).count()
+    };
+    for (place, count) in [("STEP_NS", 5), ("MISPREDICTION_NS", 1), ("UNCACHED_NS", 1)] {
+        assert_eq!(priced(place), count, "{place}");
+    }
+    for stage in stages {
+        let Some(points) = stage["fit"]["points"].as_array() else {
+            continue;
+        };
+        assert!(points.len() >= 4, "{stage}");
+        assert!(points.iter().all(|point| point["x"].is_f64()), "{stage}");
+    }
+    let chart = fs::read_to_string(chart).unwrap();
+    assert!(chart.contains("mispredicted branches") && chart.contains("<polyline"));
+    let output = bench(&["--explain-gap", "pure-compute"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
 fn calls_that_cannot_be_timed_are_usage_errors() {
     for (calls, said) in [
         ("getpit", "did you mean `getpid`?"),
