@@ -128,15 +128,17 @@ impl Document {
     }
 
     fn bars(&self) -> Drawing {
-        let groups = self.stages.iter().skip(1).map(|stage| Group {
-            name: stage.name.to_owned(),
-            bars: [Some(stage.ns), stage.priced_ns]
-                .into_iter()
-                .map(|value| Bar {
-                    value: value.unwrap_or(0.0),
-                    mark: None,
-                })
-                .collect(),
+        // The call itself and installing are of another size.
+        let is_added = |stage: &&StageEntry| {
+            let unit = stage.fit.as_ref().map(|fit| fit.unit);
+            unit != Some(INSTALLED)
+        };
+        let groups = self.stages.iter().skip(1).filter(is_added).map(|stage| {
+            let figures = [Some(stage.ns), stage.priced_ns].into_iter().flatten();
+            Group {
+                name: stage.name.to_owned(),
+                bars: figures.map(|value| Bar { value, mark: None }).collect(),
+            }
         });
         Bars {
             title: "What each stage costs here, and the price that the compiler counts with"
