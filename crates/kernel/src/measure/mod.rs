@@ -147,7 +147,8 @@ pub struct Progress {
 /// How long one call took under one stack, the call itself included; of a sequence, its calls' mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// The fastest pass of all rounds; of a long sequence, of each of its pieces.
+    /// The fastest pass of all rounds. Of a long sequence, each piece's median pass in its fastest round: a
+    /// single pass may have had luck with its branches.
     pub min_ns: f64,
     /// The median round's median pass.
     pub median_ns: f64,
