@@ -133,7 +133,7 @@ fn a_profile_is_a_mix_with_stand_ins_and_the_heaviest_calls() {
     };
     assert!(says("with the arguments that were asked for"), "{notes:?}");
     assert!(says("are denied"), "{notes:?}");
-    assert!(says("only in the mix"), "{notes:?}");
+    assert!(says("in the mix only"), "{notes:?}");
 }
 
 #[test]
