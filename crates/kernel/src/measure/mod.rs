@@ -233,10 +233,10 @@ fn measure_passes(
     let calibration = Calibration::start();
     let mut figures = Figures::new(stacks.len(), &series);
     let subjects = stacks.len();
+    let mut rates = Vec::new();
+    let mut is_settled = false;
     while figures.rounds() < rounds.min.max(1)
-        || figures.rounds() < rounds.max
-            && start.elapsed() < rounds.time
-            && !figures.are_settled(calibration.ns_per_tick())
+        || figures.rounds() < rounds.max && start.elapsed() < rounds.time && !is_settled
     {
         let round = figures.rounds() + 1;
         for (subject, stack) in stacks.iter().enumerate() {
@@ -253,12 +253,15 @@ fn measure_passes(
             subjects,
         });
         figures.end_round();
+        let rate = calibration.ns_per_tick();
+        is_settled = figures.are_settled(rate);
+        rates.push(rate);
     }
-    let clock = Clock::of(calibration.ns_per_tick());
+    let clock = Clock::of(&rates);
     Ok(Measurement {
         subjects: figures.summary(clock.ns_per_tick),
         rounds: figures.rounds(),
-        is_settled: figures.are_settled(clock.ns_per_tick),
+        is_settled,
         cpu,
         clock,
     })

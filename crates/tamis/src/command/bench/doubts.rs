@@ -12,6 +12,8 @@ use super::subjects::NONE;
 const MAX_QUIET_SPREAD: f64 = 0.2;
 /// What the clock must tell apart, per call.
 const MAX_GRANULARITY_NS: f64 = 0.5;
+/// The part of its rate by which a clock may be wrong: less than a tenth of a nanosecond of a call.
+const MAX_DRIFT: f64 = 0.001;
 /// Shares below this are not worth a note.
 const MIN_SHARE: f64 = 0.005;
 /// Differences of mean steps below this come from rounding.
@@ -44,6 +46,12 @@ pub(super) fn of_machine(findings: &Findings<'_>) -> Vec<String> {
         notes.push(format!(
             "the clock advances in steps of {:.0} ns: a call is known to {per_call_ns:.1} ns only",
             measurement.clock.granularity_ns
+        ));
+    }
+    if measurement.clock.drift > MAX_DRIFT {
+        notes.push(format!(
+            "the clock's rate changed by {:.2} % between rounds: this processor's time stamp is no clock",
+            measurement.clock.drift * 100.0
         ));
     }
     let probe = findings.probe;
