@@ -30,7 +30,7 @@ pub struct Bars {
 pub struct Group {
     /// Its name.
     pub name: String,
-    /// One bar per series.
+    /// One bar per series; the last ones may be missing.
     pub bars: Vec<Bar>,
 }
 
@@ -100,9 +100,17 @@ impl Bars {
             canvas.line("mark", (x, y), (x, y + BAR_HEIGHT - 2.0));
             right = right.max(x);
         }
-        let text = format!("{:.1}", bar.value);
+        let text = figure(bar.value);
         let place = (right + 5.0, y + BAR_HEIGHT - 3.0);
         canvas.text("small", Anchor::Start, place, &text);
+    }
+}
+
+/// A figure with two digits that say something, or a decimal.
+fn figure(value: f64) -> String {
+    match value.abs() < 0.95 {
+        true => format!("{value:.2}"),
+        false => format!("{value:.1}"),
     }
 }
 

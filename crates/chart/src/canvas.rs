@@ -12,8 +12,8 @@ const STYLE: &str = "text{font:12px sans-serif;fill:#222}.title{font-size:15px;f
     .small{font-size:11px;fill:#555}.axis{stroke:#888}.grid{stroke:#ddd}.mark{stroke:#222;stroke-width:2}\
     .curve{fill:none;stroke-width:1.5}";
 
-/// The approximate width of a character of the small font.
-const CHAR_WIDTH: f64 = 6.6;
+/// The approximate width of a character.
+const CHAR_WIDTH: f64 = 7.0;
 
 /// Where a text begins, as SVG names it.
 #[derive(Clone, Copy)]

@@ -58,7 +58,7 @@ impl Curves {
     /// the legend, so that measured dots and a fitted line can go together.
     pub fn draw(&self) -> Drawing {
         let names = self.names();
-        let top = TOP + names.len() as f64 * LEGEND_LINE + 8.0;
+        let top = TOP + names.len() as f64 * LEGEND_LINE + 24.0;
         let bottom = top + HEIGHT;
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let x = scale(&self.x, points().map(|point| point.0), LEFT, WIDTH - RIGHT);

@@ -133,7 +133,7 @@ fn a_profile_is_a_mix_with_stand_ins_and_the_heaviest_calls() {
     };
     assert!(says("with the arguments that were asked for"), "{notes:?}");
     assert!(says("are denied"), "{notes:?}");
-    assert!(says("only in the mix"), "{notes:?}");
+    assert!(says("in the mix only"), "{notes:?}");
 }
 
 #[test]
@@ -164,6 +164,34 @@ fn a_chart_is_written_beside_the_report() {
     }
     let output = bench(&["pure-compute", "--chart", "bench.png"]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn the_gap_is_explained_by_stages_with_their_prices_and_lines() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let chart = folder.join("gap.svg");
+    let Some(report) = report(&["--explain-gap", "--chart", chart.to_str().unwrap()]) else {
+        return;
+    };
+    let stages = report["stages"].as_array().unwrap();
+    let priced = |place: &str| {
+        let at = |stage: &&Value| stage["priced_in"] == place;
+        stages.iter().filter(at).count()
+    };
+    for (place, count) in [("STEP_NS", 5), ("MISPREDICTION_NS", 1), ("UNCACHED_NS", 1)] {
+        assert_eq!(priced(place), count, "{place}");
+    }
+    for stage in stages {
+        let Some(points) = stage["fit"]["points"].as_array() else {
+            continue;
+        };
+        assert!(points.len() >= 4, "{stage}");
+        assert!(points.iter().all(|point| point["x"].is_f64()), "{stage}");
+    }
+    let chart = fs::read_to_string(chart).unwrap();
+    assert!(chart.contains("mispredicted branches") && chart.contains("<polyline"));
+    let output = bench(&["--explain-gap", "pure-compute"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 
 #[test]

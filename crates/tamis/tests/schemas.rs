@@ -212,9 +212,10 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
             "bench pure-compute --profile {} --sequence getpid;futex --rounds 1 --json",
             profile().display()
         )));
+        covered.push(check("bench --explain-gap --rounds 1 --json"));
     } else {
         skip::because(Need::Live, "this kernel has no seccomp filters");
-        covered.push("tamis.bench/1".to_owned());
+        covered.extend(["tamis.bench/1", "tamis.bench-gap/1"].map(str::to_owned));
     }
     if tamis_kernel::probe::probe().may_install() {
         let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas.tamis");

@@ -18,9 +18,9 @@ const NOTHING: u64 = 0x7fff_ffff;
 const MINUS_ONE: u64 = 0xffff_ffff;
 /// An address that isn't a multiple of four.
 const UNALIGNED: u64 = 1;
-/// Memory of each measuring process: all zeros, so an empty path. Refusing an address that isn't
+/// Memory of each measuring process: all zeros, and so an empty path. Refusing an address that isn't
 /// mapped takes the kernel several times as long as most calls.
-const EMPTY_PATH: u64 = timing::MEMORY_ADDRESS;
+const ZEROS: u64 = timing::MEMORY_ADDRESS;
 /// All ones: a time that doesn't exist.
 const NO_TIME: u64 = timing::MEMORY_ADDRESS + timing::ONES_OFFSET;
 /// Memory that may be written.
@@ -123,9 +123,6 @@ const STAND_INS: &[Group] = &[
             "setsockopt",
             "shutdown",
             "epoll_wait",
-            "epoll_pwait",
-            "epoll_pwait2",
-            "epoll_ctl",
             "fchdir",
             "fchmod",
             "fchown",
@@ -133,7 +130,6 @@ const STAND_INS: &[Group] = &[
             "syncfs",
             "readahead",
             "sync_file_range",
-            "timerfd_settime",
             "timerfd_gettime",
             "inotify_add_watch",
             "inotify_rm_watch",
@@ -157,13 +153,28 @@ const STAND_INS: &[Group] = &[
         ],
     },
     Group {
+        how: "its descriptor is one that isn't open, and it has no mask of signals",
+        replaced: &[(0, NO_FD), (4, 0)],
+        names: &["epoll_pwait", "epoll_pwait2"],
+    },
+    Group {
+        how: "its descriptor is one that isn't open, and its structure is all zeros",
+        replaced: &[(0, NO_FD), (2, ZEROS)],
+        names: &["timerfd_settime"],
+    },
+    Group {
+        how: "its descriptor is one that isn't open, and its structure is all zeros",
+        replaced: &[(0, NO_FD), (3, ZEROS)],
+        names: &["epoll_ctl"],
+    },
+    Group {
         how: "its descriptors are some that aren't open",
         replaced: &[(0, NO_FD), (1, NO_FD)],
         names: &["sendfile"],
     },
     Group {
         how: "its path is empty",
-        replaced: &[(0, EMPTY_PATH)],
+        replaced: &[(0, ZEROS)],
         names: &[
             "open",
             "creat",
@@ -200,7 +211,7 @@ const STAND_INS: &[Group] = &[
     },
     Group {
         how: "its folder isn't open and its path is empty",
-        replaced: &[(0, NO_FD), (1, EMPTY_PATH)],
+        replaced: &[(0, NO_FD), (1, ZEROS)],
         names: &[
             "openat",
             "openat2",
@@ -226,7 +237,7 @@ const STAND_INS: &[Group] = &[
     },
     Group {
         how: "its folder isn't open and its path is empty",
-        replaced: &[(0, EMPTY_PATH), (1, NO_FD)],
+        replaced: &[(0, ZEROS), (1, NO_FD)],
         names: &["symlinkat"],
     },
     Group {
@@ -326,8 +337,8 @@ const STAND_INS: &[Group] = &[
         names: &["sched_setaffinity"],
     },
     Group {
-        how: "its address is one that no futex can have",
-        replaced: &[(0, UNALIGNED)],
+        how: "its address is one that no futex can have, and it has no time limit",
+        replaced: &[(0, UNALIGNED), (3, 0)],
         names: &["futex"],
     },
     Group {
@@ -378,9 +389,14 @@ const STAND_INS: &[Group] = &[
         names: &["getrandom", "rt_sigpending", "rseq"],
     },
     Group {
-        how: "its length is too large",
+        how: "its number of descriptors is too large",
         replaced: &[(1, MINUS_ONE)],
-        names: &["poll", "ppoll"],
+        names: &["poll"],
+    },
+    Group {
+        how: "its number of descriptors is too large, and it has no time limit",
+        replaced: &[(1, MINUS_ONE), (2, 0)],
+        names: &["ppoll"],
     },
     Group {
         how: "its length is too large",
@@ -388,8 +404,8 @@ const STAND_INS: &[Group] = &[
         names: &["bpf"],
     },
     Group {
-        how: "its number of descriptors is -1",
-        replaced: &[(0, MINUS_ONE)],
+        how: "its number of descriptors is -1, and it has no time limit",
+        replaced: &[(0, MINUS_ONE), (4, 0)],
         names: &["select", "pselect6"],
     },
     Group {

@@ -19,11 +19,18 @@ pub struct Clock {
     pub granularity_ns: f64,
     /// How long reading it takes.
     pub reading_ns: f64,
+    /// By how much its rate differed between rounds, as a part of the rate: thousandths say that it is no
+    /// clock but a counter of cycles.
+    pub drift: f64,
 }
 
 impl Clock {
-    /// The clock of this machine, with a rate that is known.
-    pub(super) fn of(ns_per_tick: f64) -> Clock {
+    /// The clock of this machine, with the rates that it had over longer and longer times, the last over
+    /// all.
+    pub(super) fn of(rates: &[f64]) -> Clock {
+        let ns_per_tick = rates.last().copied().unwrap_or(1.0);
+        let least = rates.iter().copied().fold(ns_per_tick, f64::min);
+        let most = rates.iter().copied().fold(ns_per_tick, f64::max);
         let mut readings = [0; READINGS];
         for reading in &mut readings {
             *reading = timing::ticks();
@@ -34,6 +41,7 @@ impl Clock {
             ns_per_tick,
             granularity_ns: granularity as f64 * ns_per_tick,
             reading_ns: reading as f64 * ns_per_tick,
+            drift: (most - least) / ns_per_tick,
         }
     }
 }
@@ -86,6 +94,14 @@ impl Calibration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_that_changes_is_told() {
+        let drift = |rates: &[f64]| Clock::of(rates).drift;
+        assert_eq!(drift(&[]), 0.0);
+        assert_eq!(drift(&[0.5, 0.5]), 0.0);
+        assert!((drift(&[0.25, 0.75, 0.5]) - 1.0).abs() < 1e-9);
+    }
 
     #[test]
     fn a_clock_that_advances_in_steps_is_found_out() {

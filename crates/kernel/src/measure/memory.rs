@@ -26,8 +26,9 @@ use super::child::Child;
 
 /// The list of the kernel's memory areas.
 const AREAS: &str = "/proc/vmallocinfo";
-/// The kernel's function that asks for the memory of a program, or how its name begins.
-const ALLOCATION: &str = "bpf_prog_alloc";
+/// The kernel's functions that ask for the memory of a program, or how their names begin. The second gives
+/// those more that are longer once they are converted.
+const ALLOCATIONS: [&str; 2] = ["bpf_prog_alloc", "bpf_prog_realloc"];
 /// How often it is asked at most.
 const MAX_TRIES: usize = 12;
 /// The size of a converted instruction.
@@ -108,7 +109,7 @@ fn new_pages(before: &str, with: &str) -> u64 {
     let before: HashSet<&str> = before.lines().collect();
     let is_program = |line: &&str| {
         let mut fields = line.split_whitespace();
-        fields.any(|field| field.starts_with(ALLOCATION))
+        fields.any(|field| ALLOCATIONS.iter().any(|name| field.starts_with(name)))
     };
     let pages = |line: &str| {
         let mut fields = line.split_whitespace();
@@ -129,10 +130,11 @@ mod tests {
         let new = "\
 0x0000000074b11850-0x00000000ff0ab318 2101248 bpf_prog_pack_alloc+0x28b/0x3a0 pages=512 vmalloc N0=512
 0x0000000078902462-0x000000001769e592   20480 bpf_prog_alloc_no_stats+0x39/0x230 pages=4 vmalloc N0=4
+0x0000000078902462-0x000000001769e593   12288 bpf_prog_realloc+0x39/0x230 pages=2 vmalloc N0=2
 0x0000000078902462-0x000000001769e592   20480 load_module+0x39/0x230 pages=4 vmalloc N0=4
 ";
-        assert_eq!(new_pages(old, &format!("{old}{new}")), 4);
-        assert_eq!(new_pages(old, new), 4);
+        assert_eq!(new_pages(old, &format!("{old}{new}")), 6);
+        assert_eq!(new_pages(old, new), 6);
         assert_eq!(new_pages("", old), 1);
     }
 

@@ -147,7 +147,8 @@ pub struct Progress {
 /// How long one call took under one stack, the call itself included; of a sequence, its calls' mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// The fastest pass of all rounds; of a long sequence, of each of its pieces.
+    /// The fastest pass of all rounds. Of a long sequence, each piece's median pass in its fastest round: a
+    /// single pass may have had luck with its branches.
     pub min_ns: f64,
     /// The median round's median pass.
     pub median_ns: f64,
@@ -232,10 +233,10 @@ fn measure_passes(
     let calibration = Calibration::start();
     let mut figures = Figures::new(stacks.len(), &series);
     let subjects = stacks.len();
+    let mut rates = Vec::new();
+    let mut is_settled = false;
     while figures.rounds() < rounds.min.max(1)
-        || figures.rounds() < rounds.max
-            && start.elapsed() < rounds.time
-            && !figures.are_settled(calibration.ns_per_tick())
+        || figures.rounds() < rounds.max && start.elapsed() < rounds.time && !is_settled
     {
         let round = figures.rounds() + 1;
         for (subject, stack) in stacks.iter().enumerate() {
@@ -252,12 +253,15 @@ fn measure_passes(
             subjects,
         });
         figures.end_round();
+        let rate = calibration.ns_per_tick();
+        is_settled = figures.are_settled(rate);
+        rates.push(rate);
     }
-    let clock = Clock::of(calibration.ns_per_tick());
+    let clock = Clock::of(&rates);
     Ok(Measurement {
         subjects: figures.summary(clock.ns_per_tick),
         rounds: figures.rounds(),
-        is_settled: figures.are_settled(clock.ns_per_tick),
+        is_settled,
         cpu,
         clock,
     })

@@ -5,6 +5,7 @@ mod chart;
 mod doubts;
 mod draw;
 mod figures;
+mod gap;
 mod report;
 mod subjects;
 mod text;
@@ -23,7 +24,6 @@ use cases::{Cases, Wishes};
 use chart::ChartFile;
 use figures::Skipped;
 use report::{Document, Findings};
-use subjects::Subject;
 
 /// Time real system calls under filters
 #[derive(clap::Args)]
@@ -37,11 +37,17 @@ Examples:
   tamis bench container-default
   tamis bench old.bpf new.bpf --calls 'read,futex(op=FUTEX_WAKE)' --chart cost.svg
   tamis bench service.tamis --profile trace.txt
-  tamis bench service.bpf --sequence '3*read;write' --sequence 'poll;accept4;close'")]
+  tamis bench service.bpf --sequence '3*read;write' --sequence 'poll;accept4;close'
+  tamis bench --explain-gap --chart gap.html")]
 pub(crate) struct Args {
     /// What to measure
-    #[arg(required = true, value_name = "FILTER")]
+    #[arg(required_unless_present = "explain_gap", value_name = "FILTER")]
     filters: Vec<String>,
+    /// Measure no filter of yours, but what each stage costs between no filter and a filter: running at
+    /// all, an instruction, a mispredicted branch, a further filter; next to what the compiler counts with
+    #[arg(long, conflicts_with_all = ["filters", "calls", "sequences", "profiles", "objective", "top",
+          "seed", "from", "arches", "strict", "capabilities", "kernel", "enosys_tail"])]
+    explain_gap: bool,
     /// The calls to time, `NAME` or `NAME(ARGUMENTS)` [default: those of the profile, else
     /// getpid,getppid,close,ioctl]
     #[arg(long, value_name = "CALLS")]
@@ -70,12 +76,47 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let rounds = args.rounds.map_or_else(Rounds::default, Rounds::exactly);
+    if args.explain_gap {
+        check_machine(&tamis_kernel::probe())?;
+        let report = gap::analyse(rounds, &mut teller(rounds, global))?;
+        let text = report.text();
+        if let Some(file) = &args.chart {
+            file.write("tamis bench --explain-gap", &report.charts(), &text)?;
+        }
+        return print(&report, &text, global);
+    }
+    measure(args, rounds, global)
+}
+
+/// Prints the document or the text.
+fn print(report: &impl serde::Serialize, text: &str, global: &Global) -> Result<u8, Failure> {
+    if global.json {
+        output::print_json(report)?;
+    } else {
+        output::print(text.as_bytes())?;
+    }
+    Ok(exit::OK)
+}
+
+/// Refuses a machine on which no filter can be installed.
+fn check_machine(probe: &tamis_kernel::Probe) -> Result<(), Failure> {
+    if probe.filter_mode.is_present() {
+        return Ok(());
+    }
+    Err(Failure::environment(
+        "this kernel has no seccomp filters, or a filter installed before hides them",
+    ))
+}
+
+/// Measures the filters that the user named.
+fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<u8, Failure> {
     let (subjects, profile) = subjects::subjects(args, global)?;
-    let calls: Vec<String> = args
+    let calls = args
         .calls
         .iter()
-        .flat_map(|calls| cases::split_calls(calls))
-        .collect();
+        .flat_map(|calls| cases::split_calls(calls));
+    let calls: Vec<String> = calls.collect();
     let cases = Cases::new(&Wishes {
         calls: &calls,
         sequences: &args.sequences,
@@ -84,12 +125,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         seed: args.seed,
     })?;
     let probe = tamis_kernel::probe();
-    if !probe.filter_mode.is_present() {
-        return Err(Failure::environment(
-            "this kernel has no seccomp filters, or a filter installed before hides them",
-        ));
-    }
-    let refuse = |error: MeasureError| refusal(&error, &subjects);
+    check_machine(&probe)?;
+    let name = |subject: usize| subjects[subject].name.as_str();
+    let refuse = |error: MeasureError| refusal(&error, &name);
     let stacks: Vec<Vec<Program>> = subjects
         .iter()
         .map(|subject| subject.tame.programs().to_vec())
@@ -98,7 +136,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for case in cases.iter() {
         workload.add(&case.made);
     }
-    let rounds = args.rounds.map_or_else(Rounds::default, Rounds::exactly);
     let mut tell = teller(rounds, global);
     let measurement =
         measure::measure_workload(&stacks, &workload, rounds, &mut tell).map_err(refuse)?;
@@ -113,15 +150,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         probe: &probe,
         seed: args.seed,
     });
+    let text = report.text();
     if let Some(file) = &args.chart {
-        file.write("tamis bench", &[report.chart()], &report.text())?;
+        file.write("tamis bench", &[report.chart()], &text)?;
     }
-    if global.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(report.text().as_bytes())?;
-    }
-    Ok(exit::OK)
+    print(&report, &text, global)
 }
 
 /// Shows how far the measurement is: by rounds, or by the time after which no other begins.
@@ -143,7 +176,7 @@ fn teller(rounds: Rounds, global: &Global) -> impl FnMut(Progress) {
 }
 
 /// Why nothing was measured.
-fn refusal(error: &MeasureError, subjects: &[Subject]) -> Failure {
+fn refusal<'n>(error: &MeasureError, name: &dyn Fn(usize) -> &'n str) -> Failure {
     let (subject, help) = match error {
         // The answer of a filter made harmless, not the kernel's.
         MeasureError::Install {
@@ -151,7 +184,7 @@ fn refusal(error: &MeasureError, subjects: &[Subject]) -> Failure {
             filter,
             error: InstallError::NotAvailable,
         } if *filter > 0 => {
-            let name = &subjects[*subject].name;
+            let name = name(*subject);
             return Failure::usage(
                 format!(
                     "nothing was measured: {name}: a filter of the stack denies seccomp, so that the next can't be installed"
@@ -169,9 +202,7 @@ fn refusal(error: &MeasureError, subjects: &[Subject]) -> Failure {
         }
         _ => (None, None),
     };
-    let name = subject.map_or_else(String::new, |subject| {
-        format!("{}: ", subjects[subject].name)
-    });
+    let name = subject.map_or_else(String::new, |subject| format!("{}: ", name(subject)));
     Failure::Message {
         message: format!("nothing was measured: {name}{error}"),
         help,

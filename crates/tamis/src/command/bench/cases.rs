@@ -188,7 +188,7 @@ impl Cases {
             };
             let others_share: f64 = others.iter().map(|item| share(item.weight)).sum();
             self.only_mixed = Some(format!(
-                "{} more kinds of calls are only in the mix, {:.1} % of it: {}{more}",
+                "{} more kinds of calls are timed in the mix only, {:.1} % of the profile's calls: {}{more}",
                 others.len(),
                 others_share * 100.0,
                 named.join(", ")

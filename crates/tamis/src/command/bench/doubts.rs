@@ -12,6 +12,8 @@ use super::subjects::NONE;
 const MAX_QUIET_SPREAD: f64 = 0.2;
 /// What the clock must tell apart, per call.
 const MAX_GRANULARITY_NS: f64 = 0.5;
+/// The part of its rate by which a clock may be wrong: less than a tenth of a nanosecond of a call.
+const MAX_DRIFT: f64 = 0.001;
 /// Shares below this are not worth a note.
 const MIN_SHARE: f64 = 0.005;
 /// Differences of mean steps below this come from rounding.
@@ -44,6 +46,12 @@ pub(super) fn of_machine(findings: &Findings<'_>) -> Vec<String> {
         notes.push(format!(
             "the clock advances in steps of {:.0} ns: a call is known to {per_call_ns:.1} ns only",
             measurement.clock.granularity_ns
+        ));
+    }
+    if measurement.clock.drift > MAX_DRIFT {
+        notes.push(format!(
+            "the clock's rate changed by {:.2} % between rounds: this processor's time stamp is no clock",
+            measurement.clock.drift * 100.0
         ));
     }
     let probe = findings.probe;
@@ -135,4 +143,86 @@ fn denied(name: &str, result: &ResultEntry) -> Option<String> {
             share * 100.0
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::Action;
+
+    use super::super::report::AnswerEntry;
+    use super::*;
+
+    /// A result that nobody would doubt, next to a call that takes 80 ns.
+    fn result(min_ns: f64, median_ns: f64) -> ResultEntry {
+        ResultEntry {
+            filter: "x.bpf".to_owned(),
+            min_ns,
+            median_ns,
+            over_none_min_ns: min_ns - 80.0,
+            over_none_median_ns: median_ns - 81.0,
+            over_empty_min_ns: 0.0,
+            over_empty_median_ns: 0.0,
+            mean_steps: 5.0,
+            mean_executed_steps: 5.0,
+            cached_share: Some(0.0),
+            expected_cached_share: Some(0.0),
+            answers: vec![AnswerEntry {
+                action: "allow".to_owned(),
+                share: 1.0,
+            }],
+            made_share: 1.0,
+        }
+    }
+
+    #[test]
+    fn a_filter_faster_than_none_is_doubted_beyond_the_noise() {
+        let none = result(80.0, 81.0);
+        let doubt = |result: &ResultEntry| faster_than_nothing("getpid", result, &none);
+        assert_eq!(doubt(&result(92.0, 93.0)), None);
+        // Within the spread of either.
+        assert_eq!(doubt(&result(79.5, 80.0)), None);
+        assert_eq!(doubt(&result(75.0, 83.0)), None);
+        let said = doubt(&result(75.0, 76.0)).unwrap();
+        assert!(said.contains("5.0 ns faster under x.bpf"), "{said}");
+        // What isn't carried out may well be faster.
+        let denied = ResultEntry {
+            made_share: 0.0,
+            ..result(75.0, 76.0)
+        };
+        assert_eq!(doubt(&denied), None);
+    }
+
+    #[test]
+    fn a_bitmap_that_is_not_what_its_rules_say_is_told() {
+        let cached = |seen, expected| {
+            let result = ResultEntry {
+                cached_share: seen,
+                expected_cached_share: expected,
+                ..result(90.0, 91.0)
+            };
+            unexpected_cache("mix", &result)
+        };
+        assert_eq!(cached(Some(0.25), Some(0.25)), None);
+        assert_eq!(cached(None, Some(1.0)), None);
+        let said = cached(Some(0.0), Some(1.0)).unwrap();
+        assert!(
+            said.contains("0.0 % of the calls, by its rules for 100.0 %"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_stand_in_on_another_path_is_told() {
+        let wanted = |mean_steps, action| Outcome {
+            mean_steps,
+            mean_executed_steps: mean_steps,
+            expected_cached_share: Some(0.0),
+            answers: vec![(action, 1.0)],
+            made_share: 1.0,
+        };
+        let doubt = |wanted| other_path("futex", &result(90.0, 91.0), &wanted);
+        assert_eq!(doubt(wanted(5.0, Action::ALLOW)), None);
+        assert!(doubt(wanted(6.0, Action::ALLOW)).is_some());
+        assert!(doubt(wanted(5.0, Action::errno(1))).is_some());
+    }
 }

@@ -33,6 +33,7 @@ pub(super) struct ClockEntry {
     ns_per_tick: f64,
     granularity_ns: f64,
     reading_ns: f64,
+    drift: f64,
     calls_per_batch: usize,
     /// What a call's time is known to, by the clock's steps alone.
     pub(super) per_call_ns: f64,
@@ -174,6 +175,7 @@ impl ClockEntry {
             ns_per_tick: clock.ns_per_tick,
             granularity_ns: clock.granularity_ns,
             reading_ns: clock.reading_ns,
+            drift: clock.drift,
             calls_per_batch: CALLS_PER_BATCH,
             per_call_ns: clock.granularity_ns / CALLS_PER_BATCH as f64,
         }
