@@ -170,7 +170,7 @@ pub fn prover_interpreter(bytes: &[u8]) -> Outcome {
         endian,
     };
     let mut campaign = Campaign::new([&subject; 2], rng.next_u64()).expect("a short program");
-    assert_eq!(campaign.run_waiting(), None);
+    assert_eq!(campaign.run_waiting(&Stop::default()), None);
     let reached = |campaign: &Campaign<'_>| campaign.coverage()[0].taken_outcomes;
     let before = reached(&campaign);
     assert_eq!(campaign.prove_coverage(&HASTY, &Stop::default()), Ok(()));

@@ -231,7 +231,7 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2]) -> Result<Ended, Failure> 
 
 /// What is known without chance first, then random calls.
 fn search(campaign: &mut Campaign<'_>, limit: u64, stop: &Stop) -> Option<Found> {
-    if let Some(found) = campaign.run_waiting() {
+    if let Some(found) = campaign.run_waiting(stop) {
         return Some(found);
     }
     if let Err(found) = campaign.prove_coverage(&LIMITS, stop) {
