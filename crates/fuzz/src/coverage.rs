@@ -216,7 +216,7 @@ pub(crate) struct Proved {
 }
 
 /// The most places of a filter that the prover is asked about one by one.
-const MAX_ASKED: usize = 2000;
+const MAX_ASKED: usize = 500;
 /// Where it gives up on so many, it is asked about no more.
 const MAX_UNKNOWN: usize = 20;
 

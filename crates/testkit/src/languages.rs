@@ -151,6 +151,9 @@ fn are_values_of_one_argument(alternatives: &[Vec<&Test>]) -> bool {
 
 /// An object with an action as engines write it.
 fn oci_action(action_member: &str, errno_member: &str, action: Action) -> Option<Value> {
+    if action.kind != ActionKind::Errno && action.data != 0 {
+        return None;
+    }
     let name = match action.kind {
         ActionKind::Allow => "SCMP_ACT_ALLOW",
         ActionKind::Errno => "SCMP_ACT_ERRNO",
