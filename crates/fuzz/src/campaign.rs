@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use tamis_abi::{SeccompData, Word};
 use tamis_bpf::InvalidProgram;
-use tamis_prover::Subject;
+use tamis_prover::{Stop, Subject};
 
 use crate::coverage::Proved;
 use crate::dictionary::Dictionary;
@@ -19,6 +19,9 @@ use crate::witness::plain;
 
 /// How many changes of one kept input are run before another is taken.
 const CHANGES: u64 = 64;
+
+/// From how many inputs a branch is turned that goes one way only; where that doesn't do, chance or the prover may.
+const MAX_TURNS: u8 = 32;
 
 /// A call that the subjects answer differently, as plain as it could be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub struct Found {
 /// use tamis_abi::Endian;
 /// use tamis_bpf::{Op, Operand, Program, Test};
 /// use tamis_fuzz::Campaign;
-/// use tamis_prover::Subject;
+/// use tamis_prover::{Stop, Subject};
 /// let program = |k| {
 ///     let test = Op::Branch { test: Test::Eq, operand: Operand::K(k), jt: 0, jf: 1 };
 ///     let ops = [Op::LoadData(0), test, Op::RetImm(0x7fff_0000), Op::RetImm(0)];
@@ -72,6 +75,8 @@ pub struct Campaign<'a> {
 pub(crate) struct Reached {
     pub(crate) is_executed: bool,
     pub(crate) outcomes: [bool; 2],
+    /// How often inputs were made to turn it.
+    turns: u8,
 }
 
 /// An input that reached something new.
@@ -117,11 +122,14 @@ impl<'a> Campaign<'a> {
         self.kept.iter().map(|kept| data(&kept.words))
     }
 
-    /// Runs the inputs that wait: the first ones, and what they lead to. Some thousand.
-    pub fn run_waiting(&mut self) -> Option<Found> {
+    /// Runs the inputs that wait: the first ones, and what they lead to. Some thousand, unless the caller stops it.
+    pub fn run_waiting(&mut self, stop: &Stop) -> Option<Found> {
         while let Some(words) = self.waiting.pop_front() {
             if let Some(found) = self.run_one(&words) {
                 return Some(found);
+            }
+            if stop.is_asked_for() {
+                break;
             }
         }
         None
@@ -135,8 +143,12 @@ impl<'a> Campaign<'a> {
     pub fn run(&mut self, evaluations: u64) -> Option<Found> {
         let end = self.evaluations.saturating_add(evaluations);
         while self.evaluations < end {
-            if let Some(found) = self.run_waiting().or_else(|| self.run_changes()) {
-                return Some(found);
+            let found = match self.waiting.pop_front() {
+                Some(words) => self.run_one(&words),
+                None => self.run_changes(),
+            };
+            if found.is_some() {
+                return found;
             }
         }
         None
@@ -214,7 +226,9 @@ impl<'a> Campaign<'a> {
                 reached[fork.pc.0].outcomes[usize::from(fork.outcome)] = true;
             }
             for (index, fork) in path.forks.iter().enumerate() {
-                if !reached[fork.pc.0].outcomes[usize::from(!fork.outcome)] {
+                let reached = &mut reached[fork.pc.0];
+                if !reached.outcomes[usize::from(!fork.outcome)] && reached.turns < MAX_TURNS {
+                    reached.turns += 1;
                     self.waiting.extend(path.turned(index, words));
                 }
             }

@@ -24,7 +24,7 @@ pub enum Place {
 pub struct Gap {
     /// The place.
     pub place: Place,
-    /// Why the prover gave up; `None` if it was not asked.
+    /// Why the prover gave up; `None` if it was not asked, because it was stopped or had given up too often.
     pub limit: Option<LimitReached>,
 }
 
@@ -121,9 +121,10 @@ impl Campaign<'_> {
             if self.proved[number].is_known(place) || self.is_reached(number, place) {
                 continue;
             }
-            if stop.is_asked_for() {
+            if stop.is_asked_for() || self.proved[number].has_enough() {
                 break;
             }
+            self.proved[number].asked += 1;
             let filter = &self.sides[side].filters[index];
             let answer = feasible(&filter.program, filter.endian, place, limits);
             let proved = &mut self.proved[number];
@@ -159,7 +160,8 @@ impl Campaign<'_> {
 
     /// Runs an input that the prover found, and what it leads to.
     fn run_found(&mut self, data: &SeccompData) -> Result<(), Found> {
-        let found = self.run_one(&words(data)).or_else(|| self.run_waiting());
+        let found = self.run_one(&words(data));
+        let found = found.or_else(|| self.run_waiting(&Stop::default()));
         found.map_or(Ok(()), Err)
     }
 
@@ -209,9 +211,20 @@ pub(crate) struct Proved {
     unknown: BTreeMap<Place, LimitReached>,
     /// Whether decision diagrams were asked for all places at once.
     is_swept: bool,
+    /// How many places the prover was asked about one by one.
+    asked: usize,
 }
 
+/// The most places of a filter that the prover is asked about one by one.
+const MAX_ASKED: usize = 500;
+/// Where it gives up on so many, it is asked about no more.
+const MAX_UNKNOWN: usize = 20;
+
 impl Proved {
+    fn has_enough(&self) -> bool {
+        self.asked >= MAX_ASKED || self.unknown.len() >= MAX_UNKNOWN
+    }
+
     fn is_known(&self, place: Place) -> bool {
         self.impossible.contains(&place) || self.unknown.contains_key(&place)
     }

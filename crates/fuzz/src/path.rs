@@ -11,6 +11,9 @@ use tamis_abi::{Endian, Word};
 use tamis_bpf::insn::{AluOp, Operand};
 use tamis_bpf::{Op, Pc, Program, Test, interp};
 
+/// How many forks before one are looked at when it is turned: long lists ask the same word thousands of times.
+const MAX_EARLIER: usize = 256;
+
 /// The bits of a word of the input, as A may hold them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bits {
@@ -135,7 +138,8 @@ impl Path {
         let wanted = self.forks[fork].question?;
         let word = wanted.bits.word;
         let value = words[word.index()];
-        let questions = self.forks[..fork].iter().filter_map(|fork| fork.question);
+        let near = self.forks[..fork].iter().rev().take(MAX_EARLIER);
+        let questions = near.filter_map(|fork| fork.question);
         let earlier: Vec<Question> = questions
             .filter(|question| question.bits.word == word)
             .collect();

@@ -4,6 +4,7 @@
 //! may be missing, features of the kernel - goes through [`corpus`] and [`skip`], so that a test
 //! says aloud when it did not test.
 
+pub mod agreement;
 mod command;
 pub mod console;
 pub mod corpus;
@@ -11,6 +12,7 @@ pub mod diff;
 pub mod generate;
 pub mod golden;
 pub mod inputs;
+pub mod languages;
 pub mod libseccomp;
 pub mod property;
 pub mod pseudo_code;

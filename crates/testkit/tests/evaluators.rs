@@ -4,55 +4,18 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::{Endian, SeccompData, Word};
-use tamis_bpf::coverage::Coverage;
 use tamis_bpf::{Insn, Op, Operand, Program, Test, interp};
 use tamis_fuzz::{Dictionary, translate};
 use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_testkit::agreement::assert_evaluators;
 use tamis_testkit::corpus;
-use tamis_testkit::generate::program::program;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
-use tamis_vm::Code;
-
-/// Runs inputs in both evaluators. Whenever the reference reaches something new, so does the fast one.
-fn assert_alike(program: &Program, endian: Endian, inputs: impl Iterator<Item = SeccompData>) {
-    let code = Code::of_program(program, endian);
-    let mut seen = code.nothing_seen();
-    let mut coverage = Coverage::new(program);
-    let mut unseen = coverage.unseen_outcomes().count();
-    for data in inputs {
-        let before = seen.count();
-        let ret = code.run(&data.image(Endian::Little), &mut seen);
-        let run = coverage.add(&data.image(endian));
-        assert_eq!(ret, run.ret, "{data:x?} {program:?}");
-        let left = coverage.unseen_outcomes().count();
-        assert!(
-            left == unseen || seen.count() > before,
-            "{data:x?} {program:?}"
-        );
-        unseen = left;
-    }
-}
 
 fn inputs(program: &Program, endian: Endian, seed: u64, count: usize) -> Vec<SeccompData> {
     let dictionary = Dictionary::of([(program, endian)]);
     let mut rng = Rng::new(seed);
     (0..count).map(|_| dictionary.draw(&mut rng)).collect()
-}
-
-#[test]
-fn on_random_programs() {
-    for seed in 0..2000 {
-        let mut rng = Rng::new(seed);
-        let endian = *rng.choose(&[Endian::Little, Endian::Big]);
-        let body_insns = rng.range(1..=60) as usize;
-        let program = program(&mut rng, body_insns);
-        assert_alike(
-            &program,
-            endian,
-            inputs(&program, endian, seed, 50).into_iter(),
-        );
-    }
 }
 
 /// Lists of comparisons, some of which are entered in the middle.
@@ -87,7 +50,7 @@ fn on_lists_of_comparisons() {
             let data = data.with_word(Word::ARCH, value(&mut rng));
             data.with_word(Word::IP_LOW, value(&mut rng))
         });
-        assert_alike(&program, Endian::Little, inputs);
+        assert_evaluators(&program, Endian::Little, inputs.collect());
     }
 }
 
@@ -100,7 +63,7 @@ fn on_the_corpus() {
         let insns = corpus::insns(&name).expect("the listed file is there");
         let program = Program::new(insns).expect("the corpus holds programs");
         let inputs = inputs(&program, Endian::Little, 1, 300);
-        assert_alike(&program, Endian::Little, inputs.into_iter());
+        assert_evaluators(&program, Endian::Little, inputs);
     }
 }
 

@@ -1,6 +1,7 @@
 //! `tamis fuzz`: two filters on millions of calls that are made for them.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -60,13 +61,13 @@ const SLICE: u64 = 1 << 18;
 /// How many gaps of a filter are listed for a person.
 const MAX_GAPS: usize = 10;
 
-/// What the prover may do for one place that no call reached; it may be asked about hundreds.
+/// What the prover may do for one place that no call reached: some 50 ms, because it may be asked about hundreds.
 const LIMITS: Limits = Limits {
-    max_nodes: 500_000,
-    max_steps: 5_000_000,
-    max_states: 200_000,
-    max_gates: 1_000_000,
-    max_conflicts: 5_000,
+    max_nodes: 200_000,
+    max_steps: 1_000_000,
+    max_states: 50_000,
+    max_gates: 200_000,
+    max_conflicts: 500,
     max_paths: 10_000,
 };
 
@@ -139,7 +140,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     load.check_profile_options(left.filters().iter().chain(right.filters()))?;
     let ended =
-        left.with_subject(|one| right.with_subject(|other| campaign(args, [one, other])))?;
+        left.with_subject(|one| right.with_subject(|other| campaign(args, [one, other], global)))?;
     let has_gaps = !ended.coverage.iter().all(FilterCoverage::is_complete);
     if global.json {
         print_json(&document(args, [&left, &right], &ended))?;
@@ -195,7 +196,7 @@ fn programs(filters: &[Loaded]) -> Result<(Vec<Program>, Endian), Failure> {
 }
 
 /// Runs a campaign within what was asked for.
-fn campaign(args: &Args, subjects: [&Subject<'_>; 2]) -> Result<Ended, Failure> {
+fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result<Ended, Failure> {
     let start = Instant::now();
     let mut campaign = Campaign::new(subjects, args.seed).map_err(too_long)?;
     let stop = match args.time {
@@ -207,7 +208,7 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2]) -> Result<Ended, Failure> 
         (None, None) => DEFAULT_EVALUATIONS,
         (None, Some(_)) => u64::MAX,
     };
-    let found = search(&mut campaign, limit, &stop);
+    let found = search(&mut campaign, limit, &stop, &Progress::of(global));
     let ended = Ended {
         evaluations: campaign.evaluations(),
         elapsed: start.elapsed(),
@@ -230,8 +231,13 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2]) -> Result<Ended, Failure> 
 }
 
 /// What is known without chance first, then random calls.
-fn search(campaign: &mut Campaign<'_>, limit: u64, stop: &Stop) -> Option<Found> {
-    if let Some(found) = campaign.run_waiting() {
+fn search(
+    campaign: &mut Campaign<'_>,
+    limit: u64,
+    stop: &Stop,
+    progress: &Progress,
+) -> Option<Found> {
+    if let Some(found) = campaign.run_waiting(stop) {
         return Some(found);
     }
     if let Err(found) = campaign.prove_coverage(&LIMITS, stop) {
@@ -242,8 +248,37 @@ fn search(campaign: &mut Campaign<'_>, limit: u64, stop: &Stop) -> Option<Found>
         if let Some(found) = campaign.run(slice) {
             return Some(found);
         }
+        progress.show(campaign.evaluations());
     }
     None
+}
+
+/// A line on a terminal that says how far it is, and disappears in the end.
+struct Progress {
+    is_shown: bool,
+}
+
+impl Progress {
+    fn of(global: &Global) -> Progress {
+        Progress {
+            is_shown: io::stderr().is_terminal() && !global.quiet,
+        }
+    }
+
+    /// There is nobody to tell if it can't be written.
+    fn show(&self, evaluations: u64) {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r{} million calls", evaluations / 1_000_000);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
 }
 
 fn too_long(_: InvalidProgram) -> Failure {
@@ -382,13 +417,14 @@ fn coverage_line(coverage: &FilterCoverage, all: &[FilterCoverage]) -> String {
     for gap in coverage.gaps.iter().take(MAX_GAPS) {
         let entry = gap_entry(gap);
         let what = match entry.what {
-            "executed" => "is not executed".to_owned(),
-            outcome => format!("never {outcome}"),
+            "executed" => "was never executed",
+            "holds" => "has a test that never held",
+            _ => "has a test that never failed",
         };
-        let why = entry.limit.unwrap_or_else(|| "not asked".to_owned());
+        let why = entry.limit.unwrap_or_else(|| "not tried".to_owned());
         let _ = writeln!(
             text,
-            "    instruction {} {what}; whether any call does it is unknown: {why}",
+            "    instruction {} {what}; whether a call can change that is unknown: {why}",
             entry.pc
         );
     }
