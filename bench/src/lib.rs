@@ -4,8 +4,10 @@
 //! reviewed in diffs. Times are not, so they are only ever shown as ratios: see [`ratio`].
 
 pub mod goals;
+pub mod growth;
 pub mod large;
 pub mod peers;
+pub mod plot;
 pub mod policies;
 pub mod ratio;
 pub mod runc;

@@ -48,7 +48,8 @@ pub(crate) fn lower(
 
 /// First values and decisions: `yes` for elements of the set, `no` between them.
 pub(crate) fn runs<T: Copy>(set: &IntervalSet<u32>, yes: T, no: T) -> Vec<(u32, T)> {
-    let mut runs = vec![(0, no)];
+    let mut runs = Vec::with_capacity(2 * set.intervals().len() + 1);
+    runs.push((0, no));
     for (first, last) in set.intervals() {
         if *first == 0 {
             runs.clear();

@@ -141,7 +141,10 @@ pub(crate) fn check_program(
     compare(
         &Subject::Ruleset(ruleset),
         &Subject::Template { template, endian },
-        effort,
+        &ProofEffort {
+            limits: effort.limits.for_insns(template.unbound().len()),
+            stop: effort.stop.clone(),
+        },
     )
 }
 

@@ -18,7 +18,10 @@ use crate::diagram::{Diagram, FALSE, LimitReached, Node, Variable, View};
 use crate::order;
 
 /// The most functions of earlier words that a list of intervals has.
-const MAX_EARLIER: usize = 4;
+const MAX_EARLIER: usize = 128;
+
+/// So many of them are quickly looked up together.
+const FEW_EARLIER: usize = 4;
 
 /// A function of the input that is a known function on each of some intervals of a word.
 #[derive(Clone, Debug)]
@@ -161,37 +164,43 @@ impl Piecewise {
         match self.pieces[..] {
             [(_, node)] => Ok(node),
             _ if self.earlier.is_empty() => self.block(diagram, 32, 0, &self.pieces),
-            _ => {
-                let mut left = [FALSE; MAX_EARLIER];
+            _ if self.earlier.len() <= FEW_EARLIER => {
+                let mut left = [FALSE; FEW_EARLIER];
                 left[..self.earlier.len()].copy_from_slice(&self.earlier);
                 self.replaced(diagram, left, &mut BTreeMap::new())
             }
+            _ => self.replaced(diagram, self.earlier.clone(), &mut BTreeMap::new()),
         }
     }
 
     /// The function where `left` is left of the functions of earlier words.
-    fn replaced(
+    fn replaced<L>(
         &self,
         diagram: &mut Diagram,
-        left: [Node; MAX_EARLIER],
-        known: &mut BTreeMap<[Node; MAX_EARLIER], Node>,
-    ) -> Result<Node, LimitReached> {
+        left: L,
+        known: &mut BTreeMap<L, Node>,
+    ) -> Result<Node, LimitReached>
+    where
+        L: AsRef<[Node]> + AsMut<[Node]> + Clone + Ord,
+    {
         if let Some(node) = known.get(&left) {
             return Ok(*node);
         }
-        let tops = left.iter().map(|node| diagram.top(*node));
+        let tops = left.as_ref().iter().map(|node| diagram.top(*node));
         let top = tops.fold(Variable::LEAF, Variable::min);
         let made = if top < first_variable(self.word) {
             diagram.count_step()?;
-            let low = left.map(|node| diagram.cofactors(node, top).0);
-            let high = left.map(|node| diagram.cofactors(node, top).1);
+            let (mut low, mut high) = (left.clone(), left.clone());
+            for (low, high) in low.as_mut().iter_mut().zip(high.as_mut()) {
+                (*low, *high) = diagram.cofactors(*low, top);
+            }
             let low = self.replaced(diagram, low, known)?;
             let high = self.replaced(diagram, high, known)?;
             diagram.branch(top, low, high)?
         } else {
             let replaced = |node: Node| {
                 let place = self.earlier.iter().position(|earlier| *earlier == node);
-                place.map_or(node, |place| left[place])
+                place.map_or(node, |place| left.as_ref()[place])
             };
             let pieces = self.pieces.iter();
             let mut pieces: Vec<(u32, Node)> = pieces

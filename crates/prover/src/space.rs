@@ -1,6 +1,7 @@
 //! The space in which functions are made and compared.
 
 use tamis_abi::SeccompData;
+use tamis_bpf::Program;
 
 use crate::diagram::{Diagram, LimitReached, Node, View};
 use crate::order;
@@ -38,6 +39,29 @@ impl Default for Limits {
             max_gates: 4_000_000,
             max_conflicts: 20_000,
             max_paths: 10_000,
+        }
+    }
+}
+
+impl Limits {
+    /// These, and more for programs that are longer than the kernel takes: for each further
+    /// instruction the nodes of two words, and as many steps as these have for a node.
+    ///
+    /// ```
+    /// use tamis_prover::Limits;
+    /// let limits = Limits::default();
+    /// assert_eq!(limits.for_insns(4096), limits);
+    /// assert_eq!(limits.for_insns(4097).max_nodes, limits.max_nodes + 64);
+    /// ```
+    #[must_use]
+    pub fn for_insns(self, insns: usize) -> Limits {
+        const NODES_PER_INSN: usize = 64;
+        let more_nodes = NODES_PER_INSN * insns.saturating_sub(Program::MAX_INSNS);
+        let steps_per_node = self.max_steps / self.max_nodes.max(1) as u64;
+        Limits {
+            max_nodes: self.max_nodes.saturating_add(more_nodes),
+            max_steps: self.max_steps.saturating_add(more_nodes as u64 * steps_per_node),
+            ..self
         }
     }
 }

@@ -103,11 +103,24 @@ enum Choice {
     /// The heavy value of the layer is asked about.
     Heavy(usize),
     /// These values are asked about one after the other; all else is the decision.
-    Chain(Vec<usize>, NodeId),
+    Chain(Links, NodeId),
     /// Bits, and the decisions for yes and no.
     Bits(u32, NodeId, NodeId),
     /// The right side begins with this run.
     Cut(usize),
+}
+
+/// The runs that a chain asks about, in order.
+#[derive(Default)]
+struct Links {
+    runs: [usize; MAX_CHAIN],
+    count: usize,
+}
+
+impl Links {
+    fn as_slice(&self) -> &[usize] {
+        &self.runs[..self.count]
+    }
 }
 
 impl<'a, N: Number> Layer<'a, N> {
@@ -160,11 +173,12 @@ impl<'a, N: Number> Layer<'a, N> {
         for length in 1..=size {
             self.costs.forget(firsts_of(length), length);
         }
+        let mut uncut = Vec::with_capacity(size);
         for first in 0..heavy.map_or(size, |heavy| heavy + 1) {
-            for (last, cost) in (first..).zip(self.leaves(first)) {
-                if last >= heavy.unwrap_or(first) {
-                    self.costs.set(first, last, N::of(cost));
-                }
+            let from = heavy.unwrap_or(first);
+            self.leaves(first, from, &mut uncut);
+            for (last, cost) in (from..).zip(&uncut) {
+                self.costs.set(first, last, N::of(*cost));
             }
         }
         let questions = Questions::new(self.spans, &self.is_gone, self.prices);
@@ -186,62 +200,66 @@ impl<'a, N: Number> Layer<'a, N> {
         question_cost(self.prices, yes, no) + next.cost(first, last)
     }
 
-    /// The costs of the parts that begin with a run and need no cut, by last run, as
-    /// far as there are any; [`LARGEST`] for others.
-    fn leaves(&self, first: usize) -> Vec<u32> {
+    /// Puts into `row` the costs of the parts that begin with a run, end with `from` or later, and need no
+    /// cut, by last run, as far as there are any; [`LARGEST`] for others.
+    fn leaves(&self, first: usize, from: usize, row: &mut Vec<u32>) {
+        row.clear();
         let bases = self.bases(first);
-        let mut row: Vec<u32> = Vec::new();
         if bases.iter().all(Option::is_none) {
-            row.resize(self.size() - first, 0);
+            row.resize(self.size() - from, 0);
         }
         for base in bases.into_iter().flatten() {
-            let mut links: Vec<usize> = Vec::with_capacity(MAX_CHAIN);
+            let mut links = Links::default();
             for last in first..self.size() {
                 if self.is_link(last, base) && !self.add_link(&mut links, last) {
                     break;
                 }
+                let Some(place) = last.checked_sub(from) else {
+                    continue;
+                };
                 let cost = self.chain_cost(first, last, &links);
-                match row.get_mut(last - first) {
+                match row.get_mut(place) {
                     Some(least) => *least = cost.min(*least),
                     None => row.push(cost),
                 }
             }
         }
-        self.bit_leaves(first, &mut row);
-        row
+        self.bit_leaves(first, from, row);
     }
 
-    /// Takes into account bit tests for the parts that begin with a run.
-    fn bit_leaves(&self, first: usize, row: &mut Vec<u32>) {
+    /// Takes into account bit tests for the parts that begin with a run and end with `from` or later.
+    fn bit_leaves(&self, first: usize, from: usize, row: &mut Vec<u32>) {
         // The decisions met, at most two; the bits that their values have, and their weights.
-        let mut met: Vec<(NodeId, u32, u32)> = Vec::with_capacity(3);
+        let mut met: [Option<(NodeId, u32, u32)>; 2] = [None; 2];
         let lasts = first..self.size().min(first + MAX_BIT_RUNS);
         for last in lasts.filter(|at| !self.is_gone[*at]) {
             let Span { node, weight, .. } = self.spans[last];
             let used = bits_of(&self.spans[last]);
-            match met.iter_mut().find(|(known, ..)| *known == node) {
-                Some((_, bits, sum)) => {
+            let is_its =
+                |met: &&mut Option<(NodeId, u32, u32)>| met.is_none_or(|met| met.0 == node);
+            match met.iter_mut().find(is_its) {
+                Some(Some((_, bits, sum))) => {
                     *bits |= used;
                     *sum += weight;
                 }
-                None => met.push((node, used, weight)),
+                Some(unmet) => *unmet = Some((node, used, weight)),
+                None => return,
             }
-            match met[..] {
-                [_] => {}
-                [(_, one, weight), (_, other, other_weight)] => {
-                    let asked = question_cost(self.prices, weight, other_weight);
-                    // Without a bit that only one of them has, there is no mask; and more values
-                    // never make up for a mask that is missing.
-                    let is_less = row.get(last - first).is_none_or(|cost| asked < *cost);
-                    if is_less && one != other {
-                        if self.bit_test(first, last).is_none() {
-                            return;
-                        }
-                        row.resize(row.len().max(last + 1 - first), LARGEST);
-                        row[last - first] = asked;
-                    }
+            let (Some(place), [Some((_, one, weight)), Some((_, other, other_weight))]) =
+                (last.checked_sub(from), met)
+            else {
+                continue;
+            };
+            let asked = question_cost(self.prices, weight, other_weight);
+            // Without a bit that only one of them has, there is no mask; and more values never make up
+            // for a mask that is missing.
+            let is_less = row.get(place).is_none_or(|cost| asked < *cost);
+            if is_less && one != other {
+                if self.bit_test(first, last).is_none() {
+                    return;
                 }
-                _ => return,
+                row.resize(row.len().max(place + 1), LARGEST);
+                row[place] = asked;
             }
         }
     }
@@ -259,8 +277,8 @@ impl<'a, N: Number> Layer<'a, N> {
 
     /// The single values of a part, the heaviest first, if all else has the decision `base` and there
     /// are not too many.
-    fn links(&self, first: usize, last: usize, base: NodeId) -> Option<Vec<usize>> {
-        let mut links: Vec<usize> = Vec::with_capacity(MAX_CHAIN);
+    fn links(&self, first: usize, last: usize, base: NodeId) -> Option<Links> {
+        let mut links = Links::default();
         let mut wanted = (first..=last).filter(|at| self.is_link(*at, base));
         wanted
             .all(|at| self.add_link(&mut links, at))
@@ -272,20 +290,23 @@ impl<'a, N: Number> Layer<'a, N> {
     }
 
     /// Adds a run behind those that are as heavy, unless it is no single value or one too many.
-    fn add_link(&self, links: &mut Vec<usize>, at: usize) -> bool {
-        if links.len() == MAX_CHAIN || !self.spans[at].is_single() {
+    fn add_link(&self, links: &mut Links, at: usize) -> bool {
+        if links.count == MAX_CHAIN || !self.spans[at].is_single() {
             return false;
         }
-        let weight = |at: usize| self.spans[at].weight;
-        let place = links.partition_point(|link| weight(*link) >= weight(at));
-        links.insert(place, at);
+        let is_before = |link: &usize| self.spans[*link].weight >= self.spans[at].weight;
+        let place = links.as_slice().iter().take_while(|link| is_before(link));
+        let place = place.count();
+        links.runs.copy_within(place..links.count, place + 1);
+        links.runs[place] = at;
+        links.count += 1;
         true
     }
 
-    fn chain_cost(&self, first: usize, last: usize, links: &[usize]) -> u32 {
+    fn chain_cost(&self, first: usize, last: usize, links: &Links) -> u32 {
         let mut left = self.weight(first, last);
         let mut cost = 0;
-        for link in links {
+        for link in links.as_slice() {
             let yes = self.spans[*link].weight;
             left -= yes;
             cost += question_cost(self.prices, yes, left);
@@ -329,7 +350,7 @@ impl<'a, N: Number> Layer<'a, N> {
             if let Some(links) = self.links(first, last, base)
                 && self.chain_cost(first, last, &links) == cost
             {
-                return if links.is_empty() {
+                return if links.count == 0 {
                     Choice::Decided
                 } else {
                     Choice::Chain(links, base)
@@ -386,7 +407,7 @@ impl<N: Number> Builder<'_, N> {
                 let span = layer.spans[heavy];
                 dag.ask(word, Question::Eq(span.first), span.node, no)
             }
-            Choice::Chain(links, base) => links.iter().rev().fold(base, |rest, link| {
+            Choice::Chain(links, base) => links.as_slice().iter().rev().fold(base, |rest, link| {
                 let span = layer.spans[*link];
                 dag.ask(word, Question::Eq(span.first), span.node, rest)
             }),
