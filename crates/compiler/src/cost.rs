@@ -50,6 +50,13 @@ impl Prices {
     }
 }
 
+impl Prices {
+    /// Whether length is worth more than all steps.
+    pub const fn is_about_length(self) -> bool {
+        self.insn >= 1 << 20
+    }
+}
+
 /// What a decision costs once it is reached, with nothing loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {

@@ -76,7 +76,7 @@ pub(crate) struct Piece {
 pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Layout {
     let mut dag = Dag::new();
     let mut outcomes = Vec::new();
-    let mut decisions = Decisions::default();
+    let mut decisions = Decisions::new(weights.prices());
     let bad_arch = dag.ret(ruleset.bad_arch.ret());
     let mut lines: Vec<(u32, Vec<Piece>)> = Vec::new();
     for section in ruleset.sections() {

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use tamis_abi::Word;
 use tamis_profile::Call;
 
-use crate::cost;
+use crate::cost::{self, Prices};
 use crate::dag::{Dag, NodeId, Question};
 use crate::diagram::{self, Case, Order};
 use crate::direct;
@@ -30,13 +30,23 @@ const MAX_ORDERS: u64 = 8;
 const FEW_PARTS: u64 = 32;
 
 /// The decisions made so far: calls and architectures with the same list are decided once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Decisions {
+    prices: Prices,
     known: FastMap<(Vec<Case>, u32), NodeId>,
     kept: FastSet<NodeId>,
 }
 
 impl Decisions {
+    /// No decision yet.
+    pub(crate) fn new(prices: Prices) -> Decisions {
+        Decisions {
+            prices,
+            known: FastMap::default(),
+            kept: FastSet::default(),
+        }
+    }
+
     /// Adds the decision of the first case that holds, else `default`; `seen` is what a profile knows of
     /// the calls that are decided.
     pub(crate) fn decide(
@@ -87,11 +97,19 @@ impl Decisions {
             .unwrap_or_else(|| lower_directly(dag, cases, default, &samples, Effort::Thorough))
     }
 
-    /// Smaller is better: expected steps first of all, but a step is not worth any length.
+    /// Smaller is better: expected steps first of all, but a step is not worth any length; where length is
+    /// what counts, an instruction is worth more than all steps. Mispredictions don't count: orders that
+    /// save some make decisions much longer.
     fn rank(&self, dag: &Dag, node: NodeId, samples: &[Sample]) -> u64 {
+        /// More than the sixteenths of steps that any decision takes.
+        const ANY_STEPS: u64 = 1 << 32;
         let measure = cost::measure(dag, node, |node| !self.kept.contains(&node));
         let mean_steps_x16 = samples::mean_steps_x16(dag, node, samples);
-        mean_steps_x16 + 2 * measure.worst_steps + measure.length_insns
+        let length = match self.prices.is_about_length() {
+            true => ANY_STEPS * measure.length_insns,
+            false => measure.length_insns,
+        };
+        mean_steps_x16 + 2 * measure.worst_steps + length
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{ArgIndex, Endian};
+use tamis_abi::Endian;
 use tamis_compiler::passes::registry::RULE_PASSES;
 use tamis_compiler::passes::{self, PassCx, RulePass};
 use tamis_diag::Sources;
 use tamis_prover::{Equality, Limits, Space};
-use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Ruleset, Subject, Test};
-use tamis_testkit::generate::ruleset::{Size, call, ruleset};
+use tamis_rules::{IntervalSet, Operand, Part, Predicate, Ruleset, Test};
+use tamis_testkit::generate::ruleset::{Size, call, entangled, ruleset};
 use tamis_testkit::rng::Rng;
 
 /// Whether two rulesets mean the same; `None` if the prover gives up.
@@ -49,44 +49,6 @@ fn tests(predicate: &Predicate) -> usize {
 
 fn run(ruleset: &Ruleset, pass: RulePass) -> Ruleset {
     passes::run_on_rules(ruleset, &[pass], &mut PassCx::new(None))
-}
-
-/// The ruleset with lists of lists of a few tests for conditions, the same ones again and again.
-fn entangled(rng: &mut Rng, ruleset: &Ruleset) -> Ruleset {
-    let mut pool = Vec::new();
-    for _ in 0..6 {
-        let operand = Operand {
-            subject: Subject::Arg(*rng.choose(&ArgIndex::ALL[..2])),
-            part: *rng.choose(&[Part::Full, Part::Low, Part::High]),
-        };
-        let (value, mask) = (rng.range(0..=3), rng.range(1..=7));
-        let test = Test::Masked {
-            operand,
-            mask,
-            value: value & mask,
-        };
-        pool.push(Predicate::compare(operand, *rng.choose(&CmpOp::ALL), value));
-        pool.push(Predicate::Test(test));
-        let bits = [0, 4, 0x10, 0x14, rng.range(0..=3)];
-        pool.push(Predicate::Test(Test::In {
-            operand,
-            set: bits.into_iter().map(|bits| value ^ bits).collect(),
-        }));
-    }
-    let mut sections = ruleset.sections().to_vec();
-    for rule in sections.iter_mut().flat_map(|section| &mut section.rules) {
-        let lists = (0..rng.range(1..=4)).map(|_| {
-            let parts = (0..rng.range(1..=3)).map(|_| rng.choose(&pool).clone());
-            Predicate::All(parts.collect())
-        });
-        let when = Predicate::Any(lists.collect());
-        rule.when = if rng.chance(1, 4) {
-            Predicate::Not(Box::new(when))
-        } else {
-            when
-        };
-    }
-    Ruleset::new(sections, ruleset.bad_arch).expect("the architectures are as before")
 }
 
 #[test]

@@ -114,18 +114,13 @@ impl Earlier {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RulePass;
     use super::super::testing::check_rules;
-
-    const PASS: RulePass = RulePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn what_an_earlier_rule_decided_is_known() {
         check_rules(
-            PASS,
+            &INFO,
             "9..10 if arg2 & 0x4 == 0x4: errno(1)\n\
              9 if all(arg2 & 0x4 == 0x0, arg0 == 0x0): allow\n\
              9 if arg2 in {0x4..0x7}: allow",
@@ -138,7 +133,7 @@ mod tests {
     #[test]
     fn the_opposite_of_an_earlier_rule_is_the_rest() {
         check_rules(
-            PASS,
+            &INFO,
             "all if any(arg0 == 0x1, arg1 < 0x5): errno(1)\n\
              9 if arg1 >= 0x5: allow",
             "all if any(arg0 == 0x1, arg1 < 0x5): errno(1)\n\
@@ -150,6 +145,6 @@ mod tests {
     fn a_rule_about_some_of_the_numbers_says_nothing() {
         let text = "9 if arg0 == 0x1: errno(1)\n\
                     9..10 if arg0 == 0x1: allow";
-        check_rules(PASS, text, text);
+        check_rules(&INFO, text, text);
     }
 }

@@ -64,18 +64,13 @@ pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RulePass;
     use super::super::testing::check_rules;
-
-    const PASS: RulePass = RulePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn what_the_default_says_goes() {
         check_rules(
-            PASS,
+            &INFO,
             "5..7 if arg0 == 0x1: errno(1)\n\
              6: allow\n\
              8: errno(1)",
@@ -87,7 +82,7 @@ mod tests {
     #[test]
     fn an_exception_from_a_later_rule_stays() {
         check_rules(
-            PASS,
+            &INFO,
             "5 if arg0 == 0x1: errno(1)\n\
              all if arg1 == 0x2: allow",
             "5 if arg0 == 0x1: errno(1)\n\

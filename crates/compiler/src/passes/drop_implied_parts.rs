@@ -49,18 +49,13 @@ pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RulePass;
     use super::super::testing::check_rules;
-
-    const PASS: RulePass = RulePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn absorption() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if any(arg0 == 0x1, all(arg0 == 0x1, arg1 == 0x2)): allow\n\
              1 if all(arg0 == 0x1, any(arg0 == 0x1, arg1 == 0x2)): allow\n\
              2 if any(arg0 == arg1, all(arg0 != 0x3, arg0 == arg1)): allow\n\
@@ -75,7 +70,7 @@ mod tests {
     #[test]
     fn contradictions_and_tautologies() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if all(arg0 == 0x5, arg0 == 0x6): allow\n\
              1 if any(arg0 < 0x5, arg0 >= 0x5): allow\n\
              2 if all(arg0 & 0x1 == 0x1, arg0 & 0x3 == 0x0): allow\n\
@@ -92,7 +87,7 @@ mod tests {
     #[test]
     fn implied_tests_go_also_between_halves_and_masks() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if all(arg0 < 0x10, arg0.high == 0x0): allow\n\
              1 if all(arg0.low == 0x3, arg0 & 0x1 == 0x1): allow\n\
              2 if all(arg0.high == 0x0, arg0.low == 0x7, arg0 < 0x10): allow\n\
@@ -109,13 +104,13 @@ mod tests {
         let text = "0 if all(all(arg0 == 0x1, arg1 == 0x1), not(arg0 == arg1), arg2 == arg3): allow\n\
                     1 if any(not(all(arg0 == 0x1, arg1 == 0x2)), any(arg2 == 0x1, arg3 == 0x1)): allow\n\
                     2 if all(any(arg0 == 0x1, arg1 == 0x1), any(arg0 == 0x1, arg1 == 0x2)): allow";
-        check_rules(PASS, text, text);
+        check_rules(&INFO, text, text);
     }
 
     #[test]
     fn borders_that_make_no_difference_go() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if any(arg0 == 0x5, all(arg0 in {0x1..0x4, 0x6..0x9}, arg1 == 0x1)): allow",
             "0 if any(arg0 == 0x5, all(arg0 in {0x1..0x9}, arg1 == 0x1)): allow",
         );

@@ -54,18 +54,13 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BytecodePass;
     use super::super::testing::check_bytecode;
-
-    const PASS: BytecodePass = BytecodePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn dead_code_goes() {
         check_bytecode(
-            PASS,
+            &INFO,
             "ja live\n\
              ret #kill_process\n\
              live: ret #allow",

@@ -68,18 +68,13 @@ pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RulePass;
     use super::super::testing::check_rules;
-
-    const PASS: RulePass = RulePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn what_is_decided_goes() {
         check_rules(
-            PASS,
+            &INFO,
             "0..9: allow\n\
              5 if arg0 == 0x1: errno(2)\n\
              8..10: errno(3)",
@@ -91,7 +86,7 @@ mod tests {
     #[test]
     fn a_conditional_rule_decides_nothing() {
         check_rules(
-            PASS,
+            &INFO,
             "0..9 if arg0 == 0x1: allow\n\
              5: errno(2)",
             "0..9 if arg0 == 0x1: allow\n\
@@ -102,7 +97,7 @@ mod tests {
     #[test]
     fn rules_that_never_apply_go() {
         check_rules(
-            PASS,
+            &INFO,
             "1 if false: allow\n\
              none: allow\n\
              2: allow",
@@ -113,7 +108,7 @@ mod tests {
     #[test]
     fn pieces_on_both_sides_and_between_remain() {
         check_rules(
-            PASS,
+            &INFO,
             "3..5: allow\n\
              8: allow\n\
              0..20: errno(2)",
@@ -126,7 +121,7 @@ mod tests {
     #[test]
     fn the_largest_number_is_a_number() {
         check_rules(
-            PASS,
+            &INFO,
             "4294967295: allow\n\
              all: errno(2)",
             "4294967295: allow\n\

@@ -3,8 +3,8 @@
 //! # What
 //! A calculation, copy or load from scratch memory whose result is a known constant becomes the load of
 //! the constant; a right-hand side X that is known becomes a constant; `ret a` with a known A returns
-//! the constant. A value is known when it was calculated from constants; for returns, also when the tests
-//! on all paths leave nothing else.
+//! the constant. A value is known when it was calculated from constants, or when the tests on all paths
+//! leave nothing else.
 //!
 //! # Before/After
 //! ```text
@@ -17,8 +17,7 @@
 //!
 //! # What it never does
 //! It leaves loads from `seccomp_data` and `and #k` alone: the kernel's action cache knows those, but
-//! not loads of constants. It never replaces an argument by a constant that a test found it equal to,
-//! which would make it harder to recognise comparisons of two arguments as equal. It never divides by a constant zero, which the kernel refuses.
+//! not loads of constants. It never divides by a constant zero, which the kernel refuses.
 //!
 //! # Cost
 //! Linear.
@@ -74,7 +73,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
 
 fn folded(op: Op, state: &State, values: &mut Values) -> Op {
     let result = state.result(op, values);
-    let known = values.constant(result);
+    let known = state.constant(result, values);
     match (op, known) {
         (Op::LoadMem(_) | Op::LoadLen | Op::Txa | Op::Neg, Some(k)) => Op::LoadImm(k),
         (Op::LoadXMem(_) | Op::LoadXLen | Op::Tax, Some(k)) => Op::LoadXImm(k),
@@ -92,7 +91,7 @@ fn folded_alu(
 ) -> Op {
     let right = match operand {
         Operand::K(k) => Some(k),
-        Operand::X => values.constant(state.get(Place::X)),
+        Operand::X => state.constant(state.get(Place::X), values),
         Operand::Variable(_) => None,
     };
     let right = match (alu, right) {
@@ -119,7 +118,7 @@ fn folded_end(end: End, state: &State, values: &Values) -> End {
             operand: Operand::X,
             yes,
             no,
-        } => match values.constant(state.get(Place::X)) {
+        } => match state.constant(state.get(Place::X), values) {
             Some(k) => End::Branch {
                 test,
                 operand: Operand::K(k),
@@ -129,5 +128,32 @@ fn folded_end(end: End, state: &State, values: &Values) -> End {
             None => end,
         },
         _ => end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_bytecode;
+    use super::INFO;
+
+    #[test]
+    fn what_a_test_found_is_a_constant_from_there_on() {
+        check_bytecode(
+            &INFO,
+            "ld [16]\n\
+             jeq #5, a, no\n\
+             a: tax\n\
+             ld [24]\n\
+             jeq x, yes, no\n\
+             no: ret #errno(1)\n\
+             yes: ret #allow",
+            "ld [16]\n\
+             jne #5, no\n\
+             ldx #5\n\
+             ld [24]\n\
+             jeq #5, yes\n\
+             no: ret #errno(1)\n\
+             yes: ret #allow",
+        );
     }
 }

@@ -124,18 +124,13 @@ impl Cube {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RulePass;
     use super::super::testing::check_rules;
-
-    const PASS: RulePass = RulePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn values_with_free_bits_are_a_mask() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if arg1 in {0x0..0x1, 0x80..0x81}: allow\n\
              1 if arg1.low in {0x11, 0x13, 0x19, 0x1b}: allow\n\
              2 if all(arg0 == 0x1, arg1 in {0x0..0x1, 0x5, 0x80..0x81}): allow",
@@ -150,6 +145,6 @@ mod tests {
         let text = "0 if arg1 in {0x0..0x1, 0x80}: allow\n\
                     1 if arg1 in {0x11, 0x13}: allow\n\
                     2 if arg1 in {0x2..0x9, 0x42..0x49}: allow";
-        check_rules(PASS, text, text);
+        check_rules(&INFO, text, text);
     }
 }

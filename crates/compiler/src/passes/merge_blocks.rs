@@ -76,18 +76,13 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BytecodePass;
     use super::super::testing::check_bytecode;
-
-    const PASS: BytecodePass = BytecodePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn returns_merge() {
         check_bytecode(
-            PASS,
+            &INFO,
             "ld [nr]\n\
              jeq #7, a, b\n\
              a: ret #allow\n\
@@ -105,7 +100,7 @@ mod tests {
     #[test]
     fn tails_merge_from_the_end_upwards() {
         check_bytecode(
-            PASS,
+            &INFO,
             "ld [nr]\n\
              jeq #7, a, b\n\
              a: ld [16]\n\

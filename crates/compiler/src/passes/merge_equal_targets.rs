@@ -51,18 +51,13 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BytecodePass;
     use super::super::testing::check_bytecode;
-
-    const PASS: BytecodePass = BytecodePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn a_branch_with_one_target_becomes_a_jump() {
         check_bytecode(
-            PASS,
+            &INFO,
             "ld [nr]\n\
              jeq #7, end, end\n\
              end: ret #allow",
@@ -74,7 +69,7 @@ mod tests {
     #[test]
     fn equal_blocks_are_not_its_business() {
         check_bytecode(
-            PASS,
+            &INFO,
             "ld [nr]\n\
              jeq #7, a, b\n\
              a: ret #allow\n\

@@ -152,18 +152,13 @@ fn partner(masked: Masked, places: &FastMap<Masked, usize>) -> Option<(usize, Ma
 
 #[cfg(test)]
 mod tests {
-    use super::super::RulePass;
     use super::super::testing::check_rules;
-
-    const PASS: RulePass = RulePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn requirements_fix_the_bits_of_all() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if all(arg0 & 0x1 == 0x1, arg1 == 0x2, arg0 & 0x6 == 0x2): allow\n\
              1 if all(arg0 & 0x3 == 0x1, arg0 & 0x6 == 0x2): allow",
             "0 if all(arg0 & 0x7 == 0x3, arg1 == 0x2): allow\n\
@@ -174,7 +169,7 @@ mod tests {
     #[test]
     fn alternatives_that_differ_in_one_bit_unite_again_and_again() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if any(arg0 & 0x15 == 0x0, arg1 == 0x2, arg0 & 0x15 == 0x11, arg0 & 0x15 == 0x1, \
              arg0 & 0x15 == 0x10): allow\n\
              1 if any(arg0 & 0x5 == 0x0, arg0 & 0x5 == 0x5): allow",

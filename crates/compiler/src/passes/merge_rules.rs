@@ -182,18 +182,13 @@ impl Touched {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RulePass;
     use super::super::testing::check_rules;
-
-    const PASS: RulePass = RulePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn rules_with_one_condition_unite_their_numbers() {
         check_rules(
-            PASS,
+            &INFO,
             "1: allow\n\
              7 if arg0 == 0x2: errno(2)\n\
              3: allow",
@@ -205,7 +200,7 @@ mod tests {
     #[test]
     fn rules_with_the_same_numbers_become_alternatives() {
         check_rules(
-            PASS,
+            &INFO,
             "7 if arg0 == 0x2: allow\n\
              8: errno(2)\n\
              7 if any(arg1 == 0x1, arg0 == 0x4): allow",
@@ -219,13 +214,13 @@ mod tests {
         let text = "7 if arg0 == 0x2: allow\n\
                     6..7 if arg1 == 0x1: errno(2)\n\
                     7 if arg0 == 0x4: allow";
-        check_rules(PASS, text, text);
+        check_rules(&INFO, text, text);
     }
 
     #[test]
     fn what_cannot_move_far_may_move_less_far() {
         check_rules(
-            PASS,
+            &INFO,
             "7 if arg0 == 0x2: allow\n\
              7 if arg1 == 0x1: errno(2)\n\
              7 if arg0 == 0x4: allow\n\

@@ -112,18 +112,13 @@ fn intersection(sets: &[IntervalSet<u64>]) -> IntervalSet<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RulePass;
     use super::super::testing::check_rules;
-
-    const PASS: RulePass = RulePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn alternatives_unite() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if any(arg1 == 0x1, arg0 == 0x5, arg1 == 0x2): allow",
             "0 if any(arg1 in {0x1..0x2}, arg0 == 0x5): allow",
         );
@@ -132,7 +127,7 @@ mod tests {
     #[test]
     fn requirements_intersect() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if all(arg0 >= 0x2, arg0 < 0x9): allow\n\
              1 if all(arg0 > 0x2, arg0 <= 0x3): allow",
             "0 if arg0 in {0x2..0x8}: allow\n\
@@ -143,7 +138,7 @@ mod tests {
     #[test]
     fn a_half_and_the_whole_are_two_operands() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if any(arg0 == 0x1, arg0.low == 0x2): allow",
             "0 if any(arg0 == 0x1, arg0.low == 0x2): allow",
         );
@@ -152,7 +147,7 @@ mod tests {
     #[test]
     fn nothing_left_is_a_constant() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if all(arg0 == 0x1, arg0 == 0x2): allow\n\
              1 if any(arg0 < 0x2, arg0 >= 0x2): allow",
             "0 if false: allow\n\

@@ -3,24 +3,16 @@
 use super::{
     BytecodePass, PassInfo, RulePass, assume_earlier_rules, drop_default_rules, drop_implied_parts,
     drop_implied_tests, drop_redundant_loads, drop_unreachable, drop_unreachable_rules,
-    drop_unused_results, factor_alternatives, fold_constants, join_blocks, join_halves,
-    mask_value_sets, merge_blocks, merge_equal_targets, merge_mask_tests, merge_rules, merge_tails,
-    merge_value_tests, push_negations, simplify_predicates, skip_known_loads, thread_jumps,
+    drop_unused_results, factor_alternatives, fold_constants, join_blocks, mask_value_sets,
+    merge_blocks, merge_equal_targets, merge_mask_tests, merge_rules, merge_tails,
+    merge_value_tests, simplify_predicates, skip_known_loads, thread_jumps,
 };
 
 /// The passes over rules, in the order in which they run.
-pub const RULE_PASSES: [RulePass; 12] = [
+pub const RULE_PASSES: [RulePass; 10] = [
     RulePass {
         info: simplify_predicates::INFO,
         run: simplify_predicates::run,
-    },
-    RulePass {
-        info: push_negations::INFO,
-        run: push_negations::run,
-    },
-    RulePass {
-        info: join_halves::INFO,
-        run: join_halves::run,
     },
     RulePass {
         info: merge_value_tests::INFO,

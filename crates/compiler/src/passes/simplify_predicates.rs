@@ -151,18 +151,13 @@ fn constant(test: &Test) -> Option<Predicate> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RulePass;
     use super::super::testing::check_rules;
-
-    const PASS: RulePass = RulePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn lists_flatten_and_repetitions_go() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if all(true, all(arg0 == 0x1, arg0 == 0x1), not(not(arg1 == 0x2))): allow",
             "0 if all(arg0 == 0x1, arg1 == 0x2): allow",
         );
@@ -171,7 +166,7 @@ mod tests {
     #[test]
     fn constants_absorb() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if any(arg0 == 0x1, true): allow\n\
              1 if all(arg0 == 0x1, any()): allow",
             "0: allow\n\
@@ -182,7 +177,7 @@ mod tests {
     #[test]
     fn tests_with_one_answer_are_constants() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if all(arg0 >= 0x0, arg1.low <= 0xffffffff, arg2 & 0x0 == 0x0, arg3 == arg3): allow\n\
              1 if any(arg0.low == 0x100000000, arg1 & 0x1 == 0x2, arg2 < 0x0): allow",
             "0: allow\n\
@@ -193,7 +188,7 @@ mod tests {
     #[test]
     fn other_tests_stay() {
         check_rules(
-            PASS,
+            &INFO,
             "0 if any(arg0 <= 0xffffffff, arg1.low == 0xffffffff, arg2 < arg3): allow",
             "0 if any(arg0 <= 0xffffffff, arg1.low == 0xffffffff, arg2 < arg3): allow",
         );

@@ -158,3 +158,32 @@ fn split(graph: &mut Cfg, id: BlockId, entries: &[Entry]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_bytecode;
+    use super::INFO;
+
+    #[test]
+    fn what_a_new_entry_reads_is_not_skipped_before_it() {
+        // Behind the new entry of `c`, X is read as `b` leaves it, which it was not before.
+        check_bytecode(
+            &INFO,
+            "ld [16]\n\
+             jge #1, b, no\n\
+             b: ldx #7\n\
+             jge #2, c, no\n\
+             c: ldx #7\n\
+             jeq x, yes, no\n\
+             yes: ret #allow\n\
+             no: ret #errno(1)",
+            "ld [16]\n\
+             jlt #1, no\n\
+             ldx #7\n\
+             jlt #2, no\n\
+             jeq x, yes\n\
+             no: ret #errno(1)\n\
+             yes: ret #allow",
+        );
+    }
+}

@@ -6,12 +6,16 @@ use tamis_bpf::cfg::Cfg;
 use tamis_bpf::disasm::{Style, disassemble_insns};
 use tamis_diag::Sources;
 
-use super::{BytecodePass, Changed, PassCx, RulePass, run_on_blocks, run_on_rules};
+use super::registry::{BYTECODE_PASSES, RULE_PASSES};
+use super::{Changed, PassCx, PassInfo, run_on_blocks, run_on_rules};
 use crate::linearise::linearise;
 
 /// Runs one pass over a program until it changes nothing, and compares what it makes.
 #[track_caller]
-pub(super) fn check_bytecode(pass: BytecodePass, before: &str, after: &str) {
+pub(super) fn check_bytecode(info: &PassInfo, before: &str, after: &str) {
+    let mut passes = BYTECODE_PASSES.into_iter();
+    let pass = passes.find(|pass| pass.info.name == info.name);
+    let pass = pass.expect("the registry has the pass");
     let mut sources = Sources::new();
     let source = sources.add("before", before);
     let assembly = assemble(before, source, Endian::Little).expect("the text assembles");
@@ -30,13 +34,16 @@ pub(super) fn check_bytecode(pass: BytecodePass, before: &str, after: &str) {
 
 /// Runs one pass over the rules of an x86_64 section that denies by default, and compares what it makes.
 #[track_caller]
-pub(super) fn check_rules(pass: RulePass, before: &str, after: &str) {
+pub(super) fn check_rules(info: &PassInfo, before: &str, after: &str) {
     const HEAD: &str = "ruleset bad-arch kill_process\nsection x86_64 default errno(1)\n";
     let parse = |rules: &str| {
         let mut sources = Sources::new();
         let source = sources.add("rules", format!("{HEAD}{rules}"));
         tamis_rules::text::parse(&sources, source).expect("the text parses")
     };
+    let mut passes = RULE_PASSES.into_iter();
+    let pass = passes.find(|pass| pass.info.name == info.name);
+    let pass = pass.expect("the registry has the pass");
     let made = run_on_rules(&parse(before), &[pass], &mut PassCx::new(None));
     assert_eq!(made.to_string(), parse(after).to_string());
 }

@@ -173,18 +173,13 @@ impl Threader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BytecodePass;
     use super::super::testing::check_bytecode;
-
-    const PASS: BytecodePass = BytecodePass {
-        info: super::INFO,
-        run: super::run,
-    };
+    use super::INFO;
 
     #[test]
     fn a_repeated_test_is_not_asked_again() {
         check_bytecode(
-            PASS,
+            &INFO,
             "ld [nr]\n\
              jeq #7, a, b\n\
              a: jeq #7, yes, no\n\
@@ -201,7 +196,7 @@ mod tests {
     #[test]
     fn a_value_known_exactly_decides_other_tests() {
         check_bytecode(
-            PASS,
+            &INFO,
             "ld [nr]\n\
              jeq #7, a, no\n\
              a: jge #5, yes, no\n\
@@ -217,7 +212,7 @@ mod tests {
     #[test]
     fn what_a_no_leaves_open_is_still_asked() {
         check_bytecode(
-            PASS,
+            &INFO,
             "ld [nr]\n\
              jeq #7, yes, a\n\
              a: jge #5, yes, no\n\

@@ -1,0 +1,141 @@
+//! Passes in any order, in any selection and for any profile: what comes out is proved, and each pass is
+//! worth having.
+
+use tamis_abi::{Arch, Endian, KernelVersion, Nr};
+use tamis_bpf::{Program, interp};
+use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
+use tamis_compiler::passes::{self, BytecodePass, PassCx};
+use tamis_compiler::{Objective, Options, compile_any_length};
+use tamis_profile::Profile;
+use tamis_rules::Ruleset;
+use tamis_testkit::generate::program::{data, program as random_program};
+use tamis_testkit::generate::ruleset::{Size, call, entangled, ruleset};
+use tamis_testkit::rng::Rng;
+
+const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
+
+/// Calls of a ruleset, each counted some times.
+fn profile(rng: &mut Rng, ruleset: &Ruleset) -> Profile {
+    let mut profile = Profile::default();
+    for _ in 0..rng.range(0..=40) {
+        let data = call(rng, ruleset);
+        let Some(arch) = Arch::of_call(data.arch, data.nr) else {
+            continue;
+        };
+        let count = 1_u64 << rng.range(0..=16);
+        let call = profile.call_mut(arch, Nr(data.nr));
+        call.count += count;
+        if rng.chance(1, 2) {
+            *call.samples.entry(data.args).or_default() += count;
+        }
+    }
+    profile
+}
+
+/// Some of the passes in some order, rule passes and bytecode passes mixed.
+fn selection(rng: &mut Rng) -> Selection {
+    let rules = RULE_PASSES.iter().map(|pass| pass.info.name);
+    let mut open: Vec<&str> = rules
+        .chain(BYTECODE_PASSES.iter().map(|pass| pass.info.name))
+        .collect();
+    let mut names = Vec::new();
+    for _ in 0..rng.range(1..=open.len() as u64) {
+        names.push(open.swap_remove(rng.index(open.len())));
+    }
+    Selection::named(names).expect("the registry has its passes")
+}
+
+fn random_ruleset(rng: &mut Rng, seed: u64) -> Ruleset {
+    let random = ruleset(rng, Size::SMALL, Endian::Little);
+    match seed % 2 {
+        0 => random,
+        _ => entangled(rng, &random),
+    }
+}
+
+#[test]
+fn any_order_for_any_profile_is_proved_after_every_pass() {
+    for seed in 0..150 {
+        let mut rng = Rng::new(seed);
+        let ruleset = random_ruleset(&mut rng, seed);
+        let options = Options {
+            passes: selection(&mut rng),
+            profile: Some(profile(&mut rng, &ruleset)),
+            objective: *rng.choose(&OBJECTIVES),
+            kernel: rng.chance(1, 2).then_some(KernelVersion::new(5, 4)),
+            verify_each: true,
+            ..Options::default()
+        };
+        let compiled = compile_any_length(&ruleset, &options);
+        let compiled = compiled.unwrap_or_else(|error| panic!("seed {seed}: {error}\n{ruleset}"));
+        let again = compile_any_length(&ruleset, &options).expect("it was compiled before");
+        assert_eq!(compiled.program(), again.program(), "seed {seed}");
+        for _ in 0..50 {
+            let data = call(&mut rng, &ruleset);
+            let ret = interp::run(compiled.program(), &data.image(Endian::Little)).ret;
+            let expected = ruleset.decide(&data).action.ret();
+            assert_eq!(ret, expected, "seed {seed}: {data:x?}\n{ruleset}");
+        }
+    }
+}
+
+/// Instructions, and steps for some calls, of what random rulesets become.
+fn compiled_cost(names: &[&str]) -> u64 {
+    let mut cost = 0;
+    for seed in 0..150 {
+        let mut rng = Rng::new(seed);
+        let ruleset = random_ruleset(&mut rng, seed);
+        let options = Options {
+            passes: Selection::named(names.iter().copied()).expect("the registry has its passes"),
+            ..Options::default()
+        };
+        let compiled = compile_any_length(&ruleset, &options).expect("random rulesets compile");
+        let program = compiled.program();
+        let calls = (0..20).map(|_| call(&mut rng, &ruleset).image(Endian::Little));
+        let steps = calls.map(|image| u64::from(interp::run(program, &image).steps));
+        cost += steps.sum::<u64>() + program.len() as u64;
+    }
+    cost
+}
+
+/// The same of what random programs become.
+fn optimised_cost(passes: &[BytecodePass]) -> u64 {
+    let mut cost = 0;
+    for seed in 0..200 {
+        let mut rng = Rng::new(seed);
+        let body_insns = rng.range(5..=60) as usize;
+        let program: Program = random_program(&mut rng, body_insns);
+        let optimised = passes::optimise(&program, passes, &mut PassCx::new(None));
+        let images = (0..20).map(|_| data(&mut rng, &program).image(Endian::Little));
+        let steps = images.map(|image| u64::from(interp::run(&optimised, &image).steps));
+        cost += steps.sum::<u64>() + optimised.len() as u64;
+    }
+    cost
+}
+
+/// What these do matters to other passes only: they have fewer blocks to look at.
+const HOUSEKEEPING: [&str; 2] = ["drop-unreachable", "join-blocks"];
+
+/// What everything costs without a pass.
+fn cost_without(left_out: Option<&str>) -> u64 {
+    let bytecode: Vec<BytecodePass> = BYTECODE_PASSES
+        .into_iter()
+        .filter(|pass| Some(pass.info.name) != left_out)
+        .collect();
+    let rules = RULE_PASSES.iter().map(|pass| pass.info.name);
+    let names = rules.chain(bytecode.iter().map(|pass| pass.info.name));
+    let names: Vec<&str> = names.filter(|name| Some(*name) != left_out).collect();
+    compiled_cost(&names) + optimised_cost(&bytecode)
+}
+
+#[test]
+fn leaving_out_any_pass_costs_something() {
+    let all = cost_without(None);
+    let rules = RULE_PASSES.iter().map(|pass| pass.info.name);
+    let names = rules.chain(BYTECODE_PASSES.iter().map(|pass| pass.info.name));
+    for name in names.filter(|name| !HOUSEKEEPING.contains(name)) {
+        let without = cost_without(Some(name));
+        println!("{name}: {all} with it, {without} without");
+        assert!(without > all, "{name}: {all} with it, {without} without");
+    }
+}
