@@ -154,6 +154,8 @@ impl Seized {
     fn new(pid: i32) -> Result<Seized, DumpError> {
         ptrace::seize(pid, 0).map_err(|errno| match errno {
             Errno(libc::ESRCH) => DumpError::NoTask,
+            // What has ended meanwhile isn't traceable either.
+            _ if Status::of(pid).is_none_or(|status| status.is_dead()) => DumpError::Ended,
             errno => DumpError::NotTraceable(errno),
         })?;
         ptrace::interrupt(pid).map_err(|_| DumpError::NoTask)?;

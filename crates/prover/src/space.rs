@@ -60,7 +60,9 @@ impl Limits {
         let steps_per_node = self.max_steps / self.max_nodes.max(1) as u64;
         Limits {
             max_nodes: self.max_nodes.saturating_add(more_nodes),
-            max_steps: self.max_steps.saturating_add(more_nodes as u64 * steps_per_node),
+            max_steps: self
+                .max_steps
+                .saturating_add(more_nodes as u64 * steps_per_node),
             ..self
         }
     }

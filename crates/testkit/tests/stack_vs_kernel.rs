@@ -1,9 +1,12 @@
 //! Several filters on one task: the verdict and the room they take are those of the running kernel.
 
-use tamis_abi::{Action, ActionKind, Arch, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData};
 use tamis_bpf::{Insn, Op, Operand, Program, Stack, Test};
 use tamis_kernel::differential::calls::compare;
+use tamis_kernel::differential::check::check;
 use tamis_kernel::{Install, InstallError, install};
+use tamis_testkit::corpus;
+use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program::program;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::skip;
@@ -54,6 +57,33 @@ fn the_strictest_answer_wins_and_then_the_newest() {
     let calls: Vec<SeccompData> = (0..2000).map(|_| call(&mut rng)).collect();
     let (asked, mismatches) = compare(&stack, &calls).expect("the kernel can be asked");
     assert_eq!((asked, mismatches), (calls.len(), Vec::new()));
+}
+
+/// Real filters, alone and as the stack of a service: verdicts, calls and packets.
+#[test]
+fn filters_of_the_corpus_say_what_the_interpreter_says() {
+    if skip::without_kernel() {
+        return;
+    }
+    let Some(names) = corpus::files("", ".bpf") else {
+        return;
+    };
+    let mut rng = Rng::new(0x636f_7270);
+    let (mut calls, mut packets) = (0, 0);
+    for name in names {
+        let insns = corpus::insns(&name).expect("it was listed");
+        let Ok(program) = Program::new(insns) else {
+            continue;
+        };
+        let near = Neighbourhood::of(&[&program], Endian::Little);
+        let inputs: Vec<SeccompData> = (0..60).map(|_| near.draw(&mut rng)).collect();
+        let checked = check(&[program], Endian::Little, &inputs);
+        assert_eq!(checked.contradictions, [], "{name}");
+        calls += checked.calls;
+        packets += checked.packets;
+    }
+    println!("{calls} calls, {packets} packets");
+    assert!(calls > 1000 && packets > 5000, "{calls} {packets}");
 }
 
 /// How often a new thread can install a program that begins by allowing everything.

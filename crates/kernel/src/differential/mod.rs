@@ -7,6 +7,8 @@
 //! | [`packets`](mod@packets): what does a program return for sixteen words? | as the filter of a socket | loads are the network's |
 //! | [`cache`](mod@cache): for which calls does no filter run? | by time | calls that can't be made often |
 //!
+//! [`check`](check::check) asks the first three about some programs and calls at once.
+//!
 //! None of it needs more rights than installing a filter and tracing a child, and nothing outlives a
 //! question. Other ways into the kernel don't fit: `bpf(2)` takes no classic programs, so that its
 //! `BPF_PROG_TEST_RUN` would judge a translation instead of the program, and the kernel hands nobody a
@@ -14,6 +16,7 @@
 
 pub mod cache;
 pub mod calls;
+pub mod check;
 pub mod packets;
 
 use std::error;

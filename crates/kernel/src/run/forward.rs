@@ -2,18 +2,19 @@
 //!
 //! A signal handler may do next to nothing, and sending a signal to a process number is only safe
 //! while that process has not been reaped: afterwards the number may be somebody else's. So the
-//! handler writes to a pipe, a thread reads it, and a mutex around the child's number holds the
-//! reaping back while a signal is being sent.
+//! handler counts signals and writes to a pipe, a thread reads it, and a mutex around the child's number
+//! holds the reaping back while a signal is being sent.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, Scope};
 
 use crate::errno::Errno;
 use crate::run::{Note, RunError, start_error};
+use crate::sys::fd;
 use crate::sys::ptrace;
-use crate::sys::signal::Caught;
+use crate::sys::signal::{self, Caught, WAKE};
 use crate::sys::wait::{self, Event};
 
 /// The signals that mean the command when somebody sends them to this process: those whose meaning
@@ -41,7 +42,7 @@ static PIPE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
 /// Held by the run that forwards.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A byte that is no signal: tells the thread to end.
+/// The byte that tells the thread to end.
 const STOP: u8 = 0;
 
 /// The process to which signals go: between fork and reaping, and only then.
@@ -144,9 +145,11 @@ impl Forwarding {
 
 impl Drop for Stop {
     fn drop(&mut self) {
-        // A pipe whose read end is open takes a byte; without it the thread would not end, but
-        // neither would it be there without the pipe.
-        let _ = (&*self.0).write_all(&[STOP]);
+        // If the pipe is full, the thread is emptying it. No other error is possible while the
+        // read end is open, which it always is.
+        while (&*self.0).write_all(&[STOP]).is_err() {
+            thread::yield_now();
+        }
     }
 }
 
@@ -155,16 +158,28 @@ fn pipe() -> io::Result<&'static (PipeReader, PipeWriter)> {
         return Ok(pipe);
     }
     let pipe = io::pipe()?;
+    // The handler may run on the very thread that empties the pipe.
+    fd::set_nonblocking(pipe.1.as_fd())?;
     Ok(PIPE.get_or_init(|| pipe))
 }
 
 /// Sends every signal that the handler saw to the target, until told to stop.
 fn forward(mut pipe: &PipeReader, target: &Target) {
-    let mut byte = [STOP];
-    while pipe.read_exact(&mut byte).is_ok() && byte != [STOP] {
-        if let Some(pid) = *lock(target) {
-            // It fails if the child changed its user or has just ended: nothing to be done.
-            let _ = wait::kill(pid, i32::from(byte[0]));
+    let mut bytes = [WAKE; 256];
+    loop {
+        let len_bytes = match pipe.read(&mut bytes) {
+            Ok(len_bytes) => len_bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(_) => return,
+        };
+        for signal in signal::take() {
+            if let Some(pid) = *lock(target) {
+                // It fails if the child changed its user or has just ended: nothing to be done.
+                let _ = wait::kill(pid, signal);
+            }
+        }
+        if bytes[..len_bytes].contains(&STOP) {
+            return;
         }
     }
 }

@@ -1,10 +1,22 @@
 //! File descriptors that the kernel hands out as plain numbers.
 
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::errno::Errno;
+use crate::sys::check;
 
 /// Takes ownership of a descriptor that a system call has just returned.
 pub(crate) fn adopt(fd: RawFd) -> OwnedFd {
     // SAFETY: the callers pass what the kernel has just returned to them, so that nobody else owns
     // it; it is not negative, since a negative answer is an error.
     unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// Has calls on a descriptor, and on its copies, fail with `EAGAIN` where they would block.
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    let fd = fd.as_raw_fd();
+    // SAFETY: takes no pointers.
+    let flags = check(unsafe { libc::fcntl(fd, libc::F_GETFL) })?;
+    // SAFETY: as above.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(|_| ())
 }

@@ -1,16 +1,24 @@
 //! Catching signals that are meant for a child, and not ignoring those about one.
 //!
-//! The handler only writes the signal's number to a pipe. It ignores what the terminal sends: that
-//! goes to the whole foreground group, so that the child has it already.
+//! The handler only counts the signal and writes a byte to a pipe, unless that is full: then the reader has
+//! one to wake it. It ignores what the terminal sends: that goes to the whole foreground group, so that the
+//! child has it already.
 
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// `si_code` of signals that the kernel sends; of those forwarded, the terminal's, but for an alarm.
 const SI_KERNEL: i32 = 0x80;
+
+/// How often each signal came since it was [taken](take).
+static COUNTS: [AtomicU32; MAX_SIGNAL + 1] = [const { AtomicU32::new(0) }; MAX_SIGNAL + 1];
+const MAX_SIGNAL: usize = 64;
+
+/// What the handler writes to the pipe.
+pub(crate) const WAKE: u8 = 1;
 
 /// The write end of the pipe; -1 before the first use. It is never closed.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
@@ -21,9 +29,11 @@ pub(crate) struct Caught(Vec<(i32, libc::sigaction)>);
 impl Caught {
     /// Catches these signals, except those that the process ignores: a child inherits that.
     ///
-    /// `pipe` must stay open for the rest of the process's life.
+    /// `pipe` must not block, and stay open for the rest of the process's life.
     pub(crate) fn new(signals: &[i32], pipe: RawFd) -> Caught {
         PIPE.store(pipe, Ordering::Release);
+        // What came at the end of another run was not for this one.
+        take();
         let mut caught = Vec::new();
         for &signal in signals {
             let before = replace(signal, None);
@@ -51,6 +61,16 @@ impl Drop for Caught {
             replace(*signal, Some(before));
         }
     }
+}
+
+/// The signals that came since the last time, each as often as it did.
+pub(crate) fn take() -> Vec<i32> {
+    let counts = COUNTS.iter().enumerate();
+    let taken = counts.map(|(signal, count)| (signal as i32, count.swap(0, Ordering::AcqRel)));
+    let taken = taken.filter(|(_, count)| *count > 0);
+    taken
+        .flat_map(|(signal, count)| std::iter::repeat_n(signal, count as usize))
+        .collect()
 }
 
 /// While one of these lives, children that end leave a report: whoever starts this process may have set
@@ -131,12 +151,15 @@ pub(crate) fn raise_fatal(signal: i32) {
 }
 
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    let byte = signal as u8;
+    let byte = WAKE;
     // SAFETY: the kernel passes a valid `info`; `write` reads one byte and is async-signal-safe;
     // `errno` is the interrupted code's and is put back.
     unsafe {
         if (*info).si_code == SI_KERNEL && signal != libc::SIGALRM {
             return;
+        }
+        if let Some(count) = COUNTS.get(signal as usize) {
+            count.fetch_add(1, Ordering::AcqRel);
         }
         let errno = libc::__errno_location();
         let saved = *errno;

@@ -2,8 +2,9 @@
 //! nothing is left behind.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::thread;
 
 use libtest_mimic::Trial;
@@ -45,6 +46,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "faults::interrupted_while_notified",
             interrupted_while_notified,
         ),
+        trial("faults::orphan_is_unsupervised", orphan_is_unsupervised),
         trial("faults::supervisor_panics", supervisor_panics),
     ]
 }
@@ -63,6 +65,7 @@ pub(crate) fn in_victim(case: &str) {
         "no-processes" => no_processes(),
         "no-memory" => no_memory(),
         "killed" => killed_at_any_moment(),
+        "orphan" => orphan(),
         other => panic!("no case {other}"),
     }
     println!("well");
@@ -328,6 +331,37 @@ fn interrupted_while_notified() {
     assert_eq!(ids.len(), 4);
     ids.dedup();
     assert_eq!(ids.len(), 4, "each wait has an id of its own");
+}
+
+/// What the command leaves running gets `ENOSYS` once the command, and with it the supervisor, is gone.
+fn orphan_is_unsupervised() {
+    let mut child = crate::support::victim(&["fault", "orphan"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("the victim starts");
+    // The orphan goes on when its input ends, which waiting for the victim would close.
+    let input = child.stdin.take();
+    let mut lines = BufReader::new(child.stdout.take().expect("it is captured"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("it tells");
+    assert_eq!(line, "well\n");
+    assert!(child.wait().expect("it ends").success());
+    drop(input);
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).expect("text");
+    assert_eq!(rest, format!("Err({})\n", libc::ENOSYS));
+}
+
+fn orphan() {
+    // A shell takes the input from what it starts in the background, unless told otherwise.
+    let own = own_path();
+    let script = format!("exec 3<&0; {} {MARK} call-after-input <&3 &", own.display());
+    let command = Command {
+        filters: vec![answering(CALL, NOTIFY)],
+        ..shell(&script)
+    };
+    let report = supervise(&command, |_, _| Reply::Errno(1)).expect("it runs");
+    assert_eq!((report.ended, report.notes), (Ended::Exited(0), vec![]));
 }
 
 /// The command isn't left waiting for an answer, and the panic arrives.

@@ -43,6 +43,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("run::trace_has_no_tracer", trace_has_no_tracer),
         trial("run::tracing_not_permitted", tracing_not_permitted),
         trial("run::signals_are_forwarded", signals_are_forwarded),
+        trial("run::storm_of_signals", storm_of_signals),
         trial("run::dies_with_parent_if_asked", dies_with_parent),
         trial("run::stopped_command_goes_on", stopped_command_goes_on),
         trial("run::daemon_is_released", daemon_is_released),
@@ -364,6 +365,27 @@ fn signals_are_forwarded() {
             assert_eq!(status.code(), Some(9), "{case} {signal}");
         }
     }
+}
+
+/// Signals that came while the runner was stopped, more than the pipe behind its handler takes.
+fn storm_of_signals() {
+    const SIGNALS: u32 = 80_000;
+    let real_time = libc::SIGRTMIN() + 3;
+    let script =
+        format!("sleep 1000 & trap '' {real_time}; trap 'kill $!; exit 9' TERM; echo ready; wait");
+    let (mut child, _lines, line) = runner(&["explained", "sh", "-c", &script]);
+    assert_eq!(line, "ready");
+    let pid = child.id() as i32;
+    raw::kill(pid, libc::SIGSTOP);
+    while state(pid) != Some('T') {
+        std::thread::yield_now();
+    }
+    for _ in 0..SIGNALS {
+        raw::kill(pid, real_time);
+    }
+    raw::kill(pid, libc::SIGTERM);
+    raw::kill(pid, libc::SIGCONT);
+    assert_eq!(child.wait().expect("the victim ends").code(), Some(9));
 }
 
 /// The end of the command's output tells that nobody has it open any more.

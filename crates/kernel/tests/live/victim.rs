@@ -52,6 +52,11 @@ pub(crate) fn play(role: &[String]) -> ExitCode {
         ["measure-often"] => measure_often(),
         ["fault", case] => crate::faults::in_victim(case),
         ["panicking-supervisor"] => crate::faults::panicking_supervisor(),
+        ["call-after-input"] => {
+            let mut rest = String::new();
+            io::Read::read_to_string(&mut io::stdin(), &mut rest).expect("it can be read");
+            println!("{:?}", raw::call(CALL, ARGS));
+        }
         ["call-interrupted"] => return call_interrupted(),
         ["load", case] => crate::load::in_victim(case),
         ["limit", case] => println!("{}", crate::limits::in_victim(case)),
