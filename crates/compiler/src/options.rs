@@ -16,7 +16,7 @@ pub struct Options {
     /// Whether the meaning is proved after every stage and every pass that changed something, and not
     /// only at the end; the error then says which one broke it.
     pub verify_each: bool,
-    /// How often which calls are made; by default a profile that counts every known call alike.
+    /// How often which calls are made; by default [`Profile::builtin`] of ordinary programs.
     pub profile: Option<Profile>,
     /// What is worth most.
     pub objective: Objective,

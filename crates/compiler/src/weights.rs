@@ -4,7 +4,9 @@
 //! the profile itself. A call that the kernel decides from its bitmap (5.11) runs no instruction, so it
 //! counts little: not nothing, because other kernels and stacks may still run it.
 
-use tamis_abi::{Arch, Nr, syscall};
+use std::sync::LazyLock;
+
+use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
 
 use crate::cost::Prices;
@@ -25,6 +27,18 @@ pub enum Kind {
     Answered,
     /// By the arguments.
     ByArguments,
+}
+
+/// How often ordinary programs make which calls, for all architectures.
+fn ordinary() -> &'static Profile {
+    static ORDINARY: LazyLock<Profile> = LazyLock::new(|| {
+        let mut all = Profile::default();
+        for arch in Arch::all() {
+            all.merge(&Profile::builtin(arch));
+        }
+        all
+    });
+    &ORDINARY
 }
 
 /// How much each decision counts.
@@ -59,14 +73,12 @@ impl<'a> Weights<'a> {
                 let factor = if is_cached { 1 } else { CACHED_PER_UNCACHED };
                 profile.count(arch, first, last).saturating_mul(factor)
             }
-            None => {
-                let count = syscall::count(arch, first, last) as u64;
-                count * self.unrecorded(arch, kind)
-            }
+            None => ordinary().count(arch, first, last) * self.unrecorded(arch, kind),
         }
     }
 
-    /// How much one call counts about which no profile says anything. Programs seldom make calls that are
+    /// How much a call counts about which no profile says anything, times how often ordinary programs
+    /// make it. Programs seldom make calls that are
     /// denied, and hardly any of an architecture's other kinds. Calls that run the filter on every kernel
     /// count for more than those that a bitmap may answer; not for all that counts, because filters run
     /// on old kernels, too.
@@ -77,7 +89,8 @@ impl<'a> Weights<'a> {
             Kind::Answered => 4,
         };
         let is_usual = arch.is_64_bit() && arch != Arch::X32;
-        by_kind * if is_usual { 16 } else { 1 }
+        // The profile counts calls of unusual architectures a tenth already.
+        by_kind * if is_usual { 8 } else { 5 }
     }
 
     /// The numbers of an architecture that were recorded most often, ascending.

@@ -22,8 +22,8 @@ const MAX_NAMED: usize = 3;
 #[derive(clap::Args, Debug)]
 pub(crate) struct TargetArgs {
     /// How often which calls are made: a profile, a table of `strace -c` or `perf trace -s`, a minijail
-    /// frequency file; may be repeated, counts add up [default: no call is
-    /// known to be more frequent than another]
+    /// frequency file; may be repeated, counts add up [default: ordinary
+    /// programs]
     #[arg(long = "profile", value_name = "FILE")]
     profiles: Vec<String>,
     /// What to make small before anything else [default: steps]
