@@ -90,14 +90,18 @@ fn step(range: f64) -> f64 {
 /// A figure on an axis: as few digits as tell the ticks apart.
 pub(crate) fn number(figure: f64) -> String {
     let size = figure.abs();
-    match size {
-        0.0 => "0".to_owned(),
-        _ if size >= 1e6 => format!("{:.0}M", figure / 1e6),
-        _ if size >= 1e4 => format!("{:.0}k", figure / 1e3),
-        _ if size < 0.1 => format!("{figure:.3}"),
-        _ if (figure - figure.round()).abs() < 1e-9 => format!("{figure:.0}"),
-        _ => format!("{figure:.1}"),
-    }
+    let (scaled, suffix) = match size {
+        _ if size >= 1e6 => (figure / 1e6, "M"),
+        _ if size >= 1e4 => (figure / 1e3, "k"),
+        _ => (figure, ""),
+    };
+    let decimals = match scaled {
+        _ if (scaled - scaled.round()).abs() < 1e-9 => 0,
+        _ if size < 0.1 => 3,
+        _ if size < 1.0 => 2,
+        _ => 1,
+    };
+    format!("{scaled:.decimals$}{suffix}")
 }
 
 #[cfg(test)]
@@ -120,6 +124,21 @@ mod tests {
         for (tick, expected) in log.iter().zip([10.0, 100.0, 1000.0, 10000.0]) {
             assert!((tick / expected - 1.0).abs() < 1e-9, "{log:?}");
         }
+    }
+
+    #[test]
+    fn neighbouring_numbers_look_different() {
+        for most in [0.3, 0.7, 3.0, 48.0, 900.0, 12_500.0, 1_300_000.0, 7e7] {
+            let ticks = Scale::linear([most].into_iter(), 0.0, 1.0).ticks();
+            let numbers: Vec<String> = ticks.iter().map(|tick| number(*tick)).collect();
+            assert!(
+                numbers.windows(2).all(|pair| pair[0] != pair[1]),
+                "{numbers:?}"
+            );
+        }
+        assert_eq!(number(1_500_000.0), "1.5M");
+        assert_eq!(number(-20.0), "-20");
+        assert_eq!(number(0.05), "0.050");
     }
 
     #[test]

@@ -173,7 +173,9 @@ impl Cases {
         let total: u128 = weighted.iter().map(|item| u128::from(item.weight)).sum();
         let share = |weight: u64| weight as f64 / total as f64 * (1.0 - left_out);
         let sequences = weighted.iter().filter(|item| item.is_sequence).count();
-        let shown = wishes.top + sequences;
+        // What is alone has no mix.
+        let least = usize::from(weighted.len() == 1);
+        let shown = (wishes.top + sequences).max(least);
         for item in weighted.iter().take(shown) {
             self.add(&item.name, &item.calls, Some(share(item.weight)));
         }
@@ -317,6 +319,14 @@ fn sequence(text: &str) -> Result<Weighted, Failure> {
         .map(native_call)
         .collect::<Result<_, _>>()?;
     let names: Vec<String> = calls.iter().map(name).collect();
+    for name in &names {
+        if let Err(reason) = Call::find(name) {
+            return Err(Failure::usage(
+                format!("the sequence `{text}` can't be timed: {name}: {reason}"),
+                format!("leave {name} out"),
+            ));
+        }
+    }
     Ok(Weighted {
         name: names.join(";"),
         weight,
@@ -427,6 +437,29 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_of_one_call_is_timed_even_if_none_is_asked_for() {
+        let arch = load::native_arch();
+        let mut profile = Profile::default();
+        let nr = syscall::number(arch, "getpid").unwrap();
+        profile.call_mut(arch, nr).count = 3;
+        let wishes = Wishes {
+            calls: &[],
+            sequences: &[],
+            profile: Some(&profile),
+            top: 0,
+            seed: 1,
+        };
+        let cases = Cases::new(&wishes).unwrap();
+        assert_eq!((cases.each.len(), cases.mix.is_none()), (1, true));
+        let empty = Profile::default();
+        let nothing = Wishes {
+            profile: Some(&empty),
+            ..wishes
+        };
+        assert!(Cases::new(&nothing).is_err());
+    }
+
+    #[test]
     fn a_sequence_has_a_weight_and_its_order() {
         let sequence = |text| sequence(text).unwrap();
         let three = sequence("3*getpid; close(4) ;getpid");
@@ -436,7 +469,7 @@ mod tests {
         );
         assert_eq!(three.calls[1].args[0], 4);
         assert_eq!(sequence("getpid").weight, 1);
-        for text in ["x*getpid", "0*getpid", "getpid;", "getpit"] {
+        for text in ["x*getpid", "0*getpid", "getpid;", "getpit", "getpid;fork"] {
             assert!(super::sequence(text).is_err(), "{text}");
         }
     }
