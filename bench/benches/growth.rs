@@ -71,7 +71,7 @@ fn measure(shape: Shape, rules: u32) -> Option<(f64, f64)> {
             endian: Endian::Little,
         },
     ];
-    let limits = Limits::for_insns(program.len());
+    let limits = Limits::default().for_insns(program.len());
     let proof = shortest(|| {
         black_box(decide(&subjects[0], &subjects[1], &limits));
     });

@@ -189,7 +189,7 @@ pub struct SeccompData {
     pub args: [u64; 6],
     /// The values of the policy's variables; not part of the kernel's structure, and zero where nothing
     /// is said.
-    pub variables: [u64; VariableIndex::COUNT],
+    pub variables: [u64; 32],
 }
 
 impl SeccompData {

@@ -33,5 +33,6 @@ pub fn options(rng: &mut Rng, ruleset: &Ruleset) -> Options {
         profile: rng.chance(1, 2).then(|| fitting(rng, ruleset)),
         objective: *rng.choose(&[Objective::Steps, Objective::Ns, Objective::Length]),
         kernel: rng.chance(1, 4).then_some(old),
+        ..Options::default()
     }
 }
