@@ -430,14 +430,22 @@ pub fn of(call: &str, argument: &str) -> Option<&'static Family> {
         .map(|(_, _, family)| family)
 }
 
-/// The name of an `ioctl` command.
-pub fn ioctl(arch: Arch, command: u64) -> Option<&'static str> {
+/// The name of an `ioctl` command, compared on this many bits. The kernel looks at 32; as a constant of C a command may
+/// be negative, so that more bits belong to another number.
+///
+/// ```
+/// use tamis_abi::{Arch, family};
+/// assert_eq!(family::ioctl(Arch::X86_64, 0x5401, 64), Some("TCGETS"));
+/// assert_ne!(family::ioctl(Arch::X86_64, 0x8000_0000, 32), None);
+/// assert_eq!(family::ioctl(Arch::X86_64, 0x8000_0000, 64), None);
+/// ```
+pub fn ioctl(arch: Arch, command: u64, bits: u32) -> Option<&'static str> {
     if command < MIN_IOCTL {
         return None;
     }
     IOCTL_PREFIXES
         .into_iter()
-        .find_map(|prefix| shortest(arch, prefix, &[], command, 32))
+        .find_map(|prefix| shortest(arch, prefix, &[], command, bits))
 }
 
 impl Family {
@@ -530,7 +538,7 @@ mod tests {
         assert_eq!(name("openat", "dfd", 0xffff_ff9c), Some("AT_FDCWD"));
         assert_eq!(name("ptrace", "request", 0x4206), Some("PTRACE_SEIZE"));
         assert_eq!(name("futex", "op", 129), Some("FUTEX_WAKE_PRIVATE"));
-        assert_eq!(ioctl(Arch::X86_64, 0x5413), Some("TIOCGWINSZ"));
+        assert_eq!(ioctl(Arch::X86_64, 0x5413, 32), Some("TIOCGWINSZ"));
     }
 
     #[test]

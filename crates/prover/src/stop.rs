@@ -25,7 +25,8 @@ impl Stop {
         Stop(Some(Arc::new(is_enough)))
     }
 
-    pub(crate) fn is_asked_for(&self) -> bool {
+    /// Whether the search shall end.
+    pub fn is_asked_for(&self) -> bool {
         self.0.as_ref().is_some_and(|is_enough| is_enough())
     }
 

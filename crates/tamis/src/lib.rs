@@ -21,6 +21,7 @@ pub use tamis_abi as abi;
 pub use tamis_bpf as bpf;
 pub use tamis_compiler as compiler;
 pub use tamis_diag as diag;
+pub use tamis_fuzz as fuzz;
 pub use tamis_kernel as kernel;
 pub use tamis_lint as lint;
 pub use tamis_policy as policy;

@@ -4,6 +4,7 @@
 //! may be missing, features of the kernel - goes through [`corpus`] and [`skip`], so that a test
 //! says aloud when it did not test.
 
+pub mod agreement;
 mod command;
 pub mod console;
 pub mod corpus;
@@ -11,11 +12,13 @@ pub mod diff;
 pub mod generate;
 pub mod golden;
 pub mod inputs;
+pub mod languages;
 pub mod libseccomp;
 pub mod property;
 pub mod pseudo_code;
-pub mod rng;
 pub mod sabotage;
 pub mod skip;
 pub mod smt;
 pub mod tally;
+
+pub use tamis_fuzz::rng;

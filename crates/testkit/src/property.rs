@@ -30,7 +30,7 @@ use crate::rng::Rng;
 pub type Outcome = &'static str;
 
 /// Random programs do arithmetic on whole words now and then: those are given up early.
-const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: Limits = Limits {
     max_nodes: 20_000,
     max_steps: 200_000,
     max_states: 2_000,

@@ -1,6 +1,6 @@
 //! Random rulesets, compiled: whatever the ruleset, the program answers as it does.
 
-use tamis_abi::{Action, Arch, ArgIndex, Endian, Nr, SeccompData};
+use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
 use tamis_bpf::cache::is_cacheable;
 use tamis_bpf::{Program, interp};
 use tamis_compiler::emit::emit;
@@ -10,8 +10,8 @@ use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
 use tamis_compiler::passes::{self, PassCx};
 use tamis_compiler::weights::Weights;
 use tamis_compiler::{CompileError, MAX_DEPTH, Options, compile};
-use tamis_profile::Profile;
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
+use tamis_testkit::generate::profile::fitting;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
 
@@ -94,26 +94,6 @@ fn the_whole_compiler_accepts_its_own_programs() {
     }
 }
 
-/// A profile of calls that a ruleset is about.
-fn profile(rng: &mut Rng, ruleset: &Ruleset) -> Profile {
-    let mut profile = Profile::default();
-    for _ in 0..40 {
-        let data = call(rng, ruleset);
-        let section = rng.choose(ruleset.sections());
-        let seen = profile.call_mut(section.arch, Nr(data.nr));
-        let count = rng.range(1..=1_000_000);
-        seen.count += count;
-        if rng.chance(1, 2) {
-            seen.samples.insert(data.args, count);
-        } else {
-            let index = rng.index(data.args.len());
-            let values = seen.values.entry(index as u8).or_default();
-            *values.entry(data.args[index]).or_default() += count;
-        }
-    }
-    profile
-}
-
 #[test]
 fn long_lists_of_values_and_any_profile_keep_the_meaning() {
     for seed in 0..500 {
@@ -121,7 +101,7 @@ fn long_lists_of_values_and_any_profile_keep_the_meaning() {
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::ARGUMENTS, endian);
         let options = Options {
-            profile: rng.chance(1, 2).then(|| profile(&mut rng, &ruleset)),
+            profile: rng.chance(1, 2).then(|| fitting(&mut rng, &ruleset)),
             ..Options::default()
         };
         let compiled = match compile(&ruleset, &options) {

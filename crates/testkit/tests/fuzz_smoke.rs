@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tamis_policy::embedded;
+use tamis_testkit::agreement;
 use tamis_testkit::property::{self, Outcome};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::skip;
@@ -137,4 +138,30 @@ fn policy_oci() {
         tally["a profile"] > 100 && tally["refused"] > 100,
         "{tally:?}"
     );
+}
+
+#[test]
+fn policy_languages() {
+    let tally = on_random_bytes(agreement::policy_languages, 200);
+    assert!(
+        tally["plain"] > 50 && tally["any ruleset"] > 30,
+        "{tally:?}"
+    );
+}
+
+#[test]
+fn optimiser() {
+    let tally = on_random_bytes(agreement::optimiser, 200);
+    assert!(tally["proved"] > 50, "{tally:?}");
+}
+
+#[test]
+fn prover_interpreter() {
+    let tally = on_random_bytes(agreement::prover_interpreter, 100);
+    assert!(tally["complete"] > 30, "{tally:?}");
+}
+
+#[test]
+fn evaluators() {
+    on_random_bytes(agreement::evaluators, 1000);
 }

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 14] = [
+const ALLOWED: [(&str, Option<&[&str]>); 16] = [
     ("abi", Some(&[])),
     ("diag", Some(&[])),
     ("bpf", Some(&["abi", "diag"])),
@@ -24,12 +24,15 @@ const ALLOWED: [(&str, Option<&[&str]>); 14] = [
         Some(&["abi", "bpf", "diag", "profile", "prover", "rules"]),
     ),
     ("lint", Some(&["abi", "bpf", "diag", "prover", "rules"])),
+    ("vm", Some(&["abi", "bpf"])),
+    // Never the compiler either: what it made is fuzzed.
+    ("fuzz", Some(&["abi", "bpf", "prover", "rules", "vm"])),
     ("kernel", Some(&["abi", "bpf"])),
     (
         "tamis",
         Some(&[
-            "abi", "bpf", "compiler", "diag", "kernel", "lint", "policy", "profile", "prover",
-            "rules",
+            "abi", "bpf", "compiler", "diag", "fuzz", "kernel", "lint", "policy", "profile",
+            "prover", "rules",
         ]),
     ),
     ("testkit", None),

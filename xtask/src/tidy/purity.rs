@@ -8,8 +8,8 @@ use super::rust::{RustFile, line_of, words};
 use super::tree::Tree;
 
 /// Crates whose results depend on their arguments alone.
-const PURE: [&str; 9] = [
-    "abi", "bpf", "compiler", "diag", "lint", "policy", "profile", "prover", "rules",
+const PURE: [&str; 11] = [
+    "abi", "bpf", "compiler", "diag", "fuzz", "lint", "policy", "profile", "prover", "rules", "vm",
 ];
 /// Modules of the standard library that look at the world.
 const WORLDLY: [&str; 6] = ["env", "fs", "net", "process", "thread", "time"];

@@ -66,7 +66,7 @@ pub(crate) struct Gaps {
 }
 
 /// A number of seconds that is no longer than a day.
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text
         .parse::<f64>()
         .ok()

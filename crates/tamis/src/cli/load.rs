@@ -184,6 +184,14 @@ impl LoadArgs {
         }
     }
 
+    /// The same for inputs of this kind.
+    pub(crate) fn with_kind(&self, kind: Option<Kind>) -> LoadArgs {
+        LoadArgs {
+            from: kind,
+            ..self.clone()
+        }
+    }
+
     /// Reads and understands the one input of a command; warnings go to standard error.
     pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let loaded = self.load_among(path, global)?;
@@ -203,7 +211,11 @@ impl LoadArgs {
 
     /// Reads and understands an input and leaves it to the caller to show the warnings.
     pub(crate) fn read(&self, path: &str) -> Result<Loaded, Failure> {
-        let input = Input::read(path)?;
+        self.understand(Input::read(path)?)
+    }
+
+    /// Understands an input that has been read.
+    pub(crate) fn understand(&self, input: Input) -> Result<Loaded, Failure> {
         let kind = self.from.unwrap_or_else(|| input.kind());
         let name = input.name.clone();
         if kind == Kind::Bpf {

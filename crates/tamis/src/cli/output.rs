@@ -18,6 +18,11 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
+    /// To this file.
+    pub(crate) const fn to(path: PathBuf) -> OutputArgs {
+        OutputArgs { output: Some(path) }
+    }
+
     /// The file to write; `None` for standard output, which is also called `-`.
     fn file(&self) -> Option<&Path> {
         self.output
@@ -50,13 +55,19 @@ impl OutputArgs {
 
     /// Writes raw bytes, but never to a terminal.
     pub(crate) fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
+        self.refuse_terminal()?;
+        self.write(bytes)
+    }
+
+    /// Refuses to write raw bytes to a terminal.
+    pub(crate) fn refuse_terminal(&self) -> Result<(), Failure> {
         if self.is_terminal() {
             return Err(Failure::usage(
                 "refusing to write a raw program to a terminal",
                 "name a file with `-o FILE`, pipe the output, or choose `--emit asm`",
             ));
         }
-        self.write(bytes)
+        Ok(())
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), Failure> {

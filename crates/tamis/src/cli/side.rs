@@ -6,10 +6,11 @@
 use std::fs;
 use std::path::Path;
 
-use tamis_abi::{Arch, SeccompData};
+use tamis_abi::{Arch, Endian, SeccompData};
+use tamis_bpf::Program;
 use tamis_prover::Subject;
 
-use super::load::{LoadArgs, Loaded};
+use super::load::{LoadArgs, Loaded, RawProgram};
 use super::{Failure, Global};
 
 /// What is compared.
@@ -34,6 +35,23 @@ impl Side {
             filters: filters?,
             is_stack,
         })
+    }
+
+    /// Programs as the filters of a task, the oldest first, or the one filter that there is.
+    pub(crate) fn of_programs(name: String, programs: Vec<Program>, endian: Endian) -> Side {
+        let is_stack = programs.len() != 1;
+        let loaded = |program| {
+            Loaded::Program(RawProgram {
+                name: name.clone(),
+                program,
+                endian,
+            })
+        };
+        Side {
+            filters: programs.into_iter().map(loaded).collect(),
+            is_stack,
+            name,
+        }
     }
 
     /// The files that an argument names, and whether they are a stack.

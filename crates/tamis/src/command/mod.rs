@@ -17,11 +17,13 @@ mod disasm;
 mod dump;
 mod eval;
 mod explain;
+mod fuzz;
 mod lint;
 mod optimize;
 mod passes;
 mod profile;
 mod prove;
+mod reduce;
 mod run;
 mod tables;
 
@@ -35,6 +37,8 @@ pub(crate) enum Command {
     Eval(eval::Args),
     Prove(prove::Args),
     Diff(diff::Args),
+    Fuzz(fuzz::Args),
+    Reduce(reduce::Args),
     Run(run::Args),
     Dump(dump::Args),
     Asm(asm::Args),
@@ -59,6 +63,8 @@ impl Command {
             Command::Eval(args) => eval::run(args, global),
             Command::Prove(args) => prove::run(args, global),
             Command::Diff(args) => diff::run(args, global),
+            Command::Fuzz(args) => fuzz::run(args, global),
+            Command::Reduce(args) => reduce::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Dump(args) => dump::run(args, global),
             Command::Asm(args) => asm::run(args, global),

@@ -5,22 +5,11 @@
 //! values; rule sets for vsyscalls match only if bit 63 of the instruction pointer is set.
 
 use serde_json::Value;
-use tamis_abi::{Action, Arch, ArgIndex, SeccompData};
+use tamis_abi::{Action, Arch, ArgIndex};
+use tamis_fuzz::vectors::{self, Vector};
 use tamis_rules::{
     CmpOp, IntervalSet, Operand, Part, Predicate, Rule, Ruleset, Section, Subject, Test,
 };
-
-/// The bytes of one vector: `struct seccomp_data` and the expected return value.
-const VECTOR_BYTES: usize = 68;
-
-/// A call and what the filter must return for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vector {
-    /// The call.
-    pub data: SeccompData,
-    /// The value.
-    pub ret: u32,
-}
 
 /// The ruleset of a policy of the corpus; `None` as for [`corpus::path`](super::path).
 ///
@@ -48,26 +37,7 @@ pub fn ruleset(name: &str) -> Option<Ruleset> {
 #[track_caller]
 pub fn vectors(name: &str) -> Option<Vec<Vector>> {
     let bytes = std::fs::read(super::path(name)?).expect("the file can be read");
-    let records = bytes.chunks_exact(VECTOR_BYTES);
-    assert!(records.remainder().is_empty(), "{name}: whole records");
-    Some(records.map(vector).collect())
-}
-
-fn vector(record: &[u8]) -> Vector {
-    let word = |at: usize| {
-        let bytes = record[at..at + 4].try_into();
-        u32::from_le_bytes(bytes.expect("four bytes"))
-    };
-    let wide = |at: usize| u64::from(word(at + 4)) << 32 | u64::from(word(at));
-    Vector {
-        data: SeccompData {
-            nr: word(0),
-            arch: word(4),
-            ip: wide(8),
-            args: [16, 24, 32, 40, 48, 56].map(wide),
-        },
-        ret: word(64),
-    }
+    Some(vectors::read(&bytes).unwrap_or_else(|| panic!("{name}: whole records")))
 }
 
 fn list(value: &Value) -> &[Value] {

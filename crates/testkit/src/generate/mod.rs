@@ -5,6 +5,8 @@
 
 pub mod input;
 pub mod mutant;
+pub mod options;
+pub mod plain;
 pub mod profile;
 pub mod program;
 pub mod ruleset;

@@ -2,7 +2,9 @@
 
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_profile::Profile;
+use tamis_rules::Ruleset;
 
+use super::ruleset::call;
 use crate::rng::Rng;
 
 const ARCHES: [Arch; 3] = [Arch::X86_64, Arch::X32, Arch::Aarch64];
@@ -34,6 +36,29 @@ pub fn profile(rng: &mut Rng, calls: usize) -> Profile {
             let args = [(); 6].map(|()| rng.interesting_u64());
             let sample = call.samples.entry(args).or_default();
             *sample = sample.saturating_add(more);
+        }
+    }
+    profile
+}
+
+/// A profile of calls that a ruleset is about; empty if it has no sections.
+pub fn fitting(rng: &mut Rng, ruleset: &Ruleset) -> Profile {
+    let mut profile = Profile::default();
+    if ruleset.sections().is_empty() {
+        return profile;
+    }
+    for _ in 0..40 {
+        let data = call(rng, ruleset);
+        let section = rng.choose(ruleset.sections());
+        let seen = profile.call_mut(section.arch, Nr(data.nr));
+        let count = rng.range(1..=1_000_000);
+        seen.count += count;
+        if rng.chance(1, 2) {
+            seen.samples.insert(data.args, count);
+        } else {
+            let index = rng.index(data.args.len());
+            let values = seen.values.entry(index as u8).or_default();
+            *values.entry(data.args[index]).or_default() += count;
         }
     }
     profile

@@ -424,7 +424,7 @@ impl Namer<'_> {
         let arch = self.context.arch;
         let name = match self.family {
             Some(family) => family.name(arch, value, self.bits),
-            None if self.is_ioctl => family::ioctl(arch, value),
+            None if self.is_ioctl => family::ioctl(arch, value, self.bits),
             None => None,
         }?;
         Some(self.constant(name))

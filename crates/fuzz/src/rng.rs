@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 /// A random source. The same seed gives the same values on every machine.
 ///
 /// ```
-/// use tamis_testkit::rng::Rng;
+/// use tamis_fuzz::rng::Rng;
 /// let mut rng = Rng::new(7);
 /// let roll = rng.range(1..=6);
 /// assert!((1..=6).contains(&roll));

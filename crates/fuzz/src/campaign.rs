@@ -1,0 +1,283 @@
+//! The loop: inputs from the ones that reached something new, run on both sides.
+//!
+//! An input that reaches something new is kept, and every branch on its way whose other outcome nothing has
+//! shown is turned ([`crate::path`]); what comes of that is run at once. After that kept inputs are changed at
+//! random, mostly in the words that their programs look at, with values from the dictionary.
+
+use std::collections::VecDeque;
+
+use tamis_abi::{SeccompData, Word};
+use tamis_bpf::InvalidProgram;
+use tamis_prover::{Stop, Subject};
+
+use crate::coverage::Proved;
+use crate::dictionary::Dictionary;
+use crate::path::Path;
+use crate::rng::Rng;
+use crate::side::{Side, Words, data, words};
+use crate::witness::plain;
+
+/// How many changes of one kept input are run before another is taken.
+const CHANGES: u64 = 64;
+
+/// From how many inputs a branch is turned that goes one way only; where that doesn't do, chance or the prover may.
+const MAX_TURNS: u8 = 32;
+
+/// A call that the subjects answer differently, as plain as it could be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The call.
+    pub data: SeccompData,
+    /// What the left subject returns, by the reference.
+    pub left: u32,
+    /// What the right subject returns.
+    pub right: u32,
+}
+
+/// Two subjects under test.
+///
+/// ```
+/// use tamis_abi::Endian;
+/// use tamis_bpf::{Op, Operand, Program, Test};
+/// use tamis_fuzz::Campaign;
+/// use tamis_prover::{Stop, Subject};
+/// let program = |k| {
+///     let test = Op::Branch { test: Test::Eq, operand: Operand::K(k), jt: 0, jf: 1 };
+///     let ops = [Op::LoadData(0), test, Op::RetImm(0x7fff_0000), Op::RetImm(0)];
+///     Program::new(ops.map(Into::into).to_vec()).unwrap()
+/// };
+/// let programs = [program(39), program(40)];
+/// let [left, right] = [0, 1].map(|side| Subject::Program {
+///     program: &programs[side],
+///     endian: Endian::Little,
+/// });
+/// let mut campaign = Campaign::new([&left, &right], 1).unwrap();
+/// let found = campaign.run(1000).unwrap();
+/// assert!(found.data.nr == 39 || found.data.nr == 40);
+/// ```
+pub struct Campaign<'a> {
+    pub(crate) sides: [Side<'a>; 2],
+    dictionary: Dictionary,
+    rng: Rng,
+    kept: Vec<Kept>,
+    /// Inputs that are run before random ones.
+    waiting: VecDeque<Words>,
+    /// Per filter of both sides and per instruction: whether it was executed, and which outcomes of it, if
+    /// it is a branch, were seen: of the failing and of the holding test.
+    pub(crate) reached: Vec<Vec<Reached>>,
+    /// Per filter, what the prover said about the rest.
+    pub(crate) proved: Vec<Proved>,
+    evaluations: u64,
+}
+
+/// What kept inputs reached of an instruction, by the reference interpreter.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reached {
+    pub(crate) is_executed: bool,
+    pub(crate) outcomes: [bool; 2],
+    /// How often inputs were made to turn it.
+    turns: u8,
+}
+
+/// An input that reached something new.
+struct Kept {
+    words: Words,
+    /// The words that the subjects looked at.
+    looked_at: Vec<Word>,
+}
+
+impl<'a> Campaign<'a> {
+    /// A campaign that has run nothing yet. The same subjects and seed give the same campaign.
+    ///
+    /// # Errors
+    /// If a policy is so large that its plain form isn't even an input program.
+    pub fn new(subjects: [&Subject<'a>; 2], seed: u64) -> Result<Campaign<'a>, InvalidProgram> {
+        let [left, right] = subjects.map(Side::new);
+        let sides = [left?, right?];
+        let filters = || sides.iter().flat_map(|side| &side.filters);
+        let dictionary = Dictionary::of(filters().map(|filter| (&filter.program, filter.endian)));
+        let nothing = filters().map(|filter| vec![Reached::default(); filter.program.len()]);
+        let reached: Vec<Vec<Reached>> = nothing.collect();
+        let waiting = first_inputs(&dictionary).collect();
+        Ok(Campaign {
+            sides,
+            dictionary,
+            rng: Rng::new(seed),
+            kept: Vec::new(),
+            waiting,
+            proved: vec![Proved::default(); reached.len()],
+            reached,
+            evaluations: 0,
+        })
+    }
+
+    /// How many inputs were run on both sides.
+    pub fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+
+    /// The inputs that reached something new, in the order of discovery: together they reach all that was
+    /// reached.
+    pub fn kept(&self) -> impl Iterator<Item = SeccompData> {
+        self.kept.iter().map(|kept| data(&kept.words))
+    }
+
+    /// Runs the inputs that wait: the first ones, and what they lead to. Some thousand, unless the caller stops it.
+    pub fn run_waiting(&mut self, stop: &Stop) -> Option<Found> {
+        while let Some(words) = self.waiting.pop_front() {
+            if let Some(found) = self.run_one(&words) {
+                return Some(found);
+            }
+            if stop.is_asked_for() {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Runs what waits and then random inputs, until there were so many evaluations in this run, or a few
+    /// more, or a call is found that the subjects answer differently.
+    ///
+    /// # Panics
+    /// If the fast evaluation contradicts the reference: a mistake of tamis.
+    pub fn run(&mut self, evaluations: u64) -> Option<Found> {
+        let end = self.evaluations.saturating_add(evaluations);
+        while self.evaluations < end {
+            let found = match self.waiting.pop_front() {
+                Some(words) => self.run_one(&words),
+                None => self.run_changes(),
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// Changes of one kept input.
+    fn run_changes(&mut self) -> Option<Found> {
+        let index = self.rng.index(self.kept.len().max(1));
+        let (base, looked_at) = match self.kept.get(index) {
+            Some(kept) => (kept.words, kept.looked_at.clone()),
+            None => ([0; Word::COUNT], Vec::new()),
+        };
+        for _ in 0..CHANGES {
+            let mut words = base;
+            let dice = self.rng.next_u64();
+            // One change in half of the cases, two in a quarter, and so on; at most eight.
+            for _ in 0..=(dice.trailing_ones().min(7)) {
+                self.change(&mut words, &looked_at);
+            }
+            if let Some(found) = self.run_one(&words) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// Changes a word, most often one that the subjects look at.
+    fn change(&mut self, words: &mut Words, looked_at: &[Word]) {
+        let dice = self.rng.next_u64();
+        let word = match looked_at {
+            [] => Word::COUNT,
+            _ if dice & 7 == 0 => Word::COUNT,
+            looked_at => looked_at[pick(dice >> 32, looked_at.len())].index(),
+        };
+        // Anywhere, if none of those.
+        let word = if word < Word::COUNT {
+            word
+        } else {
+            (dice >> 3 & 15) as usize
+        };
+        let values = self.dictionary.values_at(word);
+        let random = self.rng.next_u64();
+        words[word] = match dice >> 8 & 15 {
+            0 => words[word] ^ 1 << (random & 31),
+            1 => words[word].wrapping_add(random as u32 & 15).wrapping_sub(7),
+            2 => random as u32,
+            3 => words[random as usize & 15],
+            _ => values[pick(random >> 32, values.len())],
+        };
+    }
+
+    /// Runs an input on both sides.
+    pub(crate) fn run_one(&mut self, words: &Words) -> Option<Found> {
+        let [left, right] = &mut self.sides;
+        let before = left.reached() + right.reached();
+        let answers = [left.run(words), right.run(words)];
+        self.evaluations += 1;
+        if left.reached() + right.reached() != before {
+            self.keep(words, answers);
+        }
+        (answers[0] != answers[1]).then(|| self.confirm(&data(words), answers))
+    }
+
+    /// Keeps an input, and lets inputs wait that turn what it met.
+    fn keep(&mut self, words: &Words, answers: [u32; 2]) {
+        assert_eq!(self.answers(&data(words)), answers, "{words:x?}");
+        let filters = self.sides.iter().flat_map(|side| &side.filters);
+        let mut looked_at = Vec::new();
+        for (filter, reached) in filters.zip(&mut self.reached) {
+            let path = Path::of(&filter.program, filter.endian, words);
+            for pc in &path.executed {
+                reached[pc.0].is_executed = true;
+            }
+            for fork in &path.forks {
+                reached[fork.pc.0].outcomes[usize::from(fork.outcome)] = true;
+            }
+            for (index, fork) in path.forks.iter().enumerate() {
+                let reached = &mut reached[fork.pc.0];
+                if !reached.outcomes[usize::from(!fork.outcome)] && reached.turns < MAX_TURNS {
+                    reached.turns += 1;
+                    self.waiting.extend(path.turned(index, words));
+                }
+            }
+            looked_at.extend(path.words);
+        }
+        looked_at.sort_unstable();
+        looked_at.dedup();
+        self.kept.push(Kept {
+            words: *words,
+            looked_at,
+        });
+    }
+
+    /// What the reference answers.
+    fn answers(&self, data: &SeccompData) -> [u32; 2] {
+        [0, 1].map(|side| self.sides[side].subject.answer(data))
+    }
+
+    /// A difference as the reference sees it, made plain.
+    fn confirm(&self, data: &SeccompData, answers: [u32; 2]) -> Found {
+        assert_eq!(self.answers(data), answers, "{data:x?}");
+        let data = plain(data, |data| self.answers(data) == answers);
+        let [left, right] = answers;
+        Found { data, left, right }
+    }
+}
+
+/// A random index below `len`, which is at least 1, from 32 random bits.
+fn pick(bits: u64, len: usize) -> usize {
+    (((bits & 0xffff_ffff) * len as u64) >> 32) as usize
+}
+
+/// All numbers and all architectures of the dictionary, with all arguments zero and with all bits set.
+fn first_inputs(dictionary: &Dictionary) -> impl Iterator<Item = Words> {
+    let arches = dictionary.values(Word::ARCH).to_vec();
+    let own = dictionary.arches().to_vec();
+    let numbers = dictionary.values(Word::NR).to_vec();
+    let all = arches.into_iter().map(|arch| (arch, 0));
+    let each = own
+        .into_iter()
+        .flat_map(move |arch| numbers.clone().into_iter().map(move |nr| (arch, nr)));
+    all.chain(each).flat_map(|(arch, nr)| {
+        [0, u64::MAX].map(|arg| {
+            words(&SeccompData {
+                nr,
+                arch,
+                ip: arg,
+                args: [arg; 6],
+            })
+        })
+    })
+}

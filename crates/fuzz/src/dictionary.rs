@@ -1,0 +1,170 @@
+//! The values that inputs are made of: what programs compare each word with, and what is near.
+//!
+//! A sweep down the program knows which words A may come from at each instruction, so every constant goes to
+//! the words that it can meet. Near a constant are its neighbours, its complement, for a mask its lowest bit
+//! and what it leaves out; besides, every word has its extremes, and numbers and architectures those that
+//! filters forget: the x32 bit, -1, the other architectures of the machine.
+
+use std::collections::BTreeSet;
+
+use tamis_abi::{Arch, Endian, SeccompData, Word};
+use tamis_bpf::insn::{AluOp, Operand};
+use tamis_bpf::{Op, Program};
+
+use crate::rng::Rng;
+
+/// Per word, the values worth trying.
+#[derive(Clone, Debug)]
+pub struct Dictionary {
+    /// Ascending, none twice; never empty.
+    values: [Vec<u32>; Word::COUNT],
+    /// The architectures that are compared with, by audit value, and the native one.
+    arches: Vec<u32>,
+}
+
+/// A set of words, one bit each.
+type Words = u16;
+
+impl Dictionary {
+    /// The values that matter to some programs, each for machines of its byte order.
+    ///
+    /// ```
+    /// use tamis_abi::{Endian, Word};
+    /// use tamis_bpf::{Op, Operand, Program, Test};
+    /// use tamis_fuzz::Dictionary;
+    /// let is_39 = Op::Branch { test: Test::Eq, operand: Operand::K(39), jt: 0, jf: 1 };
+    /// let ops = [Op::LoadData(0), is_39, Op::RetImm(0), Op::RetImm(1)];
+    /// let program = Program::new(ops.map(Into::into).to_vec()).unwrap();
+    /// let dictionary = Dictionary::of([(&program, Endian::Little)]);
+    /// let numbers = dictionary.values(Word::NR);
+    /// assert!([38, 39, 40].iter().all(|near| numbers.contains(near)));
+    /// ```
+    pub fn of<'p>(programs: impl IntoIterator<Item = (&'p Program, Endian)>) -> Dictionary {
+        let mut constants: [BTreeSet<u32>; Word::COUNT] = Default::default();
+        for (program, endian) in programs {
+            collect(program, endian, &mut constants);
+        }
+        let mut sets: [BTreeSet<u32>; Word::COUNT] = Default::default();
+        for (word, set) in Word::all().zip(&mut sets) {
+            set.extend([0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX]);
+            for k in &constants[word.index()] {
+                set.extend([*k, k.wrapping_add(1), k.wrapping_sub(1), !k]);
+                set.extend([k & k.wrapping_neg(), k & (k.wrapping_sub(1))]);
+            }
+            match word {
+                Word::NR => {
+                    set.extend(constants[word.index()].iter().map(|k| k ^ Arch::X32_BIT));
+                    set.insert(Arch::X32_BIT);
+                }
+                Word::ARCH => set.extend(Arch::all().map(Arch::audit)),
+                _ => {}
+            }
+        }
+        let mut arches: Vec<u32> = Arch::all().map(Arch::audit).collect();
+        arches.retain(|audit| constants[Word::ARCH.index()].contains(audit));
+        arches.push(Arch::X86_64.audit());
+        arches.sort_unstable();
+        arches.dedup();
+        Dictionary {
+            arches,
+            values: sets.map(|set| set.into_iter().collect()),
+        }
+    }
+
+    /// The values for a word, ascending; at least one.
+    pub fn values(&self, word: Word) -> &[u32] {
+        &self.values[word.index()]
+    }
+
+    /// The audit values of the architectures that the programs know, and that of x86_64; ascending.
+    pub fn arches(&self) -> &[u32] {
+        &self.arches
+    }
+
+    /// The values for the word with this index.
+    pub(crate) fn values_at(&self, word: usize) -> &[u32] {
+        &self.values[word]
+    }
+
+    /// A random input whose words are drawn from the dictionary, now and then from everywhere.
+    pub fn draw(&self, rng: &mut Rng) -> SeccompData {
+        let mut data = SeccompData::default();
+        for word in Word::all() {
+            data = data.with_word(word, self.draw_word(rng, word));
+        }
+        data
+    }
+
+    /// A random value for a word.
+    pub fn draw_word(&self, rng: &mut Rng, word: Word) -> u32 {
+        match rng.range(0..=15) {
+            0 => rng.interesting_u64() as u32,
+            _ => *rng.choose(self.values(word)),
+        }
+    }
+}
+
+/// Adds the constants that a program compares words with, or masks them with.
+fn collect(program: &Program, endian: Endian, constants: &mut [BTreeSet<u32>; Word::COUNT]) {
+    // Per instruction, the words that A and X may come from; for all slots of the memory together.
+    let mut origins: Vec<(Words, Words)> = vec![(0, 0); program.len() + 1];
+    let mut memory: Words = 0;
+    for (pc, op) in program.ops().enumerate() {
+        let (mut a, mut x) = origins[pc];
+        let mut meet = |words: Words, k: u32| {
+            for word in Word::all().filter(|word| words >> word.index() & 1 == 1) {
+                constants[word.index()].insert(k);
+            }
+        };
+        let mut flow = |skip: usize, a: Words, x: Words| {
+            let next = &mut origins[(pc + 1 + skip).min(program.len())];
+            *next = (next.0 | a, next.1 | x);
+        };
+        match op {
+            Op::LoadData(offset) => {
+                let word = Word::from_offset(offset, endian);
+                a = word.map_or(0, |word| 1 << word.index());
+            }
+            Op::LoadImm(_) | Op::LoadLen => a = 0,
+            Op::LoadXImm(k) => {
+                // It may be compared with whatever A holds by then.
+                meet(a, k);
+                x = 0;
+            }
+            Op::LoadXLen => x = 0,
+            Op::LoadMem(_) => a = memory,
+            Op::LoadXMem(_) => x = memory,
+            Op::Store(_) => memory |= a,
+            Op::StoreX(_) => memory |= x,
+            Op::Alu(alu, operand) => {
+                if let Operand::K(k) = operand {
+                    meet(a, k);
+                    if alu == AluOp::And {
+                        meet(a, !k);
+                    }
+                } else {
+                    a |= x;
+                }
+            }
+            Op::Neg => {}
+            Op::Tax => x = a,
+            Op::Txa => a = x,
+            Op::Jump(skip) => {
+                flow(skip as usize, a, x);
+                continue;
+            }
+            Op::Branch {
+                operand, jt, jf, ..
+            } => {
+                if let Operand::K(k) = operand {
+                    meet(a, k);
+                }
+                flow(usize::from(jt), a, x);
+                flow(usize::from(jf), a, x);
+                continue;
+            }
+            Op::RetImm(_) | Op::RetA => continue,
+        }
+        flow(0, a, x);
+    }
+}

@@ -1,0 +1,127 @@
+//! Whether any input gets to a place of a program: the prover's answer, with the input.
+//!
+//! The program is cut off behind the place and made to return 1 there and 0 everywhere else. If that is the
+//! same function as `ret 0`, nothing gets there; if it isn't, the prover's witness does. So both of the
+//! prover's ways serve, and it need know nothing of coverage.
+
+use tamis_abi::{Endian, SeccompData};
+use tamis_bpf::{Insn, Op, Pc, Program};
+use tamis_prover::{Answer, LimitReached, Limits, Subject, decide};
+
+use crate::coverage::Place;
+
+/// The prover's answer about a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Feasible {
+    /// This input gets there.
+    By(SeccompData),
+    /// None does.
+    Never,
+    /// The prover gave up.
+    Unknown(LimitReached),
+}
+
+/// Whether some input gets to a place.
+pub(crate) fn feasible(
+    program: &Program,
+    endian: Endian,
+    place: Place,
+    limits: &Limits,
+) -> Feasible {
+    let marked = marked(program, place);
+    let never = returning(0);
+    let [marked, never] = [&marked, &never].map(|program| Subject::Program { program, endian });
+    match decide(&marked, &never, limits) {
+        Answer::Equal(_) => Feasible::Never,
+        Answer::Different { data, .. } => Feasible::By(data),
+        Answer::Unknown(limit) => Feasible::Unknown(limit),
+    }
+}
+
+fn returning(ret: u32) -> Program {
+    Program::new(vec![Op::RetImm(ret).into()]).expect("a return is a program")
+}
+
+/// The program up to a place, returning 1 there and 0 elsewhere.
+fn marked(program: &Program, place: Place) -> Program {
+    let pc = place.pc();
+    let mut insns: Vec<Insn> = Vec::with_capacity(pc.0 + 3);
+    for at in 0..pc.0 {
+        // A jump behind the place goes to the first instruction behind it.
+        let short = |skip: usize| skip.min(pc.0 - at);
+        insns.push(Insn::from(match program.op(Pc(at)) {
+            Op::RetImm(_) | Op::RetA => Op::RetImm(0),
+            Op::Jump(skip) => Op::Jump(short(skip as usize) as u32),
+            Op::Branch {
+                test,
+                operand,
+                jt,
+                jf,
+            } => Op::Branch {
+                test,
+                operand,
+                jt: short(usize::from(jt)) as u8,
+                jf: short(usize::from(jf)) as u8,
+            },
+            other => other,
+        }));
+    }
+    let rest = match (place, program.op(pc)) {
+        (Place::Outcome(_, outcome), Op::Branch { test, operand, .. }) => vec![
+            Op::Branch {
+                test,
+                operand,
+                jt: u8::from(outcome),
+                jf: u8::from(!outcome),
+            },
+            Op::RetImm(0),
+            Op::RetImm(1),
+        ],
+        _ => vec![Op::RetImm(1), Op::RetImm(0)],
+    };
+    insns.extend(rest.into_iter().map(Insn::from));
+    Program::new(insns).expect("shorter jumps to returns keep a program valid")
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_bpf::{Operand, Test};
+
+    use super::*;
+
+    fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
+        Op::Branch {
+            test,
+            operand: Operand::K(k),
+            jt,
+            jf,
+        }
+    }
+
+    #[test]
+    fn places_behind_a_contradiction_are_never_reached() {
+        let ops = [
+            Op::LoadData(16),
+            branch(Test::Ge, 10, 0, 2),
+            branch(Test::Gt, 8, 2, 0),
+            Op::RetImm(7),
+            Op::RetA,
+            Op::RetImm(8),
+        ];
+        let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
+        let ask = |place| feasible(&program, Endian::Little, place, &Limits::default());
+        assert_eq!(ask(Place::Insn(Pc(3))), Feasible::Never);
+        assert_eq!(ask(Place::Outcome(Pc(2), false)), Feasible::Never);
+        for place in [
+            Place::Insn(Pc(4)),
+            Place::Insn(Pc(5)),
+            Place::Outcome(Pc(2), true),
+        ] {
+            let Feasible::By(data) = ask(place) else {
+                panic!("{place:?}");
+            };
+            let is_large = data.args[0] as u32 >= 10;
+            assert_eq!(is_large, place != Place::Insn(Pc(4)), "{data:x?}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What one input does in one program: which branches it meets, and how to make one go the other way.
+//!
+//! A branch that compares some bits of an input word with a constant says itself which values would
+//! turn it: the constant, its neighbours, its bits. If earlier branches on the path asked the same word, a
+//! value is looked for that answers those as before. So conditions that random values would never meet are
+//! met one after the other, each from an input that met the ones before it.
+
+use std::collections::BTreeSet;
+
+use tamis_abi::{Endian, Word};
+use tamis_bpf::insn::{AluOp, Operand};
+use tamis_bpf::{Op, Pc, Program, Test, interp};
+
+/// How many forks before one are looked at when it is turned: long lists ask the same word thousands of times.
+const MAX_EARLIER: usize = 256;
+
+/// The bits of a word of the input, as A may hold them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bits {
+    word: Word,
+    mask: u32,
+}
+
+/// A branch that an input met, on bits of a word and a constant.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    bits: Bits,
+    test: Test,
+    k: u32,
+}
+
+/// A branch that an input met.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fork {
+    pub(crate) pc: Pc,
+    pub(crate) outcome: bool,
+    question: Option<Question>,
+}
+
+/// The way of an input through a program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Path {
+    pub(crate) executed: Vec<Pc>,
+    pub(crate) forks: Vec<Fork>,
+    /// The words that were loaded.
+    pub(crate) words: BTreeSet<Word>,
+}
+
+impl Question {
+    fn answer(self, value: u32) -> bool {
+        self.test.holds(value & self.bits.mask, self.k)
+    }
+
+    /// Values near which the answer changes, where the bits outside the mask are those of `value`.
+    fn candidates(self, value: u32) -> impl Iterator<Item = u32> {
+        let Question { bits, k, .. } = self;
+        let rest = value & !bits.mask;
+        let lowest = k & k.wrapping_neg();
+        let near = [
+            k,
+            k.wrapping_add(1),
+            k.wrapping_sub(1),
+            !k,
+            lowest,
+            value & !k,
+            value | k,
+            0,
+            u32::MAX,
+        ];
+        near.into_iter()
+            .map(move |near| near & bits.mask | rest)
+            .chain((0..32).map(move |bit| value ^ 1 << bit))
+    }
+}
+
+impl Path {
+    /// Runs a program on an input, given as words by meaning.
+    pub(crate) fn of(program: &Program, endian: Endian, words: &[u32; 16]) -> Path {
+        let mut path = Path::default();
+        let mut image = [0; 16];
+        for word in Word::all() {
+            image[word.offset(endian) as usize / 4] = words[word.index()];
+        }
+        interp::run_traced(program, &image, &mut |pc| path.executed.push(pc));
+        let (mut a, mut x): (Option<Bits>, Option<Bits>) = (None, None);
+        for (index, pc) in path.executed.iter().enumerate() {
+            match program.op(*pc) {
+                Op::LoadData(offset) => {
+                    let word = Word::from_offset(offset, endian);
+                    path.words.extend(word);
+                    a = word.map(|word| Bits {
+                        word,
+                        mask: u32::MAX,
+                    });
+                }
+                Op::Alu(AluOp::And, Operand::K(k)) => {
+                    a = a.map(|Bits { word, mask }| Bits {
+                        word,
+                        mask: mask & k,
+                    });
+                }
+                Op::Tax => x = a,
+                Op::Txa => a = x,
+                Op::Alu(..) | Op::Neg | Op::LoadImm(_) | Op::LoadMem(_) | Op::LoadLen => a = None,
+                Op::LoadXImm(_) | Op::LoadXMem(_) | Op::LoadXLen => x = None,
+                Op::Branch {
+                    test,
+                    operand,
+                    jt,
+                    jf,
+                } => {
+                    let next = path.executed.get(index + 1).map_or(0, |next| next.0);
+                    let question = match operand {
+                        Operand::K(k) => a.map(|bits| Question { bits, test, k }),
+                        Operand::X => None,
+                    };
+                    // A branch with one target goes both ways at once.
+                    let taken = |skip: u8| next == pc.0 + 1 + usize::from(skip);
+                    for (outcome, skip) in [(true, jt), (false, jf)] {
+                        if taken(skip) {
+                            path.forks.push(Fork {
+                                pc: *pc,
+                                outcome,
+                                question,
+                            });
+                        }
+                    }
+                }
+                Op::Store(_) | Op::StoreX(_) | Op::Jump(_) | Op::RetImm(_) | Op::RetA => {}
+            }
+        }
+        path
+    }
+
+    /// The input with one word changed so that a fork of its path goes the other way: first with all
+    /// earlier forks on that word as they were, else at their cost. `None` if the fork doesn't ask a word.
+    pub(crate) fn turned(&self, fork: usize, words: &[u32; 16]) -> Option<[u32; 16]> {
+        let wanted = self.forks[fork].question?;
+        let word = wanted.bits.word;
+        let value = words[word.index()];
+        let near = self.forks[..fork].iter().rev().take(MAX_EARLIER);
+        let questions = near.filter_map(|fork| fork.question);
+        let earlier: Vec<Question> = questions
+            .filter(|question| question.bits.word == word)
+            .collect();
+        let turns = |candidate: &u32| wanted.answer(*candidate) != self.forks[fork].outcome;
+        let keeps = |candidate: &u32| {
+            let same = |question: &Question| question.answer(*candidate) == question.answer(value);
+            earlier.iter().all(same)
+        };
+        let all = || {
+            let near_earlier = earlier.iter().flat_map(|earlier| earlier.candidates(value));
+            wanted.candidates(value).chain(near_earlier)
+        };
+        let found = all().find(|candidate| turns(candidate) && keeps(candidate));
+        let found = found.or_else(|| all().find(turns))?;
+        let mut turned = *words;
+        turned[word.index()] = found;
+        Some(turned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
+        Op::Branch {
+            test,
+            operand: Operand::K(k),
+            jt,
+            jf,
+        }
+    }
+
+    #[test]
+    fn a_fork_is_turned_without_turning_earlier_ones() {
+        let ops = [
+            Op::LoadData(16),
+            branch(Test::Ge, 100, 0, 3),
+            branch(Test::Gt, 200, 2, 0),
+            branch(Test::Set, 0x13, 0, 1),
+            Op::RetImm(1),
+            Op::RetImm(2),
+        ];
+        let insns = ops.map(Into::into).to_vec();
+        let program = Program::new(insns).unwrap();
+        let mut words = [0; 16];
+        words[4] = 128;
+        let path = Path::of(&program, Endian::Little, &words);
+        let outcomes: Vec<bool> = path.forks.iter().map(|fork| fork.outcome).collect();
+        assert_eq!(outcomes, [true, false, false]);
+        for fork in 0..3 {
+            let turned = path.turned(fork, &words).unwrap();
+            let after = Path::of(&program, Endian::Little, &turned);
+            assert_eq!(after.forks[fork].outcome, !outcomes[fork]);
+            let earlier = after.forks.iter().zip(&outcomes).take(fork);
+            for (after, before) in earlier {
+                assert_eq!(after.outcome, *before, "{turned:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! `tamis fuzz`: two filters on millions of calls that are made for them.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tamis_abi::{Action, Endian, call};
+use tamis_bpf::{InvalidProgram, Program};
+use tamis_compiler::foreign::{Split, optimise};
+use tamis_fuzz::vectors::{self, Vector};
+use tamis_fuzz::{Campaign, FilterCoverage, Found, Gap, Place};
+use tamis_prover::{Limits, Stop, Subject};
+
+use crate::cli::compare::parse_seconds;
+use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::output::{OutputArgs, print, print_json};
+use crate::cli::side::Side;
+use crate::cli::{Failure, Global, exit};
+
+/// Compare two filters on millions of calls that are made for them
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each side is a policy, a program, or a stack: a list with commas, the oldest filter first, or a folder of \
+.bpf files. A single policy is compared with its compiled filter, single programs with what `tamis optimize` makes \
+of them. Calls are made from the constants of both sides, and led by which instructions and branches they \
+reach. In the end it is said what was reached; of the rest it is proved that no call does, or a call is found \
+that does. That no difference was found proves nothing: `tamis prove` does.
+Examples:
+  tamis fuzz policy.tamis
+  tamis fuzz old.bpf new.bpf --time 60
+  tamis fuzz profile.json theirs.bpf --evaluations 1000000 --seed 7 --export-vectors calls.vectors
+Exit status: 1 if a call is answered differently; 3 if some part was neither reached nor proved out of reach.")]
+pub(crate) struct Args {
+    /// One side
+    left: String,
+    /// The other [default: what tamis makes of LEFT]
+    right: Option<String>,
+    /// End when this much time has passed
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    time: Option<Duration>,
+    /// End after this many calls, or a few more [default: 10000000, or as many as --time allows]
+    #[arg(long, value_name = "COUNT")]
+    evaluations: Option<u64>,
+    /// Where random choices start: the same seed and number of calls give the same result
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    seed: u64,
+    /// Write the calls that together reach all that was reached, with what LEFT returns: records of 64
+    /// bytes of struct seccomp_data and the value, little-endian
+    #[arg(long, value_name = "FILE")]
+    export_vectors: Option<PathBuf>,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+/// How many calls without `--time` and `--evaluations`.
+const DEFAULT_EVALUATIONS: u64 = 10_000_000;
+/// How many calls between two looks at the clock.
+const SLICE: u64 = 1 << 18;
+/// How many gaps of a filter are listed for a person.
+const MAX_GAPS: usize = 10;
+
+/// What the prover may do for one place that no call reached; it may be asked about hundreds.
+const LIMITS: Limits = Limits {
+    max_nodes: 500_000,
+    max_steps: 5_000_000,
+    max_states: 200_000,
+    max_gates: 1_000_000,
+    max_conflicts: 5_000,
+    max_paths: 10_000,
+};
+
+/// The document for programs.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    left: &'a str,
+    right: &'a str,
+    seed: u64,
+    evaluations: u64,
+    /// Only if time decided when to end: otherwise the document is the same every time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+    /// `no_difference_found` or `different`.
+    result: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    witness: Option<Witness>,
+    coverage: Vec<CoverageEntry>,
+}
+
+/// A call that is answered differently.
+#[derive(Serialize)]
+struct Witness {
+    call: String,
+    left: String,
+    right: String,
+    left_ret: u32,
+    right_ret: u32,
+}
+
+/// What was reached of a program.
+#[derive(Serialize)]
+struct CoverageEntry {
+    side: &'static str,
+    filter: usize,
+    insns: usize,
+    executed_insns: usize,
+    impossible_insns: usize,
+    outcomes: usize,
+    taken_outcomes: usize,
+    impossible_outcomes: usize,
+    gaps: Vec<GapEntry>,
+}
+
+/// What was neither reached nor proved impossible.
+#[derive(Serialize)]
+struct GapEntry {
+    pc: usize,
+    /// `executed`, `holds` or `fails`.
+    what: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<String>,
+}
+
+/// How a campaign ended.
+struct Ended {
+    found: Option<Found>,
+    evaluations: u64,
+    elapsed: Duration,
+    coverage: Vec<FilterCoverage>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let load = args.load.for_comparison();
+    let left = Side::read(&args.left, &load, global)?;
+    let right = match &args.right {
+        Some(right) => Side::read(right, &load, global)?,
+        None => counterpart(&left)?,
+    };
+    load.check_profile_options(left.filters().iter().chain(right.filters()))?;
+    let ended =
+        left.with_subject(|one| right.with_subject(|other| campaign(args, [one, other])))?;
+    let has_gaps = !ended.coverage.iter().all(FilterCoverage::is_complete);
+    if global.json {
+        print_json(&document(args, [&left, &right], &ended))?;
+    } else {
+        print(text(args, [&left, &right], &ended).as_bytes())?;
+    }
+    Ok(match ended.found {
+        Some(_) => exit::NO,
+        None if has_gaps => exit::GAVE_UP,
+        None => exit::OK,
+    })
+}
+
+/// What tamis makes of a side: of a policy its filter, of programs better ones.
+fn counterpart(side: &Side) -> Result<Side, Failure> {
+    let (programs, endian, what) = match side.filters() {
+        [Loaded::Policy(policy)] => {
+            let compiled = policy.compile(&tamis_compiler::Options::default())?;
+            let program = compiled.program().clone();
+            (vec![program], compiled.endian(), "compiled")
+        }
+        filters => {
+            let (programs, endian) = programs(filters)?;
+            let options = tamis_compiler::Options::default();
+            let optimised = optimise(&programs, endian, &options, Split::Never);
+            let optimised = optimised.map_err(|error| Failure::Message {
+                message: format!("bug in tamis: {error}"),
+                help: Some("please report this with the input".to_owned()),
+                code: exit::BUG,
+            })?;
+            (optimised.programs().to_vec(), endian, "optimised")
+        }
+    };
+    let name = format!("{}, {what}", side.name);
+    Ok(Side::of_programs(name, programs, endian))
+}
+
+/// The programs of a side without policies.
+fn programs(filters: &[Loaded]) -> Result<(Vec<Program>, Endian), Failure> {
+    let mut programs = Vec::new();
+    let mut endian = Endian::Little;
+    for filter in filters {
+        let Loaded::Program(raw) = filter else {
+            return Err(Failure::usage(
+                "a stack with a policy in it has no filter of its own to be compared with",
+                "name the other side, or compile the policy first",
+            ));
+        };
+        endian = raw.endian;
+        programs.push(raw.program.clone());
+    }
+    Ok((programs, endian))
+}
+
+/// Runs a campaign within what was asked for.
+fn campaign(args: &Args, subjects: [&Subject<'_>; 2]) -> Result<Ended, Failure> {
+    let start = Instant::now();
+    let mut campaign = Campaign::new(subjects, args.seed).map_err(too_long)?;
+    let stop = match args.time {
+        None => Stop::default(),
+        Some(time) => Stop::when(move || start.elapsed() >= time),
+    };
+    let limit = match (args.evaluations, args.time) {
+        (Some(limit), _) => limit,
+        (None, None) => DEFAULT_EVALUATIONS,
+        (None, Some(_)) => u64::MAX,
+    };
+    let found = search(&mut campaign, limit, &stop);
+    let ended = Ended {
+        evaluations: campaign.evaluations(),
+        elapsed: start.elapsed(),
+        coverage: match found {
+            Some(_) => Vec::new(),
+            None => campaign.coverage(),
+        },
+        found,
+    };
+    if let Some(path) = &args.export_vectors {
+        let inputs = campaign.kept().chain(found.map(|found| found.data));
+        let vector = |data| Vector {
+            ret: subjects[0].answer(&data),
+            data,
+        };
+        let bytes = vectors::write(inputs.map(vector));
+        OutputArgs::to(path.clone()).raw(&bytes)?;
+    }
+    Ok(ended)
+}
+
+/// What is known without chance first, then random calls.
+fn search(campaign: &mut Campaign<'_>, limit: u64, stop: &Stop) -> Option<Found> {
+    if let Some(found) = campaign.run_waiting(stop) {
+        return Some(found);
+    }
+    if let Err(found) = campaign.prove_coverage(&LIMITS, stop) {
+        return Some(found);
+    }
+    while campaign.evaluations() < limit && !stop.is_asked_for() {
+        let slice = SLICE.min(limit - campaign.evaluations());
+        if let Some(found) = campaign.run(slice) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+fn too_long(_: InvalidProgram) -> Failure {
+    Failure::Message {
+        message: format!(
+            "gave up: written out, the policy has more than {} instructions",
+            Program::MAX_INPUT_INSNS
+        ),
+        help: Some("compare its compiled filter instead: `tamis compile`".to_owned()),
+        code: exit::GAVE_UP,
+    }
+}
+
+fn document<'a>(args: &Args, [left, right]: [&'a Side; 2], ended: &Ended) -> Document<'a> {
+    Document {
+        schema: "tamis.fuzz/1",
+        left: &left.name,
+        right: &right.name,
+        seed: args.seed,
+        evaluations: ended.evaluations,
+        seconds: args.time.map(|_| ended.elapsed.as_secs_f64()),
+        result: match ended.found {
+            Some(_) => "different",
+            None => "no_difference_found",
+        },
+        witness: ended.found.as_ref().map(witness),
+        coverage: ended.coverage.iter().map(coverage_entry).collect(),
+    }
+}
+
+fn witness(found: &Found) -> Witness {
+    Witness {
+        call: call::describe_briefly(&found.data),
+        left: Action::from_ret(found.left).to_string(),
+        right: Action::from_ret(found.right).to_string(),
+        left_ret: found.left,
+        right_ret: found.right,
+    }
+}
+
+fn side_name(coverage: &FilterCoverage) -> &'static str {
+    if coverage.side == 0 { "left" } else { "right" }
+}
+
+fn coverage_entry(coverage: &FilterCoverage) -> CoverageEntry {
+    CoverageEntry {
+        side: side_name(coverage),
+        filter: coverage.index,
+        insns: coverage.insns,
+        executed_insns: coverage.executed_insns,
+        impossible_insns: coverage.impossible_insns,
+        outcomes: coverage.outcomes,
+        taken_outcomes: coverage.taken_outcomes,
+        impossible_outcomes: coverage.impossible_outcomes,
+        gaps: coverage.gaps.iter().map(gap_entry).collect(),
+    }
+}
+
+fn gap_entry(gap: &Gap) -> GapEntry {
+    GapEntry {
+        pc: gap.place.pc().0,
+        what: match gap.place {
+            Place::Insn(_) => "executed",
+            Place::Outcome(_, true) => "holds",
+            Place::Outcome(_, false) => "fails",
+        },
+        limit: gap.limit.map(|limit| limit.to_string()),
+    }
+}
+
+fn text(args: &Args, [left, right]: [&Side; 2], ended: &Ended) -> String {
+    let mut text = String::new();
+    let Ended {
+        evaluations,
+        elapsed,
+        ..
+    } = ended;
+    let seed = args.seed;
+    let (left, right) = (&left.name, &right.name);
+    if let Some(found) = &ended.found {
+        let Witness {
+            call,
+            left: left_action,
+            right: right_action,
+            ..
+        } = witness(found);
+        let _ = writeln!(
+            text,
+            "different: {left} and {right}, found with call {evaluations} (seed {seed})"
+        );
+        let _ = writeln!(text, "  {call}: left {left_action}, right {right_action}");
+        return text;
+    }
+    let _ = writeln!(
+        text,
+        "no difference found: {left} and {right}, {evaluations} calls (seed {seed})"
+    );
+    if args.time.is_some() {
+        let seconds = elapsed.as_secs_f64();
+        let rate = *evaluations as f64 / seconds / 1e6;
+        let _ = writeln!(
+            text,
+            "  {seconds:.1} s, {rate:.1} million calls a second on both sides"
+        );
+    }
+    for coverage in &ended.coverage {
+        text.push_str(&coverage_line(coverage, &ended.coverage));
+    }
+    text
+}
+
+/// What was reached of one filter, and what wasn't.
+fn coverage_line(coverage: &FilterCoverage, all: &[FilterCoverage]) -> String {
+    let mut name = side_name(coverage).to_owned();
+    let of_side = all.iter().filter(|other| other.side == coverage.side);
+    if of_side.count() > 1 {
+        let _ = write!(name, " filter {}", coverage.index);
+    }
+    let part = |reached: usize, all: usize, impossible: usize, what: &str| match impossible {
+        0 => format!("{reached} of {all} {what}"),
+        _ => format!("{reached} of {all} {what} ({impossible} impossible, by proof)"),
+    };
+    let insns = part(
+        coverage.executed_insns,
+        coverage.insns,
+        coverage.impossible_insns,
+        "instructions",
+    );
+    let outcomes = part(
+        coverage.taken_outcomes,
+        coverage.outcomes,
+        coverage.impossible_outcomes,
+        "outcomes of branches",
+    );
+    let mut text = format!("  {name}: {insns}, {outcomes}\n");
+    for gap in coverage.gaps.iter().take(MAX_GAPS) {
+        let entry = gap_entry(gap);
+        let what = match entry.what {
+            "executed" => "is not executed".to_owned(),
+            outcome => format!("never {outcome}"),
+        };
+        let why = entry.limit.unwrap_or_else(|| "not asked".to_owned());
+        let _ = writeln!(
+            text,
+            "    instruction {} {what}; whether any call does it is unknown: {why}",
+            entry.pc
+        );
+    }
+    let more = coverage.gaps.len().saturating_sub(MAX_GAPS);
+    if more > 0 {
+        let _ = writeln!(text, "    and {more} more (--json lists all)");
+    }
+    text
+}

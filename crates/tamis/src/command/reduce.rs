@@ -1,0 +1,255 @@
+//! `tamis reduce`: a smaller policy or program that still shows a failure.
+
+use std::path::Path;
+
+use clap::ArgGroup;
+use serde::Serialize;
+use tamis_bpf::Program;
+use tamis_bpf::disasm::{self, Style};
+use tamis_fuzz::reduce;
+
+use crate::cli::input::{Input, Kind};
+use crate::cli::load::{LoadArgs, Loaded, RawProgram};
+use crate::cli::output::{OutputArgs, print_json};
+use crate::cli::{Failure, Global, exit};
+
+mod symptom;
+
+use symptom::{Candidate, Symptom, quietly};
+
+/// Shrink a policy or program as long as it shows a failure
+#[derive(clap::Args)]
+#[command(group(ArgGroup::new("failure").required(true).args(["differs", "compile_fails", "reports", "test"])))]
+#[command(after_help = "\
+For bug reports, and to see what a difference depends on. The result is again a policy or program of the same \
+kind, as long as the input is one; nothing that was tried leaves something smaller. Comments go, too.
+Examples:
+  tamis reduce profile.json --differs theirs.bpf --call clone3 --keep clone
+  tamis reduce policy.tamis --reports TM0706
+  tamis reduce filter.bpf -o small.bpf --test 'other-tool {} | grep -q crash'
+  tamis reduce big.json --test 'timeout 5 tamis compile {} --quiet >/dev/null; test $? = 124'
+Exit status: 2 if the input doesn't show the failure.")]
+pub(crate) struct Args {
+    /// The policy or program: a path, `-`, or the name of an embedded policy
+    input: String,
+    /// It answers a call in another way than this policy, program or stack, and in the same way as now
+    #[arg(long, value_name = "OTHER")]
+    differs: Option<String>,
+    /// The call that shows the difference [default: one that the prover finds]
+    #[arg(long, requires = "differs")]
+    call: Option<String>,
+    /// It also answers this call as now; may be repeated
+    #[arg(long, value_name = "CALL", requires = "differs")]
+    keep: Vec<String>,
+    /// It can't be compiled, for the same reason as now
+    #[arg(long)]
+    compile_fails: bool,
+    /// Reading or linting it reports this code, such as TM0706
+    #[arg(long, value_name = "CODE")]
+    reports: Option<String>,
+    /// This shell command ends with 0; `{}` stands for a file with the input, or it is the last argument
+    #[arg(long, value_name = "COMMAND")]
+    test: Option<String>,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// The document for programs.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    input: &'a str,
+    /// `bytes` or `instructions`.
+    unit: &'static str,
+    before: usize,
+    after: usize,
+    tests: u64,
+    /// The policy, or the program as assembler text.
+    text: &'a str,
+}
+
+/// What came out.
+struct Reduced {
+    unit: &'static str,
+    before: usize,
+    after: usize,
+    text: String,
+    /// What is written: the text, or the raw program.
+    bytes: Vec<u8>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let input = Input::read(&args.input)?;
+    let kind = args.load.from.unwrap_or_else(|| input.kind());
+    if kind == Kind::Bpf && !global.json {
+        args.output.refuse_terminal()?;
+    }
+    args.output.refuse_to_replace(&args.input)?;
+    let load = args.load.for_comparison().with_kind(Some(kind));
+    let symptom = Symptom::of(args, &load, &input, global)?;
+    let mut tests = 0;
+    let name = input.name.clone();
+    let reduced = match kind {
+        Kind::Bpf | Kind::Asm => reduce_program(&load, input, kind, &symptom, &mut tests)?,
+        _ => reduce_text(&load, input, &symptom, &mut tests)?,
+    };
+    let Reduced {
+        unit,
+        before,
+        after,
+        text,
+        bytes,
+    } = &reduced;
+    if global.json {
+        if args.output.output.is_some() {
+            args.output.raw(bytes)?;
+        }
+        print_json(&Document {
+            schema: "tamis.reduce/1",
+            input: &name,
+            unit,
+            before: *before,
+            after: *after,
+            tests,
+            text,
+        })?;
+    } else {
+        match kind {
+            Kind::Bpf => args.output.raw(bytes)?,
+            _ => args.output.text(text)?,
+        }
+        global.notice(&format!(
+            "{name}: {before} {unit} to {after}, {tests} tests"
+        ));
+    }
+    Ok(exit::OK)
+}
+
+/// Shrinks the text of a policy. If it can be read, so can what comes out.
+fn reduce_text(
+    load: &LoadArgs,
+    input: Input,
+    symptom: &Symptom,
+    tests: &mut u64,
+) -> Result<Reduced, Failure> {
+    let name = input.name.clone();
+    let Ok(given) = String::from_utf8(input.bytes) else {
+        return Err(Failure::input(format!("{name} is not UTF-8 text")));
+    };
+    let read = |text: &str| {
+        let input = Input {
+            name: name.clone(),
+            bytes: text.as_bytes().to_vec(),
+        };
+        quietly(|| load.understand(input))
+    };
+    let must_be_readable = matches!(read(&given), Some(Ok(_)));
+    let mut shows = |text: &str| {
+        *tests += 1;
+        let loaded = read(text);
+        if must_be_readable && !matches!(loaded, Some(Ok(_))) {
+            return Ok(false);
+        }
+        symptom.is_shown_by(&Candidate {
+            bytes: text.as_bytes(),
+            loaded: loaded.as_ref(),
+        })
+    };
+    if !shows(&given)? {
+        return Err(no_failure(&name));
+    }
+    let mut failure = None;
+    let mut text = reduce::text(&given, &mut |text| or_failure(shows(text), &mut failure));
+    let complete = format!("{}\n", text.trim_end());
+    if shows(&complete)? {
+        text = complete;
+    }
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(Reduced {
+            unit: "bytes",
+            before: given.len(),
+            after: text.len(),
+            bytes: text.clone().into_bytes(),
+            text,
+        }),
+    }
+}
+
+fn reduce_program(
+    load: &LoadArgs,
+    input: Input,
+    kind: Kind,
+    symptom: &Symptom,
+    tests: &mut u64,
+) -> Result<Reduced, Failure> {
+    let Loaded::Program(given) = load.understand(input)? else {
+        return Err(Failure::input("a program was expected"));
+    };
+    let RawProgram {
+        name,
+        program,
+        endian,
+    } = given;
+    let text = |program: &Program| disasm::disassemble(program, Style::Commented(endian));
+    let bytes = |program: &Program| match kind {
+        Kind::Asm => text(program).into_bytes(),
+        _ => program.to_bytes(endian),
+    };
+    let mut shows = |program: &Program| {
+        *tests += 1;
+        let loaded = Ok(Loaded::Program(RawProgram {
+            name: name.clone(),
+            program: program.clone(),
+            endian,
+        }));
+        symptom.is_shown_by(&Candidate {
+            bytes: &bytes(program),
+            loaded: Some(&loaded),
+        })
+    };
+    if !shows(&program)? {
+        return Err(no_failure(&name));
+    }
+    let mut failure = None;
+    let small = reduce::program(&program, &mut |program| {
+        or_failure(shows(program), &mut failure)
+    });
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(Reduced {
+            unit: "instructions",
+            before: program.len(),
+            after: small.len(),
+            text: text(&small),
+            bytes: bytes(&small),
+        }),
+    }
+}
+
+/// Whether a test showed the failure; one that could not be made is kept, and nothing shows it any more.
+fn or_failure(shown: Result<bool, Failure>, failure: &mut Option<Failure>) -> bool {
+    if failure.is_some() {
+        return false;
+    }
+    shown.unwrap_or_else(|error| {
+        *failure = Some(error);
+        false
+    })
+}
+
+fn no_failure(name: &str) -> Failure {
+    Failure::usage(
+        format!("{name} doesn't show the failure to begin with"),
+        "name one that it does show; `--test` runs its command with `sh -c`",
+    )
+}
+
+/// The name of the file that a test command gets.
+fn file_name(input: &Input) -> String {
+    let name = Path::new(&input.name).file_name();
+    let name = name.and_then(|name| name.to_str()).unwrap_or("input");
+    name.replace(['<', '>'], "")
+}

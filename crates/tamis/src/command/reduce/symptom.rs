@@ -1,0 +1,268 @@
+//! How `tamis reduce` sees whether a policy or program still shows the failure.
+
+use std::fs;
+use std::mem::{Discriminant, discriminant};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tamis_abi::{Arch, SeccompData};
+use tamis_bpf::Stack;
+use tamis_compiler::{CompileError, Options, compile};
+use tamis_diag::{Code, Diagnostic, suggest};
+use tamis_fuzz::Campaign;
+use tamis_lint::{Meaning, Subject, registry};
+use tamis_prover::{Answer, Limits, decide};
+
+use super::{Args, file_name};
+use crate::cli::input::Input;
+use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::side::Side;
+use crate::cli::{Failure, Global, call, exit};
+
+/// How many calls are tried where the prover finds none.
+const EVALUATIONS: u64 = 1_000_000;
+
+/// A failure, to be shown again.
+pub(super) enum Symptom {
+    /// These calls are answered so; the first is answered differently by the other side.
+    Answers(Vec<(SeccompData, u32)>),
+    /// There is no program, for this reason.
+    Uncompiled(Reason),
+    /// This code is reported; a program that never looks at the architecture is for this one.
+    Reports(Code, Arch),
+    /// A command ends with 0.
+    Test(TestCommand),
+}
+
+/// Why a policy can't be compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    Error(Discriminant<CompileError>),
+    /// A bug of tamis.
+    Panic,
+}
+
+/// Something that may show the failure.
+pub(super) struct Candidate<'c> {
+    /// The file.
+    pub(super) bytes: &'c [u8],
+    /// What it was understood as; `None` if that ended in a panic.
+    pub(super) loaded: Option<&'c Result<Loaded, Failure>>,
+}
+
+/// A shell command and the file that it looks at, which is removed in the end.
+pub(super) struct TestCommand {
+    command: String,
+    folder: PathBuf,
+    file: PathBuf,
+}
+
+impl Drop for TestCommand {
+    fn drop(&mut self) {
+        // A folder that is left over is the lesser evil.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Runs something that may panic, without telling the user; `None` if it did.
+pub(super) fn quietly<R>(run: impl FnOnce() -> R) -> Option<R> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| ()));
+    let result = panic::catch_unwind(AssertUnwindSafe(run));
+    panic::set_hook(hook);
+    result.ok()
+}
+
+impl Symptom {
+    /// The failure that was asked for, as the input shows it.
+    pub(super) fn of(
+        args: &Args,
+        load: &LoadArgs,
+        input: &Input,
+        global: &Global,
+    ) -> Result<Symptom, Failure> {
+        if let Some(command) = &args.test {
+            return TestCommand::new(command, input).map(Symptom::Test);
+        }
+        if let Some(code) = &args.reports {
+            return known_code(code).map(|code| Symptom::Reports(code, load.call_arch()));
+        }
+        let copy = Input {
+            name: input.name.clone(),
+            bytes: input.bytes.clone(),
+        };
+        let given = load.understand(copy)?;
+        match &args.differs {
+            Some(other) => {
+                let load = load.with_kind(args.load.from);
+                let other = Side::read(other, &load, global)?;
+                differing_call(args, load.call_arch(), &given, &other)
+            }
+            None => match reason(&given)? {
+                Some(reason) => Ok(Symptom::Uncompiled(reason)),
+                None => Err(super::no_failure(&input.name)),
+            },
+        }
+    }
+
+    /// Whether a candidate shows the failure.
+    pub(super) fn is_shown_by(&self, candidate: &Candidate<'_>) -> Result<bool, Failure> {
+        let loaded = match candidate.loaded {
+            Some(Ok(loaded)) => Some(loaded),
+            _ => None,
+        };
+        match self {
+            Symptom::Answers(calls) => Ok(loaded.is_some_and(|loaded| {
+                let subject = loaded.subject();
+                calls.iter().all(|(data, ret)| subject.answer(data) == *ret)
+            })),
+            Symptom::Uncompiled(wanted) => {
+                let found = loaded.map_or(Ok(None), reason)?;
+                Ok(found == Some(*wanted))
+            }
+            Symptom::Reports(code, arch) => Ok(reports(candidate.loaded, *code, *arch)),
+            Symptom::Test(test) => test.run(candidate.bytes),
+        }
+    }
+}
+
+/// A call that two sides answer differently.
+fn differing_call(
+    args: &Args,
+    arch: Arch,
+    given: &Loaded,
+    other: &Side,
+) -> Result<Symptom, Failure> {
+    let subject = given.subject();
+    let data = match &args.call {
+        Some(text) => Some(call::parse(text, arch)?),
+        None => other.with_subject(|other| match decide(&subject, other, &Limits::default()) {
+            Answer::Different { data, .. } => Some(data),
+            Answer::Equal(_) => None,
+            Answer::Unknown(_) => {
+                let mut campaign = Campaign::new([&subject, other], 0).ok()?;
+                campaign.run(EVALUATIONS).map(|found| found.data)
+            }
+        }),
+    };
+    let answers = data.map(|data| (data, subject.answer(&data), other.answer(&data)));
+    match answers {
+        Some((data, left, right)) if left != right => {
+            let mut calls = vec![(data, left)];
+            for text in &args.keep {
+                let data = call::parse(text, arch)?;
+                calls.push((data, subject.answer(&data)));
+            }
+            Ok(Symptom::Answers(calls))
+        }
+        _ => Err(Failure::Message {
+            message: format!("no call is known that {} answers differently", other.name),
+            help: Some("`tamis prove` says whether there is one".to_owned()),
+            code: exit::USAGE,
+        }),
+    }
+}
+
+/// Why a policy can't be compiled; `None` if it can.
+fn reason(loaded: &Loaded) -> Result<Option<Reason>, Failure> {
+    let Loaded::Policy(policy) = loaded else {
+        return Err(Failure::usage(
+            "--compile-fails is for policies, and the input is a program",
+            "`--test` takes any command",
+        ));
+    };
+    let compiled = quietly(|| compile(&policy.ruleset, &Options::default()));
+    Ok(match compiled {
+        None => Some(Reason::Panic),
+        Some(Ok(_)) => None,
+        Some(Err(error)) => Some(Reason::Error(discriminant(&error))),
+    })
+}
+
+/// Whether reading or linting something reports a code.
+fn reports(loaded: Option<&Result<Loaded, Failure>>, code: Code, arch: Arch) -> bool {
+    let is_among = |told: &[Diagnostic]| told.iter().any(|diagnostic| diagnostic.code == code);
+    match loaded {
+        Some(Err(Failure::Diagnostics(told, _))) => is_among(told),
+        None | Some(Err(Failure::Message { .. })) => false,
+        Some(Ok(Loaded::Policy(policy))) => {
+            is_among(&policy.warnings) || finds(Meaning::Policy(&policy.ruleset), code, arch)
+        }
+        Some(Ok(Loaded::Program(raw))) => {
+            let stack = Stack::new(vec![raw.program.clone()]);
+            let meaning = Meaning::Filters {
+                stack: &stack,
+                endian: raw.endian,
+            };
+            finds(meaning, code, arch)
+        }
+    }
+}
+
+/// Whether a check with this code finds something; what is beyond the prover's limits has no findings.
+fn finds(meaning: Meaning, code: Code, assumed_arch: Arch) -> bool {
+    let Some(check) = registry::of_code(code) else {
+        return false;
+    };
+    let subject = Subject {
+        meaning,
+        assumed_arch,
+    };
+    let found = tamis_lint::run(&subject, &[check], Limits::default());
+    found.is_ok_and(|found| !found.is_empty())
+}
+
+fn known_code(id: &str) -> Result<Code, Failure> {
+    Code::from_id(id).ok_or_else(|| {
+        let upper = id.to_ascii_uppercase();
+        let known = tamis_diag::code::all().map(|code| code.id);
+        let help = match suggest::nearest(&upper, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => {
+                "codes are those of diagnostics, such as TM0706; `tamis lint --list` lists the \
+                     checks"
+                    .to_owned()
+            }
+        };
+        Failure::usage(format!("there is no code `{id}`"), help)
+    })
+}
+
+impl TestCommand {
+    fn new(command: &str, input: &Input) -> Result<TestCommand, Failure> {
+        let folder = std::env::temp_dir().join(format!("tamis-reduce-{}", std::process::id()));
+        // Not `create_dir_all`: nobody else may have put a folder there.
+        fs::create_dir(&folder).map_err(|error| {
+            Failure::environment(format!("cannot make {}: {error}", folder.display()))
+        })?;
+        let file = folder.join(file_name(input));
+        let quoted = format!("'{}'", file.display().to_string().replace('\'', "'\\''"));
+        let command = match command.contains("{}") {
+            true => command.replace("{}", &quoted),
+            false => format!("{command} {quoted}"),
+        };
+        Ok(TestCommand {
+            command,
+            folder,
+            file,
+        })
+    }
+
+    /// Whether the command ends with 0 for a file with these bytes.
+    fn run(&self, bytes: &[u8]) -> Result<bool, Failure> {
+        let cannot = |what: &str, error| {
+            Failure::environment(format!("cannot {what} {}: {error}", self.file.display()))
+        };
+        fs::write(&self.file, bytes).map_err(|error| cannot("write", error))?;
+        let status = Command::new("/bin/sh")
+            .args(["-c", &self.command])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        status
+            .map(|status| status.success())
+            .map_err(|error| cannot("run a test of", error))
+    }
+}

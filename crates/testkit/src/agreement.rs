@@ -1,0 +1,261 @@
+//! What several judges must agree about: languages, compiler, optimiser, prover, both evaluators.
+//!
+//! Bodies of fuzz targets as those in [`property`](crate::property): functions of bytes that panic where judges
+//! contradict each other. Here most of the work is done by a [`Campaign`], so that inputs are led by what they reach.
+
+use tamis_abi::{Arch, Endian, SeccompData};
+use tamis_bpf::coverage::Coverage;
+use tamis_bpf::{Program, interp};
+use tamis_compiler::passes::registry::BYTECODE_PASSES;
+use tamis_compiler::passes::{self, BytecodePass, PassCx};
+use tamis_compiler::{CompileError, compile};
+use tamis_fuzz::{Campaign, Dictionary};
+use tamis_prover::{Answer, Limits, Scope, Space, Stop, Subject, Verdict, decide, prove};
+use tamis_rules::Ruleset;
+use tamis_vm::Code;
+
+use crate::generate::mutant::mutant;
+use crate::generate::options::options;
+use crate::generate::plain::plain;
+use crate::generate::program::program;
+use crate::generate::ruleset::{Size, call, ruleset};
+use crate::languages::{self, Language};
+use crate::property::{LIMITS, Outcome};
+use crate::rng::Rng;
+
+/// Places that arithmetic leads to, one by one: those are given up at once.
+const HASTY: Limits = Limits {
+    max_gates: 20_000,
+    max_conflicts: 100,
+    ..LIMITS
+};
+/// Evaluations of a campaign.
+const EVALUATIONS: u64 = 2_000;
+/// Inputs without a campaign.
+const INPUTS: u32 = 200;
+
+/// Every language that can say a ruleset says it, by prover and evaluator, and what is compiled of one of the texts, with
+/// any options, answers as the text does.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_languages(bytes: &[u8]) -> Outcome {
+    let mut rng = Rng::from_bytes(bytes);
+    let is_plain = rng.chance(2, 3);
+    let meant = match is_plain {
+        true => plain(&mut rng),
+        false => ruleset(&mut rng, Size::SMALL, Endian::Little),
+    };
+    let said = |language: &'static Language| {
+        let text = (language.print)(&meant)?;
+        Some((language, text))
+    };
+    let texts: Vec<(&Language, String)> = languages::ALL.iter().filter_map(said).collect();
+    assert!(!is_plain || texts.len() == languages::ALL.len(), "{meant}");
+    for (language, text) in &texts {
+        let parsed = parsed(language, text);
+        for _ in 0..INPUTS {
+            let data = of_own_arch(&meant, call(&mut rng, &meant));
+            let [expected, actual] = [&meant, &parsed].map(|ruleset| ruleset.decide(&data).action);
+            assert_eq!(
+                actual, expected,
+                "{}: {data:x?}\n{text}\n{meant}",
+                language.name
+            );
+        }
+        let arches = meant.sections().iter().map(|section| section.arch);
+        let scope = Scope {
+            arches: arches.collect(),
+            ..Scope::default()
+        };
+        let subjects = [&meant, &parsed].map(Subject::Ruleset);
+        let report = prove(&subjects[0], &subjects[1], &scope, &LIMITS);
+        let is_equal = report.verdict.is_err() || report.verdict == Ok(Verdict::Equal);
+        assert!(
+            is_equal || scope.arches.is_empty(),
+            "{}: {report:x?}\n{text}",
+            language.name
+        );
+    }
+    let (language, text) = rng.choose(&texts);
+    let parsed = parsed(language, text);
+    let options = options(&mut rng, &parsed);
+    let compiled = match compile(&parsed, &options) {
+        Ok(compiled) => compiled,
+        Err(CompileError::TooLong { .. } | CompileError::Unproven { .. }) => return "too hard",
+        Err(error) => panic!("{error}\n{text}"),
+    };
+    let filter = Subject::Program {
+        program: compiled.program(),
+        endian: compiled.endian(),
+    };
+    let policy = Subject::Ruleset(&parsed);
+    let mut campaign = Campaign::new([&policy, &filter], rng.next_u64()).expect("short policies");
+    assert_eq!(campaign.run(EVALUATIONS), None, "{text}");
+    if is_plain { "plain" } else { "any ruleset" }
+}
+
+fn parsed(language: &Language, text: &str) -> Ruleset {
+    let parsed = language.parse(text);
+    parsed.unwrap_or_else(|mistakes| panic!("{}: {mistakes:?}\n{text}", language.name))
+}
+
+/// The call, made on an architecture of the ruleset: what happens to others languages say differently.
+fn of_own_arch(ruleset: &Ruleset, data: SeccompData) -> SeccompData {
+    let is_own = |data: &SeccompData| {
+        let arch = Arch::of_call(data.arch, data.nr);
+        ruleset.sections().is_empty() || arch.is_some_and(|arch| ruleset.section(arch).is_some())
+    };
+    let section = ruleset.sections().first();
+    let Some(section) = section.filter(|_| !is_own(&data)) else {
+        return data;
+    };
+    SeccompData {
+        nr: if section.arch == Arch::X32 {
+            Arch::X32_BIT
+        } else {
+            0
+        },
+        arch: section.arch.audit(),
+        ..data
+    }
+}
+
+/// Bytecode passes, some of them in any order and any number of times, keep the meaning of any program: prover and
+/// campaign say so, and neither contradicts the other.
+///
+/// # Panics
+/// If it is broken.
+pub fn optimiser(bytes: &[u8]) -> Outcome {
+    let mut rng = Rng::from_bytes(bytes);
+    let given = any_program(&mut rng);
+    let count = rng.range(1..=12);
+    let order: Vec<BytecodePass> = (0..count).map(|_| *rng.choose(&BYTECODE_PASSES)).collect();
+    let fuel = rng.chance(1, 2).then(|| rng.range(0..=20));
+    let made = passes::optimise(&given, &order, &mut PassCx::new(fuel));
+    let [left, right] = [&given, &made].map(|program| Subject::Program {
+        program,
+        endian: Endian::Little,
+    });
+    let mut campaign = Campaign::new([&left, &right], rng.next_u64()).expect("short programs");
+    assert_eq!(campaign.run(EVALUATIONS), None, "{given:?} {made:?}");
+    match decide(&left, &right, &LIMITS) {
+        Answer::Equal(_) if made == given => "unchanged",
+        Answer::Equal(_) => "proved",
+        Answer::Unknown(_) => "unknown",
+        different @ Answer::Different { .. } => panic!("{different:x?} {given:?} {made:?}"),
+    }
+}
+
+fn any_program(rng: &mut Rng) -> Program {
+    let body_insns = rng.range(1..=40) as usize;
+    let mut program = program(rng, body_insns);
+    for _ in 0..rng.range(0..=3) {
+        program = mutant(rng, &program).unwrap_or(program);
+    }
+    program
+}
+
+/// The prover's function of a program has the interpreter's values, what it calls dead no input reaches, and its
+/// witnesses reach what they are for.
+///
+/// # Panics
+/// If it is broken.
+pub fn prover_interpreter(bytes: &[u8]) -> Outcome {
+    let mut rng = Rng::from_bytes(bytes);
+    let endian = *rng.choose(&[Endian::Little, Endian::Big]);
+    let program = any_program(&mut rng);
+    let subject = Subject::Program {
+        program: &program,
+        endian,
+    };
+    let mut campaign = Campaign::new([&subject; 2], rng.next_u64()).expect("a short program");
+    assert_eq!(campaign.run_waiting(&Stop::default()), None);
+    let reached = |campaign: &Campaign<'_>| campaign.coverage()[0].taken_outcomes;
+    let before = reached(&campaign);
+    assert_eq!(campaign.prove_coverage(&HASTY, &Stop::default()), Ok(()));
+    let stated = campaign.coverage().swap_remove(0);
+    // What was proved impossible doesn't happen afterwards either.
+    assert_eq!(campaign.run(EVALUATIONS), None);
+    let after = campaign.coverage().swap_remove(0);
+    assert_eq!(
+        after.impossible_outcomes, stated.impossible_outcomes,
+        "{program:?}"
+    );
+    assert_eq!(
+        after.impossible_insns, stated.impossible_insns,
+        "{program:?}"
+    );
+    let inputs: Vec<SeccompData> = campaign.kept().collect();
+    let mut space = Space::new(LIMITS);
+    if let Ok(function) = space.program(&program, endian) {
+        for data in &inputs {
+            let run = interp::run(&program, &data.image(endian));
+            assert_eq!(
+                space.value(function, data),
+                run.ret,
+                "{data:x?} {program:?}"
+            );
+        }
+    }
+    if let Ok(dead) = Space::new(LIMITS).dead_code(&program, endian) {
+        let mut coverage = Coverage::new(&program);
+        for data in &inputs {
+            coverage.add(&data.image(endian));
+        }
+        let unexecuted: Vec<_> = coverage.unexecuted().collect();
+        let is_unexecuted = |pc| unexecuted.contains(pc);
+        assert!(dead.unexecuted.iter().all(is_unexecuted), "{program:?}");
+        let unseen: Vec<_> = coverage.unseen_outcomes().collect();
+        for (pc, always) in dead.one_way {
+            let is_unseen = unseen.contains(&(pc, !always));
+            assert!(is_unseen || !is_fork(&program, pc.0), "{pc:?} {program:?}");
+        }
+    }
+    match () {
+        () if !after.is_complete() => "open",
+        () if stated.taken_outcomes > before => "completed by the prover",
+        () => "complete",
+    }
+}
+
+/// Whether a branch has two targets.
+fn is_fork(program: &Program, pc: usize) -> bool {
+    let insn = program.insns()[pc];
+    insn.jt != insn.jf
+}
+
+/// The fast evaluator answers as the reference does, and notes something new whenever that reaches something new.
+///
+/// # Panics
+/// If it is broken.
+pub fn evaluators(bytes: &[u8]) -> Outcome {
+    let mut rng = Rng::from_bytes(bytes);
+    let endian = *rng.choose(&[Endian::Little, Endian::Big]);
+    let program = any_program(&mut rng);
+    let dictionary = Dictionary::of([(&program, endian)]);
+    let inputs = (0..INPUTS).map(|_| dictionary.draw(&mut rng)).collect();
+    assert_evaluators(&program, endian, inputs);
+    "compared"
+}
+
+/// Runs inputs in both evaluators.
+///
+/// # Panics
+/// If they disagree.
+pub fn assert_evaluators(program: &Program, endian: Endian, inputs: Vec<SeccompData>) {
+    let code = Code::of_program(program, endian);
+    let mut seen = code.nothing_seen();
+    let mut coverage = Coverage::new(program);
+    let mut unseen = coverage.unseen_outcomes().count();
+    for data in inputs {
+        let before = seen.count();
+        let ret = code.run(&data.image(Endian::Little), &mut seen);
+        let run = coverage.add(&data.image(endian));
+        assert_eq!(ret, run.ret, "{data:x?} {program:?}");
+        let left = coverage.unseen_outcomes().count();
+        let is_noted = left == unseen || seen.count() > before;
+        assert!(is_noted, "{data:x?} {program:?}");
+        unseen = left;
+    }
+}

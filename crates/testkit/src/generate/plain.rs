@@ -1,0 +1,92 @@
+//! Random rulesets that every policy language can say.
+//!
+//! One architecture, one action besides the default, and for each call no condition, a list of values of one argument, or
+//! one comparison each of some whole arguments with constants. More alternatives are not the same in all languages:
+//! libseccomp, which defines what OCI profiles do, sometimes merges them. Here the ruleset comes first, and each
+//! language has to say it.
+
+use tamis_abi::{Action, Arch, ArgIndex, syscall};
+use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
+
+use crate::rng::Rng;
+
+/// Calls with arguments worth a condition, and some without.
+const CALLS: [&str; 12] = [
+    "read", "write", "openat", "close", "ioctl", "socket", "clone", "mmap", "futex", "fcntl",
+    "prctl", "getpid",
+];
+
+/// The most values of one argument.
+const MAX_ALTERNATIVES: u64 = 5;
+/// Conditions are on the first arguments: languages that know how many a call has name no others.
+const MAX_ARGS: usize = 3;
+
+/// A ruleset for x86_64 whose calls all stand in rules of their own.
+///
+/// # Panics
+/// Never: the calls exist on x86_64.
+pub fn plain(rng: &mut Rng) -> Ruleset {
+    let errno = Action::errno(rng.range(1..=40) as u16);
+    let default = *rng.choose(&[errno, Action::KILL_PROCESS]);
+    let mut constants = vec![0, 1, 2, 0x5401, 0xffff_ffff, 1 << 31, 1 << 32, u64::MAX];
+    constants.extend((0..3).map(|_| rng.interesting_u64()));
+    let mut rules = Vec::new();
+    for name in CALLS {
+        if rng.chance(1, 2) {
+            let nr = syscall::number(Arch::X86_64, name).expect("a call of x86_64");
+            rules.push(Rule {
+                syscalls: IntervalSet::single(nr.0),
+                when: condition(rng, &constants),
+                action: Action::ALLOW,
+                origin: None,
+            });
+        }
+    }
+    let section = Section {
+        arch: Arch::X86_64,
+        rules,
+        default,
+    };
+    Ruleset::new(vec![section], Action::KILL_PROCESS).expect("one section")
+}
+
+fn condition(rng: &mut Rng, constants: &[u64]) -> Predicate {
+    match rng.range(0..=2) {
+        0 => Predicate::True,
+        1 => {
+            let operand = Operand::arg(*rng.choose(&ArgIndex::ALL[..MAX_ARGS]));
+            let values = 0..rng.range(2..=MAX_ALTERNATIVES);
+            let values = values.map(|_| *rng.choose(constants));
+            let equal = |value| Predicate::compare(operand, CmpOp::Eq, value);
+            Predicate::Any(values.map(equal).collect())
+        }
+        _ => {
+            let mut args = ArgIndex::ALL[..MAX_ARGS].to_vec();
+            let count = rng.range(1..=MAX_ARGS as u64) as usize;
+            while args.len() > count {
+                args.remove(rng.index(args.len()));
+            }
+            let tests = args.into_iter();
+            Predicate::All(
+                tests
+                    .map(|arg| Predicate::Test(test(rng, arg, constants)))
+                    .collect(),
+            )
+        }
+    }
+}
+
+fn test(rng: &mut Rng, arg: ArgIndex, constants: &[u64]) -> Test {
+    let operand = Operand::arg(arg);
+    let value = *rng.choose(constants);
+    if rng.chance(1, 3) {
+        let mask = *rng.choose(constants);
+        return Test::Masked {
+            operand,
+            mask,
+            value: value & mask,
+        };
+    }
+    let op = *rng.choose(&CmpOp::ALL);
+    Test::Compare { operand, op, value }
+}

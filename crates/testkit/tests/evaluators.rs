@@ -1,0 +1,109 @@
+//! The fast evaluator answers as the reference interpreter does and notes what that executes, and the plain
+//! form of a ruleset means what the ruleset means.
+
+use std::collections::BTreeSet;
+
+use tamis_abi::{Endian, SeccompData, Word};
+use tamis_bpf::{Insn, Op, Operand, Program, Test, interp};
+use tamis_fuzz::{Dictionary, translate};
+use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_testkit::agreement::assert_evaluators;
+use tamis_testkit::corpus;
+use tamis_testkit::generate::ruleset::{Size, call, ruleset};
+use tamis_testkit::rng::Rng;
+
+fn inputs(program: &Program, endian: Endian, seed: u64, count: usize) -> Vec<SeccompData> {
+    let dictionary = Dictionary::of([(program, endian)]);
+    let mut rng = Rng::new(seed);
+    (0..count).map(|_| dictionary.draw(&mut rng)).collect()
+}
+
+/// Lists of comparisons, some of which are entered in the middle.
+fn lists(rng: &mut Rng) -> Program {
+    let mut ops = vec![Op::LoadData(0)];
+    for _ in 0..rng.range(1..=40) {
+        let far = |rng: &mut Rng| rng.range(0..=12) as u8;
+        let is_eq = rng.chance(9, 10);
+        ops.push(Op::Branch {
+            test: if is_eq { Test::Eq } else { Test::Gt },
+            operand: Operand::K(rng.range(0..=50) as u32),
+            jt: far(rng),
+            jf: if rng.chance(1, 10) { far(rng) } else { 0 },
+        });
+        if rng.chance(1, 20) {
+            ops.push(Op::LoadData(4 * rng.range(0..=2) as u32));
+        }
+    }
+    ops.extend((0..14).map(|ret| Op::RetImm(0x0005_0000 + ret)));
+    Program::new(ops.into_iter().map(Insn::from).collect()).expect("jumps end in returns")
+}
+
+#[test]
+fn on_lists_of_comparisons() {
+    for seed in 0..500 {
+        let mut rng = Rng::new(seed);
+        let program = lists(&mut rng);
+        let inputs = (0..300).map(|_| {
+            let data = SeccompData::default();
+            let value = |rng: &mut Rng| rng.range(0..=52) as u32;
+            let data = data.with_word(Word::NR, value(&mut rng));
+            let data = data.with_word(Word::ARCH, value(&mut rng));
+            data.with_word(Word::IP_LOW, value(&mut rng))
+        });
+        assert_evaluators(&program, Endian::Little, inputs.collect());
+    }
+}
+
+#[test]
+fn on_the_corpus() {
+    let Some(names) = corpus::files("", ".bpf") else {
+        return;
+    };
+    for name in names {
+        let insns = corpus::insns(&name).expect("the listed file is there");
+        let program = Program::new(insns).expect("the corpus holds programs");
+        let inputs = inputs(&program, Endian::Little, 1, 300);
+        assert_evaluators(&program, Endian::Little, inputs);
+    }
+}
+
+#[test]
+fn the_plain_form_of_a_ruleset_means_the_same() {
+    const QUICK: Limits = Limits {
+        max_nodes: 200_000,
+        max_steps: 2_000_000,
+        max_states: 20_000,
+        max_paths: 10_000,
+        max_gates: 200_000,
+        max_conflicts: 2_000,
+    };
+    let mut answers = BTreeSet::new();
+    for seed in 0..400 {
+        let mut rng = Rng::new(seed);
+        let size = *rng.choose(&[Size::SMALL, Size::ARGUMENTS]);
+        // Words are those of little-endian machines, whatever the architectures.
+        let endian = *rng.choose(&[Endian::Little, Endian::Big]);
+        let ruleset = ruleset(&mut rng, size, endian);
+        let plain = translate(&ruleset).expect("short enough");
+        for _ in 0..100 {
+            let data = call(&mut rng, &ruleset);
+            let run = interp::run(&plain, &data.image(Endian::Little));
+            assert_eq!(
+                run.ret,
+                ruleset.decide(&data).action.ret(),
+                "{data:x?}\n{ruleset}"
+            );
+        }
+        let program = Subject::Program {
+            program: &plain,
+            endian: Endian::Little,
+        };
+        let answer = decide(&Subject::Ruleset(&ruleset), &program, &QUICK);
+        assert!(
+            !matches!(answer, Answer::Different { .. }),
+            "{answer:?}\n{ruleset}"
+        );
+        answers.insert(matches!(answer, Answer::Equal(_)));
+    }
+    assert!(answers.contains(&true), "some are proved");
+}

@@ -1,0 +1,298 @@
+//! From a program to [`Code`]: blocks become nodes, jumps disappear, lists of comparisons become tables.
+
+use tamis_abi::{Endian, Word};
+use tamis_bpf::cfg::{BlockId, Cfg, End};
+use tamis_bpf::insn::{AluOp, Operand, Test};
+use tamis_bpf::validate::DATA_SIZE_BYTES;
+use tamis_bpf::{Op, Program};
+
+use crate::chain::Chain;
+use crate::code::{Code, KEEP, Kind, Next, Node, Return, Slow};
+
+/// The shortest list of comparisons that becomes a table.
+const MIN_CHAIN: usize = 4;
+/// The most comparisons in tables for each instruction of the program: where lists are entered in many
+/// places, each place would need a table of its own.
+const MAX_CHAINED_PER_INSN: usize = 8;
+
+impl Code {
+    /// Decodes a program. Linear time, up to a factor for lists that are entered in several places.
+    pub fn of_program(program: &Program, endian: Endian) -> Code {
+        let mut decoder = Decoder {
+            cfg: Cfg::from_program(program),
+            endian,
+            known: Vec::new(),
+            open: Vec::new(),
+            room: program.len() * MAX_CHAINED_PER_INSN,
+            code: Code {
+                entry: Next(0),
+                nodes: Vec::new(),
+                chains: Vec::new(),
+                slow: Vec::new(),
+                returns: Vec::new(),
+                marks: 0,
+            },
+        };
+        decoder.known = vec![None; decoder.cfg.len()];
+        decoder.code.entry = decoder.next(decoder.cfg.entry());
+        while let Some((id, index)) = decoder.open.pop() {
+            let node = decoder.node(id);
+            decoder.code.nodes[index] = node;
+        }
+        decoder.code
+    }
+}
+
+struct Decoder {
+    cfg: Cfg,
+    endian: Endian,
+    /// Per block, where it went.
+    known: Vec<Option<Next>>,
+    /// Blocks whose nodes have a place but no content yet.
+    open: Vec<(BlockId, usize)>,
+    /// How many comparisons may still go into tables.
+    room: usize,
+    code: Code,
+}
+
+/// A node that will be filled in.
+const EMPTY: Node = Node {
+    kind: Kind::Test,
+    source: KEEP,
+    mask: u32::MAX,
+    test_mask: u32::MAX,
+    low: 0,
+    span: u32::MAX,
+    next: [Next(0); 2],
+    mark: 0,
+};
+
+impl Decoder {
+    /// Where a jump to this block leads: past jumps, to a node or out.
+    fn next(&mut self, mut id: BlockId) -> Next {
+        loop {
+            let block = self.cfg.block(id);
+            match block.end {
+                End::Goto(target) if block.ops.is_empty() => id = target,
+                End::Ret(ret) if !block.ops.iter().any(may_end) => {
+                    return self.returning(Return::Constant(ret));
+                }
+                End::RetA if block.ops.is_empty() => return self.returning(Return::A),
+                _ => break,
+            }
+        }
+        if let Some(known) = self.known[id.0 as usize] {
+            return known;
+        }
+        let index = self.code.nodes.len();
+        self.code.nodes.push(EMPTY);
+        self.open.push((id, index));
+        let next = Next(index as u32);
+        self.known[id.0 as usize] = Some(next);
+        next
+    }
+
+    fn returning(&mut self, way: Return) -> Next {
+        let returns = &mut self.code.returns;
+        let known = returns.iter().position(|known| *known == way);
+        Next::returning(known.unwrap_or_else(|| {
+            returns.push(way);
+            returns.len() - 1
+        }))
+    }
+
+    /// The node of a block, whose successors get places.
+    fn node(&mut self, id: BlockId) -> Node {
+        let (ops, last) = self.straight(id);
+        let end = self.cfg.block(last).end;
+        let load = self.load(&ops);
+        if let (Some((source, mask)), End::Branch { yes, no, .. }) = (load, end) {
+            if let Some(chain) = self.chain(last) {
+                return Node {
+                    kind: Kind::Chain,
+                    source,
+                    mask,
+                    span: chain,
+                    ..EMPTY
+                };
+            }
+            if let Some(question) = question(end) {
+                let (yes, no) = (self.next(yes), self.next(no));
+                return Node {
+                    source,
+                    mask,
+                    test_mask: question.mask,
+                    low: question.low,
+                    span: question.span,
+                    next: if question.is_negated {
+                        [yes, no]
+                    } else {
+                        [no, yes]
+                    },
+                    mark: self.marks(2),
+                    ..EMPTY
+                };
+            }
+        }
+        let (test, next) = match end {
+            End::Branch {
+                test,
+                operand,
+                yes,
+                no,
+            } => (Some((test, operand)), [self.next(no), self.next(yes)]),
+            End::Goto(target) => (None, [self.next(target); 2]),
+            End::RetA => (None, [self.returning(Return::A); 2]),
+            End::Ret(ret) => (None, [self.returning(Return::Constant(ret)); 2]),
+        };
+        self.code.slow.push(Slow {
+            ops: self.in_order_of_words(ops),
+            test,
+        });
+        Node {
+            kind: Kind::Slow,
+            span: self.code.slow.len() as u32 - 1,
+            next,
+            mark: self.marks(2),
+            ..EMPTY
+        }
+    }
+
+    fn marks(&mut self, count: u32) -> u32 {
+        self.code.marks += count;
+        self.code.marks - count
+    }
+
+    /// The instructions of a block and of the blocks that it runs into as long as those have none of
+    /// their own, and the last of these blocks.
+    fn straight(&self, id: BlockId) -> (Vec<Op>, BlockId) {
+        let ops = self.cfg.block(id).ops.clone();
+        let mut last = id;
+        while let End::Goto(next) = self.cfg.block(last).end
+            && self.cfg.block(next).ops.is_empty()
+        {
+            last = next;
+        }
+        (ops, last)
+    }
+
+    /// The load and the mask that instructions are, if they are nothing else.
+    fn load(&self, ops: &[Op]) -> Option<(u8, u32)> {
+        let source = |offset| {
+            let word = Word::from_offset(offset, self.endian);
+            word.map(|word| word.index() as u8)
+        };
+        match *ops {
+            [] => Some((KEEP, u32::MAX)),
+            [Op::LoadData(offset)] => Some((source(offset)?, u32::MAX)),
+            [Op::Alu(AluOp::And, Operand::K(mask))] => Some((KEEP, mask)),
+            [Op::LoadData(offset), Op::Alu(AluOp::And, Operand::K(mask))] => {
+                Some((source(offset)?, mask))
+            }
+            _ => None,
+        }
+    }
+
+    /// A table for the list of comparisons that this block's end begins, if it is long enough.
+    fn chain(&mut self, first: BlockId) -> Option<u32> {
+        let mut list = Vec::new();
+        let mut at = first;
+        let other = loop {
+            let End::Branch {
+                test: Test::Eq,
+                operand: Operand::K(k),
+                yes,
+                no,
+            } = self.cfg.block(at).end
+            else {
+                break at;
+            };
+            if at != first && !self.cfg.block(at).ops.is_empty() {
+                break at;
+            }
+            list.push((k, yes));
+            at = no;
+            while let End::Goto(next) = self.cfg.block(at).end
+                && self.cfg.block(at).ops.is_empty()
+            {
+                at = next;
+            }
+        };
+        if list.len() < MIN_CHAIN || list.len() > self.room {
+            return None;
+        }
+        self.room -= list.len();
+        let list: Vec<(u32, Next)> = list
+            .into_iter()
+            .map(|(k, yes)| (k, self.next(yes)))
+            .collect();
+        let other = self.next(other);
+        let mark = self.marks(list.len() as u32 + 1);
+        self.code.chains.push(Chain::new(&list, other, mark));
+        Some(self.code.chains.len() as u32 - 1)
+    }
+
+    /// The same instructions with words counted by meaning and what has a constant result made one.
+    fn in_order_of_words(&self, mut ops: Vec<Op>) -> Vec<Op> {
+        for op in &mut ops {
+            *op = match *op {
+                Op::LoadData(offset) => {
+                    let word = Word::from_offset(offset, self.endian);
+                    Op::LoadData(word.map_or(0, |word| word.offset(Endian::Little)))
+                }
+                Op::LoadLen => Op::LoadImm(DATA_SIZE_BYTES),
+                Op::LoadXLen => Op::LoadXImm(DATA_SIZE_BYTES),
+                other => other,
+            };
+        }
+        ops
+    }
+}
+
+/// Whether an instruction may end the program: only a division by zero does.
+fn may_end(op: &Op) -> bool {
+    matches!(op, Op::Alu(AluOp::Div, Operand::X))
+}
+
+/// Whether some bits of A are one of `span + 1` numbers from `low` on, or the opposite.
+struct Question {
+    mask: u32,
+    low: u32,
+    span: u32,
+    is_negated: bool,
+}
+
+/// The question that a comparison with a constant asks.
+fn question(end: End) -> Option<Question> {
+    let End::Branch {
+        test,
+        operand: Operand::K(k),
+        ..
+    } = end
+    else {
+        return None;
+    };
+    let from = |low: u32| Question {
+        mask: u32::MAX,
+        low,
+        span: u32::MAX - low,
+        is_negated: false,
+    };
+    Some(match test {
+        Test::Eq => Question { span: 0, ..from(k) },
+        Test::Ge => from(k),
+        Test::Gt => match k.checked_add(1) {
+            Some(low) => from(low),
+            None => Question {
+                is_negated: true,
+                ..from(0)
+            },
+        },
+        Test::Set => Question {
+            mask: k,
+            span: 0,
+            is_negated: true,
+            ..from(0)
+        },
+    })
+}
