@@ -339,20 +339,23 @@ fn orphan_is_unsupervised() {
         .stdin(Stdio::piped())
         .spawn()
         .expect("the victim starts");
+    // The orphan goes on when its input ends, which waiting for the victim would close.
+    let input = child.stdin.take();
     let mut lines = BufReader::new(child.stdout.take().expect("it is captured"));
     let mut line = String::new();
     lines.read_line(&mut line).expect("it tells");
     assert_eq!(line, "well\n");
     assert!(child.wait().expect("it ends").success());
-    // The orphan goes on when its input ends.
-    drop(child.stdin.take());
+    drop(input);
     let mut rest = String::new();
     lines.read_to_string(&mut rest).expect("text");
     assert_eq!(rest, format!("Err({})\n", libc::ENOSYS));
 }
 
 fn orphan() {
-    let script = format!("{} {MARK} call-after-input <&0 &", own_path().display());
+    // A shell takes the input from what it starts in the background, unless told otherwise.
+    let own = own_path();
+    let script = format!("exec 3<&0; {} {MARK} call-after-input <&3 &", own.display());
     let command = Command {
         filters: vec![answering(CALL, NOTIFY)],
         ..shell(&script)
