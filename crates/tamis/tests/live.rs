@@ -180,3 +180,26 @@ fn dumping_processes_that_end_meanwhile() {
     let gone = tamis(&["dump", "--pid", "2147483647"]).output().unwrap();
     assert_eq!(gone.status.code(), Some(2));
 }
+
+/// The kernel confirms a filter, each with calls and packets, and both sides.
+#[test]
+fn fuzzing_with_the_running_kernel() {
+    if skip::without_kernel() {
+        return;
+    }
+    let policy = policy(
+        "fuzz",
+        "policy",
+        "kill-process reboot\nerrno(ENOSYS) swapon",
+    );
+    let filter = policy.with_extension("bpf");
+    let mut compile = tamis(&["compile", "-o"]);
+    let status = compile.arg(&filter).arg(&policy).status();
+    assert!(status.expect("tamis starts").success());
+    let mut fuzz = tamis(&["fuzz", "--evaluations", "5000", "--running-kernel"]);
+    let output = fuzz.arg(&filter).output().expect("tamis starts");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{told}{}", said(&output));
+    let confirmed = |line: &&str| line.contains("the kernel says the same on ");
+    assert_eq!(told.lines().filter(confirmed).count(), 2, "{told}");
+}

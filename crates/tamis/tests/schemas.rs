@@ -195,6 +195,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("bisect pure-compute --json"),
         check("fuzz pure-compute --evaluations 1000 --json"),
         check("fuzz pure-compute container-default --time 1 --json"),
+        check("fuzz pure-compute --evaluations 1000 --running-kernel --json"),
         check("prove container-default pure-compute --json"),
         check("diff container-default pure-compute --json"),
         check("reduce container-default --reports TM0720 --json"),

@@ -35,6 +35,7 @@ use crate::errno::Errno;
 use crate::flags::{Flag, Flags};
 use crate::install::{self, InstallError};
 use crate::notify::{Listener, Notification, Reply};
+use crate::status::Status;
 use crate::sys::child::{self, Argv, Plan, Stage};
 use crate::sys::page::SharedPage;
 use crate::sys::signal::ChildReports;
@@ -242,6 +243,8 @@ fn run_with(command: &Command, page: &SharedPage, with_listener: bool) -> Result
 fn start_tracing(pid: libc::pid_t, notes: &mut Vec<Note>) -> bool {
     match trace::attach(pid) {
         Ok(()) => true,
+        // Somebody has killed it already, and what has ended isn't traceable.
+        Err(_) if Status::of(pid).is_some_and(|status| status.is_dead()) => false,
         Err(errno) => {
             notes.push(Note::NotTraced(errno));
             false

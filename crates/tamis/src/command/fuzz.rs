@@ -1,12 +1,14 @@
 //! `tamis fuzz`: two filters on millions of calls that are made for them.
 
+mod kernel;
+
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tamis_abi::{Action, Endian, call};
+use tamis_abi::{Action, Endian, SeccompData, call};
 use tamis_bpf::{InvalidProgram, Program};
 use tamis_compiler::foreign::{Split, optimise};
 use tamis_fuzz::vectors::{self, Vector};
@@ -18,6 +20,7 @@ use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::{OutputArgs, print, print_json};
 use crate::cli::side::Side;
 use crate::cli::{Failure, Global, exit};
+use kernel::KernelEntry;
 
 /// Compare two filters on millions of calls that are made for them
 #[derive(clap::Args)]
@@ -31,7 +34,8 @@ Examples:
   tamis fuzz policy.tamis
   tamis fuzz old.bpf new.bpf --time 60
   tamis fuzz profile.json theirs.bpf --evaluations 1000000 --seed 7 --export-vectors calls.vectors
-Exit status: 1 if a call is answered differently; 3 if some part was neither reached nor proved out of reach.")]
+  tamis fuzz filter.bpf --running-kernel
+Exit status: 1 if a call is answered differently, or by the kernel otherwise; 3 if some part was neither reached nor proved out of reach.")]
 pub(crate) struct Args {
     /// One side
     left: String,
@@ -50,6 +54,9 @@ pub(crate) struct Args {
     /// bytes of struct seccomp_data and the value, little-endian
     #[arg(long, value_name = "FILE")]
     export_vectors: Option<PathBuf>,
+    /// Put the programs, with the calls that together reach all that was reached, to the running kernel
+    #[arg(long)]
+    running_kernel: bool,
     #[command(flatten)]
     load: LoadArgs,
 }
@@ -87,6 +94,8 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     witness: Option<Witness>,
     coverage: Vec<CoverageEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<&'a [KernelEntry]>,
 }
 
 /// A call that is answered differently.
@@ -129,6 +138,8 @@ struct Ended {
     evaluations: u64,
     elapsed: Duration,
     coverage: Vec<FilterCoverage>,
+    /// The calls that together reach all that was reached.
+    kept: Vec<SeccompData>,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -141,14 +152,23 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     load.check_profile_options(left.filters().iter().chain(right.filters()))?;
     let ended =
         left.with_subject(|one| right.with_subject(|other| campaign(args, [one, other], global)))?;
+    let kernel = match args.running_kernel {
+        true => Some(kernel::entries([&left, &right], &ended.kept)?),
+        false => None,
+    };
+    let kernel = kernel.as_deref();
     let has_gaps = !ended.coverage.iter().all(FilterCoverage::is_complete);
     if global.json {
-        print_json(&document(args, [&left, &right], &ended))?;
+        print_json(&document(args, [&left, &right], &ended, kernel))?;
     } else {
-        print(text(args, [&left, &right], &ended).as_bytes())?;
+        let text = text(args, [&left, &right], &ended) + &kernel::text(kernel.unwrap_or(&[]));
+        print(text.as_bytes())?;
     }
+    let mut entries = kernel.unwrap_or(&[]).iter();
+    let is_contradicted = entries.any(|entry| !entry.contradictions.is_empty());
     Ok(match ended.found {
         Some(_) => exit::NO,
+        None if is_contradicted => exit::NO,
         None if has_gaps => exit::GAVE_UP,
         None => exit::OK,
     })
@@ -216,6 +236,7 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
             Some(_) => Vec::new(),
             None => campaign.coverage(),
         },
+        kept: campaign.kept().collect(),
         found,
     };
     if let Some(path) = &args.export_vectors {
@@ -292,7 +313,12 @@ fn too_long(_: InvalidProgram) -> Failure {
     }
 }
 
-fn document<'a>(args: &Args, [left, right]: [&'a Side; 2], ended: &Ended) -> Document<'a> {
+fn document<'a>(
+    args: &Args,
+    [left, right]: [&'a Side; 2],
+    ended: &Ended,
+    kernel: Option<&'a [KernelEntry]>,
+) -> Document<'a> {
     Document {
         schema: "tamis.fuzz/1",
         left: &left.name,
@@ -306,6 +332,7 @@ fn document<'a>(args: &Args, [left, right]: [&'a Side; 2], ended: &Ended) -> Doc
         },
         witness: ended.found.as_ref().map(witness),
         coverage: ended.coverage.iter().map(coverage_entry).collect(),
+        kernel,
     }
 }
 
