@@ -1,0 +1,85 @@
+//! A campaign finds mistakes: of compiled programs with one instruction changed, those that the prover tells from the
+//! original are told from it by running them, too.
+
+use tamis_abi::Endian;
+use tamis_bpf::Program;
+use tamis_compiler::{Options, compile};
+use tamis_fuzz::Campaign;
+use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_rules::Ruleset;
+use tamis_testkit::corpus::{self, gvisor};
+use tamis_testkit::generate::mutant::mutant;
+use tamis_testkit::generate::ruleset::{Size, ruleset};
+use tamis_testkit::rng::Rng;
+
+/// What became of mutants.
+#[derive(Debug, Default)]
+struct Tally {
+    equal: u32,
+    found: u32,
+    missed: u32,
+    evaluations: u64,
+}
+
+impl Tally {
+    /// Makes a mutant of a program and looks for the difference.
+    fn try_mutant(&mut self, rng: &mut Rng, program: &Program, evaluations: u64) {
+        let Some(mutant) = mutant(rng, program) else {
+            return;
+        };
+        let [left, right] = [program, &mutant].map(|program| Subject::Program {
+            program,
+            endian: Endian::Little,
+        });
+        let answer = decide(&left, &right, &Limits::default());
+        let mut campaign = Campaign::new([&left, &right], 1).expect("short programs");
+        let found = campaign.run(evaluations);
+        match (answer, found) {
+            (Answer::Equal(_), None) => self.equal += 1,
+            (Answer::Equal(_), Some(found)) => panic!("proved equal: {found:x?} {mutant:?}"),
+            (_, Some(_)) => {
+                self.found += 1;
+                self.evaluations += campaign.evaluations();
+            }
+            (Answer::Different { .. }, None) => self.missed += 1,
+            (Answer::Unknown(_), None) => {}
+        }
+    }
+}
+
+#[test]
+fn of_random_rulesets_compiled() {
+    let mut tally = Tally::default();
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let ruleset: Ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
+        let compiled = compile(&ruleset, &Options::default()).expect("a small ruleset");
+        tally.try_mutant(&mut rng, compiled.program(), 50_000);
+    }
+    println!("{tally:?}");
+    assert!(
+        tally.found > 100 && tally.missed * 100 <= tally.found,
+        "{tally:?}"
+    );
+}
+
+#[test]
+fn of_a_real_program() {
+    let Some(ruleset) = gvisor::ruleset("gvisor/gvisor-sentry-systrap.json") else {
+        return;
+    };
+    let insns = corpus::insns("gvisor/gvisor-sentry-systrap.opt.bpf").expect("it is there");
+    let given = Program::new(insns).expect("the corpus holds programs");
+    let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
+    let mut tally = Tally::default();
+    let mut rng = Rng::new(1);
+    for _ in 0..100 {
+        tally.try_mutant(&mut rng, &given, 50_000);
+        tally.try_mutant(&mut rng, compiled.program(), 50_000);
+    }
+    println!("{tally:?}");
+    assert!(
+        tally.found > 100 && tally.missed * 100 <= tally.found,
+        "{tally:?}"
+    );
+}
