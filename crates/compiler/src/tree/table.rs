@@ -7,13 +7,15 @@
 //! already taken out of the whole line: the part of a table either cuts within the table, or asks about
 //! its next heaviest value and goes on in the next table. Light values that stand between runs of one
 //! decision are asked about in short chains at the leaves, where the literature's trees, which never
-//! merge neighbours, have no use for them; a bit test may end a part, too.
+//! merge neighbours, have no use for them; a bit test may end a part, too, or leave little of it
+//! ([`masks`](super::masks)).
 //!
 //! Tables beyond the first are only made for values heavy enough to pay. `O(n³)` each.
 
 use tamis_abi::Word;
 
 use super::bits::{bits_of, separating_mask};
+use super::masks::{Mask, Masks};
 use super::{Span, question_cost};
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
@@ -37,17 +39,28 @@ const MAX_BIT_RUNS: usize = 16;
 const LARGEST: u32 = i32::MAX as u32;
 
 /// Adds the tree of least cost.
-pub(super) fn build(dag: &mut Dag, word: Word, spans: &[Span], prices: Prices) -> NodeId {
-    let layers = layers(spans, prices);
+pub(super) fn build(
+    dag: &mut Dag,
+    word: Word,
+    spans: &[Span],
+    prices: Prices,
+    masks: Option<&Masks<'_>>,
+) -> NodeId {
+    let layers = layers(spans, prices, masks);
     Builder { word, layers }.build(dag, 0, 0, spans.len() - 1)
 }
 
 /// The tables, by the number of heavy values that are gone.
-pub(super) fn layers(spans: &[Span], prices: Prices) -> Vec<Layer<'_>> {
+pub(super) fn layers<'a>(
+    spans: &'a [Span],
+    prices: Prices,
+    masks: Option<&'a Masks<'a>>,
+) -> Vec<Layer<'a>> {
     let heavy = heavy(spans);
     let mut layers: Vec<Layer<'_>> = Vec::with_capacity(heavy.len() + 1);
     for asked in (0..=heavy.len()).rev() {
-        let layer = Layer::new(spans, prices, &heavy[..asked], heavy.get(asked).copied());
+        let mut layer = Layer::new(spans, prices, &heavy[..asked], heavy.get(asked).copied());
+        layer.masks = masks;
         let filled = layer.fill(layers.last());
         layers.push(filled);
     }
@@ -74,6 +87,7 @@ pub(super) struct Layer<'a> {
     is_gone: Vec<bool>,
     /// The run that is asked about between this layer and the next.
     next_heavy: Option<usize>,
+    masks: Option<&'a Masks<'a>>,
     weight_before: Vec<u32>,
     /// By first run, then by last.
     cost: Vec<u32>,
@@ -88,6 +102,8 @@ enum Choice {
     Chain(Vec<usize>, NodeId),
     /// Bits, and the decisions for yes and no.
     Bits(u32, NodeId, NodeId),
+    /// Bits that leave a line if none of them is set.
+    Mask(Mask),
     /// The right side begins with this run.
     Cut(usize),
 }
@@ -111,6 +127,7 @@ impl<'a> Layer<'a> {
             prices,
             is_gone,
             next_heavy,
+            masks: None,
             weight_before,
             cost: vec![0; spans.len() * spans.len()],
         }
@@ -215,6 +232,9 @@ impl<'a> Layer<'a> {
             }
         }
         self.bit_leaves(first, &mut row);
+        for mask in self.masks(first) {
+            row[mask.last] = row[mask.last].min(mask.cost);
+        }
         row
     }
 
@@ -249,6 +269,16 @@ impl<'a> Layer<'a> {
                 _ => return,
             }
         }
+    }
+
+    /// The bit tests that leave something, for the parts that begin with a run. They know nothing of
+    /// runs that are gone.
+    fn masks(&self, first: usize) -> impl Iterator<Item = &Mask> {
+        let masks = self
+            .masks
+            .map_or(&[][..], |masks| masks.beginning_with(first));
+        let is_whole = |mask: &&Mask| !self.is_gone[mask.first..=mask.last].contains(&true);
+        masks.iter().filter(is_whole)
     }
 
     /// The decisions that may be what is left of a chain which begins with a run: those of the first two
@@ -342,12 +372,17 @@ impl<'a> Layer<'a> {
             }
         }
         let cut = self.best_cut(first, last);
-        if cost < self.cut_cost(first, last, cut)
-            && let Some((mask, set, clear)) = self.bit_test(first, last)
-        {
-            return Choice::Bits(mask, set, clear);
+        if cost == self.cut_cost(first, last, cut) {
+            return Choice::Cut(cut);
         }
-        Choice::Cut(cut)
+        match self.bit_test(first, last) {
+            Some((mask, set, clear)) => Choice::Bits(mask, set, clear),
+            None => {
+                let mut masks = self.masks(first);
+                let mask = masks.find(|mask| mask.last == last && mask.cost == cost);
+                mask.map_or(Choice::Cut(cut), |mask| Choice::Mask(*mask))
+            }
+        }
     }
 
     fn cut_cost(&self, first: usize, last: usize, cut: usize) -> u32 {
@@ -396,6 +431,12 @@ impl Builder<'_> {
                 dag.ask(word, Question::Eq(span.first), span.node, rest)
             }),
             Choice::Bits(mask, set, clear) => dag.ask(word, Question::AnySet(mask), set, clear),
+            Choice::Mask(mask) => {
+                let left = layer.masks.map_or_else(Vec::new, |masks| masks.left(&mask));
+                let masks = Masks::new(&left, &[], layer.prices);
+                let no = build(dag, word, &left, layer.prices, Some(&masks));
+                dag.ask(word, Question::AnySet(mask.bits), mask.decision, no)
+            }
             Choice::Cut(cut) => {
                 let no = self.build(dag, depth, first, cut - 1);
                 let yes = self.build(dag, depth, cut, last);
