@@ -5,9 +5,11 @@ use tamis_bpf::Program;
 use tamis_bpf::cfg::Cfg;
 use tamis_rules::{Predicate, Ruleset, Section};
 
+use crate::block_order::line_up;
 use crate::cost;
 use crate::emit::emit;
 use crate::error::{CompileError, Contributor};
+use crate::expected;
 use crate::layout::{self, Layout, Outcome};
 use crate::linearise::linearise;
 use crate::options::Options;
@@ -111,7 +113,11 @@ pub(crate) fn build(
     passes::run_on_graph_watched(&mut graph, bytecode_passes, &mut cx, &mut |pass, graph| {
         watch(pass, Made::Graph(graph));
     });
-    let program = Program::new(linearise(&graph)).map_err(CompileError::Invalid)?;
+    let program = match &options.profile {
+        Some(profile) => line_up(&graph, &expected::samples(profile), options.has_bitmap()),
+        None => Program::new(linearise(&graph)),
+    };
+    let program = program.map_err(CompileError::Invalid)?;
     Ok(Built {
         program,
         remarks: cx.into_remarks(),
