@@ -5,7 +5,9 @@
 
 pub mod bounds;
 pub mod goals;
+pub mod growth;
 pub mod large;
+pub mod plot;
 pub mod policies;
 pub mod ratio;
 pub mod runc;

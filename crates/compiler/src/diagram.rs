@@ -19,7 +19,7 @@ use crate::direct::runs;
 use crate::formula::Formula;
 use crate::hash::FastMap;
 use crate::samples::Sample;
-use crate::split::{Effort, Point, split};
+use crate::split::{Effort, Point, Points, split};
 
 /// The most boolean variables; bounds the recursion together with the number of words.
 const MAX_QUESTIONS: usize = 64;
@@ -246,7 +246,8 @@ impl Diagram {
         let columns = three.map(|id| self.runs(id, top));
         let columns = columns.each_ref().map(Runs::as_slice);
         let mut places = [0; 3];
-        let mut runs: Vec<(u32, Id)> = Vec::new();
+        let most = columns.iter().map(|column| column.len()).sum::<usize>();
+        let mut runs: Vec<(u32, Id)> = Vec::with_capacity(most);
         let mut first = 0;
         loop {
             self.spend(1)?;
@@ -321,13 +322,10 @@ impl Diagram {
     }
 
     fn intern(&mut self, node: Node) -> Id {
-        if let Some(known) = self.known.get(&node) {
-            return *known;
-        }
-        let id = self.nodes.len() as Id;
-        self.nodes.push(node.clone());
-        self.known.insert(node, id);
-        id
+        *self.known.entry(node).or_insert_with_key(|node| {
+            self.nodes.push(node.clone());
+            self.nodes.len() as Id - 1
+        })
     }
 
     /// Turns the diagram below `root` into questions; splits become decisions by value, in which each
@@ -360,7 +358,7 @@ impl Diagram {
                             weight: sample.weight,
                         }
                     };
-                    let points: Vec<Point> = arriving[id].iter().map(point).collect();
+                    let points = Points::new(arriving[id].iter().map(point).collect());
                     split(dag, *word, &runs, &points, effort)
                 }
             };

@@ -5,13 +5,12 @@
 //! nothing is copied, so the result is linear in the formula, whatever it looks like. It may ask about
 //! a word twice, which [`diagram`](crate::diagram) doesn't; it is what remains when that one gives up.
 
-use tamis_abi::Word;
 use tamis_rules::IntervalSet;
 
 use crate::dag::{Dag, NodeId};
 use crate::formula::Formula;
-use crate::samples::Sample;
-use crate::split::{Effort, Point, split};
+use crate::samples::Samples;
+use crate::split::{Effort, split};
 
 /// Adds the decision that is `yes` where the formula holds and `no` elsewhere. Recurses as deep as the
 /// formula nests; lists of any length are fine. The samples weigh the values of words.
@@ -20,7 +19,7 @@ pub(crate) fn lower(
     formula: &Formula,
     yes: NodeId,
     no: NodeId,
-    samples: &[Sample],
+    samples: &Samples,
     effort: Effort,
 ) -> NodeId {
     match formula {
@@ -34,7 +33,7 @@ pub(crate) fn lower(
         }),
         Formula::In(word, set) => {
             let runs = runs(set, yes, no);
-            split(dag, *word, &runs, &points(samples, *word), effort)
+            split(dag, *word, &runs, samples.points(*word), effort)
         }
         Formula::Asked {
             word,
@@ -49,7 +48,8 @@ pub(crate) fn lower(
 
 /// First values and decisions: `yes` for elements of the set, `no` between them.
 pub(crate) fn runs<T: Copy>(set: &IntervalSet<u32>, yes: T, no: T) -> Vec<(u32, T)> {
-    let mut runs = vec![(0, no)];
+    let mut runs = Vec::with_capacity(2 * set.intervals().len() + 1);
+    runs.push((0, no));
     for (first, last) in set.intervals() {
         if *first == 0 {
             runs.clear();
@@ -58,12 +58,4 @@ pub(crate) fn runs<T: Copy>(set: &IntervalSet<u32>, yes: T, no: T) -> Vec<(u32, 
         runs.extend(last.checked_add(1).map(|after| (after, no)));
     }
     runs
-}
-
-fn points(samples: &[Sample], word: Word) -> Vec<Point> {
-    let point = |sample: &Sample| Point {
-        value: sample.data.word(word),
-        weight: sample.weight,
-    };
-    samples.iter().map(point).collect()
 }

@@ -8,12 +8,11 @@
 //!
 //! What this file doesn't do: choose an order, share continuations, build trees.
 
-use std::collections::HashMap;
-
 use tamis_abi::Word;
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Test};
 
 use crate::dag::Question;
+use crate::hash::FastMap;
 
 /// A condition over words, without negation except at the leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -155,7 +154,15 @@ fn combine_sets(
     parts: Vec<Formula>,
     combine: impl Fn(&[IntervalSet<u32>]) -> IntervalSet<u32>,
 ) -> Vec<Formula> {
-    let mut sets: HashMap<Word, Vec<IntervalSet<u32>>> = HashMap::new();
+    let mut seen = [false; Word::COUNT];
+    let mut is_again = |part: &Formula| match part {
+        Formula::In(word, _) => std::mem::replace(&mut seen[word.index()], true),
+        _ => false,
+    };
+    if !parts.iter().any(&mut is_again) {
+        return parts;
+    }
+    let mut sets: FastMap<Word, Vec<IntervalSet<u32>>> = FastMap::default();
     for part in &parts {
         if let Formula::In(word, set) = part {
             sets.entry(*word).or_default().push(set.clone());
@@ -261,7 +268,7 @@ fn by_upper_half(set: &IntervalSet<u64>) -> Vec<(IntervalSet<u32>, IntervalSet<u
         }
         add(high_last, high_last, (0, low_last));
     }
-    let mut place: HashMap<Intervals, usize> = HashMap::new();
+    let mut place: FastMap<Intervals, usize> = FastMap::default();
     let mut groups: Vec<(Intervals, Intervals)> = Vec::new();
     for (first, last, lows) in pieces {
         let at = *place.entry(lows.clone()).or_insert_with(|| {

@@ -8,13 +8,20 @@
 //! which the tables use, into play.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// A hash table with the fast hash.
 pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
 
 /// A hash set with the fast hash.
 pub(crate) type FastSet<K> = HashSet<K, BuildHasherDefault<FastHasher>>;
+
+/// The fast hash of a value.
+pub(crate) fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = FastHasher::default();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
 
 /// An odd number with well-mixed bits: the golden ratio as a fraction of 2^64.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -59,17 +66,11 @@ impl Hasher for FastHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::hash::Hash;
 
     #[test]
     fn neighbouring_keys_spread_over_low_and_high_bits() {
-        let hash = |key: (u32, u32)| {
-            let mut hasher = FastHasher::default();
-            key.hash(&mut hasher);
-            hasher.finish()
-        };
-        let keys = (0..64).flat_map(|a| (0..64).map(move |b| (a, b)));
-        let hashes: Vec<u64> = keys.map(hash).collect();
+        let keys = (0_u32..64).flat_map(|a| (0_u32..64).map(move |b| (a, b)));
+        let hashes: Vec<u64> = keys.map(|key| hash_of(&key)).collect();
         let low: HashSet<u64> = hashes.iter().map(|hash| hash & 0xfff).collect();
         let high: HashSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
         assert!(low.len() > 2000, "{}", low.len());

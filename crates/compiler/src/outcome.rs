@@ -17,7 +17,7 @@ use crate::diagram::{self, Case, Order};
 use crate::direct;
 use crate::formula::Formula;
 use crate::hash::{FastMap, FastSet};
-use crate::samples::{self, Sample};
+use crate::samples::{self, Sample, Samples};
 use crate::split::Effort;
 
 /// How much building one diagram may cost, per part of the formulas; keeps compiling near-linear.
@@ -64,7 +64,7 @@ impl Decisions {
         if first.when == Formula::True {
             return dag.ret(first.ret);
         }
-        let samples = samples::expected(cases, default, seen);
+        let samples = Samples::new(samples::expected(cases, default, seen));
         if let [case] = cases
             && let Some(when) = in_any_order(&case.when)
         {
@@ -74,14 +74,14 @@ impl Decisions {
         let used = words_used(cases);
         let budget = BUDGET_PER_PART * (used.parts + 16);
         let in_order = |dag: &mut Dag, order: &Order, effort: Effort| {
-            diagram::lower(dag, cases, default, order, budget, &samples, effort)
+            diagram::lower(dag, cases, default, order, budget, samples.list(), effort)
         };
         let best = best_order(&used, |order| {
             let node = in_order(dag, order, Effort::Quick)?;
-            Some(self.rank(dag, node, &samples))
+            Some(self.rank(dag, node, samples.list()))
         });
         let direct = lower_directly(dag, cases, default, &samples, Effort::Quick);
-        let order = best.filter(|(rank, _)| *rank < self.rank(dag, direct, &samples));
+        let order = best.filter(|(rank, _)| *rank < self.rank(dag, direct, samples.list()));
         order
             .and_then(|(_, order)| in_order(dag, &order, Effort::Thorough))
             .unwrap_or_else(|| lower_directly(dag, cases, default, &samples, Effort::Thorough))
@@ -182,7 +182,7 @@ fn lower_directly(
     dag: &mut Dag,
     cases: &[Case],
     default: u32,
-    samples: &[Sample],
+    samples: &Samples,
     effort: Effort,
 ) -> NodeId {
     let mut decision = dag.ret(default);

@@ -7,6 +7,8 @@
 //! probabilities cannot, that a request goes with a kind of descriptor, say; and steps are counted by
 //! following them.
 
+use std::cell::OnceCell;
+
 use tamis_abi::{Action, ArgIndex, SeccompData, Word};
 use tamis_profile::Call;
 use tamis_rules::IntervalSet;
@@ -15,6 +17,7 @@ use crate::cost::{keeps_word, question_steps};
 use crate::dag::{Dag, Node, NodeId, Question};
 use crate::diagram::Case;
 use crate::formula::Formula;
+use crate::split::{Point, Points};
 
 /// The most calls that one condition yields.
 const MAX_WITNESSES: usize = 1024;
@@ -38,7 +41,38 @@ pub(crate) struct Sample {
     pub(crate) weight: u64,
 }
 
-/// Words with their values, the last of a word counts; all other words are zero.
+/// The calls that a decision is expected to get, and the values that words have in them.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    list: Vec<Sample>,
+    points: [OnceCell<Points>; Word::COUNT],
+}
+
+impl Samples {
+    /// These calls.
+    pub(crate) fn new(list: Vec<Sample>) -> Samples {
+        let points = [const { OnceCell::new() }; Word::COUNT];
+        Samples { list, points }
+    }
+
+    /// The calls.
+    pub(crate) fn list(&self) -> &[Sample] {
+        &self.list
+    }
+
+    /// The values of a word.
+    pub(crate) fn points(&self, word: Word) -> &Points {
+        self.points[word.index()].get_or_init(|| {
+            let point = |sample: &Sample| Point {
+                value: sample.data.word(word),
+                weight: sample.weight,
+            };
+            Points::sorted(self.list.iter().map(point).collect())
+        })
+    }
+}
+
+/// Words with their values; all other words are zero.
 type Witness = Vec<(Word, u32)>;
 
 /// The calls that a list of cases is expected to get, where these are known of the calls themselves.
@@ -168,8 +202,19 @@ fn zip(left: &[Witness], right: Witnesses) -> Witnesses {
     }
     let count = left.len().max(right.len());
     let both = left.iter().cycle().zip(right.iter().cycle()).take(count);
-    both.map(|(left, right)| [left.as_slice(), right.as_slice()].concat())
-        .collect()
+    both.map(|(left, right)| with(left, right)).collect()
+}
+
+/// The values of both; of a word that is in both, that of the second.
+fn with(left: &Witness, right: &Witness) -> Witness {
+    let mut both = left.clone();
+    for (word, value) in right {
+        match both.iter_mut().find(|(known, _)| known == word) {
+            Some((_, known)) => *known = *value,
+            None => both.push((*word, *value)),
+        }
+    }
+    both
 }
 
 /// What the profile saw. Arguments that it says nothing about are those of the other samples.

@@ -52,38 +52,101 @@ struct Cube {
     value: u32,
 }
 
+/// The values that are expected of a word.
+#[derive(Debug)]
+pub(crate) struct Points {
+    list: Vec<Point>,
+    /// The weight of all points before each, if the list is in order; else nothing.
+    weight_before: Vec<u64>,
+}
+
+impl Points {
+    /// Points in any order, for one decision.
+    pub(crate) const fn new(list: Vec<Point>) -> Points {
+        Points {
+            list,
+            weight_before: Vec::new(),
+        }
+    }
+
+    /// Points that are put in order, for many decisions.
+    pub(crate) fn sorted(mut list: Vec<Point>) -> Points {
+        list.sort_by_key(|point| point.value);
+        let mut before = 0;
+        let mut weight_before = vec![0];
+        weight_before.extend(list.iter().map(|point| {
+            before += point.weight;
+            before
+        }));
+        Points {
+            list,
+            weight_before,
+        }
+    }
+
+    fn whole(&self) -> u64 {
+        match self.weight_before.last() {
+            Some(whole) => *whole,
+            None => self.list.iter().map(|point| point.weight).sum(),
+        }
+    }
+
+    /// The runs with the weight of the points in them, and some more.
+    fn weigh(&self, runs: &[Run], more: u64) -> Vec<Run> {
+        let mut weighed: Vec<Run> = runs.to_vec();
+        for run in &mut weighed {
+            run.weight = more;
+        }
+        if self.weight_before.is_empty() {
+            for point in &self.list {
+                let at = runs.partition_point(|run| run.first <= point.value);
+                weighed[at - 1].weight += point.weight;
+            }
+            return weighed;
+        }
+        let before = |first: u32| {
+            let at = self.list.partition_point(|point| point.value < first);
+            self.weight_before[at]
+        };
+        let ends = runs[1..].iter().map(|next| before(next.first));
+        let ends = ends.chain(self.weight_before.last().copied());
+        for (run, end) in weighed.iter_mut().zip(ends) {
+            run.weight += end - before(run.first);
+        }
+        weighed
+    }
+}
+
 /// Adds the decision by the value of a word. The runs are first values with their decisions, ascending
-/// from 0; the points are in any order.
+/// from 0.
 pub(crate) fn split(
     dag: &mut Dag,
     word: Word,
     runs: &[(u32, NodeId)],
-    points: &[Point],
+    points: &Points,
     effort: Effort,
 ) -> NodeId {
-    let mut points = points.to_vec();
     let runs = runs.iter().map(|(first, node)| Run {
         first: *first,
         weight: 0,
         node: *node,
     });
     let runs = merge(&runs.collect::<Vec<Run>>());
-    let whole: u64 = points.iter().map(|point| point.weight).sum();
+    let whole = points.whole();
     // What was never seen is possible all the same.
     let floor = whole / 16 / runs.len() as u64 + 1;
+    let line = points.weigh(&runs, 1 + floor);
+    if line.len() <= 3 || effort == Effort::Quick {
+        return balanced(dag, word, &line);
+    }
+    let mut points = points.list.clone();
     points.extend(runs.iter().map(|run| Point {
         value: run.first,
         weight: floor,
     }));
     points.sort_by_key(|point| point.value);
-    let line = weighed(&runs, &points);
-    match effort {
-        _ if line.len() <= 3 => balanced(dag, word, &line),
-        Effort::Quick => balanced(dag, word, &line),
-        Effort::Thorough => plan(&line, &points, whole / LENGTH_SHARE + 1, MAX_DEPTH)
-            .1
-            .build(dag, word, &line, &points),
-    }
+    let (_, plan) = plan(&line, &points, whole / LENGTH_SHARE + 1, MAX_DEPTH);
+    plan.build(dag, word, &line, &points)
 }
 
 /// How a line is decided.
@@ -442,7 +505,8 @@ mod tests {
                 weight: 1000,
             })
             .collect();
-        split(dag, WORD, &direct::runs(set, yes, no), &points, effort)
+        let runs = direct::runs(set, yes, no);
+        split(dag, WORD, &runs, &Points::new(points), effort)
     }
 
     fn questions(dag: &Dag, root: NodeId) -> usize {

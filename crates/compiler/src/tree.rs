@@ -15,6 +15,7 @@
 //! are.
 
 mod bits;
+mod costs;
 mod masks;
 mod subsets;
 mod table;

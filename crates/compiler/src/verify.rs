@@ -69,9 +69,10 @@ pub(crate) fn check_program(
     ruleset: &Ruleset,
     endian: Endian,
 ) -> Result<(), CompileError> {
-    compare(
+    compare_within(
         &Subject::Ruleset(ruleset),
         &Subject::Program { program, endian },
+        &Limits::for_insns(program.len()),
     )
 }
 
@@ -82,7 +83,15 @@ pub(crate) fn check_ruleset(made: &Ruleset, ruleset: &Ruleset) -> Result<(), Com
 
 /// Whether what was made means what was given.
 pub(crate) fn compare(given: &Subject<'_>, made: &Subject<'_>) -> Result<(), CompileError> {
-    match decide(given, made, &Limits::default()) {
+    compare_within(given, made, &Limits::default())
+}
+
+fn compare_within(
+    given: &Subject<'_>,
+    made: &Subject<'_>,
+    limits: &Limits,
+) -> Result<(), CompileError> {
+    match decide(given, made, limits) {
         Answer::Equal(_) => Ok(()),
         Answer::Different {
             data, left, right, ..

@@ -20,7 +20,7 @@ pub(crate) struct Variable(pub(crate) u32);
 
 impl Variable {
     /// Stands in leaves and sorts after every variable.
-    const LEAF: Variable = Variable(u32::MAX);
+    pub(crate) const LEAF: Variable = Variable(u32::MAX);
 }
 
 /// The constant false, and the filter that always returns 0.

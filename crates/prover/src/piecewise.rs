@@ -4,12 +4,24 @@
 //! diagram of the whole word for each, of which only the last is of use. While the comparisons are of
 //! one word with constants, what they compute is kept as a list of intervals instead, and the diagram
 //! is made once at the end, with a node for every bit at which the list really divides.
+//!
+//! What a piece is may depend on words that are tested before the divided one, as where a program looks at the
+//! low half of an argument first and at the high half only then. The few functions of that kind are
+//! replaced by what is left of them for each outcome of the earlier tests when the diagram is made.
+
+use std::collections::BTreeMap;
 
 use tamis_abi::Word;
 use tamis_bpf::Test;
 
-use crate::diagram::{Diagram, LimitReached, Node, View};
+use crate::diagram::{Diagram, FALSE, LimitReached, Node, Variable, View};
 use crate::order;
+
+/// The most functions of earlier words that a list of intervals has.
+const MAX_EARLIER: usize = 128;
+
+/// So many of them are quickly looked up together.
+const FEW_EARLIER: usize = 4;
 
 /// A function of the input that is a known function on each of some intervals of a word.
 #[derive(Clone, Debug)]
@@ -17,20 +29,34 @@ pub(crate) struct Piecewise {
     word: Word,
     /// Where each interval begins, ascending from 0, and the function there; neighbours differ.
     pieces: Vec<(u32, Node)>,
-}
-
-/// Whether a function may be a piece: it depends on nothing that is tested before the word.
-pub(crate) fn can_be_piece(diagram: &Diagram, word: Word, node: Node) -> bool {
-    diagram.top(node) >= order::variable(word, 31)
+    /// Functions that may be pieces and depend on words that are tested before this one.
+    earlier: Vec<Node>,
 }
 
 impl Piecewise {
-    /// The function that is the same everywhere.
+    /// The function that is the same everywhere and depends on no word that is tested before this one.
     pub(crate) fn everywhere(word: Word, node: Node) -> Piecewise {
         Piecewise {
             word,
             pieces: vec![(0, node)],
+            earlier: Vec::new(),
         }
+    }
+
+    /// The function that is the same everywhere.
+    pub(crate) fn of(diagram: &Diagram, word: Word, node: Node) -> Piecewise {
+        let mut pieces = Piecewise::everywhere(word, node);
+        if diagram.top(node) < first_variable(word) {
+            pieces.earlier.push(node);
+        }
+        pieces
+    }
+
+    /// Whether both can become one: together they have few functions of earlier words.
+    pub(crate) fn fits(&self, other: &Piecewise) -> bool {
+        let more = other.earlier.iter();
+        let more = more.filter(|node| !self.earlier.contains(node));
+        self.earlier.len() + more.count() <= MAX_EARLIER
     }
 
     /// The word that is divided.
@@ -49,7 +75,12 @@ impl Piecewise {
     }
 
     /// `yes` on the interval, `no` elsewhere.
-    pub(crate) fn choose(on: Interval, yes: &Piecewise, no: Piecewise) -> Piecewise {
+    pub(crate) fn choose(on: Interval, yes: &Piecewise, mut no: Piecewise) -> Piecewise {
+        for node in &yes.earlier {
+            if !no.earlier.contains(node) {
+                no.earlier.push(*node);
+            }
+        }
         match on {
             Interval::Nothing => no,
             Interval::Value(value) => no.with_value(value, yes.at(value)),
@@ -63,9 +94,12 @@ impl Piecewise {
         if self.at(value) == node {
             return self;
         }
-        let word = self.word;
         let mut index = self.index_of(value);
-        let mut pieces = self.pieces;
+        let Piecewise {
+            word,
+            mut pieces,
+            earlier,
+        } = self;
         let (start, outside) = pieces[index];
         let next = pieces.get(index + 1).map(|(start, _)| *start);
         if value
@@ -87,7 +121,11 @@ impl Piecewise {
         if index > 0 && pieces[index - 1].1 == node {
             pieces.remove(index);
         }
-        Piecewise { word, pieces }
+        Piecewise {
+            word,
+            pieces,
+            earlier,
+        }
     }
 
     /// The same below `from`, and this function from there on.
@@ -120,12 +158,59 @@ impl Piecewise {
 
     /// The diagram of the function.
     ///
-    /// Proportional to the number of intervals times 32 at most.
+    /// Proportional to the number of intervals times 32 at most, for every way in which the outcomes of
+    /// earlier tests leave different functions.
     pub(crate) fn to_node(&self, diagram: &mut Diagram) -> Result<Node, LimitReached> {
         match self.pieces[..] {
             [(_, node)] => Ok(node),
-            _ => self.block(diagram, 32, 0, &self.pieces),
+            _ if self.earlier.is_empty() => self.block(diagram, 32, 0, &self.pieces),
+            _ if self.earlier.len() <= FEW_EARLIER => {
+                let mut left = [FALSE; FEW_EARLIER];
+                left[..self.earlier.len()].copy_from_slice(&self.earlier);
+                self.replaced(diagram, left, &mut BTreeMap::new())
+            }
+            _ => self.replaced(diagram, self.earlier.clone(), &mut BTreeMap::new()),
         }
+    }
+
+    /// The function where `left` is left of the functions of earlier words.
+    fn replaced<L>(
+        &self,
+        diagram: &mut Diagram,
+        left: L,
+        known: &mut BTreeMap<L, Node>,
+    ) -> Result<Node, LimitReached>
+    where
+        L: AsRef<[Node]> + AsMut<[Node]> + Clone + Ord,
+    {
+        if let Some(node) = known.get(&left) {
+            return Ok(*node);
+        }
+        let tops = left.as_ref().iter().map(|node| diagram.top(*node));
+        let top = tops.fold(Variable::LEAF, Variable::min);
+        let made = if top < first_variable(self.word) {
+            diagram.count_step()?;
+            let (mut low, mut high) = (left.clone(), left.clone());
+            for (low, high) in low.as_mut().iter_mut().zip(high.as_mut()) {
+                (*low, *high) = diagram.cofactors(*low, top);
+            }
+            let low = self.replaced(diagram, low, known)?;
+            let high = self.replaced(diagram, high, known)?;
+            diagram.branch(top, low, high)?
+        } else {
+            let replaced = |node: Node| {
+                let place = self.earlier.iter().position(|earlier| *earlier == node);
+                place.map_or(node, |place| left.as_ref()[place])
+            };
+            let pieces = self.pieces.iter();
+            let mut pieces: Vec<(u32, Node)> = pieces
+                .map(|(start, node)| (*start, replaced(*node)))
+                .collect();
+            pieces.dedup_by_key(|(_, node)| *node);
+            self.block(diagram, 32, 0, &pieces)?
+        };
+        known.insert(left, made);
+        Ok(made)
     }
 
     /// The function on the numbers that share their bits from `bit` up with `base`, given the
@@ -152,7 +237,7 @@ impl Piecewise {
 
     /// A function where the word's bits from `bit` up are those of `base`.
     fn under(&self, diagram: &Diagram, bit: u32, base: u32, mut node: Node) -> Node {
-        let first = order::variable(self.word, 31);
+        let first = first_variable(self.word);
         while let View::Branch {
             variable,
             low,
@@ -165,6 +250,10 @@ impl Piecewise {
         }
         node
     }
+}
+
+fn first_variable(word: Word) -> Variable {
+    order::variable(word, 31)
 }
 
 /// Values of a word for which a comparison with a constant holds.
@@ -196,7 +285,6 @@ impl Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagram::FALSE;
 
     const CONSTANTS: [u32; 9] = [
         0,

@@ -3,6 +3,10 @@
 //! Sets become conditions by halving, comparisons with constants are sets, comparisons of words with
 //! each other are relations.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
 use tamis_abi::Word;
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Test};
 
@@ -16,53 +20,132 @@ type Outcome<T> = Result<T, LimitReached>;
 impl Space {
     /// The condition that a predicate holds.
     pub(crate) fn predicate(&mut self, predicate: &Predicate) -> Outcome<Node> {
+        self.choose_by(predicate, TRUE, FALSE)
+    }
+
+    /// The function that is `yes` where the predicate holds and `no` elsewhere.
+    ///
+    /// The tests of a conjunction make no nodes but those of the function, if the functions chosen from are
+    /// constants or depend on later variables only.
+    fn choose_by(&mut self, predicate: &Predicate, yes: Node, no: Node) -> Outcome<Node> {
         match predicate {
-            Predicate::True => Ok(TRUE),
-            Predicate::False => Ok(FALSE),
-            Predicate::Not(inner) => {
-                let inner = self.predicate(inner)?;
-                self.diagram.not(inner)
+            Predicate::True => Ok(yes),
+            Predicate::False => Ok(no),
+            Predicate::Not(inner) => self.choose_by(inner, no, yes),
+            Predicate::All(parts) => self.choose_by_all(parts, yes, no),
+            Predicate::Any(parts) => {
+                let parts: Vec<&Predicate> = parts.iter().collect();
+                self.choose_by_any(&parts, yes, no)
             }
-            Predicate::All(parts) => parts.iter().try_fold(TRUE, |all, part| {
-                let part = self.predicate(part)?;
-                self.diagram.ite(part, all, FALSE)
-            }),
-            Predicate::Any(parts) => parts.iter().try_fold(FALSE, |any, part| {
-                let part = self.predicate(part)?;
-                self.diagram.ite(part, TRUE, any)
-            }),
-            Predicate::Test(test) => self.test(test),
+            Predicate::Test(test) => self.choose_by_test(test, yes, no),
         }
     }
 
-    fn test(&mut self, test: &Test) -> Outcome<Node> {
+    fn choose_by_all(&mut self, parts: &[Predicate], yes: Node, no: Node) -> Outcome<Node> {
+        if self.diagram.top(yes).min(self.diagram.top(no)) != Variable::LEAF {
+            let condition = self.choose_by_all(parts, TRUE, FALSE)?;
+            return self.diagram.ite(condition, yes, no);
+        }
+        // What is tested last comes first: then every other test stands above what there is already.
+        let mut parts: Vec<&Predicate> = parts.iter().collect();
+        parts.sort_by_cached_key(|part| std::cmp::Reverse(first_variable(part)));
+        let mut parts = parts.into_iter();
+        parts.try_fold(yes, |rest, part| self.choose_by(part, rest, no))
+    }
+
+    /// The function that is `yes` where one of the predicates holds and `no` elsewhere.
+    pub(crate) fn choose_by_any(
+        &mut self,
+        parts: &[&Predicate],
+        yes: Node,
+        no: Node,
+    ) -> Outcome<Node> {
+        let mut sets: BTreeMap<Operand, Vec<RangeInclusive<u64>>> = BTreeMap::new();
+        let mut others = Vec::new();
+        for part in parts {
+            match value_set(part) {
+                Some((operand, set)) => {
+                    let ranges = set.intervals().iter().map(|(first, last)| *first..=*last);
+                    sets.entry(operand).or_default().extend(ranges);
+                }
+                None => others.push(*part),
+            }
+        }
+        if let ([other], true) = (&others[..], sets.is_empty()) {
+            return self.choose_by(other, yes, no);
+        }
+        let is_one_set = others.is_empty() && sets.len() == 1;
+        let mut any = FALSE;
+        for (operand, ranges) in sets {
+            let (variables, set) = (operand_variables(operand), ranges.into_iter().collect());
+            if is_one_set {
+                return self.choose_by_set(&variables, &set, yes, no);
+            }
+            let holds = self.in_set(&variables, &set)?;
+            any = self.diagram.ite(holds, TRUE, any)?;
+        }
+        for part in others {
+            let holds = self.predicate(part)?;
+            any = self.diagram.ite(holds, TRUE, any)?;
+        }
+        self.diagram.ite(any, yes, no)
+    }
+
+    fn choose_by_test(&mut self, test: &Test, yes: Node, no: Node) -> Outcome<Node> {
         match test {
             Test::Compare { operand, op, value } => {
-                self.in_set(&operand_variables(*operand), &satisfying(*op, *value))
+                let variables = operand_variables(*operand);
+                self.choose_by_set(&variables, &satisfying(*op, *value), yes, no)
             }
-            Test::In { operand, set } => self.in_set(&operand_variables(*operand), set),
+            Test::In { operand, set } => {
+                self.choose_by_set(&operand_variables(*operand), set, yes, no)
+            }
             Test::Masked {
                 operand,
                 mask,
                 value,
-            } => self.masked(*operand, *mask, *value),
-            Test::Between { left, op, right } => self.between(*left, *op, *right),
+            } => {
+                let condition = self.masked(*operand, *mask, *value)?;
+                self.diagram.ite(condition, yes, no)
+            }
+            Test::Between { left, op, right } => {
+                let condition = self.between(*left, *op, *right)?;
+                self.diagram.ite(condition, yes, no)
+            }
         }
     }
 
     /// The condition that the number made of these variables, the highest bit first, is in the set.
-    /// Proportional to the intervals of the set times the number of variables.
     fn in_set(&mut self, variables: &[Variable], set: &IntervalSet<u64>) -> Outcome<Node> {
-        self.in_intervals(variables, 0, set.intervals())
+        self.choose_by_set(variables, set, TRUE, FALSE)
     }
 
-    /// The condition that `base` with the variables as its lowest bits lies in one of the intervals,
-    /// of which only those that may matter are given.
-    fn in_intervals(
+    /// `yes` where the number made of these variables, the highest bit first, is in the set, else `no`.
+    /// Proportional to the intervals of the set times the number of variables, if both depend on later
+    /// variables only.
+    fn choose_by_set(
+        &mut self,
+        variables: &[Variable],
+        set: &IntervalSet<u64>,
+        yes: Node,
+        no: Node,
+    ) -> Outcome<Node> {
+        let top = self.diagram.top(yes).min(self.diagram.top(no));
+        if variables.last().is_some_and(|last| *last >= top) {
+            let condition = self.in_set(variables, set)?;
+            return self.diagram.ite(condition, yes, no);
+        }
+        self.choose_by_intervals(variables, 0, set.intervals(), [yes, no])
+    }
+
+    /// `yes` where `base` with the variables as its lowest bits lies in one of the intervals, of which only
+    /// those that may matter are given, else `no`.
+    fn choose_by_intervals(
         &mut self,
         variables: &[Variable],
         base: u64,
         intervals: &[(u64, u64)],
+        [yes, no]: [Node; 2],
     ) -> Outcome<Node> {
         let largest = base
             | u64::MAX
@@ -72,41 +155,49 @@ impl Space {
         let until = intervals.partition_point(|(first, _)| *first <= largest);
         let relevant = &intervals[from..until.max(from)];
         let Some((first, last)) = relevant.first() else {
-            return Ok(FALSE);
+            return Ok(no);
         };
         if *first <= base && largest <= *last {
-            return Ok(TRUE);
+            return Ok(yes);
+        }
+        if let ([_], true) = (relevant, first == last) {
+            return self.choose_by_value(variables, u64::MAX, *first, [yes, no]);
         }
         let [variable, rest @ ..] = variables else {
             unreachable!("a single number is inside an interval or outside");
         };
-        let low = self.in_intervals(rest, base, relevant)?;
-        let high = self.in_intervals(rest, base | 1 << rest.len(), relevant)?;
+        let low = self.choose_by_intervals(rest, base, relevant, [yes, no])?;
+        let high = base | 1 << rest.len();
+        let high = self.choose_by_intervals(rest, high, relevant, [yes, no])?;
         self.diagram.branch(*variable, low, high)
+    }
+
+    /// `yes` where the variables, the highest bit first, are the lowest bits of the value as far as they
+    /// are in the mask, else `no`.
+    fn choose_by_value(
+        &mut self,
+        variables: &[Variable],
+        mask: u64,
+        value: u64,
+        [yes, no]: [Node; 2],
+    ) -> Outcome<Node> {
+        let bits = variables.iter().rev().enumerate();
+        let mut wanted = bits.filter(|(bit, _)| mask >> bit & 1 == 1);
+        wanted.try_fold(yes, |matches, (bit, variable)| {
+            if value >> bit & 1 == 1 {
+                self.diagram.branch(*variable, no, matches)
+            } else {
+                self.diagram.branch(*variable, matches, no)
+            }
+        })
     }
 
     /// The condition that the bits in the mask are those of the value.
     fn masked(&mut self, operand: Operand, mask: u64, value: u64) -> Outcome<Node> {
-        if value & !mask != 0 {
+        if value & !mask != 0 || value > operand.max() {
             return Ok(FALSE);
         }
-        let variables = operand_variables(operand);
-        if value > operand.max() {
-            return Ok(FALSE);
-        }
-        let mut matches = TRUE;
-        for (bit, variable) in variables.iter().rev().enumerate() {
-            if mask >> bit & 1 == 1 {
-                let is_set = value >> bit & 1 == 1;
-                let (low, high) = if is_set {
-                    (FALSE, matches)
-                } else {
-                    (matches, FALSE)
-                };
-                matches = self.diagram.branch(*variable, low, high)?;
-            }
-        }
-        Ok(matches)
+        self.choose_by_value(&operand_variables(operand), mask, value, [TRUE, FALSE])
     }
 
     fn between(&mut self, left: Operand, op: CmpOp, right: Operand) -> Outcome<Node> {
@@ -171,6 +262,43 @@ impl Space {
             (Comparison::Greater, false) => Ok(FALSE),
         }
     }
+}
+
+/// The values for which a predicate holds, if it is a test of one operand with constants that are
+/// intervals.
+fn value_set(predicate: &Predicate) -> Option<(Operand, Cow<'_, IntervalSet<u64>>)> {
+    match predicate {
+        Predicate::Test(Test::Compare { operand, op, value }) => {
+            Some((*operand, Cow::Owned(satisfying(*op, *value))))
+        }
+        Predicate::Test(Test::In { operand, set }) => Some((*operand, Cow::Borrowed(set))),
+        _ => None,
+    }
+}
+
+/// The first variable that a predicate is about; greater than all variables if it is about none.
+fn first_variable(predicate: &Predicate) -> Variable {
+    match predicate {
+        Predicate::True | Predicate::False => Variable::LEAF,
+        Predicate::Not(inner) => first_variable(inner),
+        Predicate::All(parts) | Predicate::Any(parts) => {
+            let first = parts.iter().map(first_variable).min();
+            first.unwrap_or(Variable::LEAF)
+        }
+        Predicate::Test(test) => match test {
+            Test::Compare { operand, .. }
+            | Test::Masked { operand, .. }
+            | Test::In { operand, .. } => first_of_operand(*operand),
+            Test::Between { left, right, .. } => {
+                first_of_operand(*left).min(first_of_operand(*right))
+            }
+        },
+    }
+}
+
+fn first_of_operand(operand: Operand) -> Variable {
+    let (high, low) = halves(operand);
+    order::variable(high.unwrap_or(low), 31)
 }
 
 /// The variables of a word, the highest bit first.

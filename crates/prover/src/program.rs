@@ -10,7 +10,7 @@ use tamis_bpf::{Program, Test};
 
 use crate::diagram::{Diagram, LimitReached, Node};
 use crate::explore::{Exploration, Next, Step, explore};
-use crate::piecewise::{Interval, Piecewise, can_be_piece};
+use crate::piecewise::{Interval, Piecewise};
 use crate::space::{Function, Space};
 use crate::word_test::masked_test;
 
@@ -101,22 +101,20 @@ fn choose(
         k,
     } = comparison;
     let on = Interval::of(test, k).filter(|_| mask == u32::MAX);
-    let (yes, no) = match (on, yes.on_word(diagram, word)?, no.on_word(diagram, word)?) {
-        (Some(on), Ok(yes), Ok(no)) => {
+    if let Some(on) = on {
+        let (yes, no) = (yes.on_word(diagram, word)?, no.on_word(diagram, word)?);
+        if yes.fits(&no) {
             let chosen = Piecewise::choose(on, &yes, no);
             if chosen.len() <= MAX_PIECES {
                 return Ok(Meaning::Pieces(chosen));
             }
             return chosen.to_node(diagram).map(Meaning::Node);
         }
-        (_, yes, no) => {
-            let mut node = |part: Result<Piecewise, Node>| match part {
-                Ok(pieces) => pieces.to_node(diagram),
-                Err(node) => Ok(node),
-            };
-            (node(yes)?, node(no)?)
-        }
-    };
+        let (yes, no) = (yes.to_node(diagram)?, no.to_node(diagram)?);
+        let condition = masked_test(diagram, word, mask, test, k)?;
+        return diagram.ite(condition, yes, no).map(Meaning::Node);
+    }
+    let (yes, no) = (yes.into_node(diagram)?, no.into_node(diagram)?);
     let condition = masked_test(diagram, word, mask, test, k)?;
     diagram.ite(condition, yes, no).map(Meaning::Node)
 }
@@ -154,17 +152,13 @@ impl Meaning {
         }
     }
 
-    /// As intervals of the word, or as a diagram if it is about an earlier word as well.
-    fn on_word(self, diagram: &mut Diagram, word: Word) -> Outcome<Result<Piecewise, Node>> {
+    /// As intervals of the word.
+    fn on_word(self, diagram: &mut Diagram, word: Word) -> Outcome<Piecewise> {
         match self {
-            Meaning::Pieces(pieces) if pieces.word() == word => Ok(Ok(pieces)),
+            Meaning::Pieces(pieces) if pieces.word() == word => Ok(pieces),
             meaning => {
                 let node = meaning.into_node(diagram)?;
-                Ok(if can_be_piece(diagram, word, node) {
-                    Ok(Piecewise::everywhere(word, node))
-                } else {
-                    Err(node)
-                })
+                Ok(Piecewise::of(diagram, word, node))
             }
         }
     }

@@ -38,7 +38,6 @@ impl Space {
         let mut answers = Answers {
             section,
             default: self.diagram.leaf(section.default.ret())?,
-            predicates: vec![None; section.rules.len()],
             known: BTreeMap::new(),
         };
         let own = Section::domain(section.arch);
@@ -96,8 +95,6 @@ fn runs(section: &Section, own: &IntervalSet<u32>) -> Vec<(u32, Vec<usize>)> {
 struct Answers<'a> {
     section: &'a Section,
     default: Node,
-    /// The conditions of the rules that were needed so far.
-    predicates: Vec<Option<Node>>,
     /// The answers found so far, by the rules in question.
     known: BTreeMap<Vec<usize>, Node>,
 }
@@ -109,15 +106,13 @@ impl Answers<'_> {
             return Ok(*answer);
         }
         let mut answer = self.default;
-        for index in rules.iter().rev() {
-            let rule = &self.section.rules[*index];
-            let holds = match self.predicates[*index] {
-                Some(holds) => holds,
-                None => space.predicate(&rule.when)?,
-            };
-            self.predicates[*index] = Some(holds);
-            let action = space.diagram.leaf(rule.action.ret())?;
-            answer = space.diagram.ite(holds, action, answer)?;
+        let rule = |index: &usize| &self.section.rules[*index];
+        let same_action = |one: &usize, other: &usize| rule(one).action == rule(other).action;
+        // It does not matter which of the rules that follow each other with one action matches.
+        for group in rules.chunk_by(same_action).rev() {
+            let action = space.diagram.leaf(rule(&group[0]).action.ret())?;
+            let predicates: Vec<&Predicate> = group.iter().map(|index| &rule(index).when).collect();
+            answer = space.choose_by_any(&predicates, action, answer)?;
         }
         self.known.insert(rules, answer);
         Ok(answer)

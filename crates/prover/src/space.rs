@@ -1,6 +1,7 @@
 //! The space in which functions are made and compared.
 
 use tamis_abi::SeccompData;
+use tamis_bpf::Program;
 
 use crate::diagram::{Diagram, LimitReached, Node, View};
 use crate::order;
@@ -38,6 +39,28 @@ impl Default for Limits {
             max_gates: 4_000_000,
             max_conflicts: 20_000,
             max_paths: 10_000,
+        }
+    }
+}
+
+impl Limits {
+    /// The default, and more for programs that are longer than the kernel takes: for each further
+    /// instruction the nodes of two words, and as many steps as the default has for a node.
+    ///
+    /// ```
+    /// use tamis_prover::Limits;
+    /// assert_eq!(Limits::for_insns(4096), Limits::default());
+    /// assert_eq!(Limits::for_insns(4097).max_nodes, Limits::default().max_nodes + 64);
+    /// ```
+    pub fn for_insns(insns: usize) -> Limits {
+        const NODES_PER_INSN: usize = 64;
+        let limits = Limits::default();
+        let more_nodes = NODES_PER_INSN * insns.saturating_sub(Program::MAX_INSNS);
+        let steps_per_node = limits.max_steps / limits.max_nodes as u64;
+        Limits {
+            max_nodes: limits.max_nodes + more_nodes,
+            max_steps: limits.max_steps + more_nodes as u64 * steps_per_node,
+            ..limits
         }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Flow {
     /// The values that states name.
     pub(crate) values: Values,
     entries: Vec<Option<State>>,
+    /// For each block, what is known on both sides of the branch with which it ends.
+    sides: Vec<[Option<State>; 2]>,
 }
 
 impl Flow {
@@ -34,6 +36,7 @@ impl Flow {
         let mut flow = Flow {
             values: Values::new(),
             entries: vec![None; graph.len()],
+            sides: vec![[None, None]; graph.len()],
         };
         let entry = State::at_start(graph, &mut flow.values);
         flow.entries[graph.entry().index()] = Some(entry);
@@ -44,13 +47,19 @@ impl Flow {
             match graph.block(id).end {
                 End::Ret(_) | End::RetA => {}
                 End::Goto(next) => flow.arrive(next, state),
-                End::Branch { yes, no, .. } => {
-                    if let Some(state) = flow.along(graph, id, state.clone(), true) {
-                        flow.arrive(yes, state);
+                End::Branch {
+                    test,
+                    operand,
+                    yes,
+                    no,
+                } => {
+                    let sides = state.sides(test, operand, &mut flow.values);
+                    for (next, side) in [yes, no].into_iter().zip(&sides) {
+                        if let Some(state) = side {
+                            flow.arrive(next, state.clone());
+                        }
                     }
-                    if let Some(state) = flow.along(graph, id, state, false) {
-                        flow.arrive(no, state);
-                    }
+                    flow.sides[id.index()] = sides;
                 }
             }
         }
@@ -71,22 +80,10 @@ impl Flow {
         Some(state)
     }
 
-    /// What is known on one side of the branch with which a block ends, given what is known before it;
-    /// `None` if no input goes that way.
-    pub(crate) fn along(
-        &mut self,
-        graph: &Cfg,
-        id: BlockId,
-        mut state: State,
-        holds: bool,
-    ) -> Option<State> {
-        if let End::Branch { test, operand, .. } = graph.block(id).end {
-            state
-                .assume(test, operand, holds, &mut self.values)
-                .then_some(state)
-        } else {
-            Some(state)
-        }
+    /// What is known on one side of the branch with which a block ends; `None` if no input goes that way.
+    pub(crate) fn along(&self, id: BlockId, holds: bool) -> Option<&State> {
+        let [yes, no] = &self.sides[id.index()];
+        if holds { yes.as_ref() } else { no.as_ref() }
     }
 
     fn arrive(&mut self, next: BlockId, state: State) {

@@ -1,5 +1,7 @@
 //! States: what A, X and scratch memory hold, and what is known about the values.
 
+use std::rc::Rc;
+
 use tamis_bpf::cfg::{BlockId, Cfg};
 use tamis_bpf::{AluOp, Op, Operand, Test};
 
@@ -19,7 +21,8 @@ pub(crate) struct State {
     a: Value,
     x: Value,
     memory: Vec<Value>,
-    facts: Vec<(Value, Fact)>,
+    /// Shared by the states of a path until one of them learns something.
+    facts: Rc<Vec<(Value, Fact)>>,
 }
 
 impl State {
@@ -40,7 +43,7 @@ impl State {
             a: zero,
             x: zero,
             memory: (0..slots).map(open).collect(),
-            facts: Vec::new(),
+            facts: Rc::default(),
         }
     }
 
@@ -110,17 +113,26 @@ impl State {
         Some(!answer)
     }
 
-    /// Takes note of an answer; false if it cannot be the answer.
-    pub(crate) fn assume(
-        &mut self,
+    /// What is known where a test of A holds and where it doesn't; `None` if that cannot be.
+    pub(crate) fn sides(
+        &self,
         test: Test,
         operand: Operand,
-        holds: bool,
         values: &mut Values,
-    ) -> bool {
-        if let Some(answer) = self.answer(test, operand, values) {
-            return answer == holds;
-        }
+    ) -> [Option<State>; 2] {
+        let answer = self.answer(test, operand, values);
+        [true, false].map(|holds| {
+            let mut state = self.clone();
+            let can_be = match answer {
+                Some(answer) => answer == holds,
+                None => state.assume(test, operand, holds, values),
+            };
+            can_be.then_some(state)
+        })
+    }
+
+    /// Takes note of an answer that did not follow from what is known; false if it cannot be the answer.
+    fn assume(&mut self, test: Test, operand: Operand, holds: bool, values: &mut Values) -> bool {
         let Some(k) = self.constant_operand(operand, values) else {
             let right = self.operand(operand, values);
             let comparison = values.name(Meaning::Comparison(test, self.a, right));
@@ -141,7 +153,7 @@ impl State {
     /// Keeps what holds in both states, on entry to a block where paths meet.
     pub(crate) fn meet(&mut self, other: &State, block: BlockId, values: &mut Values) {
         let mut facts = Vec::new();
-        for (value, fact) in &self.facts {
+        for (value, fact) in self.facts.iter() {
             let there = other.fact(*value, values, MAX_DEPTH);
             let joined = fact.either(&there.unwrap_or(Fact::ANY));
             if joined != Fact::ANY {
@@ -171,7 +183,7 @@ impl State {
             }
         }
         facts.truncate(MAX_FACTS);
-        self.facts = facts;
+        self.facts = Rc::new(facts);
     }
 
     /// The constant that the right-hand side of a test is, without giving it a name.
@@ -219,13 +231,14 @@ impl State {
             let Some(sharper) = known.and_then(|known| known.both(&fact)) else {
                 return false;
             };
-            match self.facts.iter_mut().find(|(known, _)| *known == value) {
+            let facts = Rc::make_mut(&mut self.facts);
+            match facts.iter_mut().find(|(known, _)| *known == value) {
                 Some((_, known)) => *known = sharper,
                 None => {
-                    if self.facts.len() == MAX_FACTS {
-                        self.facts.remove(0);
+                    if facts.len() == MAX_FACTS {
+                        facts.remove(0);
                     }
-                    self.facts.push((value, sharper));
+                    facts.push((value, sharper));
                 }
             }
             let Meaning::Alu(op, left, right) = values.meaning(value) else {

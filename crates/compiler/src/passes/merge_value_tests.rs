@@ -24,11 +24,11 @@
 //! # Prior art
 //! Value sets of kafel; merging of ranges in packet classifiers.
 
-use std::collections::HashMap;
-
-use tamis_rules::{IntervalSet, Operand, Predicate, Section};
+use tamis_rules::{IntervalSet, Operand, Predicate, Section, Test};
 
 use super::shape::{Kind, rewrite_lists, test_of, values};
+use crate::hash::{FastMap, FastSet};
+
 use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
@@ -59,8 +59,13 @@ fn merge_list(
     parts: Vec<Predicate>,
     combine: impl Fn(&[IntervalSet<u64>]) -> IntervalSet<u64>,
 ) -> Vec<Predicate> {
+    let mut seen = FastSet::default();
+    let operands = parts.iter().filter_map(tested);
+    if operands.into_iter().all(|operand| seen.insert(operand)) {
+        return parts;
+    }
     let known: Vec<Option<(Operand, IntervalSet<u64>)>> = parts.iter().map(values_of).collect();
-    let mut sets: HashMap<Operand, Vec<IntervalSet<u64>>> = HashMap::new();
+    let mut sets: FastMap<Operand, Vec<IntervalSet<u64>>> = FastMap::default();
     for (operand, set) in known.iter().flatten() {
         sets.entry(*operand).or_default().push(set.clone());
     }
@@ -76,6 +81,16 @@ fn merge_list(
             None => Some(part),
         })
         .collect()
+}
+
+/// What a test with constants is about.
+const fn tested(part: &Predicate) -> Option<Operand> {
+    match part {
+        Predicate::Test(
+            Test::Compare { operand, .. } | Test::In { operand, .. } | Test::Masked { operand, .. },
+        ) => Some(*operand),
+        _ => None,
+    }
 }
 
 fn values_of(part: &Predicate) -> Option<(Operand, IntervalSet<u64>)> {

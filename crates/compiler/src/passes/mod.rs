@@ -45,6 +45,7 @@ use tamis_bpf::cfg::Cfg;
 use tamis_rules::{Predicate, Rule, Ruleset, Section};
 
 use crate::dataflow::Flow;
+use crate::hash::{FastSet, hash_of};
 use crate::linearise::linearise;
 
 /// The most rounds of all passes of a stage.
@@ -111,6 +112,8 @@ pub struct PassCx {
     remarks: Vec<Remark>,
     /// The flow of the graph as it is; none once a pass changed it.
     flow: Option<Flow>,
+    /// Hashes of conditions that a pass leaves as they are, together with its name.
+    settled: FastSet<u64>,
 }
 
 impl PassCx {
@@ -121,6 +124,7 @@ impl PassCx {
             fuel,
             remarks: Vec::new(),
             flow: None,
+            settled: FastSet::default(),
         }
     }
 
@@ -188,7 +192,9 @@ fn describe(number: usize, rule: &Rule) -> String {
     }
 }
 
-/// Puts an equivalent condition in place of each of a section's, as far as the fuel goes.
+/// Puts an equivalent condition in place of each of a section's, as far as the fuel goes. A condition that the
+/// pass has left as it is before, in another round or section, is not looked at again; two with one hash
+/// would cost a rewrite and nothing else.
 fn rewrite_conditions(
     section: &mut Section,
     cx: &mut PassCx,
@@ -199,8 +205,14 @@ fn rewrite_conditions(
         if rule.when == Predicate::True {
             continue;
         }
+        let hash = hash_of(&(cx.pass, &rule.when));
+        if cx.settled.contains(&hash) {
+            continue;
+        }
         let rewritten = rewrite(&rule.when);
-        if rewritten != rule.when && cx.apply(0, || format!("the condition of rule {number}")) {
+        if rewritten == rule.when {
+            cx.settled.insert(hash);
+        } else if cx.apply(0, || format!("the condition of rule {number}")) {
             rule.when = rewritten;
             changed = true;
         }

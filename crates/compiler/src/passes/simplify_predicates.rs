@@ -23,9 +23,9 @@
 //! # Prior art
 //! The rule optimisers of gVisor and libseccomp do parts of it.
 
-use std::collections::HashSet;
-
 use tamis_rules::{CmpOp, Operand, Predicate, Section, Test};
+
+use crate::hash::FastSet;
 
 use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
 
@@ -94,7 +94,8 @@ fn list(
             Err(part) => flat.push(part),
         }
     }
-    let mut seen = HashSet::with_capacity(flat.len());
+    let mut seen = FastSet::default();
+    seen.reserve(flat.len());
     let is_new: Vec<bool> = flat.iter().map(|part| seen.insert(part)).collect();
     let mut is_new = is_new.into_iter();
     flat.retain(|_| is_new.next() == Some(true));

@@ -78,14 +78,14 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
             if graph.block(next).ops.is_empty() {
                 continue;
             }
-            let Some(state) = flow.along(graph, id, state.clone(), holds) else {
-                continue;
-            };
             let read_last = live_at_end[next.index()];
             let entry = farthest_entry(graph.block(next), &state, read_last, &mut flow);
             let Some((behind, read)) = entry else {
                 continue;
             };
+            if flow.along(id, holds).is_none() {
+                continue;
+            }
             if cx.apply(0, || format!("{behind} instructions of block {}", next.0)) {
                 at_end = at_end.with(read);
                 let from = id;

@@ -85,12 +85,12 @@ impl Threader<'_> {
     /// The end of a block with its edges leading as far as they can.
     fn threaded(&mut self, id: BlockId) -> End {
         let end = self.graph.block(id).end;
-        let Some(state) = self.flow.at_end(self.graph, id) else {
-            return end;
-        };
         match end {
             End::Ret(_) | End::RetA => end,
             End::Goto(next) => {
+                let Some(state) = self.flow.at_end(self.graph, id) else {
+                    return end;
+                };
                 let next = self.follow(next, &state);
                 let target = self.graph.block(next);
                 match target.end {
@@ -105,7 +105,11 @@ impl Threader<'_> {
                 no,
             } => {
                 let mut side = |next, holds| {
-                    let state = self.flow.along(self.graph, id, state.clone(), holds);
+                    if !self.may_pass(next) {
+                        self.budget = self.budget.saturating_sub(1);
+                        return next;
+                    }
+                    let state = self.flow.along(id, holds).cloned();
                     state.map_or(next, |state| self.follow(next, &state))
                 };
                 End::Branch {
@@ -133,18 +137,22 @@ impl Threader<'_> {
         farthest
     }
 
+    /// Whether a block leads to a block that is known, in some state.
+    fn may_pass(&self, id: BlockId) -> bool {
+        let block = self.graph.block(id);
+        let ends = matches!(block.end, End::Ret(_) | End::RetA);
+        !ends && block.ops.len() <= MAX_OPS && !block.ops.iter().any(|op| may_end(*op))
+    }
+
     /// Where a block leads if it is entered in this state, which becomes that at its end; `None` if
     /// that is not known.
     fn step(&mut self, id: BlockId, state: &mut State) -> Option<BlockId> {
         self.budget = self.budget.checked_sub(1)?;
+        if !self.may_pass(id) {
+            return None;
+        }
         let block = self.graph.block(id);
-        if block.ops.len() > MAX_OPS || block.ops.iter().any(|op| may_end(*op)) {
-            return None;
-        }
         let values = &mut self.flow.values;
-        if block.ops.is_empty() && matches!(block.end, End::Ret(_) | End::RetA) {
-            return None;
-        }
         for op in &block.ops {
             state.step(*op, values);
         }

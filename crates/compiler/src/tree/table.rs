@@ -15,6 +15,7 @@
 use tamis_abi::Word;
 
 use super::bits::{bits_of, separating_mask};
+use super::costs::{Costs, LIMIT_F32, Number, Questions};
 use super::masks::{Mask, Masks};
 use super::{Span, question_cost};
 use crate::cost::Prices;
@@ -46,23 +47,47 @@ pub(super) fn build(
     prices: Prices,
     masks: Option<&Masks<'_>>,
 ) -> NodeId {
-    let layers = layers(spans, prices, masks);
+    if most(spans, prices) < LIMIT_F32 {
+        build_with::<f32>(dag, word, spans, prices, masks)
+    } else {
+        build_with::<f64>(dag, word, spans, prices, masks)
+    }
+}
+
+fn build_with<N: Number>(
+    dag: &mut Dag,
+    word: Word,
+    spans: &[Span],
+    prices: Prices,
+    masks: Option<&Masks<'_>>,
+) -> NodeId {
+    let layers = layers::<N>(spans, prices, masks);
     Builder { word, layers }.build(dag, 0, 0, spans.len() - 1)
 }
 
+/// No less than the cost of a tree that halves the line: the cheapest is not more expensive.
+fn most(spans: &[Span], prices: Prices) -> u64 {
+    let whole: u64 = spans.iter().map(|span| u64::from(span.weight)).sum();
+    let levels = u64::from(spans.len().next_power_of_two().ilog2());
+    let asked = u64::from(prices.step) + u64::from(prices.miss);
+    levels * whole * asked + spans.len() as u64 * u64::from(prices.insn)
+}
+
 /// The tables, by the number of heavy values that are gone.
-pub(super) fn layers<'a>(
+pub(super) fn layers<'a, N: Number>(
     spans: &'a [Span],
     prices: Prices,
     masks: Option<&'a Masks<'a>>,
-) -> Vec<Layer<'a>> {
+) -> Vec<Layer<'a, N>> {
     let heavy = heavy(spans);
-    let mut layers: Vec<Layer<'_>> = Vec::with_capacity(heavy.len() + 1);
+    let mut layers: Vec<Layer<'_, N>> = Vec::with_capacity(heavy.len() + 1);
     for asked in (0..=heavy.len()).rev() {
-        let mut layer = Layer::new(spans, prices, &heavy[..asked], heavy.get(asked).copied());
+        let next = layers.last();
+        let next_heavy = heavy.get(asked).copied();
+        let mut layer = Layer::new(spans, prices, &heavy[..asked], next_heavy, next);
         layer.masks = masks;
-        let filled = layer.fill(layers.last());
-        layers.push(filled);
+        layer.fill(next);
+        layers.push(layer);
     }
     layers.reverse();
     layers
@@ -80,7 +105,7 @@ fn heavy(spans: &[Span]) -> Vec<usize> {
 }
 
 /// The least cost of every part of the line, some of whose values have been asked about.
-pub(super) struct Layer<'a> {
+pub(super) struct Layer<'a, N> {
     spans: &'a [Span],
     prices: Prices,
     /// Whether a run has been asked about.
@@ -89,8 +114,7 @@ pub(super) struct Layer<'a> {
     next_heavy: Option<usize>,
     masks: Option<&'a Masks<'a>>,
     weight_before: Vec<u32>,
-    /// By first run, then by last.
-    cost: Vec<u32>,
+    costs: Costs<N>,
 }
 
 /// How a part is decided.
@@ -99,7 +123,7 @@ enum Choice {
     /// The heavy value of the layer is asked about.
     Heavy(usize),
     /// These values are asked about one after the other; all else is the decision.
-    Chain(Vec<usize>, NodeId),
+    Chain(Links, NodeId),
     /// Bits, and the decisions for yes and no.
     Bits(u32, NodeId, NodeId),
     /// Bits that leave a line if none of them is set.
@@ -108,13 +132,27 @@ enum Choice {
     Cut(usize),
 }
 
-impl<'a> Layer<'a> {
+/// The runs that a chain asks about, in order.
+#[derive(Default)]
+struct Links {
+    runs: [usize; MAX_CHAIN],
+    count: usize,
+}
+
+impl Links {
+    fn as_slice(&self) -> &[usize] {
+        &self.runs[..self.count]
+    }
+}
+
+impl<'a, N: Number> Layer<'a, N> {
     fn new(
         spans: &'a [Span],
         prices: Prices,
         gone: &[usize],
         next_heavy: Option<usize>,
-    ) -> Layer<'a> {
+        next: Option<&Layer<'_, N>>,
+    ) -> Layer<'a, N> {
         let is_gone: Vec<bool> = (0..spans.len()).map(|at| gone.contains(&at)).collect();
         let mut weight_before = vec![0];
         let mut before = 0;
@@ -129,7 +167,8 @@ impl<'a> Layer<'a> {
             next_heavy,
             masks: None,
             weight_before,
-            cost: vec![0; spans.len() * spans.len()],
+            // Parts without the next heavy value are what they are in the next layer.
+            costs: next.map_or_else(|| Costs::new(spans.len()), |next| next.costs.clone()),
         }
     }
 
@@ -138,7 +177,7 @@ impl<'a> Layer<'a> {
     }
 
     pub(super) fn cost(&self, first: usize, last: usize) -> u32 {
-        self.cost[first * self.size() + last]
+        self.costs.get(first, last).cost()
     }
 
     fn weight(&self, first: usize, last: usize) -> u32 {
@@ -146,127 +185,109 @@ impl<'a> Layer<'a> {
     }
 
     /// Finds all costs, given those of the layer in which the next heavy value is gone, too.
-    fn fill(mut self, next: Option<&Layer<'_>>) -> Layer<'a> {
-        for first in (0..self.size()).rev() {
-            self.fill_row(first, next);
-        }
-        self
-    }
-
-    /// Finds the costs of all parts that begin with a run, given those that begin later.
-    fn fill_row(&mut self, first: usize, next: Option<&Layer<'_>>) {
+    fn fill(&mut self, next: Option<&Layer<'_, N>>) {
         let size = self.size();
-        // Parts without the next heavy value are what they are in the next layer.
-        let known = match self.next_heavy {
-            Some(heavy) if heavy < first => size,
-            Some(heavy) => heavy,
-            None => first,
+        let heavy = self.next_heavy;
+        // The first runs of the parts of a length that are not known.
+        let firsts_of = |length: usize| match heavy {
+            Some(heavy) => (heavy + 1).saturating_sub(length)..(size + 1 - length).min(heavy + 1),
+            None => 0..size + 1 - length,
         };
-        let mut row = if known < size {
-            self.leaves(first)
-        } else {
-            vec![0; size]
-        };
-        if let (Some(next), Some(heavy)) = (next, self.next_heavy) {
-            row[first..known].copy_from_slice(&next.cost[first * size..][first..known]);
-            for (last, cost) in row.iter_mut().enumerate().skip(known) {
-                *cost = (*cost).min(self.heavy_cost(next, heavy, first, last));
+        for length in 1..=size {
+            self.costs.forget(firsts_of(length), length);
+        }
+        let mut uncut = Vec::with_capacity(size);
+        for first in 0..heavy.map_or(size, |heavy| heavy + 1) {
+            let from = heavy.unwrap_or(first);
+            self.leaves(first, from, &mut uncut);
+            for (last, cost) in (from..).zip(&uncut) {
+                self.costs.set(first, last, N::of(*cost));
             }
         }
-        // What both sides of the best cut cost so far, with mispredictions.
-        let mut sides = vec![LARGEST; size];
-        for cut in first + 1..size {
-            let from = cut.max(known);
-            self.cut_row(first, cut, row[cut - 1], &mut sides[from..]);
-            // No later cut is inside the part that ends here.
-            if cut >= known {
-                let asked = self.weight(first, cut) * self.prices.step + self.prices.insn;
-                row[cut] = row[cut].min(sides[cut].saturating_add(asked));
+        let questions = Questions::new(self.spans, &self.is_gone, self.prices);
+        for length in 1..=size {
+            let firsts = firsts_of(length);
+            if let (Some(next), Some(heavy)) = (next, heavy) {
+                let missed = N::of(self.spans[heavy].weight * self.prices.miss);
+                let next = &next.costs;
+                self.costs
+                    .ask_first(firsts.clone(), length, &questions, missed, next);
             }
-        }
-        self.cost[first * size..][..size].copy_from_slice(&row);
-    }
-
-    /// Takes into account a cut before run `cut` for the parts that begin with `first` and are the last
-    /// ones of the line; `left` is the cost of the left side. Costs stay below 2^31: as signed numbers
-    /// they have a minimum that all processors can take of several at once.
-    fn cut_row(&self, first: usize, cut: usize, left: u32, sides: &mut [u32]) {
-        let from = self.size() - sides.len();
-        let rights = &self.cost[cut * self.size() + from..(cut + 1) * self.size()];
-        let less = |a: u32, b: u32| (a as i32).min(b as i32) as u32;
-        if self.prices.miss == 0 {
-            for (best, right) in sides.iter_mut().zip(rights) {
-                *best = less(*best, left + right);
-            }
-            return;
-        }
-        let miss = self.prices.miss;
-        let (start, middle) = (self.weight_before[first], self.weight_before[cut]);
-        let no = (middle - start) * miss;
-        for ((best, right), end) in sides
-            .iter_mut()
-            .zip(rights)
-            .zip(&self.weight_before[from + 1..])
-        {
-            *best = less(*best, left + right + less((end - middle) * miss, no));
+            self.costs.cut(firsts, length, &questions);
         }
     }
 
-    fn heavy_cost(&self, next: &Layer<'_>, heavy: usize, first: usize, last: usize) -> u32 {
+    fn heavy_cost(&self, next: &Layer<'_, N>, heavy: usize, first: usize, last: usize) -> u32 {
         let yes = self.spans[heavy].weight;
         let no = self.weight(first, last) - yes;
         question_cost(self.prices, yes, no) + next.cost(first, last)
     }
 
-    /// The costs of the parts that begin with a run and need no cut; [`LARGEST`] for others.
-    fn leaves(&self, first: usize) -> Vec<u32> {
+    /// Puts into `row` the costs of the parts that begin with a run, end with `from` or later, and need no
+    /// cut, by last run, as far as there are any; [`LARGEST`] for others.
+    fn leaves(&self, first: usize, from: usize, row: &mut Vec<u32>) {
+        row.clear();
         let bases = self.bases(first);
-        let mut row = vec![if bases.is_empty() { 0 } else { LARGEST }; self.size()];
-        for base in bases {
-            let mut links: Vec<usize> = Vec::with_capacity(MAX_CHAIN);
-            for (last, cost) in row.iter_mut().enumerate().skip(first) {
+        if bases.iter().all(Option::is_none) {
+            row.resize(self.size() - from, 0);
+        }
+        for base in bases.into_iter().flatten() {
+            let mut links = Links::default();
+            for last in first..self.size() {
                 if self.is_link(last, base) && !self.add_link(&mut links, last) {
                     break;
                 }
-                *cost = (*cost).min(self.chain_cost(first, last, &links));
+                let Some(place) = last.checked_sub(from) else {
+                    continue;
+                };
+                let cost = self.chain_cost(first, last, &links);
+                match row.get_mut(place) {
+                    Some(least) => *least = cost.min(*least),
+                    None => row.push(cost),
+                }
             }
         }
-        self.bit_leaves(first, &mut row);
-        for mask in self.masks(first) {
-            row[mask.last] = row[mask.last].min(mask.cost);
+        self.bit_leaves(first, from, row);
+        for mask in self.masks(first).filter(|mask| mask.last >= from) {
+            let place = mask.last - from;
+            row.resize(row.len().max(place + 1), LARGEST);
+            row[place] = row[place].min(mask.cost);
         }
-        row
     }
 
-    /// Takes into account bit tests for the parts that begin with a run.
-    fn bit_leaves(&self, first: usize, row: &mut [u32]) {
+    /// Takes into account bit tests for the parts that begin with a run and end with `from` or later.
+    fn bit_leaves(&self, first: usize, from: usize, row: &mut Vec<u32>) {
         // The decisions met, at most two; the bits that their values have, and their weights.
-        let mut met: Vec<(NodeId, u32, u32)> = Vec::with_capacity(3);
-        let parts = row.iter_mut().enumerate().take(first + MAX_BIT_RUNS);
-        for (last, cost) in parts.skip(first).filter(|(at, _)| !self.is_gone[*at]) {
+        let mut met: [Option<(NodeId, u32, u32)>; 2] = [None; 2];
+        let lasts = first..self.size().min(first + MAX_BIT_RUNS);
+        for last in lasts.filter(|at| !self.is_gone[*at]) {
             let Span { node, weight, .. } = self.spans[last];
             let used = bits_of(&self.spans[last]);
-            match met.iter_mut().find(|(known, ..)| *known == node) {
-                Some((_, bits, sum)) => {
+            let is_its =
+                |met: &&mut Option<(NodeId, u32, u32)>| met.is_none_or(|met| met.0 == node);
+            match met.iter_mut().find(is_its) {
+                Some(Some((_, bits, sum))) => {
                     *bits |= used;
                     *sum += weight;
                 }
-                None => met.push((node, used, weight)),
+                Some(unmet) => *unmet = Some((node, used, weight)),
+                None => return,
             }
-            match met[..] {
-                [_] => {}
-                [(_, one, weight), (_, other, other_weight)] => {
-                    let asked = question_cost(self.prices, weight, other_weight);
-                    // Without a bit that only one of them has, there is no mask; and more values
-                    // never make up for a mask that is missing.
-                    if asked < *cost && one != other {
-                        if self.bit_test(first, last).is_none() {
-                            return;
-                        }
-                        *cost = asked;
-                    }
+            let (Some(place), [Some((_, one, weight)), Some((_, other, other_weight))]) =
+                (last.checked_sub(from), met)
+            else {
+                continue;
+            };
+            let asked = question_cost(self.prices, weight, other_weight);
+            // Without a bit that only one of them has, there is no mask; and more values never make up
+            // for a mask that is missing.
+            let is_less = row.get(place).is_none_or(|cost| asked < *cost);
+            if is_less && one != other {
+                if self.bit_test(first, last).is_none() {
+                    return;
                 }
-                _ => return,
+                row.resize(row.len().max(place + 1), LARGEST);
+                row[place] = asked;
             }
         }
     }
@@ -283,19 +304,19 @@ impl<'a> Layer<'a> {
 
     /// The decisions that may be what is left of a chain which begins with a run: those of the first two
     /// runs there. A chain that begins with two other values has a cut behind them that is as good.
-    fn bases(&self, first: usize) -> Vec<NodeId> {
+    fn bases(&self, first: usize) -> [Option<NodeId>; 2] {
         let mut left = (first..self.size()).filter(|at| !self.is_gone[*at]);
         let one = left.next().map(|at| self.spans[at].node);
         let other = left
             .map(|at| self.spans[at].node)
             .find(|node| Some(*node) != one);
-        one.into_iter().chain(other).collect()
+        [one, other]
     }
 
     /// The single values of a part, the heaviest first, if all else has the decision `base` and there
     /// are not too many.
-    fn links(&self, first: usize, last: usize, base: NodeId) -> Option<Vec<usize>> {
-        let mut links: Vec<usize> = Vec::with_capacity(MAX_CHAIN);
+    fn links(&self, first: usize, last: usize, base: NodeId) -> Option<Links> {
+        let mut links = Links::default();
         let mut wanted = (first..=last).filter(|at| self.is_link(*at, base));
         wanted
             .all(|at| self.add_link(&mut links, at))
@@ -307,20 +328,23 @@ impl<'a> Layer<'a> {
     }
 
     /// Adds a run behind those that are as heavy, unless it is no single value or one too many.
-    fn add_link(&self, links: &mut Vec<usize>, at: usize) -> bool {
-        if links.len() == MAX_CHAIN || !self.spans[at].is_single() {
+    fn add_link(&self, links: &mut Links, at: usize) -> bool {
+        if links.count == MAX_CHAIN || !self.spans[at].is_single() {
             return false;
         }
-        let weight = |at: usize| self.spans[at].weight;
-        let place = links.partition_point(|link| weight(*link) >= weight(at));
-        links.insert(place, at);
+        let is_before = |link: &usize| self.spans[*link].weight >= self.spans[at].weight;
+        let place = links.as_slice().iter().take_while(|link| is_before(link));
+        let place = place.count();
+        links.runs.copy_within(place..links.count, place + 1);
+        links.runs[place] = at;
+        links.count += 1;
         true
     }
 
-    fn chain_cost(&self, first: usize, last: usize, links: &[usize]) -> u32 {
+    fn chain_cost(&self, first: usize, last: usize, links: &Links) -> u32 {
         let mut left = self.weight(first, last);
         let mut cost = 0;
-        for link in links {
+        for link in links.as_slice() {
             let yes = self.spans[*link].weight;
             left -= yes;
             cost += question_cost(self.prices, yes, left);
@@ -352,7 +376,7 @@ impl<'a> Layer<'a> {
     }
 
     /// How the least cost of a part is reached.
-    fn choice(&self, next: Option<&Layer<'_>>, first: usize, last: usize) -> Choice {
+    fn choice(&self, next: Option<&Layer<'_, N>>, first: usize, last: usize) -> Choice {
         let cost = self.cost(first, last);
         if let (Some(next), Some(heavy)) = (next, self.next_heavy)
             && (first..=last).contains(&heavy)
@@ -360,11 +384,11 @@ impl<'a> Layer<'a> {
         {
             return Choice::Heavy(heavy);
         }
-        for base in self.bases(first) {
+        for base in self.bases(first).into_iter().flatten() {
             if let Some(links) = self.links(first, last, base)
                 && self.chain_cost(first, last, &links) == cost
             {
-                return if links.is_empty() {
+                return if links.count == 0 {
                     Choice::Decided
                 } else {
                     Choice::Chain(links, base)
@@ -401,13 +425,13 @@ impl<'a> Layer<'a> {
     }
 }
 
-struct Builder<'a> {
+struct Builder<'a, N> {
     word: Word,
     /// By the number of heavy values that are gone.
-    layers: Vec<Layer<'a>>,
+    layers: Vec<Layer<'a, N>>,
 }
 
-impl Builder<'_> {
+impl<N: Number> Builder<'_, N> {
     fn build(&self, dag: &mut Dag, depth: usize, first: usize, last: usize) -> NodeId {
         let layer = &self.layers[depth];
         let word = self.word;
@@ -426,7 +450,7 @@ impl Builder<'_> {
                 let span = layer.spans[heavy];
                 dag.ask(word, Question::Eq(span.first), span.node, no)
             }
-            Choice::Chain(links, base) => links.iter().rev().fold(base, |rest, link| {
+            Choice::Chain(links, base) => links.as_slice().iter().rev().fold(base, |rest, link| {
                 let span = layer.spans[*link];
                 dag.ask(word, Question::Eq(span.first), span.node, rest)
             }),

@@ -204,7 +204,7 @@ fn tables_come_close_to_the_cheapest_tree_and_cost_what_they_say() {
         let runs = random_line(&mut dag, &mut numbers, count);
         let prices = Prices::of(OBJECTIVES[round % 3]);
         let line = Line::new(Word::NR, &runs, prices);
-        let layers = table::layers(&line.spans, prices, None);
+        let layers = table::layers::<f64>(&line.spans, prices, None);
         let said = layers[0].cost(0, line.spans.len() - 1);
         let root = table::build(&mut dag, Word::NR, &line.spans, prices, None);
         assert_eq!(tree_cost(&dag, root, &line.spans, prices), said, "{runs:?}");
@@ -214,6 +214,27 @@ fn tables_come_close_to_the_cheapest_tree_and_cost_what_they_say() {
         least += u64::from(cheapest);
     }
     assert!(sum <= least + least / 50, "{sum} {least}");
+}
+
+#[test]
+fn small_numbers_hold_costs_below_their_limit_exactly() {
+    let mut numbers = Numbers(4);
+    for _ in 0..20 {
+        let mut dag = Dag::new();
+        let count = 7 + numbers.below(50) as usize;
+        let runs = random_line(&mut dag, &mut numbers, count);
+        let line = Line::new(Word::NR, &runs, STEPS);
+        let small = table::layers::<f32>(&line.spans, STEPS, None);
+        let large = table::layers::<f64>(&line.spans, STEPS, None);
+        for (small, large) in small.iter().zip(&large) {
+            for last in 0..line.spans.len() {
+                for first in 0..=last {
+                    let costs = (small.cost(first, last), large.cost(first, last));
+                    assert_eq!(costs.0, costs.1, "{first}..={last} of {runs:?}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

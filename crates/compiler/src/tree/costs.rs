@@ -1,0 +1,239 @@
+//! The costs of all parts of a line, and the cheapest cut of each.
+//!
+//! Finding the best of all cuts of all parts is what takes the time of a table: `n³ / 6` sums of two costs.
+//! Parts of equal length do not need each other, so they are cut side by side: their costs lie next to each
+//! other, as do the costs of their left sides and of their right sides for every length of these, and a
+//! processor takes several at once.
+//!
+//! Costs are whole numbers. They are kept as floating-point numbers, which hold them exactly, because every
+//! processor takes the minimum of several of these at once, and not every one that of integers.
+
+use std::ops::{Add, Range, Sub};
+
+use super::Span;
+use crate::cost::Prices;
+
+/// How many parts are cut side by side.
+const LANES: usize = 16;
+
+/// Numbers of parts that begin one run after the other.
+type Lanes<N> = [N; LANES];
+
+/// A kind of number that holds whole numbers exactly up to a limit. Larger sums may be rounded, but not to
+/// anything below the limit.
+pub(super) trait Number:
+    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self>
+{
+    /// Greater than any cost.
+    const INFINITE: Self;
+
+    /// A cost as such a number.
+    fn of(cost: u32) -> Self;
+
+    /// The number as a cost.
+    fn cost(self) -> u32;
+
+    /// The smaller of the two.
+    fn least(self, other: Self) -> Self {
+        if other < self { other } else { self }
+    }
+}
+
+/// The limit of an `f32`; that of an `f64` is beyond all costs.
+pub(super) const LIMIT_F32: u64 = 1 << f32::MANTISSA_DIGITS;
+
+impl Number for f32 {
+    const INFINITE: f32 = f32::INFINITY;
+
+    fn of(cost: u32) -> f32 {
+        cost as f32
+    }
+
+    fn cost(self) -> u32 {
+        self as u32
+    }
+}
+
+impl Number for f64 {
+    const INFINITE: f64 = f64::INFINITY;
+
+    fn of(cost: u32) -> f64 {
+        f64::from(cost)
+    }
+
+    fn cost(self) -> u32 {
+        self as u32
+    }
+}
+
+/// What questions about the parts of a line cost.
+pub(super) struct Questions<N> {
+    /// The steps of all runs before each.
+    steps_before: Vec<N>,
+    /// The mispredictions if all runs before each are mispredicted; none if these cost nothing.
+    misses_before: Option<Vec<N>>,
+    insn: N,
+}
+
+impl<N: Number> Questions<N> {
+    /// For a line of which some runs are gone.
+    pub(super) fn new(spans: &[Span], is_gone: &[bool], prices: Prices) -> Questions<N> {
+        let before = |price: u32| {
+            let mut sum = 0;
+            let mut sums = vec![N::of(0)];
+            for (span, is_gone) in spans.iter().zip(is_gone) {
+                sum += if *is_gone { 0 } else { span.weight * price };
+                sums.push(N::of(sum));
+            }
+            sums.extend([N::of(sum); LANES]);
+            sums
+        };
+        Questions {
+            steps_before: before(prices.step),
+            misses_before: (prices.miss > 0).then(|| before(prices.miss)),
+            insn: N::of(prices.insn),
+        }
+    }
+
+    /// What a question costs about parts of a length, without mispredictions.
+    fn asked(&self, first: usize, length: usize) -> Lanes<N> {
+        let steps = differences(&self.steps_before, first, first + length);
+        steps.map(|steps| steps + self.insn)
+    }
+}
+
+/// For each of the parts, how much a sum grows between two places.
+fn differences<N: Number>(sums: &[N], from: usize, to: usize) -> Lanes<N> {
+    let (from, to) = (lanes(sums, from), lanes(sums, to));
+    std::array::from_fn(|lane| to[lane] - from[lane])
+}
+
+fn lanes<N>(numbers: &[N], from: usize) -> &Lanes<N> {
+    let lanes = numbers[from..].first_chunk();
+    lanes.expect("lists are longer than the line by a number of lanes")
+}
+
+/// The costs of all parts of a line: by length, then by first run.
+#[derive(Clone)]
+pub(super) struct Costs<N> {
+    /// How many cells there are for each length, the first of which is 0.
+    stride: usize,
+    cells: Vec<N>,
+}
+
+impl<N: Number> Costs<N> {
+    /// Infinite costs, for a line of `size` runs.
+    pub(super) fn new(size: usize) -> Costs<N> {
+        let stride = size.max(LANES + 1);
+        Costs {
+            stride,
+            cells: vec![N::INFINITE; stride * (size + 1) + LANES],
+        }
+    }
+
+    pub(super) fn get(&self, first: usize, last: usize) -> N {
+        self.cells[self.place(first, last + 1 - first)]
+    }
+
+    pub(super) fn set(&mut self, first: usize, last: usize, cost: N) {
+        let place = self.place(first, last + 1 - first);
+        self.cells[place] = cost;
+    }
+
+    /// Forgets what the parts of a length cost that begin with these runs.
+    pub(super) fn forget(&mut self, firsts: Range<usize>, length: usize) {
+        let place = self.place(firsts.start, length);
+        self.cells[place..][..firsts.len()].fill(N::INFINITE);
+    }
+
+    const fn place(&self, first: usize, length: usize) -> usize {
+        length * self.stride + first
+    }
+
+    /// Cuts the parts of a length that begin with these runs where that is cheaper than what they cost. The
+    /// costs of all shorter parts must be known.
+    pub(super) fn cut(&mut self, firsts: Range<usize>, length: usize, questions: &Questions<N>) {
+        for first in firsts.clone().step_by(LANES) {
+            let sides = match &questions.misses_before {
+                None => self.cheapest_sides(first, length),
+                Some(misses_before) => {
+                    self.cheapest_sides_with_misses(first, length, misses_before)
+                }
+            };
+            let asked = questions.asked(first, length);
+            let place = self.place(first, length);
+            let cells = self.cells[place..].iter_mut().take(firsts.end - first);
+            for ((cell, sides), asked) in cells.zip(sides).zip(asked) {
+                *cell = cell.least(sides + asked);
+            }
+        }
+    }
+
+    /// Asks about a run first where that is cheaper than what the parts cost, `next` being the costs of what
+    /// is left; all these parts hold the run, whose mispredictions cost `missed`.
+    pub(super) fn ask_first(
+        &mut self,
+        firsts: Range<usize>,
+        length: usize,
+        questions: &Questions<N>,
+        missed: N,
+        next: &Costs<N>,
+    ) {
+        for first in firsts.clone().step_by(LANES) {
+            let mut asked = questions.asked(first, length);
+            if let Some(misses_before) = &questions.misses_before {
+                let all = differences(misses_before, first, first + length);
+                for (asked, all) in asked.iter_mut().zip(all) {
+                    *asked = *asked + missed.least(all - missed);
+                }
+            }
+            let place = self.place(first, length);
+            let cells = self.cells[place..].iter_mut().take(firsts.end - first);
+            for ((cell, next), asked) in cells.zip(&next.cells[place..]).zip(asked) {
+                *cell = cell.least(*next + asked);
+            }
+        }
+    }
+
+    /// What both sides of the cheapest cut of parts of a length cost.
+    fn cheapest_sides(&self, first: usize, length: usize) -> Lanes<N> {
+        let mut best = [N::INFINITE; LANES];
+        for (lefts, rights) in self.sides(first, length) {
+            for lane in 0..LANES {
+                best[lane] = best[lane].least(lefts[lane] + rights[lane]);
+            }
+        }
+        best
+    }
+
+    /// The same with the mispredictions of the cut.
+    fn cheapest_sides_with_misses(
+        &self,
+        first: usize,
+        length: usize,
+        misses_before: &[N],
+    ) -> Lanes<N> {
+        let starts = lanes(misses_before, first);
+        let ends = lanes(misses_before, first + length);
+        let mut best = [N::INFINITE; LANES];
+        for (left, (lefts, rights)) in (1..).zip(self.sides(first, length)) {
+            let cuts = lanes(misses_before, first + left);
+            for lane in 0..LANES {
+                let missed = (ends[lane] - cuts[lane]).least(cuts[lane] - starts[lane]);
+                best[lane] = best[lane].least(lefts[lane] + rights[lane] + missed);
+            }
+        }
+        best
+    }
+
+    /// The costs of the left and right sides of all cuts of parts of a length, the shortest left ones first.
+    fn sides(&self, first: usize, length: usize) -> impl Iterator<Item = (&Lanes<N>, &Lanes<N>)> {
+        // The left sides' costs are one row of the table apart. So are those of the right sides, which get
+        // shorter, but each begins a run later, too.
+        let lefts = self.cells[self.place(first, 1)..].chunks_exact(self.stride);
+        let end = self.place(first + 1, length - 1) + LANES;
+        let rights = self.cells[..end].rchunks_exact(self.stride - 1);
+        let sides = lefts.zip(rights).take(length - 1);
+        sides.map(|(lefts, rights)| (lanes(lefts, 0), lanes(rights, rights.len() - LANES)))
+    }
+}
