@@ -20,7 +20,7 @@ use tamis_prover::{Limits, Subject, decide};
 const SIZES: [u32; 7] = [10, 30, 100, 300, 1000, 3000, 10_000];
 
 /// How long one size of one shape is measured, if one round is shorter.
-const ENOUGH: Duration = Duration::from_millis(300);
+const ENOUGH: Duration = Duration::from_millis(1000);
 const MAX_ROUNDS: u32 = 50;
 
 fn main() {

@@ -8,6 +8,7 @@ use tamis_abi::Endian::{self, Little};
 use tamis_bench::large::Rules;
 use tamis_bench::policies::{DOCKER, DOCKER_PEERS, docker_ruleset};
 use tamis_bench::ratio::{Contestant, Timing, compare};
+use tamis_bench::requests::requests;
 use tamis_bpf::Program;
 use tamis_compiler::Options;
 use tamis_prover::{CaseLimits, Equality, Limits, Space, Subject};
@@ -197,6 +198,7 @@ fn rulesets() -> Vec<(&'static str, Ruleset)> {
     let known = [docker].into_iter().chain(sandboxes).flatten();
     known
         .chain([
+            ("1000 requests", requests(1000)),
             ("large rules", Rules::new(SEED).ruleset()),
             ("500 or more random rules", random),
         ])

@@ -4,6 +4,8 @@ use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 use tamis_testkit::rng::Rng;
 
+use crate::requests::IOCTL;
+
 /// A kind of ruleset that exists in every size.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
@@ -11,9 +13,6 @@ pub struct Shape {
     pub name: &'static str,
     rule: fn(&mut Rng, u32, u32) -> Rule,
 }
-
-/// The number of `ioctl` on x86-64.
-const IOCTL: u32 = 16;
 
 /// All shapes.
 pub const SHAPES: [Shape; 6] = [

@@ -10,4 +10,5 @@ pub mod large;
 pub mod plot;
 pub mod policies;
 pub mod ratio;
+pub mod requests;
 pub mod runc;

@@ -127,6 +127,9 @@ const EMPTY: u32 = u32::MAX;
 /// Node numbers from here on stand for operations in the memory of results.
 const FIRST_TAG: u32 = u32::MAX - 0xff;
 const INITIAL_SLOTS: usize = 1 << 13;
+/// How many slots of the hash table there are for each of the memory of results: most functions are made of
+/// conditions that need no memory, and fresh memory takes longer to get than to use.
+const SLOTS_PER_RESULT: usize = 4;
 /// How often the caller is asked whether to stop; some ten thousand steps take a millisecond.
 const STEPS_BETWEEN_CHECKS: u64 = 1 << 13;
 const NODES_BETWEEN_CHECKS: usize = 1 << 12;
@@ -144,7 +147,7 @@ impl Diagram {
         let mut diagram = Diagram {
             rows: Vec::with_capacity(INITIAL_SLOTS / 2),
             unique: vec![EMPTY; INITIAL_SLOTS],
-            memory: vec![nothing; INITIAL_SLOTS],
+            memory: vec![nothing; INITIAL_SLOTS / SLOTS_PER_RESULT],
             max_nodes: max_nodes.clamp(2, FIRST_TAG as usize - 1),
             steps_left: max_steps,
             stop: Stop::default(),
@@ -448,7 +451,7 @@ impl Diagram {
             no: FALSE,
             result: FALSE,
         };
-        let slots = self.unique.len().min(MAX_MEMORY_SLOTS);
+        let slots = (self.unique.len() / SLOTS_PER_RESULT).min(MAX_MEMORY_SLOTS);
         if slots > self.memory.len() {
             self.memory = vec![nothing; slots];
         }

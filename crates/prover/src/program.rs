@@ -247,6 +247,27 @@ mod tests {
     }
 
     #[test]
+    fn values_of_a_low_half_that_leave_different_questions_about_the_high_one() {
+        for count in [1, 3, 8] {
+            // Arguments have the complement of their high half as low half.
+            let highs = &SAMPLES[..count];
+            let mut ops = vec![Op::LoadData(16)];
+            for (index, high) in highs.iter().enumerate() {
+                // What is left of the list, the return behind it, and the questions before this one's.
+                let skipped = count - 1 - index + 1 + 4 * index;
+                ops.push(branch(Test::Eq, Operand::K(!high), skipped as u8, 0));
+            }
+            ops.push(Op::RetImm(0));
+            for (ret, high) in (1..).zip(highs) {
+                ops.push(Op::LoadData(20));
+                ops.push(branch(Test::Ge, Operand::K(*high), 0, 1));
+                ops.extend([Op::RetImm(ret), Op::RetImm(100 + ret)]);
+            }
+            assert_meaning(&ops);
+        }
+    }
+
+    #[test]
     fn arithmetic_scratch_memory_and_both_registers() {
         let shift_and_store = [
             Op::LoadData(0),

@@ -22,7 +22,7 @@ pub(crate) struct State {
     x: Value,
     memory: Vec<Value>,
     /// Shared by the states of a path until one of them learns something.
-    facts: Rc<Vec<(Value, Fact)>>,
+    facts: Rc<[(Value, Fact)]>,
 }
 
 impl State {
@@ -183,7 +183,7 @@ impl State {
             }
         }
         facts.truncate(MAX_FACTS);
-        self.facts = Rc::new(facts);
+        self.facts = facts.into();
     }
 
     /// The constant that the right-hand side of a test is, without giving it a name.
@@ -231,14 +231,12 @@ impl State {
             let Some(sharper) = known.and_then(|known| known.both(&fact)) else {
                 return false;
             };
-            let facts = Rc::make_mut(&mut self.facts);
-            match facts.iter_mut().find(|(known, _)| *known == value) {
-                Some((_, known)) => *known = sharper,
+            match self.facts.iter().position(|(known, _)| *known == value) {
+                Some(place) => Rc::make_mut(&mut self.facts)[place].1 = sharper,
                 None => {
-                    if facts.len() == MAX_FACTS {
-                        facts.remove(0);
-                    }
-                    facts.push((value, sharper));
+                    let oldest = usize::from(self.facts.len() == MAX_FACTS);
+                    let kept = self.facts[oldest..].iter().copied();
+                    self.facts = kept.chain([(value, sharper)]).collect();
                 }
             }
             let Meaning::Alu(op, left, right) = values.meaning(value) else {
