@@ -4,9 +4,12 @@
 //! A program's figure is the weighted mean of its executed instructions; the same judge rates tamis and
 //! the best program that another compiler made of the same policy.
 
-use tamis_abi::{Action, Arch, KernelVersion, Nr, SeccompData, syscall};
+use std::collections::BTreeMap;
+
+use tamis_abi::{Action, Arch, Endian, KernelVersion, Nr, SeccompData, syscall};
 use tamis_bpf::{Program, Stack};
 use tamis_profile::Profile;
+use tamis_prover::{CaseLimits, Function, LimitReached, Limits, Space};
 use tamis_rules::{Ruleset, Section};
 use tamis_testkit::corpus::{self, gvisor, pol_json, profiles};
 use tamis_testkit::inputs::Tests;
@@ -53,8 +56,8 @@ pub struct Case {
     pub profile: Option<Profile>,
     /// What the compiler is told about the kernel.
     pub kernel: Option<KernelVersion>,
-    /// The program of the corpus that was best so far.
-    pub peer: &'static str,
+    /// What was best so far: a program of the corpus, or the programs of a stack, oldest first.
+    pub peer: Vec<Program>,
     /// The mean to reach.
     pub goal_steps: f64,
     /// The length to reach.
@@ -79,8 +82,9 @@ const OLD: Option<KernelVersion> = Some(KernelVersion::new(5, 4));
 pub fn cases() -> Option<Vec<Case>> {
     let (systrap, vmm) = (systrap_cases()?, vmm_case()?);
     let (docker, gappy) = (docker_cases()?, gappy_case()?);
-    let cases = systrap.into_iter().chain([vmm]).chain(docker);
-    Some(cases.chain([gappy]).collect())
+    let (nvproxy, systemd) = (nvproxy_case()?, systemd_case()?);
+    let cases = systrap.into_iter().chain([nvproxy, vmm]).chain(docker);
+    Some(cases.chain([gappy, systemd]).collect())
 }
 
 /// The ten calls that a sandbox makes most often while it runs a database.
@@ -94,7 +98,7 @@ fn systrap_cases() -> Option<[Case; 2]> {
         cached: Cached::IsFree,
         profile: Some(profile),
         kernel: None,
-        peer: "gvisor/gvisor-sentry-systrap.opt.bpf",
+        peer: vec![program("gvisor/gvisor-sentry-systrap.opt.bpf")?],
         goal_steps: 6.20,
         goal_insns: 300,
     };
@@ -108,6 +112,35 @@ fn systrap_cases() -> Option<[Case; 2]> {
     Some([with_bitmap, without])
 }
 
+/// The requests of a sandbox for graphics processors, all alike: one recorded call of each that is
+/// allowed.
+fn nvproxy_case() -> Option<Case> {
+    let ruleset = gvisor::ruleset("gvisor/gvisor-sentry-nvproxy.json")?;
+    let ioctl = syscall::number(Arch::X86_64, "ioctl")?;
+    let mut requests = BTreeMap::new();
+    for vector in gvisor::vectors("gvisor/gvisor-sentry-nvproxy.vectors")? {
+        let data = vector.data;
+        if data.nr == ioctl.0 && ruleset.decide(&data).action == Action::ALLOW {
+            requests.insert(data.args[1], data.args);
+        }
+    }
+    let mut profile = Profile::default();
+    let call = profile.call_mut(Arch::X86_64, ioctl);
+    call.count = requests.len() as u64;
+    call.samples = requests.into_values().map(|args| (args, 1)).collect();
+    Some(Case {
+        name: "nvproxy, ioctl",
+        samples: recorded(&profile),
+        ruleset,
+        cached: Cached::IsFree,
+        profile: Some(profile),
+        kernel: None,
+        peer: vec![program("gvisor/gvisor-sentry-nvproxy.opt.bpf")?],
+        goal_steps: 20.0,
+        goal_insns: 400,
+    })
+}
+
 /// A virtual machine monitor that makes calls as often as another one did.
 fn vmm_case() -> Option<Case> {
     let ruleset = pol_json::ruleset("peers/fc-vmm.pol.json")?;
@@ -119,7 +152,7 @@ fn vmm_case() -> Option<Case> {
         cached: Cached::IsLeftOut,
         profile: Some(profile),
         kernel: None,
-        peer: "peers/firecracker-kafel-vmm.bpf",
+        peer: vec![program("peers/firecracker-kafel-vmm.bpf")?],
         goal_steps: 11.0,
         goal_insns: 130,
     })
@@ -137,7 +170,7 @@ fn docker_cases() -> Option<[Case; 3]> {
         profile: Some(once_each(&samples)),
         samples,
         kernel: OLD,
-        peer: "peers/docker-minijail-bst.bpf",
+        peer: vec![program("peers/docker-minijail-bst.bpf")?],
         goal_steps: 8.4,
         goal_insns: 95,
     };
@@ -153,7 +186,7 @@ fn docker_cases() -> Option<[Case; 3]> {
         ruleset: docker_ruleset(DOCKER, &corpus::text(DOCKER)?),
         samples: known(),
         profile: Some(once_each(&known())),
-        peer: "docker/docker-libseccomp-opt2.bpf",
+        peer: vec![program("docker/docker-libseccomp-opt2.bpf")?],
         goal_steps: 9.0,
         goal_insns: 340,
         ..alone.clone()
@@ -172,10 +205,42 @@ fn gappy_case() -> Option<Case> {
         cached: Cached::Runs,
         profile: Some(profile),
         kernel: OLD,
-        peer: "peers/gappy302-minijail-bst-freq.bpf",
+        peer: vec![program("peers/gappy302-minijail-bst-freq.bpf")?],
         goal_steps: 5.9,
         goal_insns: 60,
     })
+}
+
+/// The 34 filters of a service as one: what the stack means is the policy.
+fn systemd_case() -> Option<Case> {
+    let names = corpus::files("systemd/stack", ".bpf")?;
+    let stack: Option<Vec<Program>> = names.iter().map(|name| program(name)).collect();
+    let stack = stack.filter(|stack| !stack.is_empty())?;
+    let mut space = Space::new(Limits::default());
+    let functions: Result<Vec<Function>, LimitReached> = stack
+        .iter()
+        .map(|program| space.program(program, Endian::Little))
+        .collect();
+    let function = functions.and_then(|functions| space.stack(&functions));
+    let function = function.expect("the stack is small");
+    let ruleset = space.decompile(function, &CaseLimits::default());
+    Some(Case {
+        name: "systemd, 34 filters as one",
+        ruleset: ruleset.expect("the stack has a ruleset"),
+        samples: known(),
+        cached: Cached::Runs,
+        profile: Some(once_each(&known())),
+        kernel: OLD,
+        peer: stack,
+        goal_steps: 10.0,
+        goal_insns: 250,
+    })
+}
+
+/// A program of the corpus.
+fn program(name: &str) -> Option<Program> {
+    let insns = corpus::insns(name)?;
+    Some(Program::new(insns).expect("a program of the corpus is valid"))
 }
 
 /// The calls of a profile that recorded whole argument lists.

@@ -5,9 +5,11 @@ use tamis_bpf::cfg::Cfg;
 use tamis_bpf::{Program, Template};
 use tamis_rules::{Operand, Part, Predicate, Ruleset, Section, Subject, Test};
 
+use crate::block_order::line_up;
 use crate::cost;
 use crate::emit::emit;
 use crate::error::{CompileError, Contributor};
+use crate::expected;
 use crate::layout::{self, Layout, Outcome};
 use crate::linearise::linearise_ops;
 use crate::options::Options;
@@ -160,7 +162,11 @@ pub(crate) fn build(
     passes::run_on_graph_watched(&mut graph, bytecode_passes, &mut cx, &mut |pass, graph| {
         watch(pass, Made::Graph(graph));
     });
-    let template = Template::new(&linearise_ops(&graph)).map_err(CompileError::Invalid)?;
+    let template = match &options.profile {
+        Some(profile) => line_up(&graph, &expected::samples(profile), options.has_bitmap()),
+        None => Template::new(&linearise_ops(&graph)),
+    };
+    let template = template.map_err(CompileError::Invalid)?;
     Ok(Built {
         template,
         remarks: cx.into_remarks(),

@@ -41,6 +41,14 @@ pub struct Expected {
     pub ns: f64,
 }
 
+impl Sample {
+    /// Whether the call runs the program: the bitmap does not answer it.
+    pub(crate) fn runs(&self, program: &Program, has_bitmap: bool) -> bool {
+        let has_bit = has_bitmap && self.arch != Arch::X32;
+        !(has_bit && is_cacheable(program, self.data.arch, self.data.nr))
+    }
+}
+
 impl Expected {
     /// What a program costs for these calls. `has_bitmap` says whether the kernel answers always allowed
     /// numbers without running it (5.11); x32 calls it never does. Linear in executed instructions.
@@ -50,10 +58,8 @@ impl Expected {
         let mut whole = 0.0;
         for sample in samples {
             whole += sample.weight;
-            let Sample { arch, data, weight } = sample;
-            let has_bit = has_bitmap && *arch != Arch::X32;
-            if !(has_bit && is_cacheable(program, data.arch, data.nr)) {
-                sum.run += weight;
+            if sample.runs(program, has_bitmap) {
+                sum.run += sample.weight;
                 sum.add(program, sample, &mut answers);
             }
         }

@@ -7,7 +7,8 @@
 //!    search trees ([`tree`]) over numbers and over values alike, for the calls that are expected;
 //! 3. [`emit`] turns questions into blocks of instructions;
 //! 4. bytecode [`passes`] clean up - they also serve programs that come from elsewhere;
-//! 5. [`linearise`] puts blocks in a line and counts jumps;
+//! 5. [`linearise`] puts blocks in a line and counts jumps, with a profile in an order in which hot
+//!    branches fall through;
 //! 6. `verify` compares the program with the ruleset as given, and makes it a [`Compiled`].
 //!
 //! Programs that come from elsewhere enter through [`foreign`]: they are lifted to a ruleset and go the
@@ -33,6 +34,7 @@ pub mod tree;
 pub mod weights;
 
 mod bisect;
+mod block_order;
 mod compile;
 mod dataflow;
 mod diagram;

@@ -18,9 +18,33 @@ pub fn linearise(graph: &Cfg) -> Vec<Insn> {
 }
 
 /// The same, with what compares with run-time variables as such.
-pub fn linearise_ops(graph: &Cfg) -> Vec<Op> {
+pub(crate) fn linearise_ops(graph: &Cfg) -> Vec<Op> {
+    place(graph).ops
+}
+
+/// Instructions, and which blocks they came from.
+pub(crate) struct Placed {
+    pub(crate) ops: Vec<Op>,
+    /// For each block the index of its first instruction, counted from the last.
+    home: Vec<Option<usize>>,
+}
+
+impl Placed {
+    /// The index of the first instruction of a block, if it is reachable.
+    pub(crate) fn first_insn(&self, id: BlockId) -> Option<usize> {
+        self.home[id.index()].map(|home| self.ops.len() - 1 - home)
+    }
+}
+
+/// The blocks in their usual order.
+pub(crate) fn place(graph: &Cfg) -> Placed {
     let order = order(graph);
     let continues = continuations(graph, &order);
+    in_order(graph, &with_continuations(&order, &continues))
+}
+
+/// The blocks in this order, from the last to the first: each after all that follow it.
+pub(crate) fn in_order(graph: &Cfg, order: &[BlockId]) -> Placed {
     let mut line = Line {
         graph,
         reversed: Vec::with_capacity(2 * graph.len()),
@@ -28,18 +52,33 @@ pub fn linearise_ops(graph: &Cfg) -> Vec<Op> {
         landing: vec![None; graph.len()],
     };
     for id in order {
-        let mut next = Some(id);
-        while let Some(id) = next.filter(|id| line.landing[id.index()].is_none()) {
-            line.place(id);
+        line.place(*id);
+    }
+    line.reversed.reverse();
+    Placed {
+        ops: line.reversed,
+        home: line.home,
+    }
+}
+
+/// The order in which each block is followed at once by the one that falls into it.
+fn with_continuations(order: &[BlockId], continues: &[Option<BlockId>]) -> Vec<BlockId> {
+    let mut is_placed = vec![false; continues.len()];
+    let mut placed = Vec::with_capacity(order.len());
+    for id in order {
+        let mut next = Some(*id);
+        while let Some(id) = next.filter(|id| !is_placed[id.index()]) {
+            is_placed[id.index()] = true;
+            placed.push(id);
             next = continues[id.index()];
         }
     }
-    line.reversed.reverse();
-    line.reversed
+    placed
 }
 
-/// Depth first, successors before predecessors, the smaller side of a branch last.
-fn order(graph: &Cfg) -> Vec<BlockId> {
+/// How many instructions there are in each block and below, those that are shared counted as often as
+/// they are reached.
+pub(crate) fn sizes(graph: &Cfg) -> Vec<u64> {
     let mut size = vec![0_u64; graph.len()];
     for id in graph.reverse_postorder().into_iter().rev() {
         let block = graph.block(id);
@@ -48,6 +87,12 @@ fn order(graph: &Cfg) -> Vec<BlockId> {
             .saturating_add(below)
             .min(1 << 60);
     }
+    size
+}
+
+/// Depth first, successors before predecessors, the smaller side of a branch last.
+fn order(graph: &Cfg) -> Vec<BlockId> {
+    let size = sizes(graph);
     graph.postorder_by(|id| match graph.block(id).end {
         End::Branch { yes, no, .. } if size[yes.index()] < size[no.index()] => {
             [Some(no), Some(yes)]

@@ -8,13 +8,15 @@
 //! Short lines get the best tree of all that ask `>= k` and `== k` (`subsets`). Longer ones are solved
 //! by dynamic programming over contiguous runs, with equality questions for heavy values anywhere and
 //! for light ones in chains (`table`); and still longer ones are first cut at their weighted median.
-//! Where a few bits tell two decisions apart, one question about them does (`bits`).
+//! Where a few bits tell two decisions apart, one question about them does (`bits`); where they tell most
+//! numbers from a few others, the others are left (`masks`).
 //!
 //! Every run gets a share of the weight, so that the depth stays logarithmic however uneven the weights
 //! are.
 
 mod bits;
 mod costs;
+mod masks;
 mod subsets;
 mod table;
 #[cfg(test)]
@@ -24,6 +26,7 @@ use tamis_abi::Word;
 
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
+use masks::{Grain, Masks};
 
 /// The longest line of numbers that is solved by one table; cubic time.
 const TABLE_RUNS: usize = 192;
@@ -102,6 +105,8 @@ impl Span {
 struct Line {
     word: Word,
     spans: Vec<Span>,
+    /// The runs before they were merged, which say how frequent the values of a span are.
+    grains: Vec<Grain>,
     prices: Prices,
 }
 
@@ -110,6 +115,12 @@ impl Line {
         let lasts = runs.iter().skip(1).map(|run| run.first - 1);
         let lasts: Vec<u32> = lasts.chain([u32::MAX]).collect();
         let whole: u128 = runs.iter().map(|run| u128::from(run.weight)).sum();
+        let grain = |(run, last): (&Run, &u32)| Grain {
+            first: run.first,
+            last: *last,
+            weight: run.weight,
+        };
+        let grains = runs.iter().zip(&lasts).map(grain).collect();
         let is_heavy = |index: usize| {
             let run = &runs[index];
             run.first == lasts[index]
@@ -129,6 +140,7 @@ impl Line {
         Line {
             word,
             spans: spans.collect(),
+            grains,
             prices,
         }
     }
@@ -143,7 +155,9 @@ impl Line {
             _ => ARGUMENT_TABLE_RUNS,
         };
         if spans.len() <= table_runs {
-            return table::build(dag, self.word, spans, self.prices);
+            let masks =
+                (self.word == Word::NR).then(|| Masks::new(spans, &self.grains, self.prices));
+            return table::build(dag, self.word, spans, self.prices, masks.as_ref());
         }
         let at = self.median(from, to);
         let no = self.solve(dag, from, at);

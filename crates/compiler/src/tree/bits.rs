@@ -38,7 +38,7 @@ pub(super) fn bits_of(span: &Span) -> u32 {
 }
 
 /// The smallest value from `first` on that has none of these bits.
-fn first_without(first: u32, mask: u32) -> Option<u32> {
+pub(super) fn first_without(first: u32, mask: u32) -> Option<u32> {
     let mut value = first;
     while value & mask != 0 {
         // The highest of them only goes by counting up past it.

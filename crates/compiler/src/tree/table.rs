@@ -7,7 +7,8 @@
 //! already taken out of the whole line: the part of a table either cuts within the table, or asks about
 //! its next heaviest value and goes on in the next table. Light values that stand between runs of one
 //! decision are asked about in short chains at the leaves, where the literature's trees, which never
-//! merge neighbours, have no use for them; a bit test may end a part, too.
+//! merge neighbours, have no use for them; a bit test may end a part, too, or leave little of it
+//! ([`masks`](super::masks)).
 //!
 //! Tables beyond the first are only made for values heavy enough to pay. `O(n³)` each.
 
@@ -15,6 +16,7 @@ use tamis_abi::Word;
 
 use super::bits::{bits_of, separating_mask};
 use super::costs::{Costs, LIMIT_F32, Number, Questions};
+use super::masks::{Mask, Masks};
 use super::{Span, question_cost};
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
@@ -38,16 +40,28 @@ const MAX_BIT_RUNS: usize = 16;
 const LARGEST: u32 = i32::MAX as u32;
 
 /// Adds the tree of least cost.
-pub(super) fn build(dag: &mut Dag, word: Word, spans: &[Span], prices: Prices) -> NodeId {
+pub(super) fn build(
+    dag: &mut Dag,
+    word: Word,
+    spans: &[Span],
+    prices: Prices,
+    masks: Option<&Masks<'_>>,
+) -> NodeId {
     if most(spans, prices) < LIMIT_F32 {
-        build_with::<f32>(dag, word, spans, prices)
+        build_with::<f32>(dag, word, spans, prices, masks)
     } else {
-        build_with::<f64>(dag, word, spans, prices)
+        build_with::<f64>(dag, word, spans, prices, masks)
     }
 }
 
-fn build_with<N: Number>(dag: &mut Dag, word: Word, spans: &[Span], prices: Prices) -> NodeId {
-    let layers = layers::<N>(spans, prices);
+fn build_with<N: Number>(
+    dag: &mut Dag,
+    word: Word,
+    spans: &[Span],
+    prices: Prices,
+    masks: Option<&Masks<'_>>,
+) -> NodeId {
+    let layers = layers::<N>(spans, prices, masks);
     Builder { word, layers }.build(dag, 0, 0, spans.len() - 1)
 }
 
@@ -60,13 +74,18 @@ fn most(spans: &[Span], prices: Prices) -> u64 {
 }
 
 /// The tables, by the number of heavy values that are gone.
-pub(super) fn layers<N: Number>(spans: &[Span], prices: Prices) -> Vec<Layer<'_, N>> {
+pub(super) fn layers<'a, N: Number>(
+    spans: &'a [Span],
+    prices: Prices,
+    masks: Option<&'a Masks<'a>>,
+) -> Vec<Layer<'a, N>> {
     let heavy = heavy(spans);
     let mut layers: Vec<Layer<'_, N>> = Vec::with_capacity(heavy.len() + 1);
     for asked in (0..=heavy.len()).rev() {
         let next = layers.last();
         let next_heavy = heavy.get(asked).copied();
         let mut layer = Layer::new(spans, prices, &heavy[..asked], next_heavy, next);
+        layer.masks = masks;
         layer.fill(next);
         layers.push(layer);
     }
@@ -93,6 +112,7 @@ pub(super) struct Layer<'a, N> {
     is_gone: Vec<bool>,
     /// The run that is asked about between this layer and the next.
     next_heavy: Option<usize>,
+    masks: Option<&'a Masks<'a>>,
     weight_before: Vec<u32>,
     costs: Costs<N>,
 }
@@ -106,6 +126,8 @@ enum Choice {
     Chain(Links, NodeId),
     /// Bits, and the decisions for yes and no.
     Bits(u32, NodeId, NodeId),
+    /// Bits that leave a line if none of them is set.
+    Mask(Mask),
     /// The right side begins with this run.
     Cut(usize),
 }
@@ -143,6 +165,7 @@ impl<'a, N: Number> Layer<'a, N> {
             prices,
             is_gone,
             next_heavy,
+            masks: None,
             weight_before,
             // Parts without the next heavy value are what they are in the next layer.
             costs: next.map_or_else(|| Costs::new(spans.len()), |next| next.costs.clone()),
@@ -225,6 +248,11 @@ impl<'a, N: Number> Layer<'a, N> {
             }
         }
         self.bit_leaves(first, from, row);
+        for mask in self.masks(first).filter(|mask| mask.last >= from) {
+            let place = mask.last - from;
+            row.resize(row.len().max(place + 1), LARGEST);
+            row[place] = row[place].min(mask.cost);
+        }
     }
 
     /// Takes into account bit tests for the parts that begin with a run and end with `from` or later.
@@ -262,6 +290,16 @@ impl<'a, N: Number> Layer<'a, N> {
                 row[place] = asked;
             }
         }
+    }
+
+    /// The bit tests that leave something, for the parts that begin with a run. They know nothing of
+    /// runs that are gone.
+    fn masks(&self, first: usize) -> impl Iterator<Item = &Mask> {
+        let masks = self
+            .masks
+            .map_or(&[][..], |masks| masks.beginning_with(first));
+        let is_whole = |mask: &&Mask| !self.is_gone[mask.first..=mask.last].contains(&true);
+        masks.iter().filter(is_whole)
     }
 
     /// The decisions that may be what is left of a chain which begins with a run: those of the first two
@@ -358,12 +396,17 @@ impl<'a, N: Number> Layer<'a, N> {
             }
         }
         let cut = self.best_cut(first, last);
-        if cost < self.cut_cost(first, last, cut)
-            && let Some((mask, set, clear)) = self.bit_test(first, last)
-        {
-            return Choice::Bits(mask, set, clear);
+        if cost == self.cut_cost(first, last, cut) {
+            return Choice::Cut(cut);
         }
-        Choice::Cut(cut)
+        match self.bit_test(first, last) {
+            Some((mask, set, clear)) => Choice::Bits(mask, set, clear),
+            None => {
+                let mut masks = self.masks(first);
+                let mask = masks.find(|mask| mask.last == last && mask.cost == cost);
+                mask.map_or(Choice::Cut(cut), |mask| Choice::Mask(*mask))
+            }
+        }
     }
 
     fn cut_cost(&self, first: usize, last: usize, cut: usize) -> u32 {
@@ -412,6 +455,12 @@ impl<N: Number> Builder<'_, N> {
                 dag.ask(word, Question::Eq(span.first), span.node, rest)
             }),
             Choice::Bits(mask, set, clear) => dag.ask(word, Question::AnySet(mask), set, clear),
+            Choice::Mask(mask) => {
+                let left = layer.masks.map_or_else(Vec::new, |masks| masks.left(&mask));
+                let masks = Masks::new(&left, &[], layer.prices);
+                let no = build(dag, word, &left, layer.prices, Some(&masks));
+                dag.ask(word, Question::AnySet(mask.bits), mask.decision, no)
+            }
             Choice::Cut(cut) => {
                 let no = self.build(dag, depth, first, cut - 1);
                 let yes = self.build(dag, depth, cut, last);
