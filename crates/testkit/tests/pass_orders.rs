@@ -113,8 +113,8 @@ fn optimised_cost(passes: &[BytecodePass]) -> u64 {
     cost
 }
 
-/// What these do matters to other passes only: they have fewer blocks to look at.
-const HOUSEKEEPING: [&str; 2] = ["drop-unreachable", "join-blocks"];
+/// What these do matters to what comes behind them only: it has fewer rules, or blocks, to look at.
+const HOUSEKEEPING: [&str; 3] = ["merge-rules", "drop-unreachable", "join-blocks"];
 
 /// What everything costs without a pass.
 fn cost_without(left_out: Option<&str>) -> u64 {
