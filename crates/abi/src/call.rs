@@ -271,11 +271,7 @@ pub fn describe(data: &SeccompData) -> String {
         })
         .collect();
     let name = name.map_or_else(|| format!("{:#x}", data.nr), str::to_owned);
-    let ip = match data.ip {
-        0 => String::new(),
-        ip => format!(" @{ip:#x}"),
-    };
-    format!("{machine} {name}({}){ip}", shown.join(", "))
+    format!("{machine} {name}({}){}", shown.join(", "), rest(data))
 }
 
 /// The call in the fewest words that [`parse`] reads: arguments that are 0 are left out, constants have
@@ -309,11 +305,23 @@ pub fn describe_briefly(data: &SeccompData) -> String {
     if values != [0; 6] {
         return full();
     }
-    let ip = match data.ip {
+    format!("{arch} {name}({}){}", shown.join(", "), rest(data))
+}
+
+/// What is known of a call besides its arguments: the instruction pointer, and what a policy's variables are
+/// bound to, which [`parse`] doesn't read.
+fn rest(data: &SeccompData) -> String {
+    let mut rest = match data.ip {
         0 => String::new(),
         ip => format!(" @{ip:#x}"),
     };
-    format!("{arch} {name}({}){ip}", shown.join(", "))
+    let bound = data.variables.iter().enumerate();
+    let mut separator = " with";
+    for (index, value) in bound.filter(|(_, value)| **value != 0) {
+        rest.push_str(&format!("{separator} var{index}={value:#x}"));
+        separator = ",";
+    }
+    rest
 }
 
 /// An argument's value by the names of its constants, if they say exactly that.

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tamis_abi::{ArgIndex, Word};
+use tamis_abi::{ArgIndex, VariableIndex, Word};
 use tamis_rules::{CmpOp, Operand, Part, Predicate, Subject, Test};
 
 use crate::arg_values;
@@ -249,7 +249,8 @@ fn operand_of(word: Word) -> Option<Operand> {
     let subjects = ArgIndex::ALL
         .into_iter()
         .map(Subject::Arg)
-        .chain([Subject::Ip]);
+        .chain([Subject::Ip])
+        .chain((0..).map_while(VariableIndex::new).map(Subject::Variable));
     subjects
         .flat_map(|subject| [Part::Low, Part::High].map(|part| Operand { subject, part }))
         .find(|operand| {

@@ -91,7 +91,7 @@ impl Compared {
         load: &LoadArgs,
         global: &Global,
     ) -> Result<Compared, Failure> {
-        let load = load.for_comparison();
+        let load = load.for_comparison().keeping_variables();
         let left = Side::read(left, &load, global)?;
         let right = Side::read(right, &load, global)?;
         load.check_profile_options(left.filters().iter().chain(right.filters()))?;

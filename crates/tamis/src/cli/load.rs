@@ -366,6 +366,13 @@ impl LoadArgs {
     pub(crate) fn for_comparison(&self) -> LoadArgs {
         LoadArgs {
             stated_arches_win: true,
+            ..self.clone()
+        }
+    }
+
+    /// The same for a command that has a use for variables without values.
+    pub(crate) fn keeping_variables(&self) -> LoadArgs {
+        LoadArgs {
             keeps_variables: true,
             ..self.clone()
         }

@@ -313,7 +313,11 @@ impl Context<'_> {
             rules::Subject::Arg(index) => (self.argument(index), self.width(index)),
             rules::Subject::Variable(index) => {
                 let name = format!("var{}", index.index());
-                (Subject::Named(name), Width::Bits64)
+                let width = match operand.part {
+                    Part::Full => Width::Bits64,
+                    Part::Low | Part::High => Width::Bits32,
+                };
+                (Subject::Named(name), width)
             }
         };
         let is_implied = match width {
