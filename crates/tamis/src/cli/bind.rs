@@ -120,7 +120,10 @@ pub(crate) fn unbound(variable: &Variable) -> Diagnostic {
         format!("the variable `{name}` is not bound"),
     )
     .note("its value is known only when the filter is installed")
-    .help(format!("give it a value: `--bind {name}=…`"))
+    .help(format!(
+        "give it a value, `--bind {name}=…`, or let `tamis compile --emit c`, `rust` or `go` write source code \
+         that binds it"
+    ))
 }
 
 fn unknown(binding: &Binding, variables: &[Variable]) -> Failure {

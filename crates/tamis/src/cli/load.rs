@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tamis_abi::{Arch, Endian, KernelVersion, SeccompData};
 use tamis_bpf::forms::Form;
 use tamis_bpf::{Program, asm, cache, program};
-use tamis_compiler::{CompileError, Compiled};
+use tamis_compiler::{CompileError, Compiled, CompiledTemplate};
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_policy::front_end::{self, FrontEnd, ParsedPolicy};
 use tamis_policy::minijail::DefaultAction;
@@ -386,6 +386,14 @@ impl LoadArgs {
         }
     }
 
+    /// The same for a filter that is bound by the program that it becomes part of.
+    pub(crate) fn for_embedded_filter(&self) -> LoadArgs {
+        LoadArgs {
+            keeps_variables: true,
+            ..self.for_filter()
+        }
+    }
+
     /// The same for a command that makes new filters of programs as well.
     pub(crate) fn for_any_filter(&self) -> LoadArgs {
         LoadArgs {
@@ -552,6 +560,15 @@ impl Policy {
     /// Compiles the policy.
     pub(crate) fn compile(&self, options: &tamis_compiler::Options) -> Result<Compiled, Failure> {
         tamis_compiler::compile(&self.ruleset, options).map_err(|error| self.failure(&error))
+    }
+
+    /// Compiles the policy with its variables.
+    pub(crate) fn compile_template(
+        &self,
+        options: &tamis_compiler::Options,
+    ) -> Result<CompiledTemplate, Failure> {
+        tamis_compiler::compile_template(&self.ruleset, options)
+            .map_err(|error| self.failure(&error))
     }
 
     /// Why there is no program for the policy.

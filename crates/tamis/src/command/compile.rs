@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use tamis_abi::Arch;
 use tamis_bpf::disasm;
@@ -15,6 +15,7 @@ use crate::cli::load::{self, LoadArgs, Policy};
 use crate::cli::output::OutputArgs;
 use crate::cli::report::Report;
 use crate::cli::{Failure, Global, exit, message, output, target};
+use crate::emit::{self, Language, Source};
 
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
@@ -26,13 +27,17 @@ Examples:
   tamis compile policy.tamis -o filter.bpf
   tamis compile profile.json --arch x86_64 --arch x86 --stats -o filter.bpf
   tamis compile policy.tamis --profile trace.txt -o filter.bpf
+  tamis compile server.tamis --emit c --name server -o server_filter.h
   tamis compile policy.tamis --emit rules")]
 pub(crate) struct Args {
     /// The policy: a path, `-`, or the name of an embedded policy [default: container-default]
     policy: Option<String>,
     /// What to print
-    #[arg(long, value_name = "FORM")]
+    #[arg(long, value_name = "FORM", value_parser = Emit::parser())]
     emit: Option<Emit>,
+    /// C and Go: what the names in the text begin with, or the package [default: what the file is called]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// Prove the meaning after layout and after every pass that changed something, and name the first
     /// that broke it
     #[arg(long)]
@@ -46,16 +51,46 @@ pub(crate) struct Args {
 }
 
 /// What a compiled policy is printed as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug)]
 enum Emit {
-    /// The raw program
     Bpf,
-    /// Assembler text with comments
     Asm,
-    /// A JSON document with the instructions and what they cost
     Json,
-    /// The text form of the ruleset, before anything is compiled
     Rules,
+    /// Source code in a language.
+    Source(&'static Language),
+}
+
+impl Emit {
+    /// All forms, with what `--emit` calls them and what they are.
+    fn all() -> impl Iterator<Item = (Emit, &'static str, &'static str)> {
+        let forms = [
+            (Emit::Bpf, "bpf", "The raw program"),
+            (Emit::Asm, "asm", "Assembler text with comments"),
+            (
+                Emit::Json,
+                "json",
+                "A JSON document with the instructions and what they cost",
+            ),
+            (
+                Emit::Rules,
+                "rules",
+                "The text form of the ruleset, before anything is compiled",
+            ),
+        ];
+        let languages = emit::ALL.into_iter();
+        let sources = languages.map(|own| (Emit::Source(own), own.name, own.about));
+        forms.into_iter().chain(sources)
+    }
+
+    /// Reads the value of `--emit` and lists the forms in the help.
+    fn parser() -> impl TypedValueParser<Value = Emit> {
+        let values = Emit::all().map(|(_, name, about)| PossibleValue::new(name).help(about));
+        PossibleValuesParser::new(values).map(|text| {
+            let found = Emit::all().find(|(_, name, _)| *name == text);
+            found.expect("the parser takes no other value").0
+        })
+    }
 }
 
 /// The document for programs.
@@ -90,9 +125,18 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ));
     }
     args.output.refuse_to_replace(input)?;
+    if let Some(Emit::Source(language)) = args.emit {
+        return run_source(args, global, input, language);
+    }
+    if args.name.is_some() {
+        return Err(Failure::usage(
+            "--name is for source code",
+            "leave --name out, or choose `--emit c` or `--emit go`",
+        ));
+    }
     let load = args.load.for_filter();
     let policy = load.load_policy(input, global)?;
-    if args.emit == Some(Emit::Rules) {
+    if let Some(Emit::Rules) = args.emit {
         args.output.text(&policy.ruleset.to_string())?;
         return Ok(exit::OK);
     }
@@ -102,10 +146,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     target::tell_of_misfit(&options, &policy, global);
     let compiled = policy.compile(&options)?;
-    let report = args
-        .compiler
-        .stats
-        .then(|| report(&policy, &compiled, &options));
+    let report = args.compiler.stats.then(|| {
+        let (program, endian) = (compiled.program(), compiled.endian());
+        let archs = archs(&policy);
+        Report::of(program, endian, &archs, compiled.remarks(), &options)
+    });
     args.compiler.tell(compiled.remarks());
     let emit = args.emit.or(global.json.then_some(Emit::Json));
     let shows_person = emit.is_none() && args.output.is_terminal();
@@ -121,12 +166,70 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             .text(&output::json(&document(&policy, &compiled, report))?)?,
         Some(Emit::Asm) => args.output.text(&listing(&compiled))?,
         None if shows_person => args.output.text(&listing(&compiled))?,
-        Some(Emit::Bpf | Emit::Rules) | None => {
+        Some(Emit::Bpf | Emit::Rules | Emit::Source(_)) | None => {
             args.output
                 .raw(&compiled.program().to_bytes(compiled.endian()))?;
         }
     }
     Ok(exit::OK)
+}
+
+/// Writes the filter as source code; variables that have no value are bound by that code.
+fn run_source(
+    args: &Args,
+    global: &Global,
+    input: &str,
+    language: &Language,
+) -> Result<u8, Failure> {
+    let name = emit::name::of(language, args.name.as_deref(), input)?;
+    let load = args.load.for_embedded_filter();
+    let policy = load.load_policy(input, global)?;
+    let options = Options {
+        verify_each: args.verify_each,
+        ..policy.with_frequency(args.compiler.options(&load, global)?)
+    };
+    target::tell_of_misfit(&options, &policy, global);
+    let filter = policy.compile_template(&options)?;
+    let archs = archs(&policy);
+    args.compiler.tell(filter.remarks());
+    if args.compiler.stats {
+        let (program, endian) = (filter.template().unbound(), filter.endian());
+        let report = Report::of(program, endian, &archs, filter.remarks(), &options);
+        message(&summary(&policy, &filter.stats()));
+        message(&report.text());
+    }
+    let source = Source {
+        name: &name,
+        policy: &policy.name,
+        archs: &archs,
+        filter: &filter,
+    };
+    let Some(text) = language.text(&source) else {
+        return Err(no_target(language, &archs));
+    };
+    args.output.text(&text)?;
+    Ok(exit::OK)
+}
+
+/// The error for a policy that is only for machines that a language doesn't know.
+fn no_target(language: &Language, archs: &[Arch]) -> Failure {
+    let named = |archs: Vec<Arch>| {
+        let names: Vec<&str> = archs.into_iter().map(Arch::name).collect();
+        names.join(", ")
+    };
+    let known = Arch::all().filter(|arch| (language.target)(*arch).is_some());
+    let message = match archs {
+        [] => "the policy is for no architecture".to_owned(),
+        _ => format!(
+            "`--emit {}` has no name for the machines of the policy: {}",
+            language.name,
+            named(archs.to_vec())
+        ),
+    };
+    Failure::usage(
+        message,
+        format!("it can be built for {}", named(known.collect())),
+    )
 }
 
 fn listing(compiled: &Compiled) -> String {
@@ -136,11 +239,10 @@ fn listing(compiled: &Compiled) -> String {
     )
 }
 
-fn report(policy: &Policy, compiled: &Compiled, options: &Options) -> Report {
+/// The architectures that the policy has rules for.
+fn archs(policy: &Policy) -> Vec<Arch> {
     let sections = policy.ruleset.sections().iter();
-    let archs: Vec<Arch> = sections.map(|section| section.arch).collect();
-    let (program, endian) = (compiled.program(), compiled.endian());
-    Report::of(program, endian, &archs, compiled.remarks(), options)
+    sections.map(|section| section.arch).collect()
 }
 
 fn document<'a>(policy: &'a Policy, compiled: &Compiled, report: Option<Report>) -> Document<'a> {

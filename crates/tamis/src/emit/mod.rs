@@ -1,0 +1,260 @@
+//! Compiled filters as source code, to be built into the programs that install them.
+//!
+//! A program that brings its filter along needs neither tamis nor a compiler when it starts: it copies the
+//! instructions, stores the values of the policy's variables where they belong, and installs the result.
+//! [`Source`] is what the text is about, and each language is one file that writes it and one entry of
+//! [`ALL`]; to add a language, copy the file of the nearest. What is proved was proved before: nothing
+//! here looks at what the instructions do.
+
+mod c;
+mod go;
+pub(crate) mod name;
+mod rust;
+
+use tamis_abi::{Arch, Endian, Word, syscall};
+use tamis_bpf::{Insn, disasm};
+use tamis_compiler::CompiledTemplate;
+use tamis_rules::{Variable, VariableWidth};
+
+/// A language that filters can be written in.
+#[derive(Debug)]
+pub(crate) struct Language {
+    /// What `--emit` calls it.
+    pub(crate) name: &'static str,
+    /// What it is, for the help.
+    pub(crate) about: &'static str,
+    /// What is called by the name that `--name` gives; `None` if nothing is.
+    pub(crate) named: Option<&'static str>,
+    /// Identifiers that a program can't have, or that the text uses.
+    pub(crate) reserved: &'static [&'static str],
+    /// The condition on which a machine is of the architecture, as the language says it; `None` if it
+    /// can't be built for it.
+    pub(crate) target: fn(Arch) -> Option<&'static str>,
+    write: fn(&Source<'_>, &[Target]) -> String,
+}
+
+/// The languages, in the order of the help.
+pub(crate) const ALL: [&Language; 3] = [&c::LANGUAGE, &rust::LANGUAGE, &go::LANGUAGE];
+
+/// What the text is made of.
+pub(crate) struct Source<'a> {
+    /// The identifier that `--name` gives.
+    pub(crate) name: &'a str,
+    /// What to call the policy.
+    pub(crate) policy: &'a str,
+    /// The architectures that the policy has rules for.
+    pub(crate) archs: &'a [Arch],
+    /// The instructions, with the places of the variables.
+    pub(crate) filter: &'a CompiledTemplate,
+}
+
+/// A kind of machine that the text can be built for.
+struct Target {
+    /// The condition, as the language says it.
+    condition: &'static str,
+    /// The number of seccomp(2).
+    seccomp_nr: u32,
+}
+
+/// A member of the structure of values: a variable, or a set of them.
+struct Field {
+    identifier: String,
+    name: String,
+    width: VariableWidth,
+    /// How many values a set has.
+    count: Option<usize>,
+    range: (u64, u64),
+}
+
+/// A variable and how the text reads it.
+struct Value<'a> {
+    /// `fd`, or `fds[2]`, with the field's identifier.
+    place: String,
+    variable: &'a Variable,
+}
+
+impl Language {
+    /// The text; `None` if the language can't be built for any architecture of the policy.
+    pub(crate) fn text(&self, source: &Source<'_>) -> Option<String> {
+        let targets = source.archs.iter().filter_map(|arch| {
+            Some(Target {
+                condition: (self.target)(*arch)?,
+                seccomp_nr: syscall::number(*arch, "seccomp")?.0,
+            })
+        });
+        let targets: Vec<Target> = targets.collect();
+        (!targets.is_empty()).then(|| (self.write)(source, &targets))
+    }
+}
+
+impl Source<'_> {
+    /// The lines that every text begins with, to be made a comment.
+    fn about(&self) -> Vec<String> {
+        let archs: Vec<&str> = self.archs.iter().map(|arch| arch.name()).collect();
+        let proof = match self.filter.variables() {
+            [] => "Proved to answer every call as the policy says.",
+            _ => "Proved to answer every call as the policy says, for all values of its variables.",
+        };
+        vec![
+            format!("For {}; {} machines.", archs.join(", "), self.byte_order()),
+            proof.to_owned(),
+        ]
+    }
+
+    /// What to call the policy where a line break or the end of a comment would do harm.
+    fn policy_in_comment(&self) -> String {
+        let is_harmless = |c: &char| !c.is_control() && !matches!(c, '*' | '\u{2028}' | '\u{2029}');
+        self.policy
+            .chars()
+            .map(|c| if is_harmless(&c) { c } else { '?' })
+            .collect()
+    }
+
+    fn byte_order(&self) -> &'static str {
+        match self.filter.endian() {
+            Endian::Little => "little-endian",
+            Endian::Big => "big-endian",
+        }
+    }
+
+    /// The instructions, one a line: as the language has them and, in a column, the comment that explains it.
+    fn listing(&self, entry: fn(Insn) -> String, comment: fn(&str) -> String) -> Vec<String> {
+        let insns = self.filter.template().unbound().insns();
+        let entries: Vec<String> = insns.iter().copied().map(entry).collect();
+        let width = entries.iter().map(String::len).max().unwrap_or(0);
+        let lines = entries.iter().zip(self.notes());
+        lines
+            .map(|(entry, note)| format!("{entry:width$} {}", comment(&note)))
+            .collect()
+    }
+
+    /// The text of each instruction.
+    fn notes(&self) -> Vec<String> {
+        let template = self.filter.template();
+        let style = disasm::Style::Commented(self.filter.endian());
+        let text = disasm::disassemble(template.unbound(), style);
+        let on_one_space = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut notes: Vec<String> = text.lines().map(on_one_space).collect();
+        for patch in template.patches() {
+            let half = patch.word.index() - Word::COUNT;
+            let title = self.filter.variables()[half / 2].title();
+            let part = [".low", ".high"][half % 2];
+            let note = &mut notes[patch.pc.0];
+            let end = note.find(';').unwrap_or(note.len());
+            *note = format!("{} ; {title}{part}", note[..end].trim_end());
+        }
+        notes
+    }
+
+    /// Where values belong: the instruction, and which of the [`words`](Self::words) its constant is.
+    fn patches(&self) -> impl Iterator<Item = (usize, usize)> {
+        let patches = self.filter.template().patches().iter();
+        patches.map(|patch| (patch.pc.0, patch.word.index() - Word::COUNT))
+    }
+
+    /// The members of the structure of values.
+    fn fields(&self, reserved: &[&str], style: fn(&str) -> String) -> Vec<Field> {
+        let mut fields: Vec<Field> = Vec::new();
+        for variable in self.filter.variables() {
+            if let Some(field) = fields.iter_mut().find(|field| field.name == *variable.name) {
+                field.count = field.count.map(|count| count + 1);
+                continue;
+            }
+            let taken = |text: &str| {
+                reserved.contains(&text) || fields.iter().any(|other| other.identifier == text)
+            };
+            fields.push(Field {
+                identifier: name::free(style(&variable.name), taken),
+                name: variable.name.to_string(),
+                width: variable.width,
+                count: variable.element.map(|_| 1),
+                range: variable.range,
+            });
+        }
+        fields
+    }
+
+    /// All variables, with the places where they are among the fields.
+    fn values<'s>(&'s self, fields: &'s [Field]) -> impl Iterator<Item = Value<'s>> {
+        self.filter.variables().iter().filter_map(|variable| {
+            let mut named = fields.iter().filter(|field| field.name == *variable.name);
+            let identifier = &named.next()?.identifier;
+            let place = match variable.element {
+                None => identifier.clone(),
+                Some(element) => format!("{identifier}[{element}]"),
+            };
+            Some(Value { place, variable })
+        })
+    }
+
+    /// The words of all variables, two each: what stands for a variable of 32 bits, or for one of 64.
+    fn words(
+        &self,
+        fields: &[Field],
+        narrow: impl Fn(&str) -> String,
+        wide: impl Fn(&str) -> String,
+    ) -> Vec<String> {
+        let words = self.values(fields).map(|value| match value.variable.width {
+            VariableWidth::U32 => narrow(&value.place),
+            VariableWidth::U64 => wide(&value.place),
+        });
+        words.collect()
+    }
+}
+
+impl Field {
+    /// The range, if it isn't all of the width.
+    fn narrow_range(&self) -> Option<(u64, u64)> {
+        let is_all = self.range == (0, self.width.max());
+        (!is_all).then_some(self.range)
+    }
+}
+
+impl Value<'_> {
+    /// The condition on which the value is out of range; `None` if it can't be. `read` is how the text
+    /// reads it, `suffix` what it writes after numbers.
+    fn out_of_range(&self, read: &str, suffix: &str) -> Option<String> {
+        let (first, last) = self.variable.range;
+        let below = (first > 0).then(|| format!("{read} < {first}{suffix}"));
+        let above = (last < self.variable.width.max()).then(|| format!("{read} > {last}{suffix}"));
+        match (below, above) {
+            (Some(below), Some(above)) => Some(format!("{below} || {above}")),
+            (below, above) => below.or(above),
+        }
+    }
+}
+
+/// A text with `@key@` replaced by the values.
+///
+/// # Panics
+/// If the text has a key without a value, which is a mistake in the text.
+fn fill(text: &str, values: &[(&str, String)]) -> String {
+    let value = |key: &str| {
+        let found = values.iter().find(|(name, _)| *name == key);
+        &*found.unwrap_or_else(|| panic!("`@{key}@` has no value")).1
+    };
+    let pieces = text.split('@').enumerate();
+    pieces
+        .map(|(index, piece)| match index % 2 {
+            0 => piece,
+            _ => value(piece),
+        })
+        .collect()
+}
+
+/// Lines, each with this before it.
+fn indented(before: &str, lines: impl IntoIterator<Item = String>) -> String {
+    let lines = lines.into_iter().map(|line| format!("{before}{line}\n"));
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_filled_in_is_not_read_again() {
+        let values = [("a", "@b@".to_owned()), ("b", "c".to_owned())];
+        assert_eq!(fill("x @a@ @b@", &values), "x @b@ c");
+    }
+}

@@ -1,0 +1,103 @@
+//! Identifiers for other languages: from file names and from the names of variables.
+//!
+//! What tamis takes for a name may be a keyword elsewhere, or a macro of libc. Such names get a `_`, as do
+//! those that others have already.
+
+use std::path::Path;
+
+use super::Language;
+use crate::cli::Failure;
+
+/// The name without which none can be made: of standard input, or of `---.tamis`.
+const FALLBACK: &str = "filter";
+
+/// Whether a text is an identifier in all languages that there are, keywords aside.
+fn is_identifier(text: &str) -> bool {
+    let is_inner = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(is_inner)
+}
+
+/// The nearest identifier to a text.
+fn sanitised(text: &str, language: &Language) -> String {
+    let is_inner = |c: char| c.is_ascii_alphanumeric();
+    let parts: Vec<&str> = text.split(|c| !is_inner(c)).collect();
+    let joined = parts.join("_");
+    let trimmed = joined.trim_matches('_');
+    let text = match trimmed.chars().next() {
+        None => FALLBACK.to_owned(),
+        Some(first) if first.is_ascii_digit() => format!("{FALLBACK}_{trimmed}"),
+        Some(_) => trimmed.to_owned(),
+    };
+    free(text, |text| language.reserved.contains(&text))
+}
+
+/// The text with as many `_` at its end as it takes not to be taken.
+pub(super) fn free(mut text: String, taken: impl Fn(&str) -> bool) -> String {
+    while taken(&text) {
+        text.push('_');
+    }
+    text
+}
+
+/// The name to use: what was asked for, else what the input is called.
+///
+/// # Errors
+/// If what was asked for is no identifier, or nothing in the language has that name.
+pub(crate) fn of(language: &Language, asked: Option<&str>, input: &str) -> Result<String, Failure> {
+    match (asked, language.named) {
+        (Some(_), None) => Err(Failure::usage(
+            format!("--name has no effect on `--emit {}`", language.name),
+            "leave --name out: what is in the text is told apart by the module that the file is",
+        )),
+        (Some(name), Some(_)) if language.reserved.contains(&name) => Err(Failure::usage(
+            format!(
+                "`{name}` has a meaning in the language of `--emit {}`",
+                language.name
+            ),
+            format!("how about `--name {name}_filter`?"),
+        )),
+        (Some(name), Some(named)) if !is_identifier(name) => Err(Failure::usage(
+            format!("`{name}` is no identifier, and {named} it"),
+            format!("how about `--name {}`?", sanitised(name, language)),
+        )),
+        (Some(name), Some(_)) => Ok(name.to_owned()),
+        (None, _) => {
+            let stem = Path::new(input).file_stem().unwrap_or_default();
+            Ok(sanitised(&stem.to_string_lossy(), language))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ALL;
+    use super::*;
+
+    #[test]
+    fn every_input_has_a_name_that_could_be_asked_for() {
+        let inputs = [
+            "<stdin>",
+            "a/my-server.tamis",
+            "int.json",
+            "range",
+            "9p.tamis",
+            "---",
+            "ä",
+            "",
+            "errno",
+            "container-default",
+            "..",
+            "x.y.z",
+        ];
+        for language in ALL {
+            for input in inputs {
+                let Ok(name) = of(language, None, input) else {
+                    panic!("{input} has no name");
+                };
+                assert!(is_identifier(&name), "{input} gives {name}");
+                let is_taken = of(language, Some(&name), input).is_err();
+                assert_eq!(is_taken, language.named.is_none(), "{name}");
+            }
+        }
+    }
+}
