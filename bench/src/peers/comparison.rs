@@ -153,7 +153,7 @@ pub fn compared(case: &Case, library: Option<&Library>, rounds: Option<u32>) -> 
 fn timed(subjects: &[Subject], calls: &[SeccompData], rounds: u32) -> Result<Vec<Times>, String> {
     let made = subjects.iter().filter_map(|(_, _, made)| made.clone().ok());
     let stacks: Vec<Stack> = timing::baselines().into_iter().chain(made).collect();
-    timing::time(&stacks, calls, rounds)
+    Ok(timing::time(&stacks, calls, rounds)?.subjects)
 }
 
 fn rows(

@@ -16,4 +16,3 @@ pub mod sandbox;
 pub mod table;
 pub mod timing;
 pub mod tools;
-pub mod tsc;

@@ -218,7 +218,7 @@ impl Condition {
 fn of_test(test: &Test, wanted: bool) -> Result<Vec<Alternative>, NotPlain> {
     match test {
         Test::Compare { operand, op, value } => {
-            let op = if wanted { *op } else { negated(*op) };
+            let op = if wanted { *op } else { op.negated() };
             compared(*operand, op, *value)
         }
         Test::Masked {
@@ -247,17 +247,6 @@ fn of_test(test: &Test, wanted: bool) -> Result<Vec<Alternative>, NotPlain> {
             Ok(union)
         }
         Test::Between { .. } => Err(NotPlain::Between),
-    }
-}
-
-const fn negated(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::Eq => CmpOp::Ne,
-        CmpOp::Ne => CmpOp::Eq,
-        CmpOp::Lt => CmpOp::Ge,
-        CmpOp::Le => CmpOp::Gt,
-        CmpOp::Gt => CmpOp::Le,
-        CmpOp::Ge => CmpOp::Lt,
     }
 }
 

@@ -17,7 +17,6 @@ use super::cases::allow;
 use super::plain::{PlainRule, plain_rules};
 use super::table::Table;
 use super::timing::{baselines, call, time};
-use super::tsc;
 
 /// How many calls are allowed.
 const ALLOWED: usize = 306;
@@ -44,7 +43,7 @@ const TREE: &str = "libseccomp, tree";
 /// The experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Experiment {
-    /// Ticks of the counter per nanosecond.
+    /// Ticks of the counter per nanosecond; `None` if nothing was timed.
     pub ticks_per_ns: Option<f64>,
     /// A line for each filter, list by list.
     pub lines: Vec<Line>,
@@ -166,11 +165,12 @@ pub fn experiment(library: Option<&Library>, rounds: Option<u32>) -> Result<Expe
             subjects.push(Stack::new(vec![uncacheable(&program)?]));
         }
     }
-    let mut not_timed = None;
+    let (mut ticks_per_ns, mut not_timed) = (None, None);
     if let Some(rounds) = rounds {
         match time(&subjects, &[getppid], rounds) {
-            Ok(times) => {
-                for (line, times) in lines.iter_mut().zip(times.chunks(2)) {
+            Ok(timed) => {
+                ticks_per_ns = Some(timed.clock.ns_per_tick.recip());
+                for (line, times) in lines.iter_mut().zip(timed.subjects.chunks(2)) {
                     line.cached_ns = Some(times[0].calls[0].min_ns);
                     line.run_ns = Some(times[1].calls[0].min_ns);
                 }
@@ -179,7 +179,7 @@ pub fn experiment(library: Option<&Library>, rounds: Option<u32>) -> Result<Expe
         }
     }
     Ok(Experiment {
-        ticks_per_ns: tsc::ticks_per_ns(),
+        ticks_per_ns,
         lines,
         not_timed,
     })

@@ -167,7 +167,7 @@ fn compared(
     match rounds.map(|rounds| time(&subjects, &data, rounds)) {
         None => {}
         Some(Err(reason)) => sandbox.not_timed = Some(reason),
-        Some(Ok(times)) => sandbox.fill_in(&times),
+        Some(Ok(timed)) => sandbox.fill_in(&timed.subjects),
     }
     Ok(sandbox)
 }

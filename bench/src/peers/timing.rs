@@ -6,8 +6,7 @@
 use tamis_abi::{Action, Arch, SeccompData, syscall};
 use tamis_bpf::harmless::harmless;
 use tamis_bpf::{Op, Program, Stack};
-use tamis_kernel::measure;
-use tamis_kernel::measure::Timing;
+use tamis_kernel::measure::{Clock, Rounds, Timing, Workload, measure_workload};
 
 use super::cases::Case;
 use super::judge::Policy;
@@ -56,6 +55,15 @@ pub struct Times {
     pub install_ns: f64,
     /// Per call.
     pub calls: Vec<Timing>,
+}
+
+/// What was measured of all subjects.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    /// Per subject, in their order.
+    pub subjects: Vec<Times>,
+    /// What the time was read from.
+    pub clock: Clock,
 }
 
 impl Times {
@@ -132,7 +140,7 @@ pub fn baselines() -> [Stack; 2] {
 ///
 /// # Errors
 /// Why it can't be done here.
-pub fn time(stacks: &[Stack], calls: &[SeccompData], rounds: u32) -> Result<Vec<Times>, String> {
+pub fn time(stacks: &[Stack], calls: &[SeccompData], rounds: u32) -> Result<Timed, String> {
     let mut tame: Vec<Vec<Program>> = Vec::new();
     for stack in stacks {
         let programs = stack.programs().iter();
@@ -142,10 +150,15 @@ pub fn time(stacks: &[Stack], calls: &[SeccompData], rounds: u32) -> Result<Vec<
         tame.push(tamed.map_err(|error| error.to_string())?);
     }
     let rounds = rounds * ENOUGH_CALLS.div_ceil(calls.len().max(1)) as u32;
-    let measured = measure::measure(&tame, calls, rounds).map_err(|error| error.to_string())?;
-    let times = measured.into_iter().map(|measured| Times {
+    let (workload, rounds) = (Workload::of_calls(calls), Rounds::exactly(rounds));
+    let measured = measure_workload(&tame, &workload, rounds, &mut |_| {});
+    let measured = measured.map_err(|error| error.to_string())?;
+    let times = measured.subjects.into_iter().map(|measured| Times {
         install_ns: measured.install_ns,
         calls: measured.calls,
     });
-    Ok(times.collect())
+    Ok(Timed {
+        subjects: times.collect(),
+        clock: measured.clock,
+    })
 }

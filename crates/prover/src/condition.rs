@@ -367,11 +367,11 @@ impl Said {
         let (predicate, more) = match self.predicate {
             Predicate::Not(inner) => (*inner, 0),
             Predicate::Test(Test::Compare { operand, op, value }) => {
-                let op = opposite(op);
+                let op = op.negated();
                 (Predicate::Test(Test::Compare { operand, op, value }), 0)
             }
             Predicate::Test(Test::Between { left, op, right }) => {
-                let op = opposite(op);
+                let op = op.negated();
                 (Predicate::Test(Test::Between { left, op, right }), 0)
             }
             // Masked tests have their own `!=` wherever they are written.
@@ -383,17 +383,6 @@ impl Said {
             cost: self.cost + more,
             tests: self.tests,
         }
-    }
-}
-
-fn opposite(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::Eq => CmpOp::Ne,
-        CmpOp::Ne => CmpOp::Eq,
-        CmpOp::Lt => CmpOp::Ge,
-        CmpOp::Ge => CmpOp::Lt,
-        CmpOp::Gt => CmpOp::Le,
-        CmpOp::Le => CmpOp::Gt,
     }
 }
 

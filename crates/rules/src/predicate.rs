@@ -196,6 +196,26 @@ impl CmpOp {
         }
     }
 
+    /// The comparison that holds exactly where this one doesn't.
+    ///
+    /// ```
+    /// use tamis_rules::CmpOp;
+    /// for op in CmpOp::ALL {
+    ///     assert!([1, 2, 3].iter().all(|left| op.holds(*left, 2) != op.negated().holds(*left, 2)));
+    /// }
+    /// ```
+    #[must_use]
+    pub const fn negated(self) -> CmpOp {
+        match self {
+            CmpOp::Eq => CmpOp::Ne,
+            CmpOp::Ne => CmpOp::Eq,
+            CmpOp::Lt => CmpOp::Ge,
+            CmpOp::Le => CmpOp::Gt,
+            CmpOp::Gt => CmpOp::Le,
+            CmpOp::Ge => CmpOp::Lt,
+        }
+    }
+
     /// The operator as written.
     pub const fn symbol(self) -> &'static str {
         match self {
