@@ -10,7 +10,8 @@ use std::sync::Arc;
 use tamis_abi::{SeccompData, VariableIndex};
 
 use crate::predicate::{Operand, Part, Predicate, Subject, Test};
-use crate::ruleset::Ruleset;
+use crate::ruleset::{Rule, Ruleset};
+use crate::set::IntervalSet;
 
 /// A run-time variable of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -123,6 +124,88 @@ impl Ruleset {
         }
         Ok(bound)
     }
+
+    /// The same with its variables in this order; `None` if these are not its variables.
+    pub fn with_variables_in_order(&self, order: &[Variable]) -> Option<Ruleset> {
+        let place = |variable: &Variable| order.iter().position(|other| other == variable);
+        let places: Option<Vec<VariableIndex>> = self
+            .variables()
+            .iter()
+            .map(|variable| VariableIndex::new(place(variable)?))
+            .collect();
+        let places = places.filter(|places| places.len() == order.len())?;
+        let mut ordered = self.clone().with_variables(order.to_vec());
+        for rule in ordered
+            .sections_mut()
+            .iter_mut()
+            .flat_map(|section| &mut section.rules)
+        {
+            renumber(&mut rule.when, &places);
+        }
+        Some(ordered)
+    }
+
+    /// The same with one answer, that for bad architectures, to all calls while a variable has a value outside
+    /// its range: what is compared then are the values that can be bound.
+    #[must_use]
+    pub fn within_ranges(&self) -> Ruleset {
+        let mut outside = Vec::new();
+        for (index, variable) in self.variables().iter().enumerate() {
+            let (first, last) = variable.range;
+            let set = [first..=last].into_iter().collect();
+            if let Some(place) = VariableIndex::new(index)
+                && variable.range != (0, variable.width.max())
+            {
+                let operand = variable.operand(place);
+                let inside = Predicate::Test(Test::In { operand, set });
+                outside.push(Predicate::Not(Box::new(inside)));
+            }
+        }
+        let mut restricted = self.clone();
+        if outside.is_empty() {
+            return restricted;
+        }
+        let action = self.bad_arch;
+        for section in restricted.sections_mut() {
+            let rule = Rule {
+                syscalls: IntervalSet::full(),
+                when: Predicate::Any(outside.clone()),
+                action,
+                origin: None,
+            };
+            section.rules.insert(0, rule);
+        }
+        restricted
+    }
+}
+
+/// Puts variables in the place of variables. Recurses as deep as the predicate nests.
+fn renumber(predicate: &mut Predicate, places: &[VariableIndex]) {
+    let renumbered = |operand: &mut Operand| {
+        if let Subject::Variable(index) = &mut operand.subject
+            && let Some(place) = places.get(index.index())
+        {
+            *index = *place;
+        }
+    };
+    match predicate {
+        Predicate::Not(inner) => renumber(inner, places),
+        Predicate::All(parts) | Predicate::Any(parts) => {
+            for part in parts {
+                renumber(part, places);
+            }
+        }
+        Predicate::Test(test) => match test {
+            Test::Compare { operand, .. }
+            | Test::Masked { operand, .. }
+            | Test::In { operand, .. } => renumbered(operand),
+            Test::Between { left, right, .. } => {
+                renumbered(left);
+                renumbered(right);
+            }
+        },
+        Predicate::True | Predicate::False => {}
+    }
 }
 
 /// Whether the values can be bound to the variables.
@@ -218,8 +301,7 @@ mod tests {
     use tamis_abi::{Action, Arch};
 
     use super::*;
-    use crate::ruleset::{Rule, Section};
-    use crate::set::IntervalSet;
+    use crate::ruleset::Section;
     use crate::{CmpOp, text};
 
     fn variables() -> Vec<Variable> {
@@ -300,6 +382,36 @@ mod tests {
         ));
         let wide = ruleset.bind(&[1 << 32, 2, 3]).unwrap_err();
         assert!(wide.to_string().contains("`fd`"), "{wide}");
+    }
+
+    #[test]
+    fn in_another_order_the_same_values_mean_the_same() {
+        let ruleset = comparing();
+        let mut order = ruleset.variables().to_vec();
+        order.rotate_left(1);
+        let ordered = ruleset.with_variables_in_order(&order).unwrap();
+        let values = [7, 1 << 32, 8];
+        let mut rotated = values;
+        rotated.rotate_left(1);
+        assert_eq!(ordered.bind(&rotated), ruleset.bind(&values));
+        assert_eq!(ruleset.with_variables_in_order(&order[1..]), None);
+    }
+
+    #[test]
+    fn outside_of_its_range_a_variable_makes_all_calls_bad() {
+        let mut narrow = variables();
+        narrow[1].range = (10, 20);
+        let ruleset = comparing().with_variables(narrow).within_ranges();
+        for (value, is_bad) in [(9, true), (10, false), (20, false), (21, true)] {
+            let mut data = SeccompData {
+                nr: 1000,
+                arch: Arch::X86_64.audit(),
+                ..SeccompData::default()
+            };
+            data.variables[1] = value;
+            let answer = ruleset.decide(&data).action;
+            assert_eq!(answer == Action::KILL_PROCESS, is_bad, "{value}");
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@
 use tamis_diag::{Diagnostic, code, suggest};
 use tamis_rules::{Ruleset, Variable};
 
-use super::Failure;
+use super::load::Loaded;
+use super::{Failure, Global};
 
 /// The option.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -44,32 +45,34 @@ fn parse_value(text: &str) -> Option<u64> {
 }
 
 impl BindArgs {
-    /// Refuses values for an input that has no variables because it is a program.
-    pub(crate) fn refuse_for_program(&self, name: &str) -> Result<(), Failure> {
-        match self.bindings.first() {
-            None => Ok(()),
-            Some(binding) => Err(Failure::usage(
-                format!(
-                    "{name} is a program, which has no variable `{}`",
-                    binding.name
-                ),
-                "bind the variables of the policy that it was made of",
-            )),
+    /// Refuses values for names that no input has declared.
+    pub(crate) fn check<'l>(
+        &self,
+        inputs: impl Iterator<Item = &'l Loaded> + Clone,
+    ) -> Result<(), Failure> {
+        let declared = inputs.flat_map(|input| match input {
+            Loaded::Policy(policy) => policy.declared.as_slice(),
+            Loaded::Program(_) => &[],
+        });
+        for binding in &self.bindings {
+            if !declared
+                .clone()
+                .any(|variable| *variable.name == binding.name)
+            {
+                return Err(unknown(binding, declared));
+            }
         }
+        Ok(())
     }
 
     /// The ruleset with the values that were given, for all of its variables or for none.
     pub(crate) fn apply(&self, ruleset: Ruleset) -> Result<Ruleset, Failure> {
         let variables = ruleset.variables();
-        for binding in &self.bindings {
-            if !variables
-                .iter()
-                .any(|variable| *variable.name == binding.name)
-            {
-                return Err(unknown(binding, variables));
-            }
-        }
-        if self.bindings.is_empty() {
+        let is_bound = |variable: &Variable| {
+            let mut bindings = self.bindings.iter();
+            bindings.any(|binding| *binding.name == *variable.name)
+        };
+        if !variables.iter().any(is_bound) {
             return Ok(ruleset);
         }
         let values: Result<Vec<u64>, Failure> = variables
@@ -126,13 +129,48 @@ pub(crate) fn unbound(variable: &Variable) -> Diagnostic {
     ))
 }
 
-fn unknown(binding: &Binding, variables: &[Variable]) -> Failure {
+fn unknown<'l>(binding: &Binding, declared: impl Iterator<Item = &'l Variable> + Clone) -> Failure {
     let name = &binding.name;
-    let known = variables.iter().map(|variable| &*variable.name);
+    let known = declared.map(|variable| &*variable.name);
     let help = match (suggest::nearest(name, known.clone()), known.clone().next()) {
         (Some(near), _) => format!("did you mean `{near}`?"),
         (None, None) => "variables are declared so: `let fd: u32`".to_owned(),
-        (None, Some(_)) => format!("it has {}", known.collect::<Vec<_>>().join(", ")),
+        (None, Some(_)) => format!("there is {}", known.collect::<Vec<_>>().join(", ")),
     };
-    Failure::usage(format!("the policy has no variable `{name}`"), help)
+    Failure::usage(format!("there is no variable `{name}`"), help)
+}
+
+/// Makes policies with variables without values comparable: the same variables at the same places, and only
+/// the values that can be bound. Says which variable is which in examples.
+pub(crate) fn match_variables<'l>(
+    inputs: impl Iterator<Item = &'l mut Loaded>,
+    global: &Global,
+) -> Result<(), Failure> {
+    let mut order: Option<(String, Vec<Variable>)> = None;
+    for input in inputs {
+        let Loaded::Policy(policy) = input else {
+            continue;
+        };
+        if policy.ruleset.variables().is_empty() {
+            continue;
+        }
+        let name = policy.name.clone();
+        let (first, order) =
+            order.get_or_insert_with(|| (name, policy.ruleset.variables().to_vec()));
+        let Some(ordered) = policy.ruleset.with_variables_in_order(order) else {
+            return Err(Failure::usage(
+                format!("{first} and {} declare different variables", policy.name),
+                "declare the same names, widths and ranges, or give values with `--bind`",
+            ));
+        };
+        policy.ruleset = ordered.within_ranges();
+    }
+    let titles = order.iter().flat_map(|(_, order)| order.iter().enumerate());
+    let titles: Vec<String> = titles
+        .map(|(index, variable)| format!("var{index} is `{}`", variable.title()))
+        .collect();
+    if !titles.is_empty() {
+        global.notice(&format!("in examples {}", titles.join(", ")));
+    }
+    Ok(())
 }

@@ -8,6 +8,7 @@ use tamis_prover::{
     Comparison, Function, LimitReached, Limits, Pair, Scope, Space, Stop, Verdict, prove_by_gates,
 };
 
+use super::bind;
 use super::limits::{LimitArgs, stop_after, text};
 use super::load::LoadArgs;
 use super::side::Side;
@@ -92,9 +93,10 @@ impl Compared {
         global: &Global,
     ) -> Result<Compared, Failure> {
         let load = load.for_comparison().keeping_variables();
-        let left = Side::read(left, &load, global)?;
-        let right = Side::read(right, &load, global)?;
+        let mut left = Side::read(left, &load, global)?;
+        let mut right = Side::read(right, &load, global)?;
         load.check_profile_options(left.filters().iter().chain(right.filters()))?;
+        bind::match_variables(left.filters_mut().chain(right.filters_mut()), global)?;
         let stop = stop_after(args.limits.time_limit.unwrap_or(TIME_LIMIT));
         let mut space = Space::stoppable(args.limits(), stop.clone());
         let functions =

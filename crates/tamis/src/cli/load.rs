@@ -12,7 +12,7 @@ use tamis_policy::minijail::DefaultAction;
 use tamis_policy::{minijail, oci};
 use tamis_profile::Profile;
 use tamis_prover::Subject;
-use tamis_rules::{Ruleset, text};
+use tamis_rules::{Ruleset, Variable, text};
 
 use super::bind::{self, BindArgs};
 use super::include::FileLoader;
@@ -118,6 +118,8 @@ pub(crate) struct Policy {
     frequency: Option<Profile>,
     /// The meaning.
     pub(crate) ruleset: Ruleset,
+    /// The run-time variables that it declares, with values or without.
+    pub(crate) declared: Vec<Variable>,
     /// The texts that its rules came from.
     pub(crate) sources: Sources,
     /// What the front end said about it, short of errors.
@@ -240,18 +242,20 @@ impl LoadArgs {
     pub(crate) fn understand(&self, input: Input) -> Result<Loaded, Failure> {
         let policy = match self.parse(input)? {
             Loaded::Policy(policy) => policy,
-            Loaded::Program(program) => {
-                self.bind.refuse_for_program(&program.name)?;
-                return Ok(Loaded::Program(program));
-            }
+            program @ Loaded::Program(_) => return Ok(program),
         };
+        let declared = policy.ruleset.variables().to_vec();
         let ruleset = self.bind.apply(policy.ruleset)?;
         match ruleset.variables().first() {
             Some(variable) if !self.keeps_variables => {
                 let diagnostic = bind::unbound(variable);
                 Err(Failure::Diagnostics(vec![diagnostic], policy.sources))
             }
-            _ => Ok(Loaded::Policy(Policy { ruleset, ..policy })),
+            _ => Ok(Loaded::Policy(Policy {
+                ruleset,
+                declared,
+                ..policy
+            })),
         }
     }
 
@@ -279,6 +283,7 @@ impl LoadArgs {
                     kind,
                     frequency: None,
                     ruleset,
+                    declared: Vec::new(),
                     sources,
                     warnings: Vec::new(),
                     installation: Installation::default(),
@@ -308,9 +313,11 @@ impl LoadArgs {
     /// Refuses options for languages that none of a command's inputs is in.
     pub(crate) fn check_profile_options<'l>(
         &self,
-        inputs: impl IntoIterator<Item = &'l Loaded>,
+        inputs: impl IntoIterator<Item = &'l Loaded, IntoIter: Clone>,
     ) -> Result<(), Failure> {
-        let kinds: Vec<Option<Kind>> = inputs.into_iter().map(Loaded::kind).collect();
+        let inputs = inputs.into_iter();
+        self.bind.check(inputs.clone())?;
+        let kinds: Vec<Option<Kind>> = inputs.map(Loaded::kind).collect();
         let compiles =
             self.remakes_programs || self.makes_filter && kinds.iter().any(Option::is_some);
         let given = [
@@ -460,6 +467,7 @@ impl LoadArgs {
             kind,
             frequency,
             ruleset,
+            declared: Vec::new(),
             sources,
             warnings,
             installation: Installation {

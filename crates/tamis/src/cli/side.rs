@@ -80,6 +80,11 @@ impl Side {
         &self.filters
     }
 
+    /// The same, to be changed.
+    pub(crate) fn filters_mut(&mut self) -> impl Iterator<Item = &mut Loaded> {
+        self.filters.iter_mut()
+    }
+
     /// The same, to be used up.
     pub(crate) fn into_filters(self) -> Vec<Loaded> {
         self.filters
