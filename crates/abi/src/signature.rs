@@ -104,7 +104,7 @@ const TYPES_OF_64_BITS: [&str; 3] = ["__u64", "loff_t", "u64"];
 
 impl Arg {
     /// How many bits the type has on an architecture; a pointer has those of a register.
-    fn type_width(&self, arch: Arch) -> Width {
+    pub fn declared_width(&self, arch: Arch) -> Width {
         let c_type = without_const(self.c_type);
         if TYPES_OF_16_BITS.contains(&c_type) {
             Width::Bits16
@@ -145,7 +145,7 @@ pub fn width(arch: Arch, call: &str, arg: &Arg) -> Width {
         .iter()
         .take_while(|(name, argument, ..)| (*name, *argument) == (call, arg.name))
         .find(|(_, _, arches, _)| arches.is_empty() || arches.contains(&arch));
-    let declared = arg.type_width(arch);
+    let declared = arg.declared_width(arch);
     cut.map_or(declared, |(.., width)| declared.min(*width))
 }
 
@@ -264,12 +264,12 @@ mod tests {
                 let is_known = expected != Width::Bits32 || TYPES_OF_32_BITS.contains(&base);
                 assert!(is_known, "{call}: {} {}", arg.c_type, arg.name);
                 assert_eq!(
-                    arg.type_width(Arch::Riscv64),
+                    arg.declared_width(Arch::Riscv64),
                     expected,
                     "{call} {}",
                     arg.name
                 );
-                assert_eq!(arg.type_width(Arch::Arm), expected.min(Width::Bits32));
+                assert_eq!(arg.declared_width(Arch::Arm), expected.min(Width::Bits32));
             }
         }
     }
@@ -286,7 +286,10 @@ mod tests {
                 arches => arches.to_vec(),
             };
             for arch in arches {
-                assert!(*width < arg.type_width(arch), "{arch} {call} {argument}");
+                assert!(
+                    *width < arg.declared_width(arch),
+                    "{arch} {call} {argument}"
+                );
                 assert_eq!(
                     super::width(arch, call, arg),
                     *width,

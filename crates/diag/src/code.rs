@@ -2,7 +2,7 @@
 //!
 //! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
 //! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 06 profiles, 07 lint,
-//! 08 Firecracker filters, 09 minijail policies. A number is never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
+//! 08 Firecracker filters, 09 minijail policies, 10 kafel policies. A number is never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
 /// A stable name for one kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +35,7 @@ macro_rules! codes {
 mod compile;
 mod firecracker;
 mod input;
+mod kafel;
 mod lint;
 mod minijail;
 mod oci;
@@ -44,8 +45,8 @@ mod ruleset;
 mod tamis;
 
 pub use self::{
-    compile::*, firecracker::*, input::*, lint::*, minijail::*, oci::*, profile::*, program::*,
-    ruleset::*, tamis::*,
+    compile::*, firecracker::*, input::*, kafel::*, lint::*, minijail::*, oci::*, profile::*,
+    program::*, ruleset::*, tamis::*,
 };
 
 /// All codes, ascending.
@@ -61,6 +62,7 @@ pub fn all() -> impl Iterator<Item = Code> {
         lint::LINT,
         firecracker::FIRECRACKER,
         minijail::MINIJAIL,
+        kafel::KAFEL,
     ]
     .into_iter()
     .flatten()

@@ -12,6 +12,7 @@
 pub mod embedded;
 pub mod firecracker;
 pub mod front_end;
+pub mod kafel;
 pub mod limits;
 mod literal;
 pub mod loader;

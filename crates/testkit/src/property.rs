@@ -15,7 +15,7 @@ use tamis_diag::{Diagnostic, Sources, render};
 use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{Verdict as KernelVerdict, verdicts};
 use tamis_policy::loader::{Loaded, NoIncludes};
-use tamis_policy::{firecracker, minijail, oci, tamis};
+use tamis_policy::{firecracker, kafel, minijail, oci, tamis};
 use tamis_prover::{Answer, LimitReached, Limits, Scope, Subject, Verdict, decide, prove};
 use tamis_rules::{Ruleset, text};
 
@@ -298,6 +298,31 @@ pub fn policy_minijail(bytes: &[u8]) -> Outcome {
         (Some(_), None) => "for the library only",
         (None, None) => "refused",
     }
+}
+
+/// Mistakes in a kafel policy have places; the ruleset of one without any survives the text form. An
+/// included file holds its name, or is the policy itself.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_kafel(bytes: &[u8]) -> Outcome {
+    let ruleset = read(bytes, |sources, text| {
+        let source = sources.add("fuzz.kafel", text);
+        let mut itself = |path: &str, _: &str| {
+            Ok(Loaded {
+                name: path.to_owned(),
+                text: if path == "itself" { text } else { path }.to_owned(),
+            })
+        };
+        let options = kafel::Options::new(Arch::X86_64);
+        let parsed = kafel::parse(sources, source, &mut itself, &options);
+        (parsed.ruleset, parsed.diagnostics)
+    });
+    let Some(ruleset) = ruleset else {
+        return "refused";
+    };
+    assert_text_form(&ruleset);
+    "a policy"
 }
 
 /// A small ruleset compiles, twice to the same program, and that answers as the ruleset does.

@@ -68,6 +68,28 @@ close: return
 dup: arg0 != 1 && arg1 <= 0x10 || arg2 in 7
 ";
 
+const KAFEL: &str = "\
+/* a first line */
+#define STDERR 2 // a comment
+POLICY output { LOG { write(a, b, c) { (a == 1 || a == STDERR) && !(c < 4) } }, USER_NOTIF {} }
+POLICY more {
+    USE output,
+    ERRNO(0b11) { mmap { prot & 0x4 != 0, flags | 010 == -1 }, newuname ON { x86, x86_64 } },
+    KILL { SYSCALL[-1] (x, y) { x & y <= 0xff00 } /* and */, ptrace { (request | addr) > data } }
+}
+#include \"itself\"; USE more DEFAULT TRAP(7)
+";
+
+/// Files hold their names here.
+const KAFEL_IN_PIECES: &str = "\
+ALLOW { read { fd ==
+#include \"1\"
+}, write {
+#include \"(count\" \"&\"; 3 )
+#include \"<= 2\"
+}, close }
+";
+
 const FORMS: [&str; 5] = [
     "struct sock_filter filter[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]) + sizeof(__u32)),
@@ -200,6 +222,18 @@ fn policy_minijail() {
         "{tally:?}"
     );
     on_random_bytes(property::policy_minijail, 300);
+}
+
+#[test]
+fn policy_kafel() {
+    let without_include = KAFEL.replace("#include", "//");
+    let texts = [KAFEL, without_include.as_str(), KAFEL_IN_PIECES];
+    let tally = on_mutated_texts(property::policy_kafel, &texts, 3000);
+    assert!(
+        tally["a policy"] > 100 && tally["refused"] > 100,
+        "{tally:?}"
+    );
+    on_random_bytes(property::policy_kafel, 300);
 }
 
 #[test]

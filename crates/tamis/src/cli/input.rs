@@ -316,6 +316,10 @@ mod tests {
         assert_eq!(kind("x", "# comment\n@include ./y\n"), "minijail");
         assert_eq!(kind("x", "read: 1\n"), "minijail");
         assert_eq!(kind("x", "{open, openat}: return ENOENT\n"), "minijail");
+        assert_eq!(
+            kind("x", "/* a */ #define X 1\nPOLICY a { ALLOW { read } }"),
+            "kafel"
+        );
         assert_eq!(kind("x", "ruleset bad-arch allow\n"), "rules");
         assert_eq!(kind("x", "; comment\n ld [4]\n"), "asm");
         assert_eq!(kind("x", "start: ret #0\n"), "asm");
@@ -335,6 +339,7 @@ mod tests {
             "firecracker"
         );
         assert_eq!(kind("x.policy", "not a policy"), "minijail");
+        assert_eq!(kind("x.policy", "ALLOW { read }"), "kafel");
         assert_eq!(kind("x.bpf", "allow read\n"), "bpf");
         assert_eq!(kind("x.txt", "allow read\n"), "tamis");
     }

@@ -1,0 +1,330 @@
+//! From a policy to the sections of a ruleset.
+//!
+//! The first rule that matches decides, in kafel as in a section, so a rule becomes a rule.
+
+use tamis_abi::signature::{self, Arg, Width};
+use tamis_abi::syscall::{self, Nr};
+use tamis_abi::{Action, Arch, ArgIndex};
+use tamis_diag::{Diagnostic, Sources, Span, code, suggest};
+use tamis_rules::{IntervalSet, Predicate, Rule, Section};
+
+use super::ast::{self, Call, Comparison, Condition, Entry, Name, Program};
+use super::compare::{self, Value};
+use crate::limits::MAX_RULES;
+use crate::sink::Sink;
+
+/// How many single-bit tests the conditions of a policy may come to.
+const MAX_BIT_TESTS: usize = 1 << 18;
+
+/// What kafel calls some calls: what their functions in the kernel are called.
+const KERNEL_NAMES: [(&str, &str); 6] = [
+    ("newfstat", "fstat"),
+    ("newlstat", "lstat"),
+    ("newstat", "stat"),
+    ("newuname", "uname"),
+    ("sendfile64", "sendfile"),
+    ("umount", "umount2"),
+];
+
+/// Lowers a policy for one architecture after the other.
+pub(super) struct Lowering<'a> {
+    pub(super) sources: &'a Sources,
+    pub(super) program: &'a Program,
+    pub(super) sink: &'a mut Sink,
+    /// The single-bit tests so far.
+    pub(super) bit_tests: usize,
+}
+
+/// A rule's call on an architecture.
+struct Callee<'a> {
+    arch: Arch,
+    /// The name in the tables; none for a number.
+    name: Option<&'static str>,
+    /// The names that the rule gives to the arguments.
+    own_names: Option<&'a [Name]>,
+}
+
+/// Where an argument stands, and how much of it kafel compares unless the other side is wider.
+#[derive(Clone, Copy)]
+struct Place {
+    index: ArgIndex,
+    width: Width,
+}
+
+impl Lowering<'_> {
+    /// The section of an architecture; wrong if the sink has an error.
+    pub(super) fn section(&mut self, arch: Arch) -> Section {
+        let mut rules = Vec::new();
+        let mut used = vec![false; self.program.policies.len()];
+        self.entries(arch, &self.program.main, &mut used, &mut rules);
+        let default = self.program.default.map(|(action, _)| action);
+        Section {
+            arch,
+            rules,
+            default: default.unwrap_or(Action::KILL_THREAD),
+        }
+    }
+
+    /// Appends what the entries say. A policy that was used already says nothing new.
+    fn entries(&mut self, arch: Arch, entries: &[Entry], used: &mut [bool], rules: &mut Vec<Rule>) {
+        // Entries that are left to do; a policy uses earlier ones only, but perhaps in a long chain.
+        let mut stack = vec![entries.iter()];
+        while let Some(top) = stack.last_mut() {
+            match top.next() {
+                None => drop(stack.pop()),
+                Some(Entry::Use(policy)) => {
+                    if !std::mem::replace(&mut used[*policy], true) {
+                        stack.push(self.program.policies[*policy].entries.iter());
+                    }
+                }
+                Some(Entry::Block {
+                    action,
+                    rules: block,
+                }) => {
+                    for rule in block {
+                        if self.sink.is_finished() {
+                            return;
+                        }
+                        rules.extend(self.rule(arch, rule, *action));
+                    }
+                }
+            }
+            if rules.len() > MAX_RULES {
+                let message = format!("more than {MAX_RULES} rules");
+                return self
+                    .sink
+                    .stop(Diagnostic::error(code::KAFEL_LIMIT, message));
+            }
+        }
+    }
+
+    fn rule(&mut self, arch: Arch, rule: &ast::Rule, action: Action) -> Option<Rule> {
+        if !self.is_for(rule, arch) {
+            return None;
+        }
+        let (nr, name) = match &rule.call {
+            Call::Number(nr) => (*nr, None),
+            Call::Named(name) => {
+                let (nr, name) = self.number(name, arch)?;
+                (nr.0, Some(name))
+            }
+        };
+        let callee = Callee {
+            arch,
+            name,
+            own_names: rule.arguments.as_deref(),
+        };
+        let when = match &rule.condition {
+            None => Predicate::True,
+            Some(condition) => self.condition(condition, &callee)?,
+        };
+        Some(Rule {
+            syscalls: IntervalSet::single(nr),
+            when,
+            action,
+            origin: Some(crate::origin(self.sources, rule.span)),
+        })
+    }
+
+    /// Whether the rule's guard lets it be for an architecture.
+    fn is_for(&mut self, rule: &ast::Rule, arch: Arch) -> bool {
+        let Some(names) = &rule.guard else {
+            return true;
+        };
+        let mut is_for = false;
+        for name in names {
+            match Arch::from_name(&name.text) {
+                Some(known) => is_for |= known == arch,
+                None => {
+                    let message = format!("unknown architecture `{}`", name.text);
+                    let diagnostic =
+                        Diagnostic::error(code::KAFEL_ARCH, message).label(name.span, "");
+                    let near = suggest::nearest(&name.text, Arch::all().map(Arch::name));
+                    self.sink.report(match near {
+                        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                        None => diagnostic.help("`tamis tables arches` lists them"),
+                    });
+                }
+            }
+        }
+        is_for
+    }
+
+    /// The number and the name in the tables of a call.
+    fn number(&mut self, name: &Name, arch: Arch) -> Option<(Nr, &'static str)> {
+        let text = name.text.as_str();
+        let of_kernel = KERNEL_NAMES.iter().find(|(kernel, _)| *kernel == text);
+        let found = syscall::number(arch, text)
+            .or_else(|| of_kernel.and_then(|(_, known)| syscall::number(arch, known)));
+        if let Some(nr) = found {
+            return syscall::name(arch, nr).map(|name| (nr, name));
+        }
+        let diagnostic = if syscall::is_known(text) || of_kernel.is_some() {
+            Diagnostic::error(code::KAFEL_SYSCALL, format!("{arch} has no call `{text}`"))
+                .label(name.span, "")
+                .help(format!(
+                    "write `{text} ON …` with the architectures that have it"
+                ))
+        } else {
+            let diagnostic =
+                Diagnostic::error(code::KAFEL_SYSCALL, format!("unknown system call `{text}`"))
+                    .label(name.span, "");
+            let kernel_names = KERNEL_NAMES.iter().map(|(kernel, _)| *kernel);
+            match suggest::nearest(text, syscall::names().chain(kernel_names)) {
+                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                None => diagnostic.help("`SYSCALL[N]` stands for the call with the number N"),
+            }
+        };
+        self.sink.report(diagnostic);
+        None
+    }
+
+    fn condition(&mut self, condition: &Condition, callee: &Callee) -> Option<Predicate> {
+        let all = |this: &mut Self, parts: &[Condition]| {
+            // Every part is looked at, for its mistakes.
+            let parts: Vec<Option<Predicate>> = parts
+                .iter()
+                .map(|part| this.condition(part, callee))
+                .collect();
+            parts.into_iter().collect::<Option<Vec<Predicate>>>()
+        };
+        Some(match condition {
+            Condition::Any(parts) => Predicate::Any(all(self, parts)?),
+            Condition::All(parts) => Predicate::All(all(self, parts)?),
+            Condition::Not(inner) => Predicate::Not(Box::new(self.condition(inner, callee)?)),
+            Condition::Compare(comparison) => self.comparison(comparison, callee)?,
+        })
+    }
+
+    /// A comparison. Of 64 bits, if one of the arguments or numbers in it has so many; then of all
+    /// arguments in it.
+    fn comparison(&mut self, comparison: &Comparison, callee: &Callee) -> Option<Predicate> {
+        let mut narrow = None;
+        let mut is_wide = false;
+        let left = self.value(&comparison.left, callee, &mut is_wide, &mut narrow);
+        let right = self.value(&comparison.right, callee, &mut is_wide, &mut narrow);
+        let (left, right) = (left?, right?);
+        if is_wide && let Some(argument) = narrow {
+            self.sink.report(
+                Diagnostic::warning(
+                    code::KAFEL_WIDTH,
+                    "64 bits are compared of an argument that has 32",
+                )
+                .label(argument, "the kernel ignores the upper half of this")
+                .label(comparison.span, "something here has 64 bits")
+                .note("who makes the call chooses the upper half, and with it the answer")
+                .help("write a number of 32 bits: 0xffffffff, not -1"),
+            );
+        }
+        let compared = compare::compare(&left, comparison.op, &right, is_wide);
+        self.bit_tests += compared.bit_tests;
+        if self.bit_tests > MAX_BIT_TESTS {
+            let message = format!("conditions come to more than {MAX_BIT_TESTS} tests of bits");
+            let diagnostic = Diagnostic::error(code::KAFEL_LIMIT, message);
+            self.sink
+                .stop(diagnostic.label(comparison.span, "with this one"));
+            return None;
+        }
+        Some(compared.predicate)
+    }
+
+    /// A value with its arguments in their places. Tells whether something in it has 64 bits, and where
+    /// an argument stands that has fewer.
+    fn value(
+        &mut self,
+        bits: &ast::Bits,
+        callee: &Callee,
+        is_wide: &mut bool,
+        narrow: &mut Option<Span>,
+    ) -> Option<Value> {
+        let mut all = |this: &mut Self, parts: &[ast::Bits]| {
+            let parts: Vec<Option<Value>> = parts
+                .iter()
+                .map(|part| this.value(part, callee, is_wide, narrow))
+                .collect();
+            parts.into_iter().collect::<Option<Vec<Value>>>()
+        };
+        Some(match bits {
+            ast::Bits::Number(number) => {
+                *is_wide |= u32::try_from(*number).is_err();
+                Value::Number(*number)
+            }
+            ast::Bits::Argument(name) => {
+                let place = self.place(name, callee)?;
+                match place.width {
+                    Width::Bits64 => *is_wide = true,
+                    _ => *narrow = narrow.or(Some(name.span)),
+                }
+                Value::Argument(place.index)
+            }
+            ast::Bits::And(parts) => Value::And(all(self, parts)?),
+            ast::Bits::Or(parts) => Value::Or(all(self, parts)?),
+        })
+    }
+
+    /// Where an argument stands.
+    fn place(&mut self, name: &Name, callee: &Callee) -> Option<Place> {
+        let found = match (callee.own_names, callee.name) {
+            (Some(names), _) => names
+                .iter()
+                .position(|own| own.text == name.text)
+                .map(|index| (index, Width::Bits64)),
+            (None, Some(call)) => {
+                let args = signature::args(call).unwrap_or_default();
+                let arg = args.iter().find(|arg| arg.name == name.text);
+                match arg.map(|arg| (arg, signature::index(callee.arch, call, arg.name))) {
+                    Some((_, None)) => {
+                        self.sink.report(no_place(name, call, callee.arch));
+                        return None;
+                    }
+                    Some((arg, Some(index))) => {
+                        Some((index.index(), arg.declared_width(callee.arch)))
+                    }
+                    None => None,
+                }
+            }
+            (None, None) => None,
+        };
+        let place = found.and_then(|(index, width)| {
+            let index = ArgIndex::new(u8::try_from(index).ok()?)?;
+            Some(Place { index, width })
+        });
+        if place.is_none() {
+            self.sink.report(unknown_argument(name, callee));
+        }
+        place
+    }
+}
+
+fn no_place(name: &Name, call: &str, arch: Arch) -> Diagnostic {
+    let message = format!("a filter for {arch} cannot see `{}` of `{call}`", name.text);
+    Diagnostic::error(code::KAFEL_ARGUMENT, message)
+        .label(name.span, "")
+        .note("the kernel takes it from memory, or in two halves")
+        .help("name the arguments as the filter sees them: `call(a, b, c)`")
+}
+
+fn unknown_argument(name: &Name, callee: &Callee) -> Diagnostic {
+    let message = format!("unknown argument `{}`", name.text);
+    let diagnostic = Diagnostic::error(code::KAFEL_ARGUMENT, message).label(name.span, "");
+    let known: Vec<&str> = match (callee.own_names, callee.name) {
+        (Some(names), _) => names.iter().map(|name| name.text.as_str()).collect(),
+        (None, Some(call)) => {
+            let args: &[Arg] = signature::args(call).unwrap_or_default();
+            args.iter().map(|arg| arg.name).collect()
+        }
+        (None, None) => Vec::new(),
+    };
+    let is_constant = tamis_abi::consts::is_known(&name.text);
+    match suggest::nearest(&name.text, known.iter().copied()) {
+        _ if is_constant => diagnostic.help(format!(
+            "kafel knows no constants of the kernel: `#define {} …`",
+            name.text
+        )),
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None if known.is_empty() => {
+            diagnostic.help("name the arguments behind the call: `call(a, b, c)`")
+        }
+        None => diagnostic.help(format!("there are {}", known.join(", "))),
+    }
+}

@@ -1,0 +1,156 @@
+//! Kafel's policies: blocks of calls that get an action, with conditions on named arguments.
+//!
+//! ```text
+//! #define STDERR 2
+//! POLICY output { ALLOW { write { fd <= STDERR }, exit_group } }
+//! USE output
+//! DEFAULT ERRNO(1)
+//! ```
+//!
+//! The meaning is that of the programs which kafel makes; in particular, an argument has the width of
+//! its C type and is compared on 32 bits unless something in the comparison has 64. The stages, one file
+//! each: `lexer` puts files together, `parser` makes the `ast`, `lower` makes the ruleset, with `compare`
+//! for what rules cannot say directly.
+
+mod ast;
+mod compare;
+mod lexer;
+mod lower;
+mod parser;
+
+use tamis_abi::{Action, Arch};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_rules::{Ruleset, Section};
+
+use crate::Parsed;
+use crate::front_end::FrontEnd;
+use crate::loader::Loader;
+use crate::sink::Sink;
+
+/// The language in the registry.
+pub(crate) static FRONT_END: FrontEnd = FrontEnd {
+    name: "kafel",
+    title: "a kafel policy",
+    plural: "kafel policies",
+    about: "A kafel policy, as nsjail takes it",
+    extensions: &["policy", "kafel"],
+    options: &[],
+    recognises,
+    parse: |sources, root, loader, wishes| {
+        let options = Options {
+            arches: wishes.arches_one_by_one(),
+            strict: wishes.strict,
+        };
+        parse(sources, root, loader, &options).into()
+    },
+};
+
+/// How to read a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The architectures of the filter; each gets the rules that are for it.
+    pub arches: Vec<Arch>,
+    /// Whether warnings are errors.
+    pub strict: bool,
+}
+
+impl Options {
+    /// For one architecture, not strict.
+    pub fn new(arch: Arch) -> Options {
+        Options {
+            arches: vec![arch],
+            strict: false,
+        }
+    }
+}
+
+/// Whether a text looks like a policy: its first word behind comments, includes and constants begins a
+/// statement.
+fn recognises(text: &str) -> bool {
+    let statement = lexer::first_statement(text);
+    let end = statement
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .unwrap_or(statement.len());
+    parser::begins_statement(&statement[..end])
+}
+
+/// Reads a policy: `root`, which is among the sources, and the files that it includes, which are added.
+///
+/// ```
+/// use tamis_abi::{Action, Arch, SeccompData};
+/// use tamis_policy::{kafel, loader::NoIncludes};
+/// let mut sources = tamis_diag::Sources::new();
+/// let root = sources.add("a.kafel", "ALLOW { write { fd == 1 || fd == 2 } } DEFAULT ERRNO(1)");
+/// let options = kafel::Options::new(Arch::X86_64);
+/// let parsed = kafel::parse(&mut sources, root, &mut NoIncludes, &options);
+/// let ruleset = parsed.ruleset.expect("no errors");
+/// let call = SeccompData { nr: 1, arch: Arch::X86_64.audit(), args: [2; 6], ..Default::default() };
+/// assert_eq!(ruleset.decide(&call).action, Action::ALLOW);
+/// ```
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "architectures are collected without repetition"
+)]
+pub fn parse(
+    sources: &mut Sources,
+    root: SourceId,
+    loader: &mut dyn Loader,
+    options: &Options,
+) -> Parsed {
+    let mut sink = Sink::new(options.strict);
+    let tokens = lexer::tokens(sources, root, loader, &mut sink);
+    let program = parser::parse(sources, &tokens, &mut sink);
+    let mut lowering = lower::Lowering {
+        sources,
+        program: &program,
+        sink: &mut sink,
+        bit_tests: 0,
+    };
+    let mut sections: Vec<Section> = Vec::new();
+    for arch in &options.arches {
+        if sections.iter().all(|section| section.arch != *arch) {
+            sections.push(lowering.section(*arch));
+        }
+    }
+    let says_nothing = program.main.is_empty() && program.default.is_none();
+    if says_nothing && !sink.has_failed() {
+        let start = Span {
+            source: root,
+            start: 0,
+            end: 0,
+        };
+        let diagnostic = Diagnostic::warning(code::KAFEL_EMPTY, "the policy says nothing")
+            .label(start, "every call is killed")
+            .help("policies with names count where they are used: `USE name`");
+        sink.report(diagnostic);
+    }
+    add_x32(&mut sections);
+    // Kafel kills the thread, whatever the default is.
+    let ruleset = Ruleset::new(sections, Action::KILL_THREAD).expect("no architecture twice");
+    Parsed::new(Some(ruleset), sink.into_diagnostics())
+}
+
+/// Adds what happens to calls of x32 unless that was asked for: kafel checks the audit value alone, which
+/// x32 shares, and compares numbers.
+fn add_x32(sections: &mut Vec<Section>) {
+    let has = |arch| {
+        sections
+            .iter()
+            .find(|section: &&Section| section.arch == arch)
+    };
+    if let Some(native) = has(Arch::X86_64)
+        && has(Arch::X32).is_none()
+    {
+        let in_x32 = |rule: &&tamis_rules::Rule| {
+            let domain = Section::domain(Arch::X32);
+            !rule.syscalls.intersection(&domain).is_empty()
+        };
+        let rules = native.rules.iter().filter(in_x32).cloned().collect();
+        let default = native.default;
+        sections.push(Section {
+            arch: Arch::X32,
+            rules,
+            default,
+        });
+    }
+}

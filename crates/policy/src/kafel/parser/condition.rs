@@ -1,0 +1,197 @@
+//! Conditions. Parentheses may enclose a condition or a value, so both are read by the same functions,
+//! and what was read is checked where it is used.
+
+use tamis_diag::{Diagnostic, Span, code};
+use tamis_rules::CmpOp;
+
+use super::{Parser, Step};
+use crate::kafel::ast::{Bits, Comparison, Condition};
+use crate::kafel::lexer::TokenKind;
+
+/// The deepest nesting of parentheses and negations. Comparisons of single bits come on top of it and
+/// have to stay below what the text form of a ruleset takes.
+const MAX_NESTING: usize = 100;
+
+const COMPARISONS: [(&str, CmpOp); 6] = [
+    ("==", CmpOp::Eq),
+    ("!=", CmpOp::Ne),
+    ("<", CmpOp::Lt),
+    ("<=", CmpOp::Le),
+    (">", CmpOp::Gt),
+    (">=", CmpOp::Ge),
+];
+
+/// What was read: something true or false, or a value.
+enum Read {
+    Condition(Condition),
+    Bits(Bits),
+}
+
+impl Parser<'_> {
+    /// Alternatives with commas between them.
+    pub(super) fn condition(&mut self) -> Step<Condition> {
+        // A mistake may have left some open.
+        self.depth = 0;
+        let start = self.at;
+        let read = self.alternatives()?;
+        self.checked_condition(read, start)
+    }
+
+    fn alternatives(&mut self) -> Step<Read> {
+        self.joined(&[",", "||"], Condition::Any, Self::conjunction)
+    }
+
+    fn conjunction(&mut self) -> Step<Read> {
+        self.joined(&["&&"], Condition::All, Self::negation)
+    }
+
+    /// What `operand` reads, or several of it as a condition.
+    fn joined(
+        &mut self,
+        symbols: &[&str],
+        join: fn(Vec<Condition>) -> Condition,
+        operand: fn(&mut Self) -> Step<Read>,
+    ) -> Step<Read> {
+        let start = self.at;
+        let first = operand(self)?;
+        if !symbols.iter().any(|symbol| self.is_next(symbol)) {
+            return Ok(first);
+        }
+        let mut all = vec![self.checked_condition(first, start)?];
+        while symbols.iter().any(|symbol| self.take(symbol)) {
+            let start = self.at;
+            let next = operand(self)?;
+            all.push(self.checked_condition(next, start)?);
+        }
+        Ok(Read::Condition(join(all)))
+    }
+
+    fn negation(&mut self) -> Step<Read> {
+        if !self.is_next("!") {
+            return self.comparison();
+        }
+        self.open()?;
+        let start = self.at;
+        let inner = self.negation()?;
+        let inner = self.checked_condition(inner, start)?;
+        self.depth -= 1;
+        Ok(Read::Condition(Condition::Not(Box::new(inner))))
+    }
+
+    fn comparison(&mut self) -> Step<Read> {
+        let start = self.at;
+        let left = self.bit_or()?;
+        let next = self.tokens.get(self.at).map(|token| token.kind);
+        let found = COMPARISONS
+            .iter()
+            .find(|(symbol, _)| next == Some(TokenKind::Symbol(symbol)));
+        let Some((_, op)) = found else {
+            return Ok(left);
+        };
+        let left = self.checked_bits(left, start)?;
+        self.at += 1;
+        let middle = self.at;
+        let right = self.bit_or()?;
+        let right = self.checked_bits(right, middle)?;
+        Ok(Read::Condition(Condition::Compare(Comparison {
+            left,
+            op: *op,
+            right,
+            span: self.span_from(start),
+        })))
+    }
+
+    fn bit_or(&mut self) -> Step<Read> {
+        self.joined_bits("|", Bits::Or, Self::bit_and)
+    }
+
+    fn bit_and(&mut self) -> Step<Read> {
+        self.joined_bits("&", Bits::And, Self::operand)
+    }
+
+    fn joined_bits(
+        &mut self,
+        symbol: &str,
+        join: fn(Vec<Bits>) -> Bits,
+        operand: fn(&mut Self) -> Step<Read>,
+    ) -> Step<Read> {
+        let start = self.at;
+        let first = operand(self)?;
+        if !self.is_next(symbol) {
+            return Ok(first);
+        }
+        let mut all = vec![self.checked_bits(first, start)?];
+        while self.take(symbol) {
+            let start = self.at;
+            let next = operand(self)?;
+            all.push(self.checked_bits(next, start)?);
+        }
+        Ok(Read::Bits(join(all)))
+    }
+
+    /// A number, constant or argument, or anything in parentheses.
+    fn operand(&mut self) -> Step<Read> {
+        let next = self.tokens.get(self.at).map(|token| token.kind);
+        match next {
+            Some(TokenKind::Symbol("(")) => {
+                self.open()?;
+                let inner = self.alternatives()?;
+                self.symbol(")", "an operator or `)`")?;
+                self.depth -= 1;
+                Ok(inner)
+            }
+            Some(TokenKind::Number) => {
+                let (value, _) = self.number()?;
+                Ok(Read::Bits(Bits::Number(value)))
+            }
+            _ => {
+                let name = self.name("a condition such as `fd == 1`")?;
+                Ok(Read::Bits(match self.constants.get(name.text.as_str()) {
+                    Some((value, _)) => Bits::Number(*value),
+                    None => Bits::Argument(name),
+                }))
+            }
+        }
+    }
+
+    /// Takes a parenthesis or `!`.
+    fn open(&mut self) -> Step<()> {
+        self.at += 1;
+        self.depth += 1;
+        if self.depth > MAX_NESTING {
+            let message = format!("more than {MAX_NESTING} parentheses inside each other");
+            return Err(self.limit(self.previous(), message));
+        }
+        Ok(())
+    }
+
+    fn checked_condition(&self, read: Read, start: usize) -> Step<Condition> {
+        match read {
+            Read::Condition(condition) => Ok(condition),
+            Read::Bits(_) => {
+                let diagnostic =
+                    Diagnostic::error(code::KAFEL_SYNTAX, "a value where a condition is expected")
+                        .label(self.span_from(start), "neither true nor false")
+                        .help("compare it: `flags & 1 != 0`");
+                Err(Box::new(diagnostic))
+            }
+        }
+    }
+
+    fn checked_bits(&self, read: Read, start: usize) -> Step<Bits> {
+        match read {
+            Read::Bits(bits) => Ok(bits),
+            Read::Condition(_) => {
+                let diagnostic =
+                    Diagnostic::error(code::KAFEL_SYNTAX, "a condition where a value is expected")
+                        .label(self.span_from(start), "this is true or false")
+                        .help("conditions are joined by `&&` and `||`");
+                Err(Box::new(diagnostic))
+            }
+        }
+    }
+
+    fn span_from(&self, start: usize) -> Span {
+        self.span_since(self.tokens[start].span)
+    }
+}

@@ -1,0 +1,220 @@
+//! Kafel's policies against programs that kafel made, and conditions against their plain meaning.
+
+use std::fmt;
+
+use serde_json::Value;
+use tamis_abi::{Action, ActionKind, Arch, Endian, Nr, SeccompData, syscall};
+use tamis_bpf::Program;
+use tamis_diag::{Sources, render};
+use tamis_policy::kafel::{self, Options};
+use tamis_policy::loader::NoIncludes;
+use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_rules::{CmpOp, Ruleset};
+use tamis_testkit::corpus;
+use tamis_testkit::rng::Rng;
+
+/// The policy that kafel was given for a policy of the corpus. A condition on 32 bits is one with a mask:
+/// arguments that a rule names itself have 64.
+fn policy_text(name: &str) -> Option<String> {
+    let policy: Value = serde_json::from_str(&corpus::text(name)?).expect("a policy is JSON");
+    let action = |value: &Value| {
+        let action = Action::from_ret(value.as_u64().expect("a number") as u32);
+        match action.kind {
+            ActionKind::Allow => "ALLOW".to_owned(),
+            ActionKind::Errno => format!("ERRNO({})", action.data),
+            ActionKind::Trap => format!("TRAP({})", action.data),
+            other => panic!("kafel was given no {other:?}"),
+        }
+    };
+    let mut text = format!("DEFAULT {}\n", action(&policy["default"]));
+    for rule in policy["rules"].as_array().expect("a list") {
+        let conditions = rule["conds"].as_array().expect("a list").iter();
+        let conditions: Vec<String> = conditions.map(condition).collect();
+        let nr = &rule["nr"];
+        let action = action(&rule["action"]);
+        let conditions = conditions.join(" && ");
+        text.push_str(&format!(
+            "{action} {{ SYSCALL[{nr}](a0, a1, a2, a3, a4, a5) {{ {conditions} }} }}\n"
+        ));
+    }
+    Some(text)
+}
+
+fn condition(condition: &Value) -> String {
+    let (arg, value) = (&condition["arg"], &condition["val"]);
+    let is_narrow = condition["width"] == 32;
+    let low = u64::from(u32::MAX);
+    let op = match condition["op"].as_str().expect("an operator") {
+        "eq" | "masked_eq" => "==",
+        "lt" => "<",
+        "gt" => ">",
+        other => panic!("kafel was given no {other}"),
+    };
+    match (condition["mask"].as_u64(), is_narrow) {
+        (Some(mask), true) => format!("(a{arg} & {}) {op} {value}", mask & low),
+        (Some(mask), false) => format!("(a{arg} & {mask}) {op} {value}"),
+        (None, true) => format!("(a{arg} & {low}) {op} {value}"),
+        (None, false) => format!("a{arg} {op} {value}"),
+    }
+}
+
+fn read(text: &str) -> Ruleset {
+    let mut sources = Sources::new();
+    let root = sources.add("x.policy", text);
+    let parsed = kafel::parse(
+        &mut sources,
+        root,
+        &mut NoIncludes,
+        &Options::new(Arch::X86_64),
+    );
+    let messages = render::render(&parsed.diagnostics, &sources, false);
+    parsed
+        .ruleset
+        .unwrap_or_else(|| panic!("{text}\n{messages}"))
+}
+
+/// Whether a ruleset is the program of the corpus; true if there is no corpus.
+fn is_program(ruleset: &Ruleset, name: &str) -> bool {
+    let Some(insns) = corpus::insns(name) else {
+        return true;
+    };
+    let program = Program::new(insns).expect("a corpus program is valid");
+    let program = Subject::Program {
+        program: &program,
+        endian: Endian::Little,
+    };
+    let answer = decide(&Subject::Ruleset(ruleset), &program, &Limits::default());
+    println!("{name}: {answer:x?}");
+    matches!(answer, Answer::Equal(_))
+}
+
+#[test]
+fn policies_mean_what_kafel_makes_of_them() {
+    let cases = [
+        ("peers/docker-kafel.bpf", "peers/docker.pol.json"),
+        ("peers/gappy302-kafel.bpf", "peers/gappy302.pol.json"),
+        ("peers/firecracker-kafel-vmm.bpf", "peers/fc-vmm.pol.json"),
+    ];
+    for (program, policy) in cases {
+        let Some(text) = policy_text(policy) else {
+            return;
+        };
+        assert!(is_program(&read(&text), program), "{program}");
+    }
+    let allowed: Vec<&str> = (0..306)
+        .map(|nr| syscall::name(Arch::X86_64, Nr(nr)).expect("all are assigned"))
+        .collect();
+    let text = format!("ALLOW {{ {} }} DEFAULT ERRNO(1)", allowed.join(", "));
+    let ruleset = read(&text);
+    assert!(is_program(&ruleset, "peers/allow306-kafel.bpf"));
+}
+
+#[test]
+fn every_policy_of_the_corpus_is_read() {
+    let Some(names) = corpus::files("kafel", ".policy") else {
+        return;
+    };
+    for name in names {
+        read(&corpus::text(&name).expect("the file is there"));
+    }
+}
+
+/// A value of a condition.
+enum Bits {
+    Number(u64),
+    Argument(usize),
+    And(Box<[Bits; 2]>),
+    Or(Box<[Bits; 2]>),
+}
+
+impl Bits {
+    fn random(rng: &mut Rng, depth: u32, numbers: &[u64]) -> Bits {
+        let mut inner = || {
+            Box::new([
+                Bits::random(rng, depth - 1, numbers),
+                Bits::random(rng, depth - 1, numbers),
+            ])
+        };
+        match (depth > 0).then(&mut inner) {
+            Some(parts) if rng.chance(1, 3) => Bits::And(parts),
+            Some(parts) if rng.chance(1, 2) => Bits::Or(parts),
+            _ if rng.chance(1, 2) => Bits::Number(*rng.choose(numbers)),
+            _ => Bits::Argument(rng.index(3)),
+        }
+    }
+
+    fn value(&self, args: &[u64]) -> u64 {
+        match self {
+            Bits::Number(number) => *number,
+            Bits::Argument(index) => args[*index],
+            Bits::And(parts) => parts[0].value(args) & parts[1].value(args),
+            Bits::Or(parts) => parts[0].value(args) | parts[1].value(args),
+        }
+    }
+
+    /// Whether kafel compares 64 bits, if these arguments have so many.
+    fn is_wide(&self, wide: &[bool]) -> bool {
+        match self {
+            Bits::Number(number) => u32::try_from(*number).is_err(),
+            Bits::Argument(index) => wide[*index],
+            Bits::And(parts) | Bits::Or(parts) => parts.iter().any(|part| part.is_wide(wide)),
+        }
+    }
+}
+
+impl fmt::Display for Bits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bits::Number(number) => write!(f, "{number:#x}"),
+            Bits::Argument(index) => write!(f, "{}", ["fd", "cmd", "arg"][*index]),
+            Bits::And(parts) => write!(f, "({} & {})", parts[0], parts[1]),
+            Bits::Or(parts) => write!(f, "({} | {})", parts[0], parts[1]),
+        }
+    }
+}
+
+#[test]
+fn comparisons_are_what_they_say_on_the_bits_that_count() {
+    const NUMBERS: [u64; 8] = [
+        0,
+        1,
+        0xff,
+        0xf0f0,
+        0xffff_ffff,
+        0x1_0000_0000,
+        0xf0f0_0000_0f0f,
+        u64::MAX,
+    ];
+    let mut rng = Rng::new(1);
+    for _ in 0..400 {
+        // ioctl has two arguments of 32 bits and one of 64; names of one's own make them all 64.
+        let own = rng.chance(1, 3);
+        let wide = if own { [true; 3] } else { [false, false, true] };
+        let [left, right] = [0, 1].map(|_| Bits::random(&mut rng, 2, &NUMBERS));
+        let op = *rng.choose(&CmpOp::ALL);
+        let names = if own { "(fd, cmd, arg)" } else { "" };
+        let text = format!(
+            "ALLOW {{ ioctl{names} {{ {left} {} {right} }} }}",
+            op.symbol()
+        );
+        let ruleset = read(&text);
+        let mask = match left.is_wide(&wide) || right.is_wide(&wide) {
+            true => u64::MAX,
+            false => u64::from(u32::MAX),
+        };
+        for _ in 0..50 {
+            let args: Vec<u64> = (0..3)
+                .map(|_| rng.choose(&NUMBERS) ^ rng.choose(&NUMBERS))
+                .collect();
+            let mut data = SeccompData {
+                nr: 16,
+                arch: Arch::X86_64.audit(),
+                ..Default::default()
+            };
+            data.args[..3].copy_from_slice(&args);
+            let holds = op.holds(left.value(&args) & mask, right.value(&args) & mask);
+            let is_allowed = ruleset.decide(&data).action == Action::ALLOW;
+            assert_eq!(is_allowed, holds, "{text} {args:x?}");
+        }
+    }
+}
