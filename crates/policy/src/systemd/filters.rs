@@ -205,7 +205,8 @@ impl Filters {
         let Some((stay, span)) = settings.namespaces else {
             return;
         };
-        if stay == all_namespaces() {
+        let all = all_namespaces();
+        if stay & all == all {
             return;
         }
         let (eperm, enosys) = (self.errno("EPERM"), self.errno("ENOSYS"));
@@ -218,7 +219,7 @@ impl Filters {
         };
         self.deny("clone", any(flags), eperm, span);
         self.deny("unshare", any(0), eperm, span);
-        let joins = match stay {
+        let joins = match stay & all {
             0 => Predicate::True,
             // Zero lets the kernel find out which kind it is.
             _ => {

@@ -114,9 +114,11 @@ impl Settings {
     }
 }
 
-/// All flags of [`NAMESPACES`].
+/// The flags that systemd 252 takes for all: those of [`NAMESPACES`] but the one for time, which stays only
+/// if it is named.
 pub(super) fn all_namespaces() -> u64 {
-    NAMESPACES.iter().map(|(_, flag)| flag).sum()
+    let all = NAMESPACES.iter().filter(|(name, _)| *name != "time");
+    all.map(|(_, flag)| flag).sum()
 }
 
 /// The flags one by one.
