@@ -10,12 +10,13 @@ use tamis_abi::{Arch, KernelVersion};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
 use crate::loader::Loader;
-use crate::{Parsed, firecracker, kafel, minijail, oci, tamis};
+use crate::{Parsed, firecracker, kafel, minijail, oci, systemd, tamis};
 
 /// All languages. Where a text looks like several, or a file could be in several and looks like none,
 /// the first counts.
-pub static ALL: [&FrontEnd; 5] = [
+pub static ALL: [&FrontEnd; 6] = [
     &tamis::FRONT_END,
+    &systemd::FRONT_END,
     &oci::FRONT_END,
     &firecracker::FRONT_END,
     &minijail::FRONT_END,

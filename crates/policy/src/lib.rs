@@ -19,6 +19,7 @@ pub mod loader;
 pub mod minijail;
 pub mod oci;
 mod sink;
+pub mod systemd;
 pub mod tamis;
 
 pub use embedded::embedded;

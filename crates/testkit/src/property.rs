@@ -15,7 +15,7 @@ use tamis_diag::{Diagnostic, Sources, render};
 use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{Verdict as KernelVerdict, verdicts};
 use tamis_policy::loader::{Loaded, NoIncludes};
-use tamis_policy::{firecracker, kafel, minijail, oci, tamis};
+use tamis_policy::{firecracker, kafel, minijail, oci, systemd, tamis};
 use tamis_prover::{Answer, LimitReached, Limits, Scope, Subject, Verdict, decide, prove};
 use tamis_rules::{Ruleset, text};
 
@@ -323,6 +323,25 @@ pub fn policy_kafel(bytes: &[u8]) -> Outcome {
     };
     assert_text_form(&ruleset);
     "a policy"
+}
+
+/// Mistakes in a systemd unit have places and are warnings; the ruleset survives the text form.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_systemd(bytes: &[u8]) -> Outcome {
+    let mut is_clean = false;
+    let ruleset = read(bytes, |sources, text| {
+        let source = sources.add("fuzz.service", text);
+        let parsed = systemd::parse(sources, source, &systemd::Options::new(Arch::X86_64));
+        is_clean = parsed.diagnostics.is_empty();
+        (parsed.ruleset, parsed.diagnostics)
+    });
+    assert_text_form(&ruleset.expect("systemd refuses nothing"));
+    match is_clean {
+        true => "a unit",
+        false => "with warnings",
+    }
 }
 
 /// A small ruleset compiles, twice to the same program, and that answers as the ruleset does.

@@ -90,6 +90,27 @@ ALLOW { read { fd ==
 }, close }
 ";
 
+const UNIT: &str = "\
+# A comment
+[Unit]
+Description=x
+[Service]
+SystemCallFilter=@system-service \\
+; another
+    mount
+SystemCallFilter=~@privileged chroot:EPERM \"ptrace:kill\"
+SystemCallErrorNumber=38
+SystemCallLog=~@file-system
+SystemCallArchitectures=native x86
+RestrictAddressFamilies=~AF_INET AF_INET6
+RestrictNamespaces=~user net
+Personality=x86
+LockPersonality=on
+MemoryDenyWriteExecute=1
+DynamicUser=yes
+ProtectClock=no
+";
+
 const FORMS: [&str; 5] = [
     "struct sock_filter filter[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]) + sizeof(__u32)),
@@ -234,6 +255,16 @@ fn policy_kafel() {
         "{tally:?}"
     );
     on_random_bytes(property::policy_kafel, 300);
+}
+
+#[test]
+fn policy_systemd() {
+    let tally = on_mutated_texts(property::policy_systemd, &[UNIT], 2000);
+    assert!(
+        tally["a unit"] > 100 && tally["with warnings"] > 100,
+        "{tally:?}"
+    );
+    on_random_bytes(property::policy_systemd, 300);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod signatures;
 mod since;
 mod sources;
 mod syscalls;
+mod systemd;
 mod widths;
 
 use std::fs;
@@ -34,9 +35,11 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
             syscalls::refresh()?;
             signatures::refresh()?;
             constants::refresh()?;
+            systemd::refresh()?;
             write()
         }
-        _ => bail!("usage: cargo xtask codegen [--check | --refresh]"),
+        ["--refresh", "systemd"] => systemd::refresh(),
+        _ => bail!("usage: cargo xtask codegen [--check | --refresh [systemd]]"),
     }
 }
 

@@ -320,6 +320,7 @@ mod tests {
             kind("x", "/* a */ #define X 1\nPOLICY a { ALLOW { read } }"),
             "kafel"
         );
+        assert_eq!(kind("x", "; a\n# b\n[Service]\nUser=a\n"), "systemd");
         assert_eq!(kind("x", "ruleset bad-arch allow\n"), "rules");
         assert_eq!(kind("x", "; comment\n ld [4]\n"), "asm");
         assert_eq!(kind("x", "start: ret #0\n"), "asm");

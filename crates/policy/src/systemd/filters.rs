@@ -1,0 +1,431 @@
+//! From what a unit restricts to what its calls are answered.
+//!
+//! systemd installs a filter for each directive and architecture, and the kernel asks all of them: the
+//! strictest answer counts, and of two errnos that of the younger filter. Each filter allows what it does
+//! not deny, so together they are one list of denials, the strictest and youngest first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tamis_abi::{Action, Arch, ArgIndex, consts, syscall};
+use tamis_diag::Span;
+use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Section, Test};
+
+use super::calls::{Answer, CallList};
+use super::settings::{Settings, Switch, all_namespaces, namespace_flags};
+use super::tables;
+
+const PROT_WRITE: u64 = 2;
+const PROT_EXEC: u64 = 4;
+const SHM_EXEC: u64 = 0o100_000;
+const S_ISUID: u64 = 0o4000;
+const S_ISGID: u64 = 0o2000;
+/// What a program of another architecture than the native one has.
+const PER_LINUX32: u64 = 8;
+/// SCHED_OTHER, SCHED_BATCH, SCHED_IDLE.
+const SCHEDULERS: [u64; 3] = [0, 3, 5];
+
+/// Calls that do not get through.
+#[derive(Clone, Debug)]
+pub(super) struct Denial {
+    pub(super) syscalls: IntervalSet<u32>,
+    pub(super) when: Predicate,
+    pub(super) action: Action,
+    /// The directive or word that says so.
+    pub(super) span: Span,
+    /// How many filters are older.
+    age: usize,
+}
+
+/// The denials of all filters of a unit on an architecture, in the order in which the first decides.
+pub(super) fn denials(settings: &Settings, native: Arch, arch: Arch) -> Vec<Denial> {
+    let mut filters = Filters {
+        arch,
+        age: 0,
+        denials: Vec::new(),
+    };
+    // In the order in which systemd installs them.
+    filters.families(settings);
+    filters.write_and_execute(settings);
+    filters.realtime(settings);
+    filters.set_id_bits(settings);
+    filters.namespaces(settings);
+    filters.calls(
+        settings,
+        Switch::ProtectHostname,
+        ["sethostname", "setdomainname"],
+    );
+    filters.calls(settings, Switch::ProtectKernelTunables, ["_sysctl"]);
+    filters.calls(
+        settings,
+        Switch::ProtectKernelModules,
+        tables::calls("@module"),
+    );
+    filters.calls(settings, Switch::ProtectKernelLogs, ["syslog"]);
+    filters.calls(settings, Switch::ProtectClock, tables::calls("@clock"));
+    filters.calls(settings, Switch::PrivateDevices, tables::calls("@raw-io"));
+    filters.personality(settings, native);
+    filters.log(settings);
+    filters.filter(settings);
+    let mut denials = filters.denials;
+    denials.sort_by_key(|denial| {
+        let strictness = Action::precedence(denial.action.ret());
+        (strictness, std::cmp::Reverse(denial.age))
+    });
+    denials
+}
+
+/// The architectures whose programs the kernel of an architecture runs and systemd filters, which is
+/// among them.
+pub(super) fn local_arches(native: Arch) -> Vec<Arch> {
+    let others: &[Arch] = match native {
+        Arch::X86_64 => &[Arch::X86, Arch::X32],
+        Arch::X32 => &[Arch::X86, Arch::X86_64],
+        Arch::Aarch64 => &[Arch::Arm],
+        Arch::Mips64 => &[Arch::Mips, Arch::Mips64n32],
+        Arch::Mipsel64 => &[Arch::Mipsel, Arch::Mipsel64n32],
+        Arch::Ppc64 => &[Arch::Ppc],
+        Arch::Ppc64le => &[Arch::Ppc],
+        Arch::S390x => &[Arch::S390],
+        _ => &[],
+    };
+    [&[native], others].concat()
+}
+
+struct Filters {
+    arch: Arch,
+    age: usize,
+    denials: Vec<Denial>,
+}
+
+impl Filters {
+    /// `RestrictAddressFamilies=`. Where sockets are made by `socketcall`, systemd does nothing.
+    fn families(&mut self, settings: &Settings) {
+        let Some(list) = &settings.families else {
+            return;
+        };
+        let has_socketcall = syscall::multiplexed(self.arch, "socket").is_some();
+        let is_in_doubt = matches!(self.arch, Arch::Mips | Arch::Mipsel | Arch::S390x);
+        if has_socketcall || is_in_doubt {
+            return;
+        }
+        let mut families = list.families.clone();
+        if list.is_allow_list {
+            families.remove(&0);
+        }
+        let set = IntervalSet::from_iter(families.into_iter().map(|family| family..=family));
+        let listed = Predicate::Test(Test::In {
+            operand: self.operand(0),
+            set,
+        });
+        let when = match list.is_allow_list {
+            true => Predicate::Not(Box::new(listed)),
+            false => listed,
+        };
+        let errno = self.errno("EAFNOSUPPORT");
+        self.deny("socket", when, errno, list.span);
+        self.age += 1;
+    }
+
+    fn write_and_execute(&mut self, settings: &Settings) {
+        let Some(span) = settings.switch(Switch::MemoryDenyWriteExecute) else {
+            return;
+        };
+        // Old ways to map memory, whose arguments a filter cannot see, are closed.
+        let (mapping, closed, has_shmat) = match self.arch {
+            Arch::X86 | Arch::S390 => ("mmap2", Some("mmap"), false),
+            Arch::Ppc | Arch::Ppc64 | Arch::Ppc64le | Arch::S390x => ("mmap", None, false),
+            Arch::Arm => ("mmap2", None, true),
+            Arch::X86_64 | Arch::X32 | Arch::Aarch64 | Arch::Riscv64 | Arch::Loongarch64 => {
+                ("mmap", None, true)
+            }
+            _ => return,
+        };
+        let eperm = self.errno("EPERM");
+        let both = has_bits(2, PROT_WRITE | PROT_EXEC);
+        self.deny(mapping, both, eperm, span);
+        if let Some(closed) = closed {
+            self.deny(closed, Predicate::True, eperm, span);
+        }
+        for call in ["mprotect", "pkey_mprotect"] {
+            self.deny(call, has_bits(2, PROT_EXEC), eperm, span);
+        }
+        if has_shmat {
+            self.deny("shmat", has_bits(2, SHM_EXEC), eperm, span);
+        }
+        self.age += 1;
+    }
+
+    fn realtime(&mut self, settings: &Settings) {
+        let Some(span) = settings.switch(Switch::RestrictRealtime) else {
+            return;
+        };
+        let set = IntervalSet::from_iter(SCHEDULERS.map(|scheduler| scheduler..=scheduler));
+        let when = Predicate::Not(Box::new(Predicate::Test(Test::In {
+            operand: self.operand(1),
+            set,
+        })));
+        let eperm = self.errno("EPERM");
+        self.deny("sched_setscheduler", when, eperm, span);
+        self.age += 1;
+    }
+
+    fn set_id_bits(&mut self, settings: &Settings) {
+        let switch = settings.switch(Switch::RestrictSuidSgid);
+        let Some(span) = switch.or_else(|| settings.switch(Switch::DynamicUser)) else {
+            return;
+        };
+        let eperm = self.errno("EPERM");
+        let modes = [
+            ("chmod", 1),
+            ("fchmod", 1),
+            ("fchmodat", 2),
+            ("fchmodat2", 2),
+            ("mkdir", 1),
+            ("mkdirat", 2),
+            ("mknod", 1),
+            ("mknodat", 2),
+            ("creat", 1),
+        ];
+        let set_id = |arg| Predicate::Any(vec![has_bits(arg, S_ISUID), has_bits(arg, S_ISGID)]);
+        for (call, arg) in modes {
+            self.deny(call, set_id(arg), eperm, span);
+        }
+        let o_creat = consts::value(self.arch, "O_CREAT").unwrap_or(0o100);
+        for (call, flags) in [("open", 1), ("openat", 2)] {
+            let when = Predicate::All(vec![has_bits(flags, o_creat), set_id(flags + 1)]);
+            self.deny(call, when, eperm, span);
+        }
+        // Its mode is in memory, where a filter cannot look: programs take another call then.
+        let enosys = self.errno("ENOSYS");
+        self.deny("openat2", Predicate::True, enosys, span);
+        self.age += 1;
+    }
+
+    fn namespaces(&mut self, settings: &Settings) {
+        let Some((stay, span)) = settings.namespaces else {
+            return;
+        };
+        let all = all_namespaces();
+        if stay & all == all {
+            return;
+        }
+        let (eperm, enosys) = (self.errno("EPERM"), self.errno("ENOSYS"));
+        self.deny("clone3", Predicate::True, enosys, span);
+        let denied: Vec<u64> = namespace_flags().filter(|flag| stay & flag == 0).collect();
+        let any = |arg| Predicate::Any(denied.iter().map(|flag| has_bits(arg, *flag)).collect());
+        let flags = match self.arch {
+            Arch::S390 | Arch::S390x => 1,
+            _ => 0,
+        };
+        self.deny("clone", any(flags), eperm, span);
+        self.deny("unshare", any(0), eperm, span);
+        let joins = match stay & all {
+            0 => Predicate::True,
+            // Zero lets the kernel find out which kind it is.
+            _ => {
+                let zero = Predicate::compare(self.operand(1), CmpOp::Eq, 0);
+                Predicate::Any(vec![zero, any(1)])
+            }
+        };
+        self.deny("setns", joins, eperm, span);
+        self.age += 1;
+    }
+
+    /// A switch that closes some calls.
+    fn calls(
+        &mut self,
+        settings: &Settings,
+        switch: Switch,
+        calls: impl IntoIterator<Item = &'static str>,
+    ) {
+        if let Some(span) = settings.switch(switch) {
+            let eperm = self.errno("EPERM");
+            let named = self.named(calls);
+            self.deny_named(&named, eperm, span);
+            self.age += 1;
+        }
+    }
+
+    fn personality(&mut self, settings: &Settings, native: Arch) {
+        let Some(span) = settings.switch(Switch::LockPersonality) else {
+            return;
+        };
+        let personality = match settings.personality {
+            Some(arch) if arch != native => PER_LINUX32,
+            _ => 0,
+        };
+        let when = Predicate::compare(self.operand(0), CmpOp::Ne, personality);
+        let eperm = self.errno("EPERM");
+        self.deny("personality", when, eperm, span);
+        self.age += 1;
+    }
+
+    fn log(&mut self, settings: &Settings) {
+        let Some(list) = &settings.log else {
+            return;
+        };
+        let log = Action::new(tamis_abi::ActionKind::Log, 0);
+        let named = self.named(list.calls.keys().map(String::as_str));
+        match list.is_allow_list {
+            true => self.deny_named(&named, log, list.span),
+            false => self.deny_others(&named, log, list.span),
+        }
+        self.age += 1;
+    }
+
+    fn filter(&mut self, settings: &Settings) {
+        let Some(list) = &settings.filter else {
+            return;
+        };
+        let usual = action(settings.errno.unwrap_or(Answer::Kill));
+        if list.is_allow_list {
+            let named = self.named(list.calls.keys().map(String::as_str));
+            self.deny_others(&named, usual, list.span);
+        }
+        for group in groups(list) {
+            if list.is_allow_list && group.answer.is_none() {
+                continue;
+            }
+            let named = self.named(group.calls);
+            self.deny_named(&named, group.answer.map_or(usual, action), group.span);
+        }
+        self.age += 1;
+    }
+
+    // What the filters are made of.
+
+    fn errno(&self, name: &str) -> Action {
+        let number = consts::value(self.arch, name).and_then(|value| u16::try_from(value).ok());
+        Action::errno(number.unwrap_or(1))
+    }
+
+    /// An argument as libseccomp compares it.
+    fn operand(&self, arg: u8) -> Operand {
+        let arg = argument(arg);
+        match self.arch.is_64_bit() {
+            true => Operand::arg(arg),
+            false => Operand::arg_low(arg),
+        }
+    }
+
+    fn deny(&mut self, call: &str, when: Predicate, action: Action, span: Span) {
+        if let Some(nr) = syscall::number(self.arch, call) {
+            self.push(IntervalSet::single(nr.0), when, action, span);
+        }
+    }
+
+    fn push(&mut self, syscalls: IntervalSet<u32>, when: Predicate, action: Action, span: Span) {
+        if !syscalls.is_empty() {
+            self.denials.push(Denial {
+                syscalls,
+                when,
+                action,
+                span,
+                age: self.age,
+            });
+        }
+    }
+
+    /// The numbers of calls, and which of the calls are made through another.
+    fn named<'n>(&self, calls: impl IntoIterator<Item = &'n str>) -> Named {
+        let multiplexes = syscall::multiplexed(self.arch, "socket").is_some();
+        let mut named = Named::default();
+        for call in calls {
+            named
+                .numbers
+                .extend(syscall::number(self.arch, call).map(|nr| nr.0));
+            if multiplexes && let Some(through) = syscall::multiplexed(self.arch, call) {
+                let calls = named.through.entry(through.nr.0).or_default();
+                calls.insert(u64::from(through.call));
+            }
+        }
+        named
+    }
+
+    fn deny_named(&mut self, named: &Named, action: Action, span: Span) {
+        self.push(named.set(), Predicate::True, action, span);
+        for (nr, calls) in &named.through {
+            let when = self.is_one_of(calls);
+            self.push(IntervalSet::single(*nr), when, action, span);
+        }
+    }
+
+    /// Denies all that is not named.
+    fn deny_others(&mut self, named: &Named, action: Action, span: Span) {
+        let multiplexers = named.through.keys().map(|nr| *nr..=*nr);
+        let affected = named.set().union(&IntervalSet::from_iter(multiplexers));
+        let others = Section::domain(self.arch).difference(&affected);
+        self.push(others, Predicate::True, action, span);
+        for (nr, calls) in &named.through {
+            if !named.numbers.contains(nr) {
+                let when = Predicate::Not(Box::new(self.is_one_of(calls)));
+                self.push(IntervalSet::single(*nr), when, action, span);
+            }
+        }
+    }
+
+    fn is_one_of(&self, calls: &BTreeSet<u64>) -> Predicate {
+        Predicate::Test(Test::In {
+            operand: self.operand(0),
+            set: IntervalSet::from_iter(calls.iter().map(|call| *call..=*call)),
+        })
+    }
+}
+
+/// Calls on an architecture.
+#[derive(Debug, Default)]
+struct Named {
+    numbers: BTreeSet<u32>,
+    /// By the number of the call through which they are made: what it is told to do.
+    through: BTreeMap<u32, BTreeSet<u64>>,
+}
+
+impl Named {
+    fn set(&self) -> IntervalSet<u32> {
+        IntervalSet::from_iter(self.numbers.iter().map(|nr| *nr..=*nr))
+    }
+}
+
+/// Calls of a list that have an answer and a place in common.
+struct Group<'l> {
+    answer: Option<Answer>,
+    span: Span,
+    calls: Vec<&'l str>,
+}
+
+fn groups(list: &CallList) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (call, entry) in &list.calls {
+        let is_alike =
+            |group: &&mut Group| (group.answer, group.span) == (entry.answer, entry.span);
+        match groups.iter_mut().find(is_alike) {
+            Some(group) => group.calls.push(call),
+            None => groups.push(Group {
+                answer: entry.answer,
+                span: entry.span,
+                calls: vec![call],
+            }),
+        }
+    }
+    groups
+}
+
+fn action(answer: Answer) -> Action {
+    match answer {
+        Answer::Kill => Action::KILL_PROCESS,
+        Answer::Errno(errno) => Action::errno(errno),
+    }
+}
+
+/// Whether all of these bits of an argument are set; none of them is in its upper half.
+fn has_bits(arg: u8, bits: u64) -> Predicate {
+    Predicate::Test(Test::Masked {
+        operand: Operand::arg_low(argument(arg)),
+        mask: bits,
+        value: bits,
+    })
+}
+
+fn argument(index: u8) -> ArgIndex {
+    ArgIndex::new(index).expect("directives look at the first six arguments")
+}

@@ -1,0 +1,147 @@
+//! The parts of systemd's units that are seccomp underneath: `SystemCallFilter=` and its relatives, and
+//! switches such as `RestrictNamespaces=`.
+//!
+//! ```text
+//! [Service]
+//! SystemCallFilter=@system-service
+//! SystemCallFilter=~@privileged chroot:EPERM
+//! SystemCallErrorNumber=EPERM
+//! SystemCallArchitectures=native
+//! MemoryDenyWriteExecute=yes
+//! ```
+//!
+//! systemd installs a filter for each directive and each architecture that the machine runs, over thirty
+//! for an ordinary service; here they are one policy, and so one filter. The meaning is that of systemd
+//! 252. The stages, one file each: `unit` finds assignments, `settings` and `calls` take them one by one,
+//! `filters` says what they deny; `tables` has systemd's sets and names.
+
+mod calls;
+mod filters;
+mod settings;
+mod tables;
+mod unit;
+
+use tamis_abi::{Action, Arch};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_rules::{Rule, Ruleset, Section};
+
+use crate::Parsed;
+use crate::front_end::{self, FrontEnd};
+use crate::limits::MAX_SOURCE_BYTES;
+use crate::sink::Sink;
+
+/// The language in the registry.
+pub(crate) static FRONT_END: FrontEnd = FrontEnd {
+    name: "systemd",
+    title: "a systemd unit",
+    plural: "systemd units",
+    about: "A systemd unit or drop-in: SystemCallFilter= and what else is seccomp",
+    extensions: &["service", "socket", "mount", "swap"],
+    options: &[],
+    recognises: |text| unit::section(unit::first_line(text)).is_some(),
+    parse: |sources, root, _, wishes| {
+        let options = Options {
+            arches: arches(wishes),
+            strict: wishes.strict,
+        };
+        parse(sources, root, &options).into()
+    },
+};
+
+/// One architecture stands for the machine, several are those of the filter.
+fn arches(wishes: &front_end::Options) -> Vec<Arch> {
+    match wishes.asked_arches.as_slice() {
+        [] | [_] => filters::local_arches(wishes.native()),
+        several => several.to_vec(),
+    }
+}
+
+/// How to read a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The architectures whose programs the machine runs, the native one first.
+    pub arches: Vec<Arch>,
+    /// Whether warnings are errors.
+    pub strict: bool,
+}
+
+impl Options {
+    /// For a machine of this architecture, not strict.
+    pub fn new(native: Arch) -> Options {
+        Options {
+            arches: filters::local_arches(native),
+            strict: false,
+        }
+    }
+}
+
+/// Reads a unit, or a unit with its drop-ins behind it.
+///
+/// ```
+/// use tamis_abi::{Action, Arch, SeccompData};
+/// use tamis_policy::systemd;
+/// let mut sources = tamis_diag::Sources::new();
+/// let source = sources.add("a.service", "[Service]\nSystemCallFilter=~@mount\n");
+/// let parsed = systemd::parse(&sources, source, &systemd::Options::new(Arch::X86_64));
+/// let ruleset = parsed.ruleset.expect("no errors");
+/// let mount = SeccompData { nr: 165, arch: Arch::X86_64.audit(), ..Default::default() };
+/// assert_eq!(ruleset.decide(&mount).action, Action::KILL_PROCESS);
+/// ```
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "architectures are collected without repetition"
+)]
+pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
+    let mut sink = Sink::new(options.strict);
+    let text = sources.get(source).text.as_ref();
+    let start = Span {
+        source,
+        start: 0,
+        end: 0,
+    };
+    if text.len() > MAX_SOURCE_BYTES {
+        let message = format!("a unit of more than {} MiB", MAX_SOURCE_BYTES >> 20);
+        sink.stop(Diagnostic::error(code::FILE_TOO_LARGE, message).label(start, ""));
+        return Parsed::new(None, sink.into_diagnostics());
+    }
+    let native = options.arches.first().copied().unwrap_or(Arch::X86_64);
+    let assignments = unit::parse(source, text, &mut sink);
+    let settings = settings::read(&assignments, native, &mut sink);
+    if settings.is_empty() && !sink.has_failed() {
+        let message = "the unit has no directive that is seccomp underneath";
+        sink.report(
+            Diagnostic::warning(code::SYSTEMD_EMPTY, message)
+                .label(start, "every call is allowed")
+                .help("`SystemCallFilter=` in `[Service]` would be one"),
+        );
+    }
+    let stays = |arch: Arch| match &settings.arches {
+        Some((arches, _)) => arch == native || arches.contains(&arch),
+        None => true,
+    };
+    let mut sections: Vec<Section> = Vec::new();
+    for arch in options.arches.iter().copied().filter(|arch| stays(*arch)) {
+        if sections.iter().any(|section| section.arch == arch) {
+            continue;
+        }
+        let denials = filters::denials(&settings, native, arch);
+        let rules = denials.into_iter().map(|denial| Rule {
+            syscalls: denial.syscalls,
+            when: denial.when,
+            action: denial.action,
+            origin: Some(crate::origin(sources, denial.span)),
+        });
+        sections.push(Section {
+            arch,
+            rules: rules.collect(),
+            default: Action::ALLOW,
+        });
+    }
+    // Filters let architectures through that they are not for, but for that of SystemCallArchitectures=.
+    let bad_arch = match settings.arches {
+        Some(_) => Action::KILL_THREAD,
+        None => Action::ALLOW,
+    };
+    let ruleset = Ruleset::new(sections, bad_arch).expect("no architecture twice");
+    Parsed::new(Some(ruleset), sink.into_diagnostics())
+}

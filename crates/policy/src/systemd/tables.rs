@@ -1,0 +1,70 @@
+//! The lists of `data/`: systemd's sets of calls and the directives that it knows.
+
+use std::collections::BTreeSet;
+
+const SETS: &str = include_str!("../../data/systemd-sets.txt");
+const DIRECTIVES: &str = include_str!("../../data/systemd-directives.txt");
+
+/// The members of a set, among them other sets.
+pub(super) fn set(name: &str) -> Option<impl Iterator<Item = &'static str>> {
+    row(SETS, name)
+}
+
+/// The names of all sets.
+pub(super) fn set_names() -> impl Iterator<Item = &'static str> {
+    rows(SETS).map(|(name, _)| name)
+}
+
+/// The calls of a set, those of the sets in it included.
+pub(super) fn calls(set_name: &str) -> BTreeSet<&'static str> {
+    let mut calls = BTreeSet::new();
+    for member in set(set_name).into_iter().flatten() {
+        match member.starts_with('@') {
+            // Sets contain others, but none itself.
+            true => calls.append(&mut self::calls(member)),
+            false => drop(calls.insert(member)),
+        }
+    }
+    calls
+}
+
+/// The directives of a section.
+pub(super) fn directives(section: &str) -> Option<impl Iterator<Item = &'static str>> {
+    row(DIRECTIVES, section)
+}
+
+/// The names of all sections.
+pub(super) fn sections() -> impl Iterator<Item = &'static str> {
+    rows(DIRECTIVES).map(|(name, _)| name)
+}
+
+fn row(table: &'static str, name: &str) -> Option<impl Iterator<Item = &'static str>> {
+    let mut rows = rows(table);
+    let (_, members) = rows.find(|(title, _)| *title == name)?;
+    Some(members.split(' '))
+}
+
+fn rows(table: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = table.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_contain_sets_that_exist_and_none_itself() {
+        fn check(name: &str, depth: usize) {
+            assert!(depth < 5, "{name}");
+            for member in set(name).expect("it exists") {
+                if member.starts_with('@') {
+                    check(member, depth + 1);
+                }
+            }
+        }
+        set_names().for_each(|name| check(name, 0));
+        assert!(calls("@known").contains("read"));
+        assert!(calls("@system-service").contains("futex"));
+    }
+}

@@ -1,0 +1,137 @@
+//! Units against the filters that systemd installs for them, and systemd's sets against its own list.
+
+use tamis_abi::{Arch, Endian};
+use tamis_bpf::Program;
+use tamis_diag::{Sources, render};
+use tamis_policy::systemd::{self, Options};
+use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_rules::Ruleset;
+use tamis_testkit::corpus;
+
+/// What the stack of the corpus is made of, in the order of its filters: the directive, and how many it
+/// has.
+const STACK: [(&str, usize); 14] = [
+    ("RestrictAddressFamilies=none", 2),
+    ("MemoryDenyWriteExecute=yes", 3),
+    ("RestrictRealtime=yes", 3),
+    ("RestrictSUIDSGID=yes", 3),
+    ("RestrictNamespaces=yes", 3),
+    ("ProtectHostname=yes", 3),
+    ("ProtectKernelTunables=yes", 2),
+    ("ProtectKernelModules=yes", 3),
+    ("ProtectKernelLogs=yes", 3),
+    ("ProtectClock=yes", 3),
+    ("PrivateDevices=yes", 3),
+    ("SystemCallArchitectures=native", 1),
+    ("LockPersonality=yes", 1),
+    (SERVICE, 1),
+];
+/// The libseccomp that systemd had did not know `uretprobe`, a member of `@default`.
+const SERVICE: &str = "SystemCallFilter=@system-service\nSystemCallFilter=~uretprobe";
+
+fn read(text: &str) -> Ruleset {
+    let mut sources = Sources::new();
+    let source = sources.add("x.service", text);
+    let parsed = systemd::parse(&sources, source, &Options::new(Arch::X86_64));
+    let messages = render::render(&parsed.diagnostics, &sources, false);
+    assert_eq!(messages, "", "{text}");
+    parsed.ruleset.expect("there was no message")
+}
+
+fn unit<'d>(directives: impl IntoIterator<Item = &'d str>) -> Ruleset {
+    let lines: Vec<&str> = directives.into_iter().collect();
+    read(&format!(
+        "[Service]\nSystemCallErrorNumber=EPERM\n{}\n",
+        lines.join("\n")
+    ))
+}
+
+fn stack() -> Option<Vec<Program>> {
+    let names = (0..34).map(|number| format!("systemd/stack/stack-{number:02}.bpf"));
+    names
+        .map(|name| {
+            let insns = corpus::insns(&name)?;
+            Some(Program::new(insns).expect("a corpus program is valid"))
+        })
+        .collect()
+}
+
+/// What the prover says of a unit and a stack of programs.
+fn compare(ruleset: &Ruleset, programs: &[Program]) -> Answer {
+    let members = programs.iter().map(|program| Subject::Program {
+        program,
+        endian: Endian::Little,
+    });
+    let members: Vec<Subject> = members.collect();
+    decide(
+        &Subject::Ruleset(ruleset),
+        &Subject::Stack(&members),
+        &Limits::default(),
+    )
+}
+
+#[test]
+fn a_unit_is_the_stack_that_systemd_installs() {
+    let Some(programs) = stack() else {
+        return;
+    };
+    let ruleset = unit(STACK.map(|(directive, _)| directive));
+    let answer = compare(&ruleset, &programs);
+    println!("{answer:x?}");
+    assert!(matches!(answer, Answer::Equal(_)), "{answer:x?}");
+}
+
+#[test]
+fn each_directive_is_the_filters_that_systemd_installs_for_it() {
+    let Some(programs) = stack() else {
+        return;
+    };
+    let mut rest = programs.as_slice();
+    for (directive, count) in STACK {
+        let (filters, others) = rest.split_at(count);
+        rest = others;
+        // After SystemCallArchitectures=native systemd has no filters for other architectures.
+        let is_alone = !["LockPersonality=yes", SERVICE].contains(&directive);
+        let (ruleset, filters) = match is_alone {
+            true => (unit([directive]), filters.to_vec()),
+            false => {
+                let native = programs[31].clone();
+                let both = [&[native], filters].concat();
+                (unit(["SystemCallArchitectures=native", directive]), both)
+            }
+        };
+        let answer = compare(&ruleset, &filters);
+        println!("{directive}: {answer:x?}");
+        assert!(
+            matches!(answer, Answer::Equal(_)),
+            "{directive} {answer:x?}"
+        );
+    }
+}
+
+#[test]
+fn sets_are_those_that_systemd_prints() {
+    let Some(text) = corpus::text("systemd/systemd-252-syscall-sets.txt") else {
+        return;
+    };
+    let mut set = "";
+    let mut count = 0;
+    let table = include_str!("../../policy/data/systemd-sets.txt");
+    let members = |set: &str| -> Vec<&str> {
+        let row = table.lines().find(|row| row.split(' ').next() == Some(set));
+        row.unwrap_or_default().split(' ').skip(1).collect()
+    };
+    for line in text.lines() {
+        match line.strip_prefix("    ") {
+            Some(member) if !member.starts_with('#') => {
+                assert!(members(set).contains(&member), "{set} {member}");
+                count += 1;
+            }
+            Some(_) => {}
+            None => set = line,
+        }
+    }
+    let rows = table.lines().filter(|row| !row.starts_with('#'));
+    let ours: usize = rows.map(|row| row.split(' ').count() - 1).sum();
+    assert_eq!(ours, count);
+}
