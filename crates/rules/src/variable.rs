@@ -88,6 +88,27 @@ impl Variable {
         }
     }
 
+    /// Whether it may be declared after these: its name is a word, and is new or that of a set of which it is
+    /// the next element.
+    pub(crate) fn can_follow(&self, earlier: &[Variable]) -> bool {
+        let is_inner = |c: char| c == '_' || c.is_ascii_alphanumeric();
+        let is_word = !self.name.starts_with(|c: char| c.is_ascii_digit())
+            && !self.name.is_empty()
+            && self.name.chars().all(is_inner);
+        let mut namesakes = earlier.iter().filter(|other| other.name == self.name);
+        let continues = match self.element {
+            None => namesakes.next().is_none(),
+            Some(element) => {
+                let is_like = |other: &Variable| {
+                    other.element.is_some()
+                        && (other.width, other.range) == (self.width, self.range)
+                };
+                namesakes.clone().count() == element as usize && namesakes.all(is_like)
+            }
+        };
+        is_word && continues
+    }
+
     /// The operand that reads it.
     pub const fn operand(&self, index: VariableIndex) -> Operand {
         Operand {

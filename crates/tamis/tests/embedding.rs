@@ -47,6 +47,24 @@ const C: Toolchain = Toolchain {
     main: "main.c",
 };
 
+/// The same text is C++.
+const CXX: Toolchain = Toolchain {
+    program: "c++",
+    build: &[
+        "-std=c++20",
+        "-Wall",
+        "-Wextra",
+        "-pedantic",
+        "-Werror",
+        "-o",
+        "program",
+        "-x",
+        "c++",
+        "main.c",
+    ],
+    ..C
+};
+
 const RUST: Toolchain = Toolchain {
     language: "rust",
     program: "rustc",
@@ -63,7 +81,7 @@ const GO: Toolchain = Toolchain {
     main: "main.go",
 };
 
-const TOOLCHAINS: [Toolchain; 3] = [C, RUST, GO];
+const TOOLCHAINS: [Toolchain; 4] = [C, CXX, RUST, GO];
 
 impl Toolchain {
     /// A new folder of a test's own.
@@ -71,7 +89,7 @@ impl Toolchain {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join("embedding")
             .join(test)
-            .join(self.language);
+            .join(self.program);
         if folder.exists() {
             fs::remove_dir_all(&folder).unwrap();
         }
@@ -105,7 +123,7 @@ impl Toolchain {
         }
         fs::write(
             folder.join("go.mod"),
-            "module example.org/confined\n\ngo 1.20\n",
+            "module example.org/confined\n\ngo 1.19\n",
         )
         .unwrap();
         let built = Command::new(self.program)
@@ -117,7 +135,7 @@ impl Toolchain {
         let built = match built {
             Ok(built) => built,
             Err(error) => {
-                skip::because(Need::Peers, format!("{}: {error}", self.program));
+                skip::because(Need::Toolchains, format!("{}: {error}", self.program));
                 return None;
             }
         };
@@ -160,7 +178,7 @@ fn the_programs_of_the_book_are_confined_to_what_they_bind() {
         let Some(program) = toolchain.program("book", &policy, None, &main) else {
             continue;
         };
-        let language = toolchain.language;
+        let language = toolchain.program;
         let output = run(&program, "1");
         assert_eq!(
             output.status.code(),
@@ -302,13 +320,13 @@ fn every_language_binds_as_the_proved_template_does() {
         return;
     }
     let expected = bound(ALL_KINDS, &VALUES);
-    for (toolchain, main) in [(C, C_DUMP), (RUST, RUST_DUMP), (GO, GO_DUMP)] {
-        let inside = Some(GO_DUMP_INSIDE).filter(|_| toolchain.language == GO.language);
+    for (toolchain, main) in [(C, C_DUMP), (CXX, C_DUMP), (RUST, RUST_DUMP), (GO, GO_DUMP)] {
+        let inside = Some(GO_DUMP_INSIDE).filter(|_| toolchain.program == GO.program);
         let Some(program) = toolchain.program("dump", ALL_KINDS, inside, main) else {
             continue;
         };
         let output = run(&program, "");
-        let language = toolchain.language;
+        let language = toolchain.program;
         assert!(output.status.success(), "{language}: {}", said(&output));
         assert!(output.stdout == expected, "{language}: {:?}", output.stdout);
     }
@@ -341,7 +359,7 @@ fn a_policy_of_idle_variables_builds() {
             assert!(
                 output.status.success(),
                 "{}: {}",
-                toolchain.language,
+                toolchain.program,
                 said(&output)
             );
         }

@@ -22,6 +22,8 @@ pub enum Need {
     Peers,
     /// A kernel whose system calls `perf` can trace.
     Tracing,
+    /// The compilers of all languages that filters are written in: `cc`, `c++`, `go`.
+    Toolchains,
 }
 
 impl Need {
@@ -32,6 +34,7 @@ impl Need {
             Need::Live => "live",
             Need::Peers => "peers",
             Need::Tracing => "tracing",
+            Need::Toolchains => "toolchains",
         }
     }
 

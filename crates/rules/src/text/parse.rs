@@ -38,7 +38,7 @@ pub fn parse(sources: &Sources, source: SourceId) -> Result<Ruleset, Vec<Diagnos
     let mut sections: Vec<Section> = Vec::new();
     let mut variables: Vec<Variable> = Vec::new();
     while parser.next < parser.tokens.len() {
-        match parser.line(bad_arch.is_some(), sections.last_mut()) {
+        match parser.line(bad_arch.is_some(), &variables, sections.last_mut()) {
             Ok(Line::Header(action)) => bad_arch = Some(action),
             Ok(Line::Variable(variable)) => variables.push(variable),
             Ok(Line::Section(section)) => sections.push(section),
@@ -90,13 +90,18 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn line(&mut self, has_header: bool, section: Option<&mut Section>) -> Parse<Line> {
+    fn line(
+        &mut self,
+        has_header: bool,
+        variables: &[Variable],
+        section: Option<&mut Section>,
+    ) -> Parse<Line> {
         let line = if !has_header {
             self.expect("ruleset")?;
             self.expect("bad-arch")?;
             Line::Header(self.action()?)
         } else if section.is_none() && self.accept("variable") {
-            Line::Variable(self.variable()?)
+            Line::Variable(self.variable(variables)?)
         } else if self.accept("section") {
             let arch = self.arch()?;
             self.expect("default")?;
@@ -119,7 +124,8 @@ impl Parser<'_> {
         Ok(line)
     }
 
-    fn variable(&mut self) -> Parse<Variable> {
+    fn variable(&mut self, earlier: &[Variable]) -> Parse<Variable> {
+        let start = self.peek().span;
         let name = self.text()?;
         let element = match self.peek().kind {
             Kind::Integer(_) => Some(self.integer_u32()?),
@@ -139,12 +145,23 @@ impl Parser<'_> {
                 self.unexpected("a last value that is within the width and not below the first")
             );
         }
-        Ok(Variable {
+        let variable = Variable {
             name,
             element,
             width,
             range: (first, self.integer()?),
-        })
+        };
+        if variable.can_follow(earlier) {
+            return Ok(variable);
+        }
+        let message = "the variable can't be declared here";
+        let diagnostic = Diagnostic::error(code::RULESET_SYNTAX, message)
+            .label(start, "")
+            .note(
+                "a name is a word of letters, digits and `_` that no other variable has, except the elements \
+                 of a set, which are numbered from 0 in order and have one width and one range",
+            );
+        Err(Box::new(diagnostic))
     }
 
     fn rule(&mut self, arch: Arch) -> Parse<Rule> {

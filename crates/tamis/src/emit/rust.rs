@@ -18,11 +18,11 @@ pub(super) const LANGUAGE: Language = Language {
 
 /// Keywords.
 #[rustfmt::skip]
-const RESERVED: [&str; 52] = [
+const RESERVED: [&str; 53] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
     "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match",
     "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait",
-    "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield", "_",
+    "true", "Self", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield", "_",
 ];
 
 fn target(arch: Arch) -> Option<&'static str> {
