@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tamis_abi::Endian;
 use tamis_bench::growth::{SHAPES, Shape};
-use tamis_bench::plot::{Series, log_log};
+use tamis_chart::{Axis, Curve, Curves, Style};
 use tamis_compiler::{Options, compile_any_length};
 use tamis_prover::{Limits, Subject, decide};
 
@@ -33,22 +33,47 @@ fn main() {
     let part = words.iter().find(|word| word.parse::<u32>().is_err());
     let part = part.map_or("", String::as_str);
     println!("shape                      rules    insns         ms  us/rule  proof");
-    let mut series = Vec::new();
+    let mut curves = Vec::new();
     for shape in SHAPES.into_iter().filter(|shape| shape.name.contains(part)) {
         let sizes = SIZES.into_iter();
         let sizes = sizes.filter(|size| *size <= largest.unwrap_or(u32::MAX));
-        series.push(Series {
+        curves.push(Curve {
             name: shape.name.to_owned(),
             points: sizes.filter_map(|size| measure(shape, size)).collect(),
+            style: Style::DotsAndLine,
         });
     }
-    let svg = log_log("Compile time with proof", "rules", "ms", &series);
+    curves.extend(proportional(&curves));
+    let log = |label: &str| Axis {
+        label: label.to_owned(),
+        is_log: true,
+    };
+    let chart = Curves {
+        title: "Compile time with proof".to_owned(),
+        x: log("rules"),
+        y: log("ms"),
+        curves,
+    };
+    let svg = chart.draw().to_string();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/growth.svg");
     let written = fs::create_dir_all(path.with_file_name("")).and_then(|()| fs::write(&path, svg));
     match written {
         Ok(()) => println!("{}", path.display()),
         Err(error) => println!("{}: {error}", path.display()),
     }
+}
+
+/// The growth of a compiler whose time is in proportion to the rules, from the fastest first point on.
+fn proportional(curves: &[Curve]) -> Option<Curve> {
+    let first = curves.iter().filter_map(|curve| curve.points.first());
+    let start = *first.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let points = curves.iter().flat_map(|curve| &curve.points);
+    let most_rules = points.map(|point| point.0).fold(start.0, f64::max);
+    Some(Curve {
+        name: "in proportion".to_owned(),
+        points: vec![start, (most_rules, start.1 * most_rules / start.0)],
+        style: Style::Line,
+    })
 }
 
 /// Prints a line of the table; the number of rules and milliseconds.

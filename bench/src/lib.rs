@@ -8,7 +8,6 @@ pub mod goals;
 pub mod growth;
 pub mod large;
 pub mod peers;
-pub mod plot;
 pub mod policies;
 pub mod ratio;
 pub mod requests;
