@@ -50,10 +50,17 @@ impl BindArgs {
         &self,
         inputs: impl Iterator<Item = &'l Loaded> + Clone,
     ) -> Result<(), Failure> {
-        let declared = inputs.flat_map(|input| match input {
+        self.check_names(inputs.flat_map(|input| match input {
             Loaded::Policy(policy) => policy.declared.as_slice(),
             Loaded::Program(_) => &[],
-        });
+        }))
+    }
+
+    /// Refuses values for names that are not declared.
+    pub(crate) fn check_names<'l>(
+        &self,
+        declared: impl Iterator<Item = &'l Variable> + Clone,
+    ) -> Result<(), Failure> {
         for binding in &self.bindings {
             if !declared
                 .clone()

@@ -248,6 +248,7 @@ impl LoadArgs {
         let ruleset = self.bind.apply(policy.ruleset)?;
         match ruleset.variables().first() {
             Some(variable) if !self.keeps_variables => {
+                self.bind.check_names(declared.iter())?;
                 let diagnostic = bind::unbound(variable);
                 Err(Failure::Diagnostics(vec![diagnostic], policy.sources))
             }
