@@ -170,15 +170,7 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
-        Op::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        }
-    }
+    use crate::testing::branch;
 
     #[test]
     fn a_fork_is_turned_without_turning_earlier_ones() {
