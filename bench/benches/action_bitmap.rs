@@ -3,44 +3,51 @@
 //!     cargo bench -p tamis-bench --bench action_bitmap [-- PROGRAMS [SEED]]
 //!
 //! The bitmap can't be read, but a call for which no filter runs is fast under any filter: see
-//! `tamis_kernel::differential::cache`. Prints one line and fails if a clear measurement contradicts.
+//! `tamis_kernel::measure::bitmap`. Prints one line and fails if a clear measurement contradicts.
 
 use std::process::ExitCode;
 
-use tamis_abi::{Action, Arch};
-use tamis_bpf::cache::{Bitmap, is_cacheable};
+use tamis_abi::{Action, Arch, SeccompData};
+use tamis_bpf::cache::Bitmap;
 use tamis_bpf::harmless::harmless;
-use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Test};
-use tamis_kernel::differential::cache;
+use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Stack, Test};
+use tamis_kernel::measure::Call;
+use tamis_kernel::measure::bitmap::skips_filters;
 use tamis_testkit::rng::Rng;
+
+/// Calls that can be made any number of times, and have other numbers on the other architecture.
+const CALLS: [&str; 18] = [
+    "read", "write", "close", "fstat", "lseek", "ioctl", "dup", "getpid", "fcntl", "fsync",
+    "umask", "getuid", "getgid", "geteuid", "getppid", "gettid", "futex", "openat",
+];
 
 fn main() -> ExitCode {
     let numbers = std::env::args().filter_map(|argument| argument.parse::<u64>().ok());
     let numbers: Vec<u64> = numbers.collect();
     let programs = numbers.first().copied().unwrap_or(200);
     let mut rng = Rng::new(numbers.get(1).copied().unwrap_or(1));
-    let calls = cache::calls();
+    let calls = calls();
     let (mut cached, mut run, mut undecided, mut wrong) = (0, 0, 0, 0);
     for _ in 0..programs {
-        let program = program(&mut rng);
-        let found = match cache::uncalled(&[&program], &calls) {
+        let stack = stack(&mut rng);
+        let found = match skips_filters(&[stack.programs().to_vec()], &calls) {
             Ok(found) => found,
             Err(error) => {
                 eprintln!("error: {error}");
                 return ExitCode::FAILURE;
             }
         };
-        for (call, found) in calls.iter().zip(found) {
+        for (call, found) in calls.iter().zip(found.into_iter().flatten()) {
             let bitmaps = Bitmap::X86_64_LINUX_6_18;
             let is_kept = bitmaps
                 .iter()
                 .any(|kept| kept.audit_arch == call.arch && call.nr < kept.numbers);
-            let expected = is_kept && is_cacheable(&program, call.arch, call.nr);
+            let expected = is_kept && stack.is_cacheable(call.arch, call.nr);
             match found {
                 None => undecided += 1,
                 Some(found) if found != expected => {
                     wrong += 1;
-                    println!("measured {found}, predicted {expected}: {call:x?} {program:?}");
+                    println!("measured {found}, predicted {expected}: {call:x?} {stack:?}");
                 }
                 Some(true) => cached += 1,
                 Some(false) => run += 1,
@@ -55,6 +62,30 @@ fn main() -> ExitCode {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
+}
+
+/// The calls on both architectures of an x86-64 machine.
+fn calls() -> Vec<SeccompData> {
+    let found = CALLS.iter().filter_map(|name| Call::find(name).ok());
+    let found: Vec<Call> = found.collect();
+    let on = |arch: Arch| found.iter().filter_map(move |call| call.data(arch));
+    on(Arch::X86_64).chain(on(Arch::X86)).collect()
+}
+
+/// A program alone, or over one that lets nothing be kept or everything.
+fn stack(rng: &mut Rng) -> Stack {
+    let mut programs = vec![program(rng)];
+    let below = match rng.range(0..=15) {
+        0 => Some(Op::LoadData(16)),
+        1 => Some(Op::LoadData(0)),
+        _ => None,
+    };
+    if let Some(load) = below {
+        let insns = [load, Op::RetImm(Action::ALLOW.ret())].map(Insn::from);
+        let below = Program::new(insns.to_vec()).expect("a load and a return are a program");
+        programs.insert(0, below);
+    }
+    Stack::new(programs)
 }
 
 /// A program that decides by number and architecture, mostly with what the kernel's emulator knows, and

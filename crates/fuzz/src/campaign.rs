@@ -1,8 +1,9 @@
 //! The loop: inputs from the ones that reached something new, run on both sides.
 //!
 //! An input that reaches something new is kept, and every branch on its way whose other outcome nothing has
-//! shown is turned ([`crate::path`]); what comes of that is run at once. After that kept inputs are changed at
-//! random, mostly in the words that their programs look at, with values from the dictionary.
+//! shown is turned ([`crate::path`]); what comes of that is run at once. Then comes what is near each kept
+//! input: a mistake by one, or in one bit, shows there even if it leads nowhere new. After that kept inputs are
+//! changed at random, mostly in the words that their programs look at, with values from the dictionary.
 
 use std::collections::VecDeque;
 
@@ -60,6 +61,8 @@ pub struct Campaign<'a> {
     dictionary: Dictionary,
     rng: Rng,
     kept: Vec<Kept>,
+    /// Of how many kept inputs the near ones were run or wait.
+    surrounded: usize,
     /// Inputs that are run before random ones.
     waiting: VecDeque<Words>,
     /// Per filter of both sides and per instruction: whether it was executed, and which outcomes of it, if
@@ -84,6 +87,35 @@ struct Kept {
     words: Words,
     /// The words that the subjects looked at.
     looked_at: Vec<Word>,
+    /// Per word, the bits that they tested.
+    asked_bits: Words,
+}
+
+impl Kept {
+    /// The inputs near this one. Of each word that was looked at: one more, one less, zero, each tested bit
+    /// otherwise, and the call with all arguments zero but for that word.
+    fn near(&self) -> Vec<Words> {
+        let is_argument = |word: &usize| *word != Word::NR.index() && *word != Word::ARCH.index();
+        let mut near = Vec::new();
+        for word in self.looked_at.iter().map(|word| word.index()) {
+            let value = self.words[word];
+            let bits = (0..u32::BITS).map(|bit| 1 << bit);
+            let asked = bits.filter(|bit| self.asked_bits[word] & bit != 0);
+            let values = [value.wrapping_add(1), value.wrapping_sub(1), 0].into_iter();
+            for value in values.chain(asked.map(|bit| value ^ bit)) {
+                let mut words = self.words;
+                words[word] = value;
+                near.push(words);
+            }
+            let mut alone = self.words;
+            for other in (0..Word::COUNT).filter(|other| is_argument(other) && *other != word) {
+                alone[other] = 0;
+            }
+            near.push(alone);
+        }
+        near.retain(|words| *words != self.words);
+        near
+    }
 }
 
 impl<'a> Campaign<'a> {
@@ -104,6 +136,7 @@ impl<'a> Campaign<'a> {
             dictionary,
             rng: Rng::new(seed),
             kept: Vec::new(),
+            surrounded: 0,
             waiting,
             proved: vec![Proved::default(); reached.len()],
             reached,
@@ -135,7 +168,7 @@ impl<'a> Campaign<'a> {
         None
     }
 
-    /// Runs what waits and then random inputs, until there were so many evaluations in this run, or a few
+    /// Runs what waits, what is near kept inputs, and then random inputs, until there were so many evaluations in this run, or a few
     /// more, or a call is found that the subjects answer differently.
     ///
     /// # Panics
@@ -143,6 +176,10 @@ impl<'a> Campaign<'a> {
     pub fn run(&mut self, evaluations: u64) -> Option<Found> {
         let end = self.evaluations.saturating_add(evaluations);
         while self.evaluations < end {
+            if self.waiting.is_empty() && self.surrounded < self.kept.len() {
+                self.waiting.extend(self.kept[self.surrounded].near());
+                self.surrounded += 1;
+            }
             let found = match self.waiting.pop_front() {
                 Some(words) => self.run_one(&words),
                 None => self.run_changes(),
@@ -216,7 +253,7 @@ impl<'a> Campaign<'a> {
     fn keep(&mut self, words: &Words, answers: [u32; 2]) {
         assert_eq!(self.answers(&data(words)), answers, "{words:x?}");
         let filters = self.sides.iter().flat_map(|side| &side.filters);
-        let mut looked_at = Vec::new();
+        let (mut looked_at, mut asked_bits) = (Vec::new(), [0; Word::COUNT]);
         for (filter, reached) in filters.zip(&mut self.reached) {
             let path = Path::of(&filter.program, filter.endian, words);
             for pc in &path.executed {
@@ -232,6 +269,9 @@ impl<'a> Campaign<'a> {
                     self.waiting.extend(path.turned(index, words));
                 }
             }
+            for (word, bits) in path.asked_bits() {
+                asked_bits[word.index()] |= bits;
+            }
             looked_at.extend(path.words);
         }
         looked_at.sort_unstable();
@@ -239,6 +279,7 @@ impl<'a> Campaign<'a> {
         self.kept.push(Kept {
             words: *words,
             looked_at,
+            asked_bits,
         });
     }
 
@@ -281,4 +322,40 @@ fn first_inputs(dictionary: &Dictionary) -> impl Iterator<Item = Words> {
             })
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::ArgIndex;
+
+    use super::*;
+
+    #[test]
+    fn near_an_input_one_word_is_by_one_or_by_one_tested_bit_otherwise() {
+        let call = SeccompData {
+            nr: 9,
+            args: [5, 6, 0, 0, 0, 0],
+            ..SeccompData::default()
+        };
+        let mut asked_bits = [0; Word::COUNT];
+        asked_bits[Word::NR.index()] = 0x12;
+        let kept = Kept {
+            words: words(&call),
+            looked_at: vec![Word::NR, Word::arg_low(ArgIndex::ALL[1])],
+            asked_bits,
+        };
+        let near: Vec<SeccompData> = kept.near().iter().map(data).collect();
+        let numbers = [10, 8, 0, 9 ^ 2, 9 ^ 16].map(|nr| SeccompData { nr, ..call });
+        let plain = [[0; 6], [0, 6, 0, 0, 0, 0]].map(|args| SeccompData { args, ..call });
+        let second = [7, 5, 0].map(|second| SeccompData {
+            args: [5, second, 0, 0, 0, 0],
+            ..call
+        });
+        let expected = numbers.into_iter().chain(plain).chain(second);
+        assert_eq!(near.len(), 10);
+        assert!(
+            expected.into_iter().all(|call| near.contains(&call)),
+            "{near:?}"
+        );
+    }
 }

@@ -1,15 +1,15 @@
 //! The values that inputs are made of: what programs compare each word with, and what is near.
 //!
 //! A sweep down the program knows which words A may come from at each instruction, so every constant goes to
-//! the words that it can meet. Near a constant are its neighbours, its complement, for a mask its lowest bit
-//! and what it leaves out; besides, every word has its extremes, and numbers and architectures those that
+//! the words that it can meet. Near a constant are its neighbours, its complement, its lowest bit and what
+//! that leaves; of a mask each bit alone; besides, every word has its extremes, and numbers and architectures those that
 //! filters forget: the x32 bit, -1, the other architectures of the machine.
 
 use std::collections::BTreeSet;
 
 use tamis_abi::{Arch, Endian, SeccompData, Word};
 use tamis_bpf::insn::{AluOp, Operand};
-use tamis_bpf::{Op, Program};
+use tamis_bpf::{Op, Program, Test};
 
 use crate::rng::Rng;
 
@@ -20,6 +20,15 @@ pub struct Dictionary {
     values: [Vec<u32>; Word::COUNT],
     /// The architectures that are compared with, by audit value, and the native one.
     arches: Vec<u32>,
+}
+
+/// What programs do to one word.
+#[derive(Default)]
+struct Constants {
+    /// What it is compared with, and masked with.
+    all: BTreeSet<u32>,
+    /// The masks among them.
+    masks: BTreeSet<u32>,
 }
 
 /// A set of words, one bit each.
@@ -40,20 +49,25 @@ impl Dictionary {
     /// assert!([38, 39, 40].iter().all(|near| numbers.contains(near)));
     /// ```
     pub fn of<'p>(programs: impl IntoIterator<Item = (&'p Program, Endian)>) -> Dictionary {
-        let mut constants: [BTreeSet<u32>; Word::COUNT] = Default::default();
+        let mut constants: [Constants; Word::COUNT] = Default::default();
         for (program, endian) in programs {
             collect(program, endian, &mut constants);
         }
         let mut sets: [BTreeSet<u32>; Word::COUNT] = Default::default();
         for (word, set) in Word::all().zip(&mut sets) {
             set.extend([0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX]);
-            for k in &constants[word.index()] {
+            let Constants { all, masks } = &constants[word.index()];
+            for k in all {
                 set.extend([*k, k.wrapping_add(1), k.wrapping_sub(1), !k]);
                 set.extend([k & k.wrapping_neg(), k & (k.wrapping_sub(1))]);
             }
+            for mask in masks {
+                let bits = (0..u32::BITS).map(|bit| 1 << bit);
+                set.extend(bits.filter(|bit| mask & bit != 0));
+            }
             match word {
                 Word::NR => {
-                    set.extend(constants[word.index()].iter().map(|k| k ^ Arch::X32_BIT));
+                    set.extend(all.iter().map(|k| k ^ Arch::X32_BIT));
                     set.insert(Arch::X32_BIT);
                 }
                 Word::ARCH => set.extend(Arch::all().map(Arch::audit)),
@@ -61,7 +75,7 @@ impl Dictionary {
             }
         }
         let mut arches: Vec<u32> = Arch::all().map(Arch::audit).collect();
-        arches.retain(|audit| constants[Word::ARCH.index()].contains(audit));
+        arches.retain(|audit| constants[Word::ARCH.index()].all.contains(audit));
         arches.push(Arch::X86_64.audit());
         arches.sort_unstable();
         arches.dedup();
@@ -105,15 +119,19 @@ impl Dictionary {
 }
 
 /// Adds the constants that a program compares words with, or masks them with.
-fn collect(program: &Program, endian: Endian, constants: &mut [BTreeSet<u32>; Word::COUNT]) {
+fn collect(program: &Program, endian: Endian, constants: &mut [Constants; Word::COUNT]) {
     // Per instruction, the words that A and X may come from; for all slots of the memory together.
     let mut origins: Vec<(Words, Words)> = vec![(0, 0); program.len() + 1];
     let mut memory: Words = 0;
     for (pc, op) in program.ops().enumerate() {
         let (mut a, mut x) = origins[pc];
-        let mut meet = |words: Words, k: u32| {
+        let mut meet = |words: Words, k: u32, is_mask: bool| {
             for word in Word::all().filter(|word| words >> word.index() & 1 == 1) {
-                constants[word.index()].insert(k);
+                let constants = &mut constants[word.index()];
+                constants.all.insert(k);
+                if is_mask {
+                    constants.masks.insert(k);
+                }
             }
         };
         let mut flow = |skip: usize, a: Words, x: Words| {
@@ -128,7 +146,7 @@ fn collect(program: &Program, endian: Endian, constants: &mut [BTreeSet<u32>; Wo
             Op::LoadImm(_) | Op::LoadLen => a = 0,
             Op::LoadXImm(k) => {
                 // It may be compared with whatever A holds by then.
-                meet(a, k);
+                meet(a, k, false);
                 x = 0;
             }
             Op::LoadXLen => x = 0,
@@ -138,9 +156,9 @@ fn collect(program: &Program, endian: Endian, constants: &mut [BTreeSet<u32>; Wo
             Op::StoreX(_) => memory |= x,
             Op::Alu(alu, operand) => {
                 if let Operand::K(k) = operand {
-                    meet(a, k);
+                    meet(a, k, alu == AluOp::And);
                     if alu == AluOp::And {
-                        meet(a, !k);
+                        meet(a, !k, false);
                     }
                 } else {
                     a |= x;
@@ -154,10 +172,13 @@ fn collect(program: &Program, endian: Endian, constants: &mut [BTreeSet<u32>; Wo
                 continue;
             }
             Op::Branch {
-                operand, jt, jf, ..
+                test,
+                operand,
+                jt,
+                jf,
             } => {
                 if let Operand::K(k) = operand {
-                    meet(a, k);
+                    meet(a, k, test == Test::Set);
                 }
                 flow(usize::from(jt), a, x);
                 flow(usize::from(jf), a, x);
@@ -166,5 +187,33 @@ fn collect(program: &Program, endian: Endian, constants: &mut [BTreeSet<u32>; Wo
             Op::RetImm(_) | Op::RetA => continue,
         }
         flow(0, a, x);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::ArgIndex;
+    use tamis_bpf::Insn;
+
+    use super::*;
+
+    #[test]
+    fn of_a_mask_each_bit_is_drawn_alone() {
+        let some = Op::Branch {
+            test: Test::Set,
+            operand: Operand::K(0x1_0900),
+            jt: 0,
+            jf: 1,
+        };
+        let ops = [Op::LoadData(0), some, Op::RetImm(0), Op::RetImm(1)];
+        let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
+        let dictionary = Dictionary::of([(&program, Endian::Little)]);
+        let has = |word, value| dictionary.values(word).contains(&value);
+        assert!(
+            [0x100, 0x800, 0x1_0000]
+                .iter()
+                .all(|bit| has(Word::NR, *bit))
+        );
+        assert!(!has(Word::NR, 0x200) && !has(Word::arg_low(ArgIndex::ALL[0]), 0x800));
     }
 }

@@ -85,18 +85,10 @@ fn marked(program: &Program, place: Place) -> Program {
 
 #[cfg(test)]
 mod tests {
-    use tamis_bpf::{Operand, Test};
+    use tamis_bpf::Test;
 
     use super::*;
-
-    fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
-        Op::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        }
-    }
+    use crate::testing::branch;
 
     #[test]
     fn places_behind_a_contradiction_are_never_reached() {

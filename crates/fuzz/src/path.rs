@@ -132,6 +132,13 @@ impl Path {
         path
     }
 
+    /// Per word, the bits that tests for set bits asked for.
+    pub(crate) fn asked_bits(&self) -> impl Iterator<Item = (Word, u32)> {
+        let questions = self.forks.iter().filter_map(|fork| fork.question);
+        let for_bits = questions.filter(|question| question.test == Test::Set);
+        for_bits.map(|Question { bits, k, .. }| (bits.word, bits.mask & k))
+    }
+
     /// The input with one word changed so that a fork of its path goes the other way: first with all
     /// earlier forks on that word as they were, else at their cost. `None` if the fork doesn't ask a word.
     pub(crate) fn turned(&self, fork: usize, words: &[u32; 16]) -> Option<[u32; 16]> {
@@ -163,15 +170,7 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
-        Op::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        }
-    }
+    use crate::testing::branch;
 
     #[test]
     fn a_fork_is_turned_without_turning_earlier_ones() {

@@ -119,15 +119,7 @@ mod tests {
     use tamis_bpf::{Test, interp};
 
     use super::*;
-
-    fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
-        Op::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        }
-    }
+    use crate::testing::branch;
 
     #[test]
     fn what_remains_is_what_one_call_needs() {

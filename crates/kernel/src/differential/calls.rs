@@ -13,7 +13,7 @@
 //! What it can't tell: `log` from `allow`, the data of an answer that nobody sees, `trace` with just the
 //! guard's data from `allow`, and actions that the kernel doesn't know, for which it kills, from `allow` if
 //! they are less strict than `trace`. The guard keeps the kernel from using its action bitmap, see
-//! [`cache`](mod@super::cache). Calls have the two architectures of this machine and the instruction pointer
+//! [`bitmap`](crate::measure::bitmap). Calls have the two architectures of this machine and the instruction pointer
 //! of where they are made; for others see [`packets`](mod@super::packets).
 
 use std::io::{self, Write};
@@ -29,8 +29,9 @@ use crate::errno::Errno;
 use crate::flags::Flags;
 use crate::install::{self, InstallError};
 use crate::sys::page::Shared;
+use crate::sys::raw_call::RawCall;
 use crate::sys::signal::ChildReports;
-use crate::sys::subject::{self, Board, COOKIE, Plan, RawCall};
+use crate::sys::subject::{self, Board, COOKIE, Plan};
 use crate::sys::wait::{self, Event};
 use crate::sys::{ptrace, wait::kill};
 
@@ -224,7 +225,7 @@ fn all(
 /// The answers to the first calls, up to the first kill.
 fn some_answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Result<Vec<Answer>, AskError> {
     let board = Shared::<Board>::new().map_err(AskError::Start)?;
-    let raw: Vec<RawCall> = calls.iter().map(raw_call).collect();
+    let raw: Vec<RawCall> = calls.iter().map(RawCall::of).collect();
     let plan = Plan {
         filters,
         calls: &raw,
@@ -252,17 +253,8 @@ fn some_answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Result<Vec<Answer
         .collect())
 }
 
-/// As the process makes it.
-pub(super) fn raw_call(call: &SeccompData) -> RawCall {
-    RawCall {
-        is_compat: call.arch == Arch::X86.audit(),
-        nr: call.nr,
-        args: call.args,
-    }
-}
-
 /// What kept a process from installing its filters; the first is the guard.
-pub(super) fn refusal(board: &Board, filters: usize) -> Result<(), AskError> {
+fn refusal(board: &Board, filters: usize) -> Result<(), AskError> {
     let installed = board.installed.load(Ordering::Acquire) as usize;
     let errno = Errno(board.errno.load(Ordering::Acquire));
     if errno.0 == 0 && installed == filters {

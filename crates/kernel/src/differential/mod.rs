@@ -5,16 +5,15 @@
 //! | [`verdicts`]: is a list of instructions taken? | installed where only the last check fails | nothing |
 //! | [`calls`](mod@calls): what does a stack answer to a call? | real calls, traced | `log` from `allow`; data that nobody sees |
 //! | [`packets`](mod@packets): what does a program return for sixteen words? | as the filter of a socket | loads are the network's |
-//! | [`cache`](mod@cache): for which calls does no filter run? | by time | calls that can't be made often |
 //!
-//! [`check`](check::check) asks the first three about some programs and calls at once.
+//! For which calls no filter runs at all only shows in how long they take: see
+//! [`bitmap`](crate::measure::bitmap). [`check`](check::check) asks all three about some programs and calls at once.
 //!
 //! None of it needs more rights than installing a filter and tracing a child, and nothing outlives a
 //! question. Other ways into the kernel don't fit: `bpf(2)` takes no classic programs, so that its
 //! `BPF_PROG_TEST_RUN` would judge a translation instead of the program, and the kernel hands nobody a
 //! descriptor of an installed filter.
 
-pub mod cache;
 pub mod calls;
 pub mod check;
 pub mod packets;

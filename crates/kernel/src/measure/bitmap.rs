@@ -1,32 +1,42 @@
 //! Whether the kernel skips the filters of a stack for a call: asked of the kernel itself, by timing.
 //!
 //! Since 5.11 a kernel remembers which calls a stack is sure to allow, and doesn't run the filters for
-//! them. It tells nobody, but it can be seen. Below the stack goes a *ballast*: a long filter that
-//! allows every number and whose every number can be remembered. Calls that are skipped cost the same with
-//! it; all others take longer by the time that the ballast runs, some hundred nanoseconds. How long that
-//! is, is measured for each call with filters of which the answer is known.
+//! them. It tells nobody, but it can be seen. Below the stack goes a *ballast*: long filters that
+//! allow every number and whose every number can be remembered. Calls that are skipped cost the same with
+//! it; all others take longer by the time that the ballast runs, some microseconds. How long that is shows
+//! under the same stack, by a number that no kernel remembers.
+//!
+//! It is a measurement: it belongs in no test. A difference that is neither clearly nothing nor clearly
+//! the ballast is measured again, and then undecided.
+
+use std::collections::BTreeSet;
 
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Insn, Op, Operand, Program, Stack, Test};
 
-use super::{FEW, MeasureError, Measured, Rounds, Workload, measure_passes};
+use super::{FEW, MeasureError, Rounds, Timing, Workload, measure_passes};
 
-/// How many comparisons the ballast makes. More take longer to install: the kernel goes through all of
-/// them for each number.
-const BALLAST_INSNS: usize = 3000;
-/// The number that the ballast looks for: none that any architecture has.
-const NO_NUMBER: u32 = 0x7fff_ffff;
+/// The most filters of the ballast; fewer where the stack leaves no room for them.
+const BALLAST_FILTERS: usize = 4;
+/// How many comparisons each makes. More take longer to install: the kernel goes through all of them for
+/// each number.
+const BALLAST_INSNS: usize = 4000;
+/// A number that no architecture has, and for which no kernel keeps a bit.
+const NO_NUMBER: u32 = 0x1000_0000;
 /// How many rounds are made; the fastest batch of all counts.
 const ROUNDS: u32 = 2;
+/// How often undecided answers are measured.
+const TRIES: usize = 3;
 /// Less than this can't be told from noise.
-const MIN_BALLAST_NS: f64 = 40.0;
-/// The least filter that must be run: it looks at an argument.
-const UNCACHEABLE: [Op; 2] = [Op::LoadData(16), Op::RetImm(Action::ALLOW.ret())];
+const MIN_BALLAST_NS: f64 = 200.0;
 
 /// Whether the kernel skips the filters: per stack, per call. `None` where that can't be told: without
-/// filters, where the ballast has no room, or on a machine that is too noisy.
+/// filters, where the ballast has no room, for calls that take longer than it, or on a machine that is too
+/// noisy.
 ///
-/// The filters should be [harmless](mod@tamis_bpf::harmless).
+/// Calls may be of both architectures of an x86-64 machine, elsewhere of the native one, and must be such
+/// as [`Call`](super::Call) gives. The filters should be [harmless](mod@tamis_bpf::harmless). Takes
+/// some milliseconds per call and stack.
 ///
 /// # Errors
 /// See [`MeasureError`].
@@ -34,83 +44,98 @@ pub fn skips_filters(
     stacks: &[Vec<Program>],
     calls: &[SeccompData],
 ) -> Result<Vec<Vec<Option<bool>>>, MeasureError> {
-    let known = match Known::measure(calls) {
-        Ok(known) => known,
-        // Filters from outside leave no room for the ballast.
-        Err(MeasureError::Install { .. }) => {
-            return Ok(vec![vec![None; calls.len()]; stacks.len()]);
-        }
-        Err(error) => return Err(error),
-    };
     let answers = |(subject, stack): (usize, &Vec<Program>)| {
-        let unknown = vec![None; calls.len()];
-        let loaded: Vec<Program> = [ballast()].into_iter().chain(stack.clone()).collect();
-        if stack.is_empty() || !Stack::new(loaded.clone()).is_installable() {
-            return Ok(unknown);
-        }
-        let measured = match measure(&[stack.clone(), loaded], calls) {
-            Ok(measured) => measured,
-            // Filters from outside take room, too.
-            Err(MeasureError::Install { subject: 1, .. }) => return Ok(unknown),
-            Err(error) => return Err(error.of_subject(subject)),
+        let mut answers = vec![None; calls.len()];
+        let Some(loaded) = loaded(stack) else {
+            return Ok(answers);
         };
-        let pairs = measured[0].calls.iter().zip(&measured[1].calls);
-        let answers = pairs
-            .zip(&known.0)
-            .map(|((without, with), known)| known.is_skipped(with.min_ns - without.min_ns));
-        Ok(answers.collect())
+        for _ in 0..TRIES {
+            match measure(&[stack.clone(), loaded.clone()], calls) {
+                Ok(measured) => {
+                    let pairs = answers.iter_mut().zip(measured);
+                    pairs.for_each(|(answer, measured)| *answer = answer.or(measured));
+                }
+                // Filters from outside take room, too.
+                Err(MeasureError::Install { subject: 1, .. }) => break,
+                Err(error) => return Err(error.of_subject(subject)),
+            }
+            if !answers.contains(&None) {
+                break;
+            }
+        }
+        Ok(answers)
     };
     stacks.iter().enumerate().map(answers).collect()
 }
 
-/// Times the calls well enough for differences as large as these.
-fn measure(stacks: &[Vec<Program>], calls: &[SeccompData]) -> Result<Vec<Measured>, MeasureError> {
-    let workload = Workload::of_calls(calls);
+/// The stack over as much ballast as there is room for; `None` if there is none, or no stack.
+fn loaded(stack: &[Program]) -> Option<Vec<Program>> {
+    let over = |filters| {
+        let mut loaded = vec![ballast(); filters];
+        loaded.extend_from_slice(stack);
+        loaded
+    };
+    let mut sizes = (1..=BALLAST_FILTERS).rev().map(over);
+    let loaded = sizes.find(|loaded| Stack::new(loaded.clone()).is_installable())?;
+    (!stack.is_empty()).then_some(loaded)
+}
+
+/// One measurement of the calls under a stack without ballast and with it.
+fn measure(
+    stacks: &[Vec<Program>; 2],
+    calls: &[SeccompData],
+) -> Result<Vec<Option<bool>>, MeasureError> {
+    let arches: BTreeSet<u32> = calls.iter().map(|call| call.arch).collect();
+    let arches: Vec<u32> = arches.into_iter().collect();
+    let never_skipped = arches.iter().map(|arch| SeccompData {
+        nr: NO_NUMBER,
+        arch: *arch,
+        ..SeccompData::default()
+    });
+    let made: Vec<SeccompData> = never_skipped.chain(calls.iter().copied()).collect();
+    let workload = Workload::of_calls(&made);
     let rounds = Rounds::exactly(ROUNDS);
-    let measurement = measure_passes(stacks, &workload, rounds, FEW, &mut |_| {})?;
-    Ok(measurement.subjects)
+    let measured = measure_passes(stacks, &workload, rounds, FEW, &mut |_| {})?.subjects;
+    let pairs = measured[0].calls.iter().zip(&measured[1].calls);
+    let costs: Vec<Cost> = pairs
+        .map(|(without, with)| Cost::of(without, with))
+        .collect();
+    let (of_ballast, costs) = costs.split_at(arches.len());
+    let answer = |(call, cost): (&SeccompData, &Cost)| {
+        let arch = arches.iter().position(|arch| *arch == call.arch)?;
+        cost.is_skipped(of_ballast[arch].more_ns)
+    };
+    Ok(calls.iter().zip(costs).map(answer).collect())
 }
 
-/// What the ballast costs each call.
-struct Known(Vec<Ballast>);
-
-/// What the ballast costs one call, where filters are skipped and where they are run.
-struct Ballast {
-    skipped_ns: f64,
-    run_ns: f64,
+/// What a call costs.
+#[derive(Clone, Copy)]
+struct Cost {
+    /// Without the ballast.
+    plain_ns: f64,
+    /// By how much longer it takes with it.
+    more_ns: f64,
 }
 
-impl Known {
-    fn measure(calls: &[SeccompData]) -> Result<Known, MeasureError> {
-        let allow = program(&[Op::RetImm(Action::ALLOW.ret())]);
-        let uncacheable = program(&UNCACHEABLE);
-        let stacks = [
-            vec![],
-            vec![ballast(), allow],
-            vec![uncacheable.clone()],
-            vec![ballast(), uncacheable],
-        ];
-        let measured = measure(&stacks, calls)?;
-        let ballast = |call: usize| {
-            let min_ns = |subject: usize| measured[subject].calls[call].min_ns;
-            Ballast {
-                skipped_ns: min_ns(1) - min_ns(0),
-                run_ns: min_ns(3) - min_ns(2),
-            }
-        };
-        Ok(Known((0..calls.len()).map(ballast).collect()))
+impl Cost {
+    fn of(without: &Timing, with: &Timing) -> Cost {
+        Cost {
+            plain_ns: without.min_ns,
+            more_ns: with.min_ns - without.min_ns,
+        }
     }
-}
 
-impl Ballast {
-    /// Whether a call is skipped that takes so much longer with the ballast.
-    fn is_skipped(&self, more_ns: f64) -> Option<bool> {
-        if self.run_ns < MIN_BALLAST_NS {
+    /// Whether the filters are skipped, if running the ballast takes so long.
+    fn is_skipped(self, ballast_ns: f64) -> Option<bool> {
+        // What disturbs a call grows with its length.
+        if ballast_ns < MIN_BALLAST_NS || self.plain_ns > ballast_ns {
             return None;
         }
-        // A kernel that has no bitmap runs everything.
-        let has_bitmap = self.skipped_ns < self.run_ns / 2.0;
-        Some(has_bitmap && more_ns < self.run_ns / 2.0)
+        match self.more_ns / ballast_ns {
+            share if share < 0.25 => Some(true),
+            share if share > 0.5 => Some(false),
+            _ => None,
+        }
     }
 }
 
@@ -118,19 +143,15 @@ impl Ballast {
 fn ballast() -> Program {
     let compare = Op::Branch {
         test: Test::Eq,
-        operand: Operand::K(NO_NUMBER),
+        operand: Operand::K(0x7654_3210),
         jt: 0,
         jf: 0,
     };
     let mut ops = vec![Op::LoadData(0)];
     ops.resize(BALLAST_INSNS + 1, compare);
     ops.push(Op::RetImm(Action::ALLOW.ret()));
-    program(&ops)
-}
-
-fn program(ops: &[Op]) -> Program {
-    let insns: Vec<Insn> = ops.iter().copied().map(Insn::from).collect();
-    Program::new(insns).expect("loads of data, comparisons and a return at the end are valid")
+    let insns: Vec<Insn> = ops.into_iter().map(Insn::from).collect();
+    Program::new(insns).expect("comparisons and a return at the end are valid")
 }
 
 #[cfg(test)]
@@ -143,20 +164,31 @@ mod tests {
         for nr in [0, 1, 335, 469] {
             assert!(tamis_bpf::cache::is_cacheable(&ballast, 0xc000_003e, nr));
         }
-        assert!(!tamis_bpf::cache::is_cacheable(
-            &program(&UNCACHEABLE),
-            0xc000_003e,
-            1
-        ));
         assert!(ballast.is_installable());
     }
 
     #[test]
-    fn a_kernel_without_a_bitmap_skips_nothing_and_noise_says_nothing() {
-        let ballast = |skipped_ns, run_ns| Ballast { skipped_ns, run_ns };
-        assert_eq!(ballast(8.0, 500.0).is_skipped(3.0), Some(true));
-        assert_eq!(ballast(8.0, 500.0).is_skipped(490.0), Some(false));
-        assert_eq!(ballast(508.0, 500.0).is_skipped(3.0), Some(false));
-        assert_eq!(ballast(8.0, 20.0).is_skipped(3.0), None);
+    fn ballast_goes_below_what_leaves_room_for_it() {
+        let filters = |stack: &[Program]| loaded(stack).map_or(0, |loaded| loaded.len());
+        assert_eq!(filters(&[]), 0);
+        assert_eq!(filters(&[ballast()]), BALLAST_FILTERS + 1);
+        // The kernel has room for eight such filters in all.
+        assert_eq!(filters(&vec![ballast(); 6]), 8);
+        assert_eq!(filters(&vec![ballast(); 8]), 0);
+    }
+
+    #[test]
+    fn what_is_not_clear_is_undecided() {
+        let answer = |plain_ns, more_ns, ballast_ns| {
+            let cost = Cost { plain_ns, more_ns };
+            cost.is_skipped(ballast_ns)
+        };
+        assert_eq!(answer(80.0, 3.0, 3000.0), Some(true));
+        assert_eq!(answer(80.0, -20.0, 3000.0), Some(true));
+        assert_eq!(answer(80.0, 2900.0, 3000.0), Some(false));
+        assert_eq!(answer(80.0, 1100.0, 3000.0), None);
+        assert_eq!(answer(5000.0, 3.0, 3000.0), None);
+        assert_eq!(answer(8.0, 3.0, 20.0), None);
+        assert_eq!(answer(8.0, 3.0, f64::NAN), None);
     }
 }

@@ -10,7 +10,8 @@ use crate::errno::Errno;
 use crate::flags::Flags;
 use crate::install;
 use crate::sys::page::{Shared, SharedTicks};
-use crate::sys::timing::{self, Board, Plan, RawCall, Series, stage};
+use crate::sys::raw_call::RawCall;
+use crate::sys::timing::{self, Board, Plan, Series, stage};
 use crate::sys::wait::{self, Event};
 
 use super::MeasureError;

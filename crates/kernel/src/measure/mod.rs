@@ -30,7 +30,8 @@ use std::time::{Duration, Instant};
 use tamis_abi::SeccompData;
 use tamis_bpf::Program;
 
-use crate::sys::timing::{self, RawCall, Series};
+use crate::sys::raw_call::RawCall;
+use crate::sys::timing::{self, Series};
 use child::Child;
 use clock::Calibration;
 use figures::Figures;
@@ -46,9 +47,12 @@ pub const MAX_SEQUENCE: usize = 1 << 16;
 /// How many calls are timed together: enough to make reading the clock free, so few that most batches
 /// fall between two interrupts.
 pub const CALLS_PER_BATCH: usize = 128;
-/// How many times one child makes each batch.
+
+/// How calls are cut into batches, and how many times one child makes each.
 #[derive(Clone, Copy)]
 struct Passes {
+    /// The calls of a batch.
+    batch: usize,
     /// Of a short sequence, which is one batch.
     short: usize,
     /// Of a long one.
@@ -57,11 +61,17 @@ struct Passes {
 
 /// For figures.
 const MANY: Passes = Passes {
+    batch: CALLS_PER_BATCH,
     short: 101,
     long: 25,
 };
-/// For what shows in hundreds of nanoseconds.
-const FEW: Passes = Passes { short: 15, long: 5 };
+/// For what shows in hundreds of nanoseconds: batches so short that most are not interrupted even where
+/// others want the CPU.
+const FEW: Passes = Passes {
+    batch: 16,
+    short: 30,
+    long: 5,
+};
 
 /// What is timed under each stack: sequences of calls.
 ///
@@ -180,7 +190,7 @@ pub struct Measurement {
     pub clock: Clock,
 }
 
-/// Times native calls under each of some stacks of filters, in `rounds` rounds, at least one.
+/// Times calls under each of some stacks of filters, in `rounds` rounds, at least one.
 ///
 /// A round takes about 13000 calls of each kind per stack. Calls must be such as [`Call`] gives:
 /// they are made as they are. Blocks until all is done.
@@ -221,8 +231,7 @@ fn measure_passes(
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Measurement, MeasureError> {
     let series = series(workload, passes)?;
-    let raw = |call: &SeccompData| (libc::c_long::from(call.nr as i32), call.args);
-    let calls: Vec<RawCall> = workload.calls.iter().map(raw).collect();
+    let calls: Vec<RawCall> = workload.calls.iter().map(RawCall::of).collect();
     let cpu = timing::last_cpu().map_err(MeasureError::Start)?;
     let child = Child {
         calls: &calls,
@@ -274,14 +283,14 @@ fn series(workload: &Workload, passes: Passes) -> Result<Vec<Series>, MeasureErr
         return Err(MeasureError::TooManyCalls);
     }
     let series = |sequence: &Vec<u32>| {
-        if sequence.len() > CALLS_PER_BATCH {
-            let pieces = sequence.chunks(CALLS_PER_BATCH);
+        if sequence.len() > passes.batch {
+            let pieces = sequence.chunks(passes.batch);
             return Series {
                 batches: pieces.map(<[u32]>::to_vec).collect(),
                 passes: passes.long,
             };
         }
-        let times = CALLS_PER_BATCH.div_ceil(sequence.len().max(1));
+        let times = passes.batch.div_ceil(sequence.len().max(1));
         Series {
             batches: vec![sequence.repeat(times)],
             passes: passes.short,

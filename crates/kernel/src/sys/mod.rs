@@ -9,6 +9,7 @@ pub(crate) mod fd;
 pub(crate) mod notify;
 pub(crate) mod page;
 pub(crate) mod ptrace;
+pub(crate) mod raw_call;
 pub(crate) mod seccomp;
 pub(crate) mod signal;
 pub(crate) mod socket;

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use tamis_bpf::Insn;
 
 use crate::errno::Errno;
+use crate::sys::raw_call::{RawCall, call};
 use crate::sys::{check, timing};
 
 /// The most calls of one process.
@@ -24,9 +25,6 @@ pub(crate) const COOKIE: u64 = 0x9c1f_36d5_e4a8_7b20;
 
 /// The stack of the subject.
 const STACK_BYTES: usize = 64 * 1024;
-/// How often calls are timed, and how many together.
-const BATCHES: usize = 20;
-const CALLS_PER_BATCH: u64 = 16;
 
 /// What the subject tells.
 pub(crate) struct Board {
@@ -40,8 +38,6 @@ pub(crate) struct Board {
     pub(crate) ips: [AtomicU64; MAX_CALLS],
     /// Per call, what it returned.
     pub(crate) results: [AtomicI64; MAX_CALLS],
-    /// Per call, ticks of the fastest batch before and after the filters were installed.
-    pub(crate) ticks: [[AtomicU64; 2]; MAX_CALLS],
 }
 
 impl Default for Board {
@@ -52,18 +48,8 @@ impl Default for Board {
             call: AtomicU32::new(0),
             ips: [const { AtomicU64::new(0) }; MAX_CALLS],
             results: [const { AtomicI64::new(0) }; MAX_CALLS],
-            ticks: [const { [const { AtomicU64::new(0) }; 2] }; MAX_CALLS],
         }
     }
-}
-
-/// A call as the subject makes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RawCall {
-    /// By `int 0x80`, as 32-bit programs do, instead of `syscall`.
-    pub(crate) is_compat: bool,
-    pub(crate) nr: u32,
-    pub(crate) args: [u64; 6],
 }
 
 /// Everything that a process needs.
@@ -103,21 +89,6 @@ pub(crate) fn spawn(plan: &Plan<'_>, gate: BorrowedFd<'_>) -> Result<libc::pid_t
             loop {
                 libc::pause();
             }
-        }
-    })
-}
-
-/// Starts a process that carries out the plan, times each call before and after, and ends by `SIGILL`.
-pub(crate) fn spawn_timing(plan: &Plan<'_>) -> Result<libc::pid_t, Errno> {
-    in_child(|| {
-        let time = |after: usize| {
-            for (call, ticks) in plan.calls.iter().zip(&plan.board.ticks) {
-                ticks[after].store(fastest_batch(call), Ordering::Release);
-            }
-        };
-        time(0);
-        if install(plan) {
-            time(1);
         }
     })
 }
@@ -190,76 +161,4 @@ fn install(plan: &Plan<'_>) -> bool {
             .store(index as u32 + 1, Ordering::Release);
     }
     true
-}
-
-/// Ticks of the fastest of some batches of a call.
-fn fastest_batch(raw: &RawCall) -> u64 {
-    let ip = AtomicU64::new(0);
-    let mut fastest = u64::MAX;
-    for _ in 0..BATCHES {
-        let start = timing::ticks();
-        for _ in 0..CALLS_PER_BATCH {
-            call(raw, &ip);
-        }
-        fastest = fastest.min(timing::ticks().wrapping_sub(start));
-    }
-    fastest
-}
-
-/// Makes a system call from a place that is noted first; the result as the kernel gives it.
-#[cfg(target_arch = "x86_64")]
-fn call(raw: &RawCall, ip: &AtomicU64) -> i64 {
-    let result: i64;
-    // SAFETY: the callers see to it that the call does no harm. The kernel changes only the registers that
-    // are named here; rbx and rbp are put back. `ip` and the arguments are valid to write and read.
-    unsafe {
-        if raw.is_compat {
-            std::arch::asm!(
-                "lea rcx, [rip + 2f]",
-                "mov [r13], rcx",
-                "push rbx",
-                "push rbp",
-                "mov rbx, [r12]",
-                "mov rcx, [r12 + 8]",
-                "mov rdx, [r12 + 16]",
-                "mov rsi, [r12 + 24]",
-                "mov rdi, [r12 + 32]",
-                "mov rbp, [r12 + 40]",
-                "int 0x80",
-                "2:",
-                "pop rbp",
-                "pop rbx",
-                in("r12") raw.args.as_ptr(),
-                in("r13") ip.as_ptr(),
-                inlateout("rax") i64::from(raw.nr) => result,
-                out("rcx") _, out("rdx") _, out("rsi") _, out("rdi") _,
-                out("r8") _, out("r9") _, out("r10") _, out("r11") _,
-            );
-            // What 32-bit code would see.
-            return i64::from(result as i32);
-        }
-        std::arch::asm!(
-            "lea rcx, [rip + 2f]",
-            "mov [{ip}], rcx",
-            "syscall",
-            "2:",
-            ip = in(reg) ip.as_ptr(),
-            inlateout("rax") i64::from(raw.nr) => result,
-            in("rdi") raw.args[0],
-            in("rsi") raw.args[1],
-            in("rdx") raw.args[2],
-            in("r10") raw.args[3],
-            in("r8") raw.args[4],
-            in("r9") raw.args[5],
-            out("rcx") _,
-            out("r11") _,
-        );
-    }
-    result
-}
-
-/// No call is made: only x86-64 is asked.
-#[cfg(not(target_arch = "x86_64"))]
-fn call(_: &RawCall, _: &AtomicU64) -> i64 {
-    i64::from(-libc::ENOSYS)
 }

@@ -14,6 +14,7 @@ use tamis_bpf::Insn;
 
 use crate::errno::Errno;
 use crate::flags::Flags;
+use crate::sys::raw_call::{self, RawCall};
 use crate::sys::{check, seccomp};
 
 /// How far a child got, as the number in [`Board::stage`].
@@ -68,9 +69,6 @@ pub(crate) const ONES_OFFSET: u64 = 0x4000;
 pub(crate) const RESULT_OFFSET: u64 = 0x8000;
 /// The size of all of it; the parts are whole pages on machines with pages of up to 16 KiB.
 const MEMORY_BYTES: u64 = 0xc000;
-
-/// A system call as it is made.
-pub(crate) type RawCall = (libc::c_long, [u64; 6]);
 
 /// Calls in their order, in pieces that are timed together, several times.
 pub(crate) struct Series {
@@ -252,12 +250,17 @@ fn batch(calls: &[RawCall], order: &[u32]) -> u64 {
     let start = ticks();
     for index in order {
         // An index without a call would be a mistake of the parent; a panic here would hang.
-        let Some((nr, [a, b, c, d, e, f])) = calls.get(*index as usize) else {
+        let Some(raw) = calls.get(*index as usize) else {
             continue;
         };
+        if raw.is_compat {
+            raw_call::call(raw, &AtomicU64::new(0));
+            continue;
+        }
+        let (nr, [a, b, c, d, e, f]) = (libc::c_long::from(raw.nr as i32), raw.args);
         // SAFETY: the table of calls has only such as take no pointers, fail before they use them, or
         // use memory that is there for them.
-        unsafe { libc::syscall(*nr, *a, *b, *c, *d, *e, *f) };
+        unsafe { libc::syscall(nr, a, b, c, d, e, f) };
     }
     ticks().wrapping_sub(start)
 }

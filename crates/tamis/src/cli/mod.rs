@@ -23,6 +23,7 @@ pub(crate) mod progress;
 pub(crate) mod report;
 pub(crate) mod side;
 pub(crate) mod target;
+pub(crate) mod witness;
 
 pub(crate) use failure::Failure;
 

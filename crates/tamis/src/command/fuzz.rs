@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tamis_abi::{Action, Endian, SeccompData, call};
+use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::{InvalidProgram, Program};
 use tamis_compiler::foreign::{Split, optimise};
 use tamis_fuzz::vectors::{self, Vector};
@@ -19,6 +19,7 @@ use crate::cli::limits::parse_seconds;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::{OutputArgs, print, print_json};
 use crate::cli::side::Side;
+use crate::cli::witness::Witness;
 use crate::cli::{Failure, Global, exit};
 use kernel::KernelEntry;
 
@@ -96,16 +97,6 @@ struct Document<'a> {
     coverage: Vec<CoverageEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel: Option<&'a [KernelEntry]>,
-}
-
-/// A call that is answered differently.
-#[derive(Serialize)]
-struct Witness {
-    call: String,
-    left: String,
-    right: String,
-    left_ret: u32,
-    right_ret: u32,
 }
 
 /// What was reached of a program.
@@ -337,13 +328,7 @@ fn document<'a>(
 }
 
 fn witness(found: &Found) -> Witness {
-    Witness {
-        call: call::describe_briefly(&found.data),
-        left: Action::from_ret(found.left).to_string(),
-        right: Action::from_ret(found.right).to_string(),
-        left_ret: found.left,
-        right_ret: found.right,
-    }
+    Witness::new(&found.data, found.left, found.right)
 }
 
 fn side_name(coverage: &FilterCoverage) -> &'static str {

@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use tamis_abi::{Action, Arch, call};
+use tamis_abi::Arch;
 use tamis_prover::{Pair, Scope, Verdict};
 
 use crate::cli::compare::{Compared, Finding, ScopeArgs};
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{print, print_json};
+use crate::cli::witness::Witness;
 use crate::cli::{Failure, Global, exit};
 
 /// Prove that two filters mean the same for every call, or show calls for which they don't
@@ -59,16 +60,6 @@ struct ScopeEntry {
     arches: Vec<&'static str>,
     native: bool,
     actions_only: bool,
-}
-
-/// A call that is answered differently.
-#[derive(Serialize)]
-struct Witness {
-    call: String,
-    left: String,
-    right: String,
-    left_ret: u32,
-    right_ret: u32,
 }
 
 /// What is asked.
@@ -181,13 +172,7 @@ fn witnesses(
             continue;
         };
         compared.confirm(data, pair)?;
-        witnesses.push(Witness {
-            call: call::describe_briefly(data),
-            left: Action::from_ret(pair.left).to_string(),
-            right: Action::from_ret(pair.right).to_string(),
-            left_ret: pair.left,
-            right_ret: pair.right,
-        });
+        witnesses.push(Witness::new(data, pair.left, pair.right));
     }
     Ok(witnesses)
 }
