@@ -244,7 +244,7 @@ impl Cfg {
             Leave(BlockId),
         }
         let mut seen = vec![false; self.len()];
-        let mut order = Vec::new();
+        let mut order = Vec::with_capacity(self.len());
         let mut steps = vec![Step::Enter(self.entry)];
         while let Some(step) = steps.pop() {
             match step {
@@ -252,8 +252,11 @@ impl Cfg {
                 Step::Enter(id) => {
                     if !std::mem::replace(&mut seen[id.index()], true) {
                         steps.push(Step::Leave(id));
-                        let next = visit(id).into_iter().rev().flatten();
-                        steps.extend(next.map(Step::Enter));
+                        for next in visit(id).into_iter().rev().flatten() {
+                            if !seen[next.index()] {
+                                steps.push(Step::Enter(next));
+                            }
+                        }
                     }
                 }
             }

@@ -8,9 +8,14 @@
 //! The graph knows nothing of instructions: what a question costs, where its word is loaded and how far
 //! a jump reaches is decided when blocks are made of it.
 
+use std::hash::BuildHasherDefault;
+
 use tamis_abi::{SeccompData, Word};
 
 use crate::hash::{FastMap, FastSet};
+
+/// How many nodes below others there is room for at first; most decisions about arguments have fewer.
+const FEW_NODES: usize = 28;
 
 /// The index of a node in its [`Dag`]. Children have smaller ids than their parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -179,7 +184,7 @@ impl Dag {
     /// The nodes that can be reached from the roots, children before parents. Linear time.
     pub fn below(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<NodeId> {
         let mut open: Vec<NodeId> = roots.into_iter().collect();
-        let mut seen = FastSet::default();
+        let mut seen = FastSet::with_capacity_and_hasher(FEW_NODES, BuildHasherDefault::default());
         while let Some(id) = open.pop() {
             if seen.insert(id)
                 && let Node::Ask { yes, no, .. } = self.node(id)

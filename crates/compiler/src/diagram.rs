@@ -10,6 +10,7 @@
 //! The price: some functions have diagrams that are exponentially larger than their formulas. Building
 //! stops with `None` when its budget is used up; the caller then lowers directly.
 
+use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
 use tamis_abi::Word;
@@ -23,6 +24,9 @@ use crate::split::{Effort, Point, Points, split};
 
 /// The most boolean variables; bounds the recursion together with the number of words.
 const MAX_QUESTIONS: usize = 64;
+
+/// How many nodes there is room for at first; most diagrams have fewer.
+const FEW_NODES: usize = 28;
 
 /// The order in which words are asked about: the first is asked first.
 pub(crate) type Order = [Word; Word::COUNT];
@@ -99,6 +103,51 @@ impl Runs {
     }
 }
 
+/// Which samples come to which node: a list per node, all in one place.
+struct Arriving {
+    /// By node, its first entry.
+    first: Vec<u32>,
+    entries: Vec<Entry>,
+}
+
+/// A sample that comes to a node, and the node's next entry.
+#[derive(Clone, Copy)]
+struct Entry {
+    sample: u32,
+    next: u32,
+}
+
+impl Arriving {
+    /// The index of no entry.
+    const END: u32 = u32::MAX;
+
+    fn new(nodes: usize, samples: usize) -> Arriving {
+        Arriving {
+            first: vec![Arriving::END; nodes],
+            entries: Vec::with_capacity(4 * samples),
+        }
+    }
+
+    fn add(&mut self, node: Id, sample: usize) {
+        let first = &mut self.first[node as usize];
+        self.entries.push(Entry {
+            sample: sample as u32,
+            next: *first,
+        });
+        *first = self.entries.len() as u32 - 1;
+    }
+
+    /// The samples that come to a node.
+    fn at(&self, node: usize) -> impl Iterator<Item = usize> {
+        let mut entry = self.first[node];
+        std::iter::from_fn(move || {
+            let Entry { sample, next } = *self.entries.get(entry as usize)?;
+            entry = next;
+            Some(sample as usize)
+        })
+    }
+}
+
 struct Diagram {
     variables: Vec<Variable>,
     nodes: Vec<Node>,
@@ -127,7 +176,7 @@ impl Diagram {
         }
         // The worklist is a stack: turn the questions back into the order of the formula.
         questions.reverse();
-        let mut variables = Vec::new();
+        let mut variables = Vec::with_capacity(Word::COUNT + questions.len());
         for (place, word) in order.iter().enumerate() {
             variables.push((*word, None));
             for (asked, question) in &questions {
@@ -143,9 +192,9 @@ impl Diagram {
         }
         Some(Diagram {
             variables,
-            nodes: Vec::new(),
-            known: FastMap::default(),
-            chosen: FastMap::default(),
+            nodes: Vec::with_capacity(FEW_NODES),
+            known: FastMap::with_capacity_and_hasher(FEW_NODES, BuildHasherDefault::default()),
+            chosen: FastMap::with_capacity_and_hasher(FEW_NODES, BuildHasherDefault::default()),
             budget,
         })
     }
@@ -351,14 +400,14 @@ impl Diagram {
                 Node::Split { word, runs, .. } => {
                     let runs = runs.iter().map(|(first, id)| (*first, child(id)));
                     let runs: Vec<(u32, NodeId)> = runs.collect();
-                    let point = |at: &u32| {
-                        let sample = &samples[*at as usize];
+                    let point = |at: usize| {
+                        let sample = &samples[at];
                         Point {
                             value: sample.data.word(*word),
                             weight: sample.weight,
                         }
                     };
-                    let points = Points::new(arriving[id].iter().map(point).collect());
+                    let points = Points::new(arriving.at(id).map(point).collect());
                     split(dag, *word, &runs, &points, effort)
                 }
             };
@@ -367,16 +416,19 @@ impl Diagram {
         emitted[root as usize]
     }
 
-    /// For each node the samples that come there, by index.
-    fn arriving(&self, root: Id, samples: &[Sample]) -> Vec<Vec<u32>> {
-        let mut arriving = vec![Vec::new(); self.nodes.len()];
-        arriving[root as usize] = (0..samples.len() as u32).collect();
+    /// For each node the samples that come there.
+    fn arriving(&self, root: Id, samples: &[Sample]) -> Arriving {
+        let mut arriving = Arriving::new(self.nodes.len(), samples.len());
+        for sample in 0..samples.len() {
+            arriving.add(root, sample);
+        }
         for id in (0..=root as usize).rev() {
-            let here = std::mem::take(&mut arriving[id]);
-            for at in &here {
-                let data = &samples[*at as usize].data;
+            let mut entry = arriving.first[id];
+            while let Some(Entry { sample, next }) = arriving.entries.get(entry as usize).copied() {
+                entry = next;
+                let data = &samples[sample as usize].data;
                 let next = match &self.nodes[id] {
-                    Node::Leaf(_) => continue,
+                    Node::Leaf(_) => break,
                     Node::Choice {
                         word,
                         question,
@@ -395,9 +447,8 @@ impl Diagram {
                         runs[runs.partition_point(|run| run.0 <= value) - 1].1
                     }
                 };
-                arriving[next as usize].push(*at);
+                arriving.add(next, sample as usize);
             }
-            arriving[id] = here;
         }
         arriving
     }

@@ -86,9 +86,16 @@ impl Decisions {
         let in_order = |dag: &mut Dag, order: &Order, effort: Effort| {
             diagram::lower(dag, cases, default, order, budget, samples.list(), effort)
         };
+        // Orders that come to the same decision are as good.
+        let mut ranks: Vec<(NodeId, u64)> = Vec::new();
         let best = best_order(&used, |order| {
             let node = in_order(dag, order, Effort::Quick)?;
-            Some(self.rank(dag, node, samples.list()))
+            if let Some((_, rank)) = ranks.iter().find(|(known, _)| *known == node) {
+                return Some(*rank);
+            }
+            let rank = self.rank(dag, node, samples.list());
+            ranks.push((node, rank));
+            Some(rank)
         });
         let direct = lower_directly(dag, cases, default, &samples, Effort::Quick);
         let order = best.filter(|(rank, _)| *rank < self.rank(dag, direct, samples.list()));

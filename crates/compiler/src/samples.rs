@@ -73,19 +73,61 @@ impl Samples {
 }
 
 /// Words with their values; all other words are zero.
-type Witness = Vec<(Word, u32)>;
+#[derive(Clone, Copy, Debug, Default)]
+struct Witness {
+    values: [u32; Word::COUNT],
+    /// By word, as bits.
+    is_said: u16,
+}
+
+impl Witness {
+    /// One word.
+    fn of(word: Word, value: u32) -> Witness {
+        let mut witness = Witness::default();
+        witness.values[word.index()] = value;
+        witness.is_said = 1 << word.index();
+        witness
+    }
+
+    /// The values of both; of a word that is in both, that of the second.
+    fn with(mut self, other: &Witness) -> Witness {
+        for (index, value) in other.said() {
+            self.values[index] = value;
+        }
+        self.is_said |= other.is_said;
+        self
+    }
+
+    /// The words that something is said about, by index.
+    fn said(&self) -> impl Iterator<Item = (usize, u32)> {
+        let mut left = self.is_said;
+        std::iter::from_fn(move || {
+            let index = left.checked_ilog2()? as usize;
+            left ^= 1 << index;
+            Some((index, self.values[index]))
+        })
+    }
+
+    /// The call.
+    fn data(&self) -> SeccompData {
+        let words = self.said();
+        words.fold(SeccompData::default(), |data, (index, value)| {
+            Word::from_index(index).map_or(data, |word| data.with_word(word, value))
+        })
+    }
+}
 
 /// The calls that a list of cases is expected to get, where these are known of the calls themselves.
 /// Linear in the cases, but for a bound on the number of samples.
 pub(crate) fn expected(cases: &[Case], default: u32, seen: &[&Call]) -> Vec<Sample> {
     let mut samples = Vec::new();
-    let mut missed: Witnesses = vec![Vec::new()];
+    let mut missed: Witnesses = vec![Witness::default()];
     for case in cases {
         let taken = zip(&missed, witnesses(&case.when, true));
-        add(&mut samples, taken, case.ret);
+        add(&mut samples, &taken, case.ret);
         missed = zip(&missed, witnesses(&case.when, false));
     }
-    add(&mut samples, missed, default);
+    add(&mut samples, &missed, default);
     let recorded = recorded(&samples, seen);
     samples.extend(recorded);
     samples
@@ -122,7 +164,7 @@ fn steps(dag: &Dag, root: NodeId, data: &SeccompData) -> u64 {
 
 type Witnesses = Vec<Witness>;
 
-fn add(samples: &mut Vec<Sample>, witnesses: Witnesses, ret: u32) {
+fn add(samples: &mut Vec<Sample>, witnesses: &[Witness], ret: u32) {
     let is_allowed = ret == Action::ALLOW.ret();
     let together = if is_allowed {
         ALLOWED_WEIGHT
@@ -130,13 +172,9 @@ fn add(samples: &mut Vec<Sample>, witnesses: Witnesses, ret: u32) {
         DENIED_WEIGHT
     };
     let weight = together / witnesses.len().max(1) as u64;
-    samples.extend(witnesses.into_iter().map(|witness| {
-        let data = witness
-            .into_iter()
-            .fold(SeccompData::default(), |data, (word, value)| {
-                data.with_word(word, value)
-            });
-        Sample { data, weight }
+    samples.extend(witnesses.iter().map(|witness| Sample {
+        data: witness.data(),
+        weight,
     }));
 }
 
@@ -145,7 +183,7 @@ fn witnesses(formula: &Formula, holds: bool) -> Witnesses {
     match formula {
         Formula::True | Formula::False => {
             if (*formula == Formula::True) == holds {
-                vec![Vec::new()]
+                vec![Witness::default()]
             } else {
                 Vec::new()
             }
@@ -153,7 +191,7 @@ fn witnesses(formula: &Formula, holds: bool) -> Witnesses {
         Formula::All(parts) | Formula::Any(parts) => {
             let lists = parts.iter().map(|part| witnesses(part, holds));
             if matches!(formula, Formula::All(_)) == holds {
-                lists.fold(vec![Vec::new()], |all, list| zip(&all, list))
+                lists.fold(vec![Witness::default()], |all, list| zip(&all, list))
             } else {
                 lists.flatten().take(MAX_WITNESSES).collect()
             }
@@ -173,7 +211,7 @@ fn values(word: Word, set: &IntervalSet<u32>) -> Witnesses {
     const INSIDE: u32 = 16;
     let intervals = set.intervals().iter().take(MAX_WITNESSES);
     intervals
-        .map(|(first, last)| vec![(word, first + INSIDE.min((last - first) / 2))])
+        .map(|(first, last)| Witness::of(word, first + INSIDE.min((last - first) / 2)))
         .collect()
 }
 
@@ -192,7 +230,7 @@ fn answered(word: Word, question: Question, answer: bool) -> Witness {
             u32::from(!answer)
         }
     };
-    vec![(word, value)]
+    Witness::of(word, value)
 }
 
 /// Calls that take an alternative of both lists; every alternative of the longer one occurs, and not all
@@ -206,19 +244,7 @@ fn zip(left: &[Witness], right: Witnesses) -> Witnesses {
     }
     let count = left.len().max(right.len());
     let both = left.iter().cycle().zip(right.iter().cycle()).take(count);
-    both.map(|(left, right)| with(left, right)).collect()
-}
-
-/// The values of both; of a word that is in both, that of the second.
-fn with(left: &Witness, right: &Witness) -> Witness {
-    let mut both = left.clone();
-    for (word, value) in right {
-        match both.iter_mut().find(|(known, _)| known == word) {
-            Some((_, known)) => *known = *value,
-            None => both.push((*word, *value)),
-        }
-    }
-    both
+    both.map(|(left, right)| left.with(right)).collect()
 }
 
 /// What the profile saw. Arguments that it says nothing about are those of the other samples.

@@ -4,7 +4,7 @@
 //! the profile itself. A call that the kernel decides from its bitmap (5.11) runs no instruction, so it
 //! counts little: not nothing, because other kernels and stacks may still run it.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
@@ -29,16 +29,43 @@ pub enum Kind {
     ByArguments,
 }
 
-/// How often ordinary programs make which calls, for all architectures.
-fn ordinary() -> &'static Profile {
-    static ORDINARY: LazyLock<Profile> = LazyLock::new(|| {
-        let mut all = Profile::default();
-        for arch in Arch::all() {
-            all.merge(&Profile::builtin(arch));
+/// How often ordinary programs make the calls of an architecture.
+#[derive(Debug, Default)]
+struct Ordinary {
+    /// The known numbers, ascending.
+    numbers: Vec<u32>,
+    /// What all calls before each of them count together, and then what all count.
+    counts_before: Vec<u64>,
+}
+
+impl Ordinary {
+    /// Of one architecture; found once per process.
+    fn of(arch: Arch) -> &'static Ordinary {
+        static KNOWN: LazyLock<Vec<OnceLock<Ordinary>>> =
+            LazyLock::new(|| Arch::all().map(|_| OnceLock::new()).collect());
+        // Architectures are numbered in the order in which they are listed.
+        KNOWN[arch as usize].get_or_init(|| Ordinary::new(arch))
+    }
+
+    fn new(arch: Arch) -> Ordinary {
+        let profile = Profile::builtin(arch);
+        let mut ordinary = Ordinary::default();
+        let mut before = 0;
+        for (_, nr, call) in profile.calls() {
+            ordinary.numbers.push(nr.0);
+            ordinary.counts_before.push(before);
+            before += call.count;
         }
-        all
-    });
-    &ORDINARY
+        ordinary.counts_before.push(before);
+        ordinary
+    }
+
+    /// What the calls with a number in `first..=last` count together. Logarithmic.
+    fn count(&self, first: Nr, last: Nr) -> u64 {
+        let start = self.numbers.partition_point(|nr| *nr < first.0);
+        let end = self.numbers.partition_point(|nr| *nr <= last.0);
+        self.counts_before[end] - self.counts_before[start]
+    }
 }
 
 /// How much each decision counts.
@@ -73,7 +100,7 @@ impl<'a> Weights<'a> {
                 let factor = if is_cached { 1 } else { CACHED_PER_UNCACHED };
                 profile.count(arch, first, last).saturating_mul(factor)
             }
-            None => ordinary().count(arch, first, last) * self.unrecorded(arch, kind),
+            None => Ordinary::of(arch).count(first, last) * self.unrecorded(arch, kind),
         }
     }
 

@@ -158,7 +158,7 @@ impl State {
 
     /// Keeps what holds in both states, on entry to a block where paths meet.
     pub(crate) fn meet(&mut self, other: &State, block: BlockId, values: &mut Values) {
-        let mut facts = Vec::new();
+        let mut facts = Vec::with_capacity(MAX_FACTS + 2);
         for (value, fact) in self.facts.iter() {
             let there = other.fact(*value, values, MAX_DEPTH);
             let joined = fact.either(&there.unwrap_or(Fact::ANY));

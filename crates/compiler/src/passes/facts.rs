@@ -152,7 +152,8 @@ impl Facts {
             // Tests of one argument each have nothing to tell each other.
             return kind.join(parts);
         }
-        let small = || groups.values().filter(|group| group.len() <= MAX_LITERALS);
+        let groups = groups.iter().map(|(_, group)| group);
+        let small = || groups.clone().filter(|group| group.len() <= MAX_LITERALS);
         for group in small() {
             self.compare_literals(kind, &mut parts, group);
         }
@@ -240,15 +241,20 @@ const fn operand_of(test: &Test) -> Option<Operand> {
     }
 }
 
-/// The places of the tests of each subject: those of the whole value first, since they cost most.
-fn literals(parts: &[Predicate]) -> BTreeMap<Subject, Vec<usize>> {
-    let mut groups: BTreeMap<Subject, Vec<usize>> = BTreeMap::new();
+/// The places of the tests of each subject, by subject: those of the whole value first, since they cost most.
+fn literals(parts: &[Predicate]) -> Vec<(Subject, Vec<usize>)> {
+    let mut groups: Vec<(Subject, Vec<usize>)> = Vec::new();
     for (place, part) in parts.iter().enumerate() {
-        if let Some(subject) = literal(part) {
-            groups.entry(subject).or_default().push(place);
+        let Some(subject) = literal(part) else {
+            continue;
+        };
+        match groups.iter_mut().find(|(known, _)| *known == subject) {
+            Some((_, group)) => group.push(place),
+            None => groups.push((subject, vec![place])),
         }
     }
-    for group in groups.values_mut() {
+    groups.sort_unstable_by_key(|(subject, _)| *subject);
+    for (_, group) in &mut groups {
         group.sort_by_key(|place| !is_about_the_whole(&parts[*place]));
     }
     groups
