@@ -16,8 +16,9 @@ codes! { MINIJAIL;
         "A line names a call that the architecture doesn't have, and minijail refuses such policies. A \
          call of another architecture can be written `NAME[arch=ARCH]`: the line is then for that only.";
     MINIJAIL_ARCH = "TM0905", "unknown architecture or qualifier",
-        "In brackets behind a call stands `arch=NAME,NAME`. A name that no architecture has would make the \
-         line vanish without a word, so it is an error.";
+        "In brackets behind a call stands `arch=NAME,NAME`. A name that minijail has not - it says x86, \
+         arm64 and loong64, not i386, aarch64 and loongarch64 - would make the line vanish without a word, so it is \
+         an error.";
     MINIJAIL_ARGUMENT = "TM0906", "no such argument",
         "System calls have six arguments, `arg0` to `arg5`; a filter cannot see more.";
     MINIJAIL_ACTION = "TM0907", "unknown or misplaced action",

@@ -13,6 +13,7 @@
 //! `ast`; `include` puts files together; `library` knows what the older reader lacks; `value` and
 //! `lower` make the ruleset.
 
+mod arch;
 mod ast;
 mod include;
 mod lexer;
