@@ -24,7 +24,7 @@ mod value;
 
 use std::str::FromStr;
 
-use tamis_abi::{Action, ActionKind, Arch, consts};
+use tamis_abi::{Action, ActionKind, Arch, errno};
 use tamis_diag::{Diagnostic, SourceId, Sources, code};
 use tamis_rules::{Ruleset, Section};
 
@@ -98,14 +98,13 @@ impl FromStr for DefaultAction {
 
     fn from_str(text: &str) -> Result<DefaultAction, String> {
         let plain = |kind| DefaultAction::Plain(Action::new(kind, 0));
-        if let Some(errno) = text.strip_prefix("return ") {
-            return match c_integer(errno.trim()) {
+        if let Some(value) = text.strip_prefix("return ") {
+            let value = value.trim();
+            return match c_integer(value) {
                 Ok(number) => u16::try_from(number)
                     .map(|number| DefaultAction::Plain(Action::errno(number)))
                     .map_err(|_| "an errno has 16 bits".to_owned()),
-                Err(_) if consts::is_known(errno.trim()) => {
-                    Ok(DefaultAction::Errno(errno.trim().to_owned()))
-                }
+                Err(_) if errno::is_name(value) => Ok(DefaultAction::Errno(value.to_owned())),
                 Err(_) => Err("no such errno".to_owned()),
             };
         }
