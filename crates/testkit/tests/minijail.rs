@@ -89,7 +89,7 @@ fn settings(default: &str) -> Settings {
     Settings {
         dialect: Some(Dialect::Python),
         default_action: Some(default.parse().expect("an action")),
-        kill_process: false,
+        ..Settings::default()
     }
 }
 
