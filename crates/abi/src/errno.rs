@@ -3,6 +3,8 @@
 //! The first 34 are the same on every architecture (`include/uapi/asm-generic/errno-base.h`); of the
 //! others only [`consts`](crate::consts) can tell, because their values differ.
 
+use crate::consts;
+
 /// The names of 1, 2, … 34.
 const BASE: [&str; 34] = [
     "EPERM", "ENOENT", "ESRCH", "EINTR", "EIO", "ENXIO", "E2BIG", "ENOEXEC", "EBADF", "ECHILD",
@@ -23,10 +25,31 @@ pub fn portable_name(errno: u16) -> Option<&'static str> {
     BASE.get(index).copied()
 }
 
+/// Whether a constant of this name is an errno value, perhaps on some architectures only.
+///
+/// ```
+/// use tamis_abi::errno;
+/// assert!(errno::is_name("EPERM") && errno::is_name("EL2NSYNC"));
+/// assert!(!errno::is_name("EPOLLIN") && !errno::is_name("AF_INET"));
+/// ```
+pub fn is_name(name: &str) -> bool {
+    /// Other families of constants whose names begin as those of errors do.
+    const OTHER_FAMILIES: [&str; 5] = ["ECCGET", "ECHO", "EPOLL", "EVIOC", "EXT"];
+    const REGISTERS: [&str; 10] = [
+        "EAX", "EBP", "EBX", "ECX", "EDI", "EDX", "EFL", "EIP", "ES", "ESI",
+    ];
+    let is_other = OTHER_FAMILIES.iter().any(|head| name.starts_with(head));
+    name.starts_with('E')
+        && !name.contains('_')
+        && !is_other
+        && !REGISTERS.contains(&name)
+        && consts::is_known(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Arch, consts};
+    use crate::Arch;
 
     #[test]
     fn the_names_have_these_values_on_every_architecture() {
@@ -42,5 +65,20 @@ mod tests {
         }
         assert_eq!(portable_name(0), None);
         assert_eq!(portable_name(35), None);
+    }
+
+    #[test]
+    fn names_are_those_of_the_kernels_errors() {
+        let is_name = |(name, _): &(&str, u64)| is_name(name);
+        let errors = || consts::starting_with(Arch::X86_64, "E").filter(is_name);
+        // EHWPOISON is the last; EWOULDBLOCK and EDEADLOCK leave two gaps.
+        for value in (1..=133).filter(|value| ![41, 58].contains(value)) {
+            assert!(errors().any(|(_, errno)| errno == value), "{value}");
+        }
+        for (name, value) in errors() {
+            assert!((1..=133).contains(&value), "{name} {value}");
+        }
+        let count = errors().count();
+        assert!((131..=135).contains(&count), "{count}: few have two names");
     }
 }

@@ -89,7 +89,7 @@ fn settings(default: &str) -> Settings {
     Settings {
         dialect: Some(Dialect::Python),
         default_action: Some(default.parse().expect("an action")),
-        kill_process: false,
+        ..Settings::default()
     }
 }
 
@@ -241,5 +241,6 @@ fn default_actions_are_words_of_minijail() {
         Ok(DefaultAction::Plain(Action::errno(38)))
     );
     assert!("return EPREM".parse::<DefaultAction>().is_err());
+    assert!("return EPOLLIN".parse::<DefaultAction>().is_err());
     assert!("deny".parse::<DefaultAction>().is_err());
 }

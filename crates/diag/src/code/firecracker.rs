@@ -35,7 +35,8 @@ codes! { FIRECRACKER;
          win. Delete one or the other.";
     FIRECRACKER_CUT = "TM0810", "constant is cut to 32 bits",
         "A condition of type dword compares the lower 32 bits of the argument with the lower 32 bits of the \
-         constant. This constant has more, so the comparison is another one than it seems.";
+         constant, and masks have as many. This constant or mask has more, so the comparison is another one than \
+         it seems. If nothing is left of a mask the condition would always hold; that is an error.";
     FIRECRACKER_THREAD = "TM0811", "which thread's filter",
         "A file has a filter for each of several threads, such as vmm, api and vcpu, and a program is made \
          of one. `--thread NAME` chooses it; a file with one filter needs no choice.";

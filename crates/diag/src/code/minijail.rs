@@ -16,8 +16,9 @@ codes! { MINIJAIL;
         "A line names a call that the architecture doesn't have, and minijail refuses such policies. A \
          call of another architecture can be written `NAME[arch=ARCH]`: the line is then for that only.";
     MINIJAIL_ARCH = "TM0905", "unknown architecture or qualifier",
-        "In brackets behind a call stands `arch=NAME,NAME`. A name that no architecture has would make the \
-         line vanish without a word, so it is an error.";
+        "In brackets behind a call stands `arch=NAME,NAME`. A name that minijail has not - it says x86, \
+         arm64 and loong64, not i386, aarch64 and loongarch64 - would make the line vanish without a word, so it is \
+         an error.";
     MINIJAIL_ARGUMENT = "TM0906", "no such argument",
         "System calls have six arguments, `arg0` to `arg5`; a filter cannot see more.";
     MINIJAIL_ACTION = "TM0907", "unknown or misplaced action",
@@ -42,14 +43,17 @@ codes! { MINIJAIL;
         "Minijail has two readers of this language. To the library (`minijail0 -S`) `arg0 == 1; return \
          EPERM` allows calls that meet the condition and answers EPERM to others; to the compile tool \
          (`compile_seccomp_policy.py`) it answers EPERM to those that meet it, and others get the default. \
-         tamis reads it as the compile tool does; `--dialect c` or `--dialect python` says which is meant. \
+         tamis reads it as the compile tool does; `--dialect c` or `--dialect python` says which is meant, and \
+         must if a default action such as `log` lets calls run: then no reading is the strict one. \
          `{ arg0 == 1, return EPERM }` can only mean the first, to the compile tool.";
     MINIJAIL_NOT_IN_DIALECT = "TM0913", "not in this dialect",
         "The dialect of minijail's library (`--dialect c`) has no groups in braces, qualifiers in brackets, \
          `@default`, `@denylist`, comments behind a line or actions other than `1`, `allow` and `return`, and \
-         an included file cannot include another. The library refuses such a policy.";
-    MINIJAIL_DENYLIST = "TM0914", "deny list and allow list mixed",
-        "A file that says `@denylist` allows what it doesn't name. The files that a deny list includes must \
+         an included file cannot include another; nor does the library take a default action. It refuses such a \
+         policy.";
+    MINIJAIL_DENYLIST = "TM0914", "deny list not meant, or mixed with an allow list",
+        "A file that says `@denylist` allows what it doesn't name, so it is read only with `--denylist`, and \
+         with that nothing else is: minijail's tool asks for the same. The files that a deny list includes must \
          say so too, `@default` has no place in it, and an allow list cannot include one.";
     MINIJAIL_GROUP = "TM0915", "unknown group of calls",
         "`group@namespace` stands for a list of calls in the table that minijail's tool was given. A policy \

@@ -87,10 +87,10 @@ fn predicate(condition: &Condition) -> Predicate {
     let value = condition.value & kept;
     match condition.comparison {
         Comparison::Plain(op) => Predicate::compare(operand, op, value),
-        Comparison::Masked { mask } if mask & kept == kept => {
+        Comparison::Masked { mask, .. } if mask & kept == kept => {
             Predicate::compare(operand, CmpOp::Eq, value)
         }
-        Comparison::Masked { mask } => Predicate::Test(Test::Masked {
+        Comparison::Masked { mask, .. } => Predicate::Test(Test::Masked {
             operand,
             mask: mask & kept,
             value: value & mask,
@@ -112,18 +112,36 @@ fn lost(filter: &Filter, rule: &Rule) -> Diagnostic {
         .help("delete it, or the others if every such call is meant")
 }
 
-/// What to say of a constant whose upper half is not compared.
-fn cut(condition: &Condition) -> Option<Diagnostic> {
-    let mask = match condition.comparison {
-        Comparison::Plain(_) => u64::MAX,
-        Comparison::Masked { mask } => mask,
+/// What to say of a condition whose constants have an upper half that is not compared.
+fn cut(condition: &Condition) -> Vec<Diagnostic> {
+    if condition.width == Width::Qword {
+        return Vec::new();
+    }
+    let low = u64::from(u32::MAX);
+    let (mask, mask_span) = match condition.comparison {
+        Comparison::Plain(_) => (u64::MAX, None),
+        Comparison::Masked { mask, span } => (mask, Some(span)),
     };
-    let is_cut = condition.width == Width::Dword && condition.value & mask > u64::from(u32::MAX);
-    is_cut.then(|| {
+    let cut_mask = mask_span.filter(|_| mask > low).map(|span| {
+        let diagnostic = match mask & low {
+            0 => Diagnostic::error(code::FIRECRACKER_CUT, "the condition always holds").label(
+                span,
+                "no bit of the mask is among the 32 that a `dword` compares",
+            ),
+            kept => {
+                let message = "the mask has more than the 32 bits that a `dword` compares";
+                Diagnostic::warning(code::FIRECRACKER_CUT, message)
+                    .label(span, format!("{kept} is used"))
+            }
+        };
+        diagnostic.help("say \"qword\" to compare all 64 bits")
+    });
+    let cut_value = (condition.value & mask > low).then(|| {
         let message = "`val` has more than the 32 bits that a `dword` compares";
-        let low = condition.value & u64::from(u32::MAX);
+        let kept = condition.value & low;
         Diagnostic::warning(code::FIRECRACKER_CUT, message)
-            .label(condition.value_span, format!("{low} is compared"))
+            .label(condition.value_span, format!("{kept} is compared"))
             .help("say \"qword\" to compare all 64 bits")
-    })
+    });
+    cut_mask.into_iter().chain(cut_value).collect()
 }

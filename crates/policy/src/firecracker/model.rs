@@ -61,5 +61,5 @@ pub(super) enum Comparison {
     /// As numbers.
     Plain(CmpOp),
     /// `arg & mask == value & mask`
-    Masked { mask: u64 },
+    Masked { mask: u64, span: Span },
 }

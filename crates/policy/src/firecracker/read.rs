@@ -254,8 +254,9 @@ fn read_operator(reader: &mut Reader, value: &Value) -> Option<Comparison> {
     }
     let (name, mask) = only_member(reader, value, "an operator")?;
     reader.lookup("operator", name.0, name.1, &[(MASKED_EQ, ())])?;
+    let span = reader.span(mask.range());
     let mask = reader.unsigned(mask, &format!("`{MASKED_EQ}`"), u64::MAX)?;
-    Some(Comparison::Masked { mask })
+    Some(Comparison::Masked { mask, span })
 }
 
 fn check_comment(reader: &mut Reader, object: &Object) {

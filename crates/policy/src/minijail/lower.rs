@@ -363,21 +363,28 @@ impl Lowering<'_> {
         };
         let mut is_for = false;
         for name in names {
-            match Arch::from_name(&name.text) {
-                Some(known) => is_for |= known == arch,
-                None => {
-                    let message = format!("unknown architecture `{}`", name.text);
-                    let near = suggest::nearest(&name.text, Arch::all().map(Arch::name));
-                    let diagnostic =
-                        Diagnostic::error(code::MINIJAIL_ARCH, message).label(name.span, "");
-                    self.sink.report(match near {
-                        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                        None => diagnostic.help("`tamis tables arches` lists them"),
-                    });
-                }
+            match super::arch::named(&name.text) {
+                Some(named) => is_for |= named.contains(&arch),
+                None => self.sink.report(unknown_arch(name)),
             }
         }
         is_for
+    }
+}
+
+/// What to say of a name in a qualifier that minijail has not.
+fn unknown_arch(name: &ast::Name) -> Diagnostic {
+    let ours = Arch::from_name(&name.text).and_then(super::arch::name);
+    let near = ours.or_else(|| suggest::nearest(&name.text, super::arch::names()));
+    let message = format!("unknown architecture `{}`", name.text);
+    let diagnostic = Diagnostic::error(code::MINIJAIL_ARCH, message)
+        .label(name.span, "minijail has none of this name");
+    match near {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None => {
+            let names: Vec<&str> = super::arch::names().collect();
+            diagnostic.help(format!("there are {}", names.join(", ")))
+        }
     }
 }
 

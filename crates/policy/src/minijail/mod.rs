@@ -13,6 +13,7 @@
 //! `ast`; `include` puts files together; `library` knows what the older reader lacks; `value` and
 //! `lower` make the ruleset.
 
+mod arch;
 mod ast;
 mod include;
 mod lexer;
@@ -23,8 +24,8 @@ mod value;
 
 use std::str::FromStr;
 
-use tamis_abi::{Action, ActionKind, Arch, consts};
-use tamis_diag::{Diagnostic, SourceId, Sources, code};
+use tamis_abi::{Action, ActionKind, Arch, errno};
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 use tamis_rules::{Ruleset, Section};
 
 use crate::Parsed;
@@ -42,7 +43,12 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     plural: "minijail policies",
     about: "A minijail policy",
     extensions: &["policy"],
-    options: &["--dialect", "--default-action", "--use-kill-process"],
+    options: &[
+        "--dialect",
+        "--default-action",
+        "--denylist",
+        "--use-kill-process",
+    ],
     recognises: |text| parser::recognises(front_end::first_line(text)),
     parse: |sources, root, loader, wishes| {
         let options = Options {
@@ -72,6 +78,8 @@ pub struct Settings {
     pub default_action: Option<DefaultAction>,
     /// Whether `kill` ends the process and not only the thread.
     pub kill_process: bool,
+    /// Whether the policy is a deny list. A policy that says so is refused unless this does too.
+    pub denylist: bool,
 }
 
 /// An action that replaces the default of a policy; unlike `@default` it may be any.
@@ -92,19 +100,34 @@ pub enum DefaultAction {
     Errno(String),
 }
 
+impl DefaultAction {
+    /// Whether no call gets through, whoever watches the process.
+    fn always_denies(&self) -> bool {
+        match self {
+            DefaultAction::Kill | DefaultAction::Errno(_) => true,
+            DefaultAction::Plain(action) => matches!(
+                action.kind,
+                ActionKind::KillProcess
+                    | ActionKind::KillThread
+                    | ActionKind::Trap
+                    | ActionKind::Errno
+            ),
+        }
+    }
+}
+
 impl FromStr for DefaultAction {
     type Err = String;
 
     fn from_str(text: &str) -> Result<DefaultAction, String> {
         let plain = |kind| DefaultAction::Plain(Action::new(kind, 0));
-        if let Some(errno) = text.strip_prefix("return ") {
-            return match c_integer(errno.trim()) {
+        if let Some(value) = text.strip_prefix("return ") {
+            let value = value.trim();
+            return match c_integer(value) {
                 Ok(number) => u16::try_from(number)
                     .map(|number| DefaultAction::Plain(Action::errno(number)))
                     .map_err(|_| "an errno has 16 bits".to_owned()),
-                Err(_) if consts::is_known(errno.trim()) => {
-                    Ok(DefaultAction::Errno(errno.trim().to_owned()))
-                }
+                Err(_) if errno::is_name(value) => Ok(DefaultAction::Errno(value.to_owned())),
                 Err(_) => Err("no such errno".to_owned()),
             };
         }
@@ -175,9 +198,8 @@ pub fn parse(
     let mut sink = Sink::new(options.strict);
     let dialect = options.settings.dialect.unwrap_or(Dialect::Python);
     let policy = include::expand(sources, root, loader, dialect, &mut sink);
-    if options.settings.dialect.is_none() {
-        warn_of_dialect(&policy, &mut sink);
-    }
+    check_denylist(root, &policy, &options.settings, &mut sink);
+    check_dialect(&policy, &options.settings, &mut sink);
     let mut lowering = lower::Lowering {
         sources,
         root,
@@ -212,27 +234,74 @@ pub fn parse(
     }
 }
 
-/// Warns of lines that the two readers take for opposites, unless only one of them can read the policy.
-fn warn_of_dialect(policy: &Expanded, sink: &mut Sink) {
-    if !policy.is_for_library {
-        return;
+/// Refuses a deny list that was not asked for, and another policy where one was: the compile tool's
+/// option and the policy must agree. A mistake may be in the very line that says `@denylist`, or the
+/// dialect may have none, so mistakes come first.
+fn check_denylist(root: SourceId, policy: &Expanded, settings: &Settings, sink: &mut Sink) {
+    let diagnostic = match (policy.denylist, settings.denylist) {
+        _ if sink.has_failed() => return,
+        (Some(denylist), false) => Diagnostic::error(
+            code::MINIJAIL_DENYLIST,
+            "a deny list that was not asked for",
+        )
+        .label(denylist, "what the policy does not name is allowed")
+        .help("say `--denylist` if that is meant"),
+        (None, true) => {
+            let start = Span {
+                source: root,
+                start: 0,
+                end: 0,
+            };
+            Diagnostic::error(code::MINIJAIL_DENYLIST, "the policy is no deny list")
+                .label(start, "it does not say `@denylist`")
+                .help("leave `--denylist` out")
+        }
+        _ => return,
+    };
+    sink.report(diagnostic);
+}
+
+/// Says where it is open which of the two readers is meant, or what one of them was told is nothing
+/// that it takes.
+fn check_dialect(policy: &Expanded, settings: &Settings, sink: &mut Sink) {
+    match (settings.dialect, &settings.default_action) {
+        (Some(Dialect::C), Some(_)) => {
+            let message = "minijail's library takes no default action";
+            let diagnostic = Diagnostic::error(code::MINIJAIL_NOT_IN_DIALECT, message)
+                .note("it always kills what no line allows")
+                .help("leave `--default-action` out, or say `--dialect python`");
+            sink.report(diagnostic);
+        }
+        (None, default) if policy.is_for_library => {
+            let is_safe = default.as_ref().is_none_or(DefaultAction::always_denies);
+            report_opposites(policy, is_safe, sink);
+        }
+        _ => {}
     }
+}
+
+/// Reports lines that the two readers take for opposites. To take them as the compile tool does is safe
+/// if the default denies: then the line allows nothing.
+fn report_opposites(policy: &Expanded, is_safe: bool, sink: &mut Sink) {
     for statement in &policy.statements {
         let StatementKind::Filters { filters, .. } = &statement.kind else {
             continue;
         };
         let both = filters.list.iter().find_map(|filter| {
             let action = filter.action.as_ref()?;
-            filter
-                .condition
-                .is_some()
-                .then_some((filter.span, action.span))
+            let has_both = filter.condition.is_some();
+            has_both.then_some((filter.span, action.span))
         });
-        if let Some((filter, action)) = both {
-            let diagnostic = Diagnostic::warning(
-                code::MINIJAIL_DIALECT,
-                "minijail's two readers take this line for opposites",
-            )
+        let Some((filter, action)) = both else {
+            continue;
+        };
+        let message = "minijail's two readers take this line for opposites";
+        let diagnostic = match is_safe {
+            true => Diagnostic::warning(code::MINIJAIL_DIALECT, message),
+            false => Diagnostic::error(code::MINIJAIL_DIALECT, message)
+                .note("the default action lets calls run, so neither reading is the safe one"),
+        };
+        let diagnostic = diagnostic
             .label(
                 filter,
                 "read here as: calls that meet the condition get this answer",
@@ -242,7 +311,6 @@ fn warn_of_dialect(policy: &Expanded, sink: &mut Sink) {
                 "to minijail's library it is the answer to all others",
             )
             .help("say which is meant: `--dialect python` or `--dialect c`");
-            sink.report(diagnostic);
-        }
+        sink.report(diagnostic);
     }
 }

@@ -129,7 +129,7 @@ impl Line<'_> {
             "@include" => self.path().map(StatementKind::Include),
             "@frequency" => self.path().map(StatementKind::Frequency),
             "@default" => self.action().map(StatementKind::Default),
-            "@denylist" => Ok(StatementKind::Denylist),
+            "@denylist" => self.denylist(span),
             other => {
                 let diagnostic = syntax(span, format!("unknown directive `{other}`"));
                 Err(Box::new(match suggest::nearest(other, DIRECTIVES) {
@@ -138,6 +138,25 @@ impl Line<'_> {
                 }))
             }
         }
+    }
+
+    /// To the compile tool it is a directive only where the line ends behind it.
+    fn denylist(&self, span: Span) -> Step<StatementKind> {
+        let behind = &self.text[span.end as usize..];
+        let behind = behind.lines().next().unwrap_or("");
+        if behind.is_empty() {
+            return Ok(StatementKind::Denylist);
+        }
+        let rest = Span {
+            start: span.end,
+            end: span.end + behind.len() as u32,
+            ..span
+        };
+        let message = "something behind `@denylist`";
+        let diagnostic = Diagnostic::error(code::MINIJAIL_SYNTAX, message)
+            .label(rest, "the line must end here: no blank, no comment")
+            .help("give the comment a line of its own");
+        Err(Box::new(diagnostic))
     }
 
     fn path(&mut self) -> Step<Name> {

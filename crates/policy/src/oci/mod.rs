@@ -49,18 +49,27 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     parse: parse_for_any,
 };
 
-/// Whether a text looks like JSON, and not like that of another language.
+/// Whether a text looks like such a profile: JSON with a member that only these have. Capitals don't
+/// matter, so that reading it can say how the member is written.
 fn recognises(text: &str) -> bool {
     let text = text.trim_start();
     let is_json = match text.split_at_checked(1) {
-        Some(("{", inside)) => {
-            let inside = inside.trim_start();
-            inside.is_empty() || inside.starts_with(['"', '}'])
-        }
+        Some(("{", inside)) => inside.trim_start().starts_with('"'),
         Some(("[", _)) => true,
         _ => false,
     };
-    is_json && !firecracker::recognises(text)
+    let members = [
+        "\"defaultaction\"",
+        "\"syscalls\"",
+        "\"archmap\"",
+        "\"architectures\"",
+        "\"linux\"",
+        "\"ociversion\"",
+    ];
+    is_json && !firecracker::recognises(text) && {
+        let text = text.to_ascii_lowercase();
+        members.into_iter().any(|member| text.contains(member))
+    }
 }
 
 fn parse_for_any(

@@ -74,6 +74,10 @@ pub(crate) struct LoadArgs {
     /// Minijail policies: `kill` ends the process and not only the thread
     #[arg(long)]
     use_kill_process: bool,
+    /// Minijail policies: the policy is a deny list, which says `@denylist`: what it does not name is
+    /// allowed
+    #[arg(long)]
+    denylist: bool,
     #[command(flatten)]
     bind: BindArgs,
     /// Whether the command has a use for variables without values.
@@ -329,6 +333,7 @@ impl LoadArgs {
             ("--dialect", self.dialect.is_some()),
             ("--default-action", self.default_action.is_some()),
             ("--use-kill-process", self.use_kill_process),
+            ("--denylist", self.denylist),
         ];
         let takes = |kind: &Option<Kind>, option: &str| match kind {
             Some(Kind::Policy(front_end)) => front_end.options.contains(&option),
@@ -435,6 +440,7 @@ impl LoadArgs {
                 }),
                 default_action: self.default_action.clone(),
                 kill_process: self.use_kill_process,
+                denylist: self.denylist,
             },
             ..front_end::Options::new(native_arches())
         }
