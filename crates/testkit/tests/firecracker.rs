@@ -133,9 +133,15 @@ fn filter(rng: &mut Rng) -> String {
     )
 }
 
+/// Whether conditions that always hold are all that is wrong.
+fn has_vacuous_masks_only(messages: &str) -> bool {
+    let errors = || messages.lines().filter(|line| line.starts_with("error["));
+    errors().next().is_some() && errors().all(|line| line.ends_with("the condition always holds"))
+}
+
 #[test]
 fn random_files_mean_what_the_library_makes_of_them() {
-    let (mut same, mut refused) = (0, 0);
+    let (mut same, mut refused, mut vacuous) = (0, 0, 0);
     for seed in 0..400 {
         let mut rng = Rng::new(seed);
         let threads = THREADS.map(|thread| format!("\"{thread}\": {}", filter(&mut rng)));
@@ -150,11 +156,13 @@ fn random_files_mean_what_the_library_makes_of_them() {
                     same += 1;
                 }
                 (Err(_), None) => refused += 1,
+                // The library takes a mask that a dword cuts to nothing.
+                (Ok(_), None) if has_vacuous_masks_only(&messages) => vacuous += 1,
                 (programs, _) => panic!("{programs:?}\n{messages}\n{text}"),
             }
         }
     }
-    println!("{same} filters the same, {refused} refused by both");
+    println!("{same} filters the same, {refused} refused by both, {vacuous} with vacuous masks");
     assert!(same > 500 && refused > 100, "{same} {refused}");
 }
 
