@@ -9,6 +9,7 @@
 //! of C; and the strict JSON of [`tamis_diag::json`].
 #![forbid(unsafe_code)]
 
+mod budget;
 pub mod embedded;
 pub mod firecracker;
 pub mod front_end;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
-use crate::limits::{MAX_FILES, MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
+use crate::budget::Budget;
+use crate::limits::MAX_INCLUDE_DEPTH;
 use crate::loader::Loader;
 use crate::sink::Sink;
 
@@ -47,8 +48,7 @@ pub(super) fn tokens(
         loader,
         sink,
         open: Vec::new(),
-        files: 0,
-        source_bytes: 0,
+        budget: Budget::new(code::KAFEL_LIMIT),
         tokens: Vec::new(),
     };
     lexer.file(root, None);
@@ -76,8 +76,7 @@ struct Lexer<'a> {
     sink: &'a mut Sink,
     /// The files from the root to the current one.
     open: Vec<Arc<str>>,
-    files: usize,
-    source_bytes: usize,
+    budget: Budget,
     tokens: Vec<Token>,
 }
 
@@ -86,7 +85,7 @@ impl Lexer<'_> {
     fn file(&mut self, source: SourceId, included_at: Option<Span>) {
         let name = self.sources.name(source).clone();
         let text = self.sources.get(source).text.clone();
-        if !self.has_room(text.len(), included_at) {
+        if !self.budget.take(text.len(), included_at, self.sink) {
             return;
         }
         self.open.push(name);
@@ -95,27 +94,6 @@ impl Lexer<'_> {
             at = self.next(source, &text, at);
         }
         self.open.pop();
-    }
-
-    /// Whether one more file of this size is within the limits; says so if not.
-    fn has_room(&mut self, bytes: usize, included_at: Option<Span>) -> bool {
-        self.files += 1;
-        self.source_bytes += bytes;
-        let (code, message) = if self.source_bytes > MAX_SOURCE_BYTES {
-            let message = format!("a policy of more than {} MiB", MAX_SOURCE_BYTES >> 20);
-            (code::FILE_TOO_LARGE, message)
-        } else if self.files > MAX_FILES {
-            let message = format!("a policy of more than {MAX_FILES} files");
-            (code::KAFEL_LIMIT, message)
-        } else {
-            return true;
-        };
-        let diagnostic = Diagnostic::error(code, message);
-        self.sink.stop(match included_at {
-            Some(span) => diagnostic.label(span, "with this file"),
-            None => diagnostic,
-        });
-        false
     }
 
     /// Reads what stands at `at`, and returns the place behind it.

@@ -7,7 +7,8 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
 use super::ast::{Name, Statement, StatementKind};
 use super::{Dialect, library, parser};
-use crate::limits::{MAX_FILES, MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
+use crate::budget::Budget;
+use crate::limits::MAX_INCLUDE_DEPTH;
 use crate::loader::Loader;
 use crate::sink::Sink;
 
@@ -38,8 +39,7 @@ pub(super) fn expand(
         dialect,
         sink,
         open: Vec::new(),
-        files: 0,
-        source_bytes: 0,
+        budget: Budget::new(code::MINIJAIL_LIMIT),
         expanded: Expanded {
             statements: Vec::new(),
             denylist: None,
@@ -58,8 +58,7 @@ struct Expansion<'a> {
     sink: &'a mut Sink,
     /// The files from the root to the current one.
     open: Vec<Arc<str>>,
-    files: usize,
-    source_bytes: usize,
+    budget: Budget,
     expanded: Expanded,
 }
 
@@ -68,7 +67,7 @@ impl Expansion<'_> {
     fn file(&mut self, source: SourceId, included_at: Option<Span>) {
         let name = self.sources.name(source).clone();
         let text = self.sources.get(source).text.clone();
-        if !self.has_room(text.len(), included_at) {
+        if !self.budget.take(text.len(), included_at, self.sink) {
             return;
         }
         self.open.push(name.clone());
@@ -99,27 +98,6 @@ impl Expansion<'_> {
             }
         }
         self.open.pop();
-    }
-
-    /// Whether one more file of this size is within the limits; says so if not.
-    fn has_room(&mut self, bytes: usize, included_at: Option<Span>) -> bool {
-        self.files += 1;
-        self.source_bytes += bytes;
-        let (code, message) = if self.source_bytes > MAX_SOURCE_BYTES {
-            let message = format!("a policy of more than {} MiB", MAX_SOURCE_BYTES >> 20);
-            (code::FILE_TOO_LARGE, message)
-        } else if self.files > MAX_FILES {
-            let message = format!("a policy of more than {MAX_FILES} files");
-            (code::MINIJAIL_LIMIT, message)
-        } else {
-            return true;
-        };
-        let diagnostic = Diagnostic::error(code, message);
-        self.sink.stop(match included_at {
-            Some(span) => diagnostic.label(span, "with this file"),
-            None => diagnostic,
-        });
-        false
     }
 
     /// Deny lists consist of deny lists.
@@ -206,7 +184,10 @@ impl Expansion<'_> {
     fn frequency(&mut self, path: &Name, from: &str) {
         match self.loader.load(&path.text, from) {
             Ok(loaded) => {
-                if self.has_room(loaded.text.len(), Some(path.span)) {
+                if self
+                    .budget
+                    .take(loaded.text.len(), Some(path.span), self.sink)
+                {
                     let source = self.sources.add(loaded.name, loaded.text);
                     self.expanded.frequencies.push(source);
                 }
