@@ -162,6 +162,28 @@ pub enum Op {
     Txa,
 }
 
+impl Op {
+    /// The same with other distances where it jumps or branches; a branch takes their low eight bits.
+    #[must_use]
+    pub fn with_skips(self, skip: impl Fn(usize) -> usize) -> Op {
+        match self {
+            Op::Jump(distance) => Op::Jump(skip(distance as usize) as u32),
+            Op::Branch {
+                test,
+                operand,
+                jt,
+                jf,
+            } => Op::Branch {
+                test,
+                operand,
+                jt: skip(usize::from(jt)) as u8,
+                jf: skip(usize::from(jf)) as u8,
+            },
+            other => other,
+        }
+    }
+}
+
 /// Codes of `include/uapi/linux/bpf_common.h` and `filter.h`, combined as the checker lists them.
 mod code {
     pub(super) const LD_W_ABS: u16 = 0x20;

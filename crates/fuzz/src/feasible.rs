@@ -51,19 +51,7 @@ fn marked(program: &Program, place: Place) -> Program {
         let short = |skip: usize| skip.min(pc.0 - at);
         insns.push(Insn::from(match program.op(Pc(at)) {
             Op::RetImm(_) | Op::RetA => Op::RetImm(0),
-            Op::Jump(skip) => Op::Jump(short(skip as usize) as u32),
-            Op::Branch {
-                test,
-                operand,
-                jt,
-                jf,
-            } => Op::Branch {
-                test,
-                operand,
-                jt: short(usize::from(jt)) as u8,
-                jf: short(usize::from(jf)) as u8,
-            },
-            other => other,
+            other => other.with_skips(short),
         }));
     }
     let rest = match (place, program.op(pc)) {

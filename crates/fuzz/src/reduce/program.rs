@@ -65,24 +65,7 @@ fn without(program: &Program, gone: Range<usize>) -> Vec<Insn> {
     };
     let ops = program.ops().enumerate();
     ops.filter(|(pc, _)| !gone.contains(pc))
-        .map(|(pc, op)| {
-            let shorter = |skip: usize| kept(pc + 1, pc + 1 + skip);
-            Insn::from(match op {
-                Op::Jump(skip) => Op::Jump(shorter(skip as usize) as u32),
-                Op::Branch {
-                    test,
-                    operand,
-                    jt,
-                    jf,
-                } => Op::Branch {
-                    test,
-                    operand,
-                    jt: shorter(usize::from(jt)) as u8,
-                    jf: shorter(usize::from(jf)) as u8,
-                },
-                other => other,
-            })
-        })
+        .map(|(pc, op)| Insn::from(op.with_skips(|skip| kept(pc + 1, pc + 1 + skip))))
         .collect()
 }
 
