@@ -168,6 +168,11 @@ impl<'a> Campaign<'a> {
         None
     }
 
+    /// Whether inputs wait to be run.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Runs what waits, what is near kept inputs, and then random inputs, until there were so many evaluations in this run, or a few
     /// more, or a call is found that the subjects answer differently.
     ///

@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn kinds_are_told_by_content_where_the_name_is_silent() {
         assert_eq!(kind("x", "# comment\n\nallow read\n"), "tamis");
-        assert_eq!(kind("x", "  {\n"), "oci");
+        assert_eq!(kind("x", "  {\"defaultAction\": 1\n"), "oci");
         assert_eq!(
             kind("x", "{\"vmm\": {\"filter_action\": \"allow\"}}"),
             "firecracker"

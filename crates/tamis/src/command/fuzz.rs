@@ -131,6 +131,8 @@ struct Ended {
     coverage: Vec<FilterCoverage>,
     /// The calls that together reach all that was reached.
     kept: Vec<SeccompData>,
+    /// Whether time was up before the calls were made that need no chance.
+    is_cut_short: bool,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -160,7 +162,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(match ended.found {
         Some(_) => exit::NO,
         None if is_contradicted => exit::NO,
-        None if has_gaps => exit::GAVE_UP,
+        None if has_gaps || ended.is_cut_short => exit::GAVE_UP,
         None => exit::OK,
     })
 }
@@ -219,7 +221,10 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
         (None, None) => DEFAULT_EVALUATIONS,
         (None, Some(_)) => u64::MAX,
     };
-    let found = search(&mut campaign, limit, &stop, &Progress::of(global));
+    // What is known without chance comes first.
+    let found = campaign.run_waiting(&stop);
+    let is_cut_short = found.is_none() && campaign.is_waiting();
+    let found = found.or_else(|| search(&mut campaign, limit, &stop, &Progress::of(global)));
     let ended = Ended {
         evaluations: campaign.evaluations(),
         elapsed: start.elapsed(),
@@ -229,6 +234,7 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
         },
         kept: campaign.kept().collect(),
         found,
+        is_cut_short,
     };
     if let Some(path) = &args.export_vectors {
         let inputs = campaign.kept().chain(found.map(|found| found.data));
@@ -242,16 +248,13 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
     Ok(ended)
 }
 
-/// What is known without chance first, then random calls.
+/// What the prover knows of, then random calls.
 fn search(
     campaign: &mut Campaign<'_>,
     limit: u64,
     stop: &Stop,
     progress: &Progress,
 ) -> Option<Found> {
-    if let Some(found) = campaign.run_waiting(stop) {
-        return Some(found);
-    }
     if let Err(found) = campaign.prove_coverage(&LIMITS, stop) {
         return Some(found);
     }
@@ -388,6 +391,9 @@ fn text(args: &Args, [left, right]: [&Side; 2], ended: &Ended) -> String {
         text,
         "no difference found: {left} and {right}, {evaluations} calls (seed {seed})"
     );
+    if ended.is_cut_short {
+        text.push_str("  time was up before the first calls were made\n");
+    }
     if args.time.is_some() {
         let seconds = elapsed.as_secs_f64();
         let rate = *evaluations as f64 / seconds / 1e6;
