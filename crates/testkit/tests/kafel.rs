@@ -3,12 +3,10 @@
 use std::fmt;
 
 use serde_json::Value;
-use tamis_abi::{Action, ActionKind, Arch, Endian, Nr, SeccompData, syscall};
-use tamis_bpf::Program;
+use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, syscall};
 use tamis_diag::{Sources, render};
 use tamis_policy::kafel::{self, Options};
 use tamis_policy::loader::NoIncludes;
-use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_rules::{CmpOp, Ruleset};
 use tamis_testkit::corpus;
 use tamis_testkit::rng::Rng;
@@ -73,21 +71,6 @@ fn read(text: &str) -> Ruleset {
         .unwrap_or_else(|| panic!("{text}\n{messages}"))
 }
 
-/// Whether a ruleset is the program of the corpus; true if there is no corpus.
-fn is_program(ruleset: &Ruleset, name: &str) -> bool {
-    let Some(insns) = corpus::insns(name) else {
-        return true;
-    };
-    let program = Program::new(insns).expect("a corpus program is valid");
-    let program = Subject::Program {
-        program: &program,
-        endian: Endian::Little,
-    };
-    let answer = decide(&Subject::Ruleset(ruleset), &program, &Limits::default());
-    println!("{name}: {answer:x?}");
-    matches!(answer, Answer::Equal(_))
-}
-
 #[test]
 fn policies_mean_what_kafel_makes_of_them() {
     let cases = [
@@ -99,14 +82,14 @@ fn policies_mean_what_kafel_makes_of_them() {
         let Some(text) = policy_text(policy) else {
             return;
         };
-        assert!(is_program(&read(&text), program), "{program}");
+        assert!(corpus::is_program(&read(&text), program), "{program}");
     }
     let allowed: Vec<&str> = (0..306)
         .map(|nr| syscall::name(Arch::X86_64, Nr(nr)).expect("all are assigned"))
         .collect();
     let text = format!("ALLOW {{ {} }} DEFAULT ERRNO(1)", allowed.join(", "));
     let ruleset = read(&text);
-    assert!(is_program(&ruleset, "peers/allow306-kafel.bpf"));
+    assert!(corpus::is_program(&ruleset, "peers/allow306-kafel.bpf"));
 }
 
 #[test]

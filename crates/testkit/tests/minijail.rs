@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tamis_abi::{Action, ActionKind, Arch, Endian, Nr, consts, syscall};
-use tamis_bpf::Program;
+use tamis_abi::{Action, ActionKind, Arch, Nr, consts, syscall};
 use tamis_diag::{Sources, render};
 use tamis_policy::front_end::ParsedPolicy;
 use tamis_policy::loader::{Loaded, NoIncludes};
 use tamis_policy::minijail::{self, DefaultAction, Dialect, Options, Settings};
-use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
 
@@ -70,21 +68,6 @@ fn read(text: &str, settings: Settings) -> Ruleset {
         .unwrap_or_else(|| panic!("{messages}"))
 }
 
-/// Whether a ruleset is the program of the corpus; true if there is no corpus.
-fn is_program(ruleset: &Ruleset, name: &str) -> bool {
-    let Some(insns) = corpus::insns(name) else {
-        return true;
-    };
-    let program = Program::new(insns).expect("a corpus program is valid");
-    let program = Subject::Program {
-        program: &program,
-        endian: Endian::Little,
-    };
-    let answer = decide(&Subject::Ruleset(ruleset), &program, &Limits::default());
-    println!("{name}: {answer:x?}");
-    matches!(answer, Answer::Equal(_))
-}
-
 fn settings(default: &str) -> Settings {
     Settings {
         dialect: Some(Dialect::Python),
@@ -113,13 +96,13 @@ fn policies_mean_what_the_compile_tool_makes_of_them() {
         let ruleset = read(&text, settings(default));
         for kind in all {
             let name = format!("peers/{program}-minijail-{kind}{suffix}.bpf");
-            assert!(is_program(&ruleset, &name), "{name}");
+            assert!(corpus::is_program(&ruleset, &name), "{name}");
         }
     }
     let ruleset = read(&first_306_calls(), settings("return 1"));
     for kind in all {
         let name = format!("peers/allow306-minijail-{kind}.bpf");
-        assert!(is_program(&ruleset, &name), "{name}");
+        assert!(corpus::is_program(&ruleset, &name), "{name}");
     }
 }
 
@@ -130,12 +113,18 @@ fn policies_mean_what_the_library_makes_of_them() {
         ..Settings::default()
     };
     let ruleset = read(&first_306_calls(), settings.clone());
-    assert!(is_program(&ruleset, "peers/allow306-minijail-c.bpf"));
+    assert!(corpus::is_program(
+        &ruleset,
+        "peers/allow306-minijail-c.bpf"
+    ));
     let Some(text) = policy_text("peers/fc-vmm.pol.json") else {
         return;
     };
     let ruleset = read(&text, settings);
-    assert!(is_program(&ruleset, "peers/firecracker-minijail-c-vmm.bpf"));
+    assert!(corpus::is_program(
+        &ruleset,
+        "peers/firecracker-minijail-c-vmm.bpf"
+    ));
 }
 
 #[test]

@@ -11,8 +11,10 @@ pub mod profiles;
 use std::path::{Path, PathBuf};
 
 use tamis_abi::Endian;
-use tamis_bpf::Insn;
 use tamis_bpf::program::insns_from_bytes;
+use tamis_bpf::{Insn, Program};
+use tamis_prover::{Answer, Limits, Subject, decide};
+use tamis_rules::Ruleset;
 
 use crate::skip::{self, Need};
 
@@ -59,6 +61,25 @@ pub fn insns(name: &str) -> Option<Vec<Insn>> {
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
     let insns = insns_from_bytes(&bytes, Endian::Little);
     Some(insns.unwrap_or_else(|| panic!("{name}: {} bytes is no program", bytes.len())))
+}
+
+/// Whether a ruleset is proved to mean what a program of the corpus does; true if there is no corpus.
+///
+/// # Panics
+/// As for [`insns`], and if the kernel would not take the program.
+#[track_caller]
+pub fn is_program(ruleset: &Ruleset, name: &str) -> bool {
+    let Some(insns) = insns(name) else {
+        return true;
+    };
+    let program = Program::new(insns).expect("a corpus program is valid");
+    let program = Subject::Program {
+        program: &program,
+        endian: Endian::Little,
+    };
+    let answer = decide(&Subject::Ruleset(ruleset), &program, &Limits::default());
+    println!("{name}: {answer:x?}");
+    matches!(answer, Answer::Equal(_))
 }
 
 /// The names of all files below a folder of the corpus whose names end in `suffix`, sorted, each as
