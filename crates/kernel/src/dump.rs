@@ -12,7 +12,7 @@ use std::error;
 use std::fmt;
 use std::io;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tamis_bpf::InvalidProgram;
 use tamis_bpf::{Insn, Program};
@@ -22,10 +22,11 @@ use crate::status::Status;
 use crate::sys::wait::Event;
 use crate::sys::{ptrace, seccomp, wait};
 
-/// How long a task may take to stop. One that sleeps where nothing can wake it, such as a process whose
-/// `vfork` child hasn't started a program yet, doesn't.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two looks whether it has.
+/// How often it is looked whether a task has stopped. One that sleeps where nothing can wake it, such as a process
+/// whose `vfork` child hasn't started a program yet, doesn't. Looks are counted instead of time, since on a
+/// machine under load everything takes longer but this.
+const MAX_LOOKS: usize = 2000;
+/// Between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The bit of `CAP_SYS_ADMIN`.
 const CAP_SYS_ADMIN: u32 = 21;
@@ -85,7 +86,7 @@ impl fmt::Display for DumpError {
             DumpError::Traced { tracer } => write!(f, "process {tracer} traces it"),
             DumpError::NotTraceable(errno) => write!(f, "tracing it is not permitted: {errno}"),
             DumpError::DoesNotStop => {
-                write!(f, "it did not stop within {} seconds", PATIENCE.as_secs())
+                write!(f, "it had not stopped at any of {MAX_LOOKS} looks")
             }
             DumpError::NotKept => f.write_str(
                 "the kernel does not keep the instructions of filters: it lacks \
@@ -159,8 +160,7 @@ impl Seized {
             errno => DumpError::NotTraceable(errno),
         })?;
         ptrace::interrupt(pid).map_err(|_| DumpError::NoTask)?;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        for _ in 0..MAX_LOOKS {
             match wait::take_stop(pid) {
                 Ok(Some(Event::Stopped { signal, event })) => {
                     let signal = if event == 0 { signal } else { 0 };
@@ -168,10 +168,10 @@ impl Seized {
                 }
                 // The end of a task is its parent's to take.
                 Ok(Some(_)) | Err(_) => return Err(DumpError::NoTask),
-                Ok(None) if Instant::now() >= deadline => return Err(DumpError::DoesNotStop),
                 Ok(None) => thread::sleep(PAUSE),
             }
         }
+        Err(DumpError::DoesNotStop)
     }
 
     fn filters(&self) -> Result<Vec<Program>, DumpError> {

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tamis_abi::{Arch, Nr};
 use tamis_profile::Profile;
-use tamis_testkit::skip::{self, Need};
+use tamis_testkit::skip;
 
 /// Runs it once on filters, with more options.
 fn bench(options: &[&str]) -> Output {
@@ -20,8 +20,7 @@ fn bench(options: &[&str]) -> Output {
 
 /// The document of a run that ends well; `None`, with a word, where filters can't be installed.
 fn report(options: &[&str]) -> Option<Value> {
-    if !tamis_kernel::probe().filter_mode.is_present() {
-        skip::because(Need::Live, "this kernel has no seccomp filters");
+    if skip::without_live() {
         return None;
     }
     let output = bench(options);
@@ -210,8 +209,7 @@ fn calls_that_cannot_be_timed_are_usage_errors() {
 
 #[test]
 fn what_cannot_be_installed_says_what_is_in_the_way() {
-    if !tamis_kernel::probe().filter_mode.is_present() {
-        skip::because(Need::Live, "this kernel has no seccomp filters");
+    if skip::without_live() {
         return;
     }
     let output = bench(&["pure-compute,container-default", "--calls", "getpid"]);
@@ -232,8 +230,7 @@ fn what_cannot_be_installed_says_what_is_in_the_way() {
 
 #[test]
 fn a_process_that_may_not_install_filters_is_told_so() {
-    if !tamis_kernel::probe::probe().may_install() {
-        skip::because(Need::Live, "no filter may be installed here");
+    if skip::without_live() {
         return;
     }
     for (denied, said) in [

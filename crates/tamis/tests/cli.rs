@@ -168,18 +168,9 @@ fn completions_exist_for_every_shell() {
     }
 }
 
-/// Whether filters can be installed here; says that the test skips if not.
-fn can_run() -> bool {
-    let probe = tamis_kernel::probe::probe();
-    if !probe.may_install() {
-        skip::because(Need::Live, "no filter may be installed here");
-    }
-    probe.may_install()
-}
-
 #[test]
 fn run_passes_on_exit_codes_and_signals() {
-    if !can_run() {
+    if skip::without_live() {
         return;
     }
     for code in [0, 1, 42, 255] {
@@ -196,7 +187,7 @@ fn run_passes_on_exit_codes_and_signals() {
 
 #[test]
 fn run_explains_a_kill_with_call_rule_and_line() {
-    if !can_run() {
+    if skip::without_live() {
         return;
     }
     let policy = folder("kill").join("policy.tamis");
@@ -223,7 +214,7 @@ fn run_explains_a_kill_with_call_rule_and_line() {
 
 #[test]
 fn run_tells_a_missing_command_from_one_that_cannot_be_executed() {
-    if !can_run() {
+    if skip::without_live() {
         return;
     }
     let missing = output(&["run", "--", "no-such-command-anywhere"]);
@@ -404,7 +395,7 @@ fn one_architecture_is_the_native_one_of_a_profile_and_several_are_all() {
 
 #[test]
 fn run_installs_with_the_flags_of_the_profile() {
-    if !can_run() {
+    if skip::without_live() {
         return;
     }
     let text = r#"{"defaultAction": "SCMP_ACT_ALLOW", "flags": ["SECCOMP_FILTER_FLAG_SPEC_ALLOW",
@@ -432,7 +423,7 @@ fn run_installs_with_the_flags_of_the_profile() {
 
 #[test]
 fn run_says_that_a_filter_must_allow_execve() {
-    if !can_run() {
+    if skip::without_live() {
         return;
     }
     for policy in ["pure-compute", "network-service"] {

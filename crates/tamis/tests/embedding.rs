@@ -9,6 +9,7 @@ use tamis_compiler::{Options, compile_template};
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, Options as PolicyOptions};
+use tamis_testkit::child;
 use tamis_testkit::corpus::repository;
 use tamis_testkit::skip::{self, Need};
 
@@ -159,11 +160,7 @@ fn block(text: &str, opening: &str) -> String {
 }
 
 fn run(program: &Path, argument: &str) -> Output {
-    Command::new(program)
-        .arg(argument)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+    child::output(Command::new(program).arg(argument).stdin(Stdio::null())).unwrap()
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! says aloud when it did not test.
 
 pub mod agreement;
+pub mod child;
 mod command;
 pub mod console;
 pub mod corpus;

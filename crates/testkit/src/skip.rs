@@ -6,6 +6,7 @@
 
 use std::env;
 use std::fmt;
+use std::fs;
 
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_bpf::{Insn, Op};
@@ -16,7 +17,8 @@ use tamis_kernel::differential::calls;
 pub enum Need {
     /// The corpus of real policies and programs, see [`corpus`](crate::corpus).
     Corpus,
-    /// A kernel and the rights to install filters in it.
+    /// A kernel, the rights to install filters in it, and nothing around this process that would answer or
+    /// refuse in their place: see [`is_unconfined`].
     Live,
     /// A program or library of the system, such as libseccomp or bubblewrap.
     Peers,
@@ -73,12 +75,68 @@ pub fn because(need: Need, reason: impl fmt::Display) {
     println!("skipped: {reason}");
 }
 
+/// Whether no filter is on this process and it hasn't given up gaining privileges.
+///
+/// Tests of filters expect the answers of their own. Under a container's filter some calls have that one's
+/// answers, and under `no_new_privs` an installation succeeds that should be refused. Where the kernel doesn't
+/// say, nothing is known to be around.
+pub fn is_unconfined() -> bool {
+    confinement(&own_status()).is_none()
+}
+
+fn own_status() -> String {
+    fs::read_to_string("/proc/self/status").unwrap_or_default()
+}
+
+/// What is around a process, as its status says.
+fn confinement(status: &str) -> Option<&'static str> {
+    let field = |name: &str| {
+        let lines = status.lines();
+        lines
+            .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .any(|value| value.trim() != "0")
+    };
+    if field("Seccomp") {
+        Some("this process is under a filter already, which would answer as well")
+    } else if field("NoNewPrivs") {
+        Some("this process has no_new_privs, which permits what the tests see refused")
+    } else {
+        None
+    }
+}
+
+/// Whether filters can't be tested here: the kernel has none, this process may not install any, or something
+/// else is around it already. Says which, and the calling test then returns.
+///
+/// # Panics
+/// If `TAMIS_REQUIRE` lists `live`.
+#[track_caller]
+pub fn without_live() -> bool {
+    let probe = tamis_kernel::probe();
+    let reason = if !probe.filter_mode.is_present() {
+        Some("this kernel has no seccomp filters")
+    } else if let Some(around) = confinement(&own_status()) {
+        Some(around)
+    } else if !probe.may_install() {
+        Some("no filter may be installed here")
+    } else {
+        None
+    };
+    if let Some(reason) = reason {
+        because(Need::Live, reason);
+    }
+    reason.is_some()
+}
+
 /// Whether the kernel can't be asked about filters; says why if so, and the calling test then returns.
 ///
 /// # Panics
 /// If `TAMIS_REQUIRE` lists `live`.
 #[track_caller]
 pub fn without_kernel() -> bool {
+    if without_live() {
+        return true;
+    }
     let allow = Insn::from(Op::RetImm(Action::ALLOW.ret()));
     let call = SeccompData {
         arch: Arch::X86_64.audit(),
@@ -102,5 +160,18 @@ mod tests {
         let listed: Vec<&str> = names("corpus, live").collect();
         assert_eq!(listed, ["corpus", "live"]);
         assert!(names("").all(str::is_empty));
+    }
+
+    #[test]
+    fn only_a_filter_and_no_new_privs_confine() {
+        let status = |no_new_privs: u8, seccomp: u8| {
+            format!(
+                "Name:\tx\nNoNewPrivs:\t{no_new_privs}\nSeccomp:\t{seccomp}\nSeccomp_filters:\t7\n"
+            )
+        };
+        assert_eq!(confinement(&status(0, 0)), None);
+        assert_eq!(confinement(""), None);
+        assert!(confinement(&status(1, 0)).is_some_and(|said| said.contains("no_new_privs")));
+        assert!(confinement(&status(1, 2)).is_some_and(|said| said.contains("filter")));
     }
 }

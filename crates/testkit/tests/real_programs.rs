@@ -27,8 +27,7 @@ fn docker() -> Option<Program> {
         );
         return None;
     }
-    if !tamis_kernel::probe().filter_mode.is_present() {
-        skip::because(Need::Live, "this kernel has no seccomp filters");
+    if skip::without_live() {
         return None;
     }
     let text = corpus::text("docker/docker-default-x86_64.json")?;

@@ -16,6 +16,7 @@
 
 pub mod calls;
 pub mod check;
+mod pace;
 pub mod packets;
 
 use std::error;
@@ -30,6 +31,8 @@ use crate::errno::Errno;
 use crate::flags::{Flag, Flags};
 use crate::install::{Install, InstallError, install};
 use crate::sys::seccomp;
+
+use self::pace::Pace;
 
 /// Why the kernel could not be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,9 +139,12 @@ fn verdicts_here(lists: &[Vec<Insn>]) -> Result<Vec<Verdict>, AskError> {
     };
     let _installed =
         install(&allow, &how).map_err(|error| AskError::Refused { filter: 0, error })?;
+    let pace = Pace::default();
     let verdict = |insns: &Vec<Insn>| {
         let insns = &insns[..insns.len().min(usize::from(u16::MAX))];
-        match seccomp::set_filter(insns, with_listener) {
+        let answer = seccomp::set_filter(insns, with_listener);
+        pace.step();
+        match answer {
             Ok(_) | Err(Errno(libc::EBUSY)) => Verdict::Accepted,
             Err(errno) => Verdict::Refused(errno),
         }

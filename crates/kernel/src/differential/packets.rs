@@ -19,6 +19,7 @@ use std::os::unix::net::UnixDatagram;
 use tamis_bpf::{Insn, Op, Operand, Program, Test};
 
 use super::AskError;
+use super::pace::Pace;
 use crate::sys::socket;
 
 /// A pair of sockets, of which one has programs as its filter.
@@ -26,6 +27,8 @@ use crate::sys::socket;
 pub struct Packets {
     sender: UnixDatagram,
     receiver: UnixDatagram,
+    /// Each question replaces the filter of the one before.
+    pace: Pace,
 }
 
 /// What is left of a packet if the answer is yes, and if it is no, in bytes.
@@ -42,7 +45,11 @@ impl Packets {
     pub fn new() -> Result<Packets, AskError> {
         let (sender, receiver) = UnixDatagram::pair()?;
         receiver.set_nonblocking(true)?;
-        Ok(Packets { sender, receiver })
+        Ok(Packets {
+            sender,
+            receiver,
+            pace: Pace::default(),
+        })
     }
 
     /// Whether the kernel returns `ret` when it runs the program, for each of these images.
@@ -60,6 +67,7 @@ impl Packets {
     ) -> Result<Vec<bool>, AskError> {
         let question = question(program, ret);
         socket::attach_filter(self.receiver.as_fd(), &question).map_err(AskError::Start)?;
+        self.pace.step();
         let answer = |image| {
             let kept = self.kept_bytes(image)?;
             Ok(kept == YES || (kept == DIVIDED_BY_ZERO && ret == 0))

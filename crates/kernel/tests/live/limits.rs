@@ -43,13 +43,7 @@ pub(crate) fn in_victim(case: &str) -> String {
 /// Filters that allow everything and that the kernel counts as this many instructions together: the newest
 /// and three older ones.
 fn filling(charge_insns: usize) -> (Program, Vec<Program>) {
-    let two_sided = Op::Branch {
-        test: Test::Set,
-        operand: Operand::K(1 << 31),
-        jt: 1,
-        jf: 1,
-    };
-    let older = vec![padded(&vec![two_sided; 3400]); 3];
+    let older = older();
     let so_far = |padding: usize| {
         let last = padded(&vec![Op::Tax; padding]);
         let mut stack = Stack::new(older.clone());
@@ -60,6 +54,17 @@ fn filling(charge_insns: usize) -> (Program, Vec<Program>) {
     let (charge, last) = so_far(padding);
     assert_eq!(charge, charge_insns);
     (last, older)
+}
+
+/// Three filters that take most of the room.
+fn older() -> Vec<Program> {
+    let two_sided = Op::Branch {
+        test: Test::Set,
+        operand: Operand::K(1 << 31),
+        jt: 1,
+        jf: 1,
+    };
+    vec![padded(&vec![two_sided; 3400]); 3]
 }
 
 /// A program that allows everything and has these instructions behind that.
@@ -102,15 +107,18 @@ fn every_kind() -> String {
             }
         }
     }
+    let older = older();
+    for program in &older {
+        install(program, &Install::default()).expect("there is room");
+    }
     for kind in kinds {
         let subject = padded(&[kind]);
         let room = Stack::MAX_KERNEL_INSNS - 4 - kernel_len_insns(&subject);
         for (charge_insns, expected) in [(room, true), (room + 1, false)] {
-            let (last, mut stack) = filling(charge_insns);
-            stack.extend([last, subject.clone()]);
-            let predicted = Stack::new(stack.clone()).is_installable();
+            let newest = vec![filling(charge_insns).0, subject.clone()];
+            let stack = Stack::new([older.clone(), newest.clone()].concat());
             assert_eq!(
-                (predicted, on_a_thread(stack)),
+                (stack.is_installable(), on_a_thread(newest)),
                 (expected, expected),
                 "{kind:?}"
             );
@@ -119,10 +127,11 @@ fn every_kind() -> String {
     "well".to_owned()
 }
 
-/// Whether a thread can install all of these.
-fn on_a_thread(stack: Vec<Program>) -> bool {
+/// Whether a thread can install these over the filters of this one. It takes them along when it ends; the older
+/// ones stay, so that few are freed.
+fn on_a_thread(newest: Vec<Program>) -> bool {
     let install_all = move || {
-        let mut results = stack
+        let mut results = newest
             .iter()
             .map(|program| install(program, &Install::default()));
         results.all(|result| match result {

@@ -15,6 +15,9 @@ use crate::raw;
 use crate::support::{ARGS, CALL, answering, own_path, told, trial};
 use crate::victim::{MARK, open_files};
 
+/// How many threads do something at once. The kernel frees filters one after the other, later, and Linux 6.18 hangs
+/// for good if more than a thousand wait for that: all cases together must stay far below.
+const THREADS: u32 = 4;
 const NOTIFY: u32 = ActionKind::Notify.ret();
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -24,9 +27,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         })
     };
     vec![
-        plays("thousands_of_installations", "installations"),
+        plays("installations_on_many_threads", "installations"),
         plays("threads_synchronise_each_other", "tsync"),
-        plays("hundreds_of_runs", "runs"),
+        plays("runs_at_once", "runs"),
         plays("runs_with_supervisors", "supervisors"),
         plays("kills_traps_and_errors_race", "race"),
         plays("dumps_of_one_process", "dumps"),
@@ -36,7 +39,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// Plays a role that ends by saying that all went well.
 pub(crate) fn in_victim(case: &str) {
     // What is made once and stays: the pipe of the signal handler, arenas of the allocator.
-    many(4, |_| {
+    many(|_| {
         run(&command(&["call"], Action::errno(5).ret())).expect("it runs");
     });
     let before = (open_files(), memory_pages());
@@ -70,11 +73,11 @@ fn memory_pages() -> u64 {
         .expect("a number")
 }
 
-/// Does something on several threads at once.
-fn many(threads: u32, body: impl Fn(u32) + Sync) {
+/// Does something on [`THREADS`] threads at once.
+fn many(body: impl Fn(u32) + Sync) {
     thread::scope(|scope| {
         let body = &body;
-        let started: Vec<_> = (0..threads)
+        let started: Vec<_> = (0..THREADS)
             .map(|index| scope.spawn(move || body(index)))
             .collect();
         for thread in started {
@@ -91,14 +94,14 @@ fn command(role: &[&str], ret: u32) -> Command {
     }
 }
 
-/// 40 threads after one another, eight at a time, each with 100 filters: the newest answers.
+/// 16 threads after one another, four at a time, each with ten filters: the newest answers.
 fn installations() {
-    many(8, |index| {
-        for round in 0..5 {
+    many(|index| {
+        for round in 0..4 {
             thread::scope(|scope| {
                 scope.spawn(|| {
-                    for filter in 0..100 {
-                        let errno = 1 + (index * 7 + round * 3 + filter) % 100;
+                    for filter in 0..10 {
+                        let errno = 1 + (index * 40 + round * 10 + filter) % 160;
                         let program = answering(CALL, Action::errno(errno as u16).ret());
                         install(&program, &Install::default()).expect("there is room");
                         assert_eq!(raw::call(CALL, ARGS), Err(errno as i32));
@@ -116,15 +119,15 @@ fn installations() {
 
 /// Every thread wants all others to have its filters. Whoever fails gets the number of a thread that has others.
 fn tsync() {
-    const THREADS: u32 = 8;
+    const ROUNDS: u32 = 20;
     let (done, lost) = (AtomicU32::new(0), AtomicU32::new(0));
     let how = Install {
         flags: Flag::Tsync.into(),
         no_new_privs: true,
     };
     let alone = AtomicU32::new(0);
-    many(THREADS, |index| {
-        for round in 0..50_u32 {
+    many(|index| {
+        for round in 0..ROUNDS {
             let program = answering(CALL, Action::errno((1 + index) as u16).ret());
             if index == THREADS - 1 && round % 10 == 9 {
                 // A filter of its own, which nobody else has until it wins the next time.
@@ -142,14 +145,14 @@ fn tsync() {
             }
         }
     });
-    assert_eq!(alone.into_inner(), 5);
-    assert_eq!(done.into_inner() + lost.into_inner(), THREADS * 50);
+    assert_eq!(alone.into_inner(), ROUNDS / 10);
+    assert_eq!(done.into_inner() + lost.into_inner(), THREADS * ROUNDS);
 }
 
 fn runs() {
-    many(8, |index| {
-        for round in 0..25 {
-            let errno = (1 + index * 25 + round) as u16;
+    many(|index| {
+        for round in 0..12 {
+            let errno = (1 + index * 12 + round) as u16;
             let mut command = command(&["call"], Action::errno(errno).ret());
             command.explain = round % 2 == 0;
             let report = run(&command).expect("it runs");
@@ -161,7 +164,7 @@ fn runs() {
 
 /// Each supervisor gets the calls of its own command.
 fn supervisors() {
-    many(8, |index| {
+    many(|index| {
         for round in 0..12 {
             let code = (1 + index * 12 + round) as u16;
             let mut command = command(&["call"], NOTIFY);
@@ -184,7 +187,7 @@ fn race() {
     let kill_thread = Action::KILL_THREAD.ret();
     let kill_process = Action::KILL_PROCESS.ret();
     let trap = Action::new(ActionKind::Trap, 7).ret();
-    many(6, |index| {
+    many(|index| {
         for round in 0..8 {
             let (role, ret): (&[&str], u32) = match (index + round) % 4 {
                 0 => (&["call-in-thread", "3"], kill_thread),
@@ -219,7 +222,7 @@ fn dumps() {
     let waiting = crate::dumping::Waiting::with("two");
     let pid = waiting.pid();
     let (read, not_permitted) = (AtomicU32::new(0), AtomicU32::new(0));
-    many(4, |_| {
+    many(|_| {
         for _ in 0..100 {
             match dump(pid) {
                 Ok(found) => {

@@ -3,11 +3,9 @@
 use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::harmless::harmless;
-use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Test};
-use tamis_kernel::measure::memory::{self, MemoryError};
+use tamis_bpf::{AluOp, Insn, Op, Operand, Program};
 use tamis_kernel::measure::{Call, Rounds, Workload, bitmap, calls, measure_workload};
 use tamis_kernel::{InstallError, MeasureError, measure};
-use tamis_testkit::skip::{self, Need};
 
 use crate::support::{answering, constant, told, trial};
 
@@ -26,7 +24,6 @@ pub(crate) fn trials() -> Vec<Trial> {
             "measure: each stack and call is asked for in the bitmap",
             skipped,
         ),
-        trial("measure: longer programs take more memory", memory),
         trial("measure: a child that is killed", killed),
         trial("measure: a filter that can't be installed", refused),
         trial("measure: nothing is left behind", || {
@@ -178,37 +175,4 @@ fn skipped() {
     assert!(answers.iter().all(|answers| answers.len() == calls.len()));
     assert_eq!(answers.len(), stacks.len());
     assert!(answers[0].iter().all(Option::is_none));
-}
-
-fn memory() {
-    let chain = |len| {
-        let mut ops = vec![Op::LoadData(0); len];
-        ops.push(Op::RetImm(Action::ALLOW.ret()));
-        vec![program(&ops)]
-    };
-    // A comparison with so large a constant is two instructions once it is converted: more than a page.
-    let grows = Op::Branch {
-        test: Test::Eq,
-        operand: Operand::K(u32::MAX),
-        jt: 0,
-        jf: 0,
-    };
-    let mut ops = vec![grows; 400];
-    ops.push(Op::RetImm(Action::ALLOW.ret()));
-    let grown = vec![program(&ops)];
-    let bytes = [chain(1), grown, chain(4000)].map(|stack| memory::program_bytes(&stack));
-    // Each converted instruction takes eight bytes.
-    match bytes {
-        [Ok(short), Ok(grown), Ok(long)] => {
-            assert!(short >= 8 && grown >= 6400 && long >= 32000);
-            assert!(short < grown && grown < long, "{short} {grown} {long}");
-        }
-        other => {
-            let errors = other.into_iter().filter_map(Result::err);
-            for error in errors {
-                assert!(!matches!(error, MemoryError::Measure(_)), "{error}");
-                skip::because(Need::Live, error);
-            }
-        }
-    }
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use libtest_mimic::Trial;
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Op, Operand, Program, Test};
+use tamis_testkit::child;
 
 use crate::victim;
 
@@ -92,8 +93,7 @@ pub(crate) fn victim(role: &[&str]) -> Command {
 
 /// Lets a victim play its role to the end.
 pub(crate) fn play(role: &[&str]) -> Output {
-    let output = victim(role).stderr(Stdio::piped()).output();
-    output.expect("the victim starts")
+    child::output(&mut victim(role)).expect("the victim starts")
 }
 
 /// What a victim that ends well prints, without surrounding space.

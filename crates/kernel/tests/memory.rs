@@ -1,0 +1,51 @@
+//! How much memory programs take, as the kernel shows it.
+//!
+//! An executable of its own: the kernel's list of memory areas has the programs of all processes, so nothing of
+//! this package may install filters meanwhile.
+
+use tamis_abi::Action;
+use tamis_bpf::{Insn, Op, Operand, Program, Test};
+use tamis_kernel::measure::memory::{self, MemoryError};
+use tamis_testkit::skip::{self, Need};
+
+fn program(ops: Vec<Op>) -> Program {
+    let insns = ops.into_iter().map(Insn::from).collect();
+    Program::new(insns).expect("it is valid")
+}
+
+#[test]
+fn longer_programs_take_more_memory() {
+    if skip::without_live() {
+        return;
+    }
+    let chain = |len| {
+        let mut ops = vec![Op::LoadData(0); len];
+        ops.push(Op::RetImm(Action::ALLOW.ret()));
+        vec![program(ops)]
+    };
+    // A comparison with so large a constant is two instructions once it is converted: more than a page.
+    let grows = Op::Branch {
+        test: Test::Eq,
+        operand: Operand::K(u32::MAX),
+        jt: 0,
+        jf: 0,
+    };
+    let mut ops = vec![grows; 400];
+    ops.push(Op::RetImm(Action::ALLOW.ret()));
+    let grown = vec![program(ops)];
+    let bytes = [chain(1), grown, chain(4000)].map(|stack| memory::program_bytes(&stack));
+    // Each converted instruction takes eight bytes.
+    match bytes {
+        [Ok(short), Ok(grown), Ok(long)] => {
+            assert!(short >= 8 && grown >= 6400 && long >= 32000);
+            assert!(short < grown && grown < long, "{short} {grown} {long}");
+        }
+        other => {
+            let errors = other.into_iter().filter_map(Result::err);
+            for error in errors {
+                assert!(!matches!(error, MemoryError::Measure(_)), "{error}");
+                skip::because(Need::Live, error);
+            }
+        }
+    }
+}

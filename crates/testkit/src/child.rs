@@ -1,0 +1,94 @@
+//! Children that install filters, with a limit on how long they may take.
+//!
+//! A mistake in a filter, or one of the kernel, can leave a child waiting for ever, even where no signal reaches it.
+//! Then the test fails and says so, instead of the whole run standing still without a word.
+
+use std::io::{self, Read};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// How long a child may take. The slowest needs some seconds on a machine that does nothing else.
+pub const LIMIT: Duration = Duration::from_secs(300);
+
+/// Runs a command to its end and captures what it writes; its standard input is as the command says.
+///
+/// # Errors
+/// If it can't be started.
+///
+/// # Panics
+/// If it takes longer than [`LIMIT`]; it is killed, if it can be.
+#[track_caller]
+pub fn output(command: &mut Command) -> io::Result<Output> {
+    match output_within(command, LIMIT)? {
+        Some(output) => Ok(output),
+        None => panic!(
+            "{command:?} has not ended after {LIMIT:?} and was killed. If it is still there, the kernel hangs: \
+             see \"Many filters freed at once\" in docs/book/kernel.md"
+        ),
+    }
+}
+
+/// The same with a limit; `None` once it is over and the child was sent `SIGKILL`, whether or not it died.
+fn output_within(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut streams = (child.stdout.take(), child.stderr.take());
+    let (sender, receiver) = mpsc::channel();
+    // These threads outlive a child that can't be killed; the test process ends without them.
+    thread::spawn(move || {
+        let errors = thread::spawn(move || all_of(streams.1.as_mut()));
+        let stdout = all_of(streams.0.as_mut());
+        let stderr = errors.join().expect("no panic");
+        // Nobody listens once the limit is over.
+        let _ = sender.send((stdout, stderr));
+    });
+    match receiver.recv_timeout(limit) {
+        Ok((stdout, stderr)) => {
+            let (stdout, stderr) = (stdout?, stderr?);
+            let status = child.wait()?;
+            Ok(Some(Output {
+                status,
+                stdout,
+                stderr,
+            }))
+        }
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+            child.kill()?;
+            Ok(None)
+        }
+    }
+}
+
+fn all_of(stream: Option<&mut impl Read>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        stream.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_is_captured_and_what_does_not_is_killed() {
+        let shell = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).stdin(Stdio::null());
+            command
+        };
+        let output = output(&mut shell("echo out; echo err >&2; exit 3")).expect("it starts");
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!(
+            (&output.stdout[..], &output.stderr[..]),
+            (&b"out\n"[..], &b"err\n"[..])
+        );
+        let waits = output_within(&mut shell("exec sleep 1000"), Duration::ZERO);
+        assert!(waits.expect("it starts").is_none());
+    }
+}
