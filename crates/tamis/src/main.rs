@@ -9,7 +9,6 @@ use clap::Parser;
 
 mod cli;
 mod command;
-mod emit;
 
 /// Compile, explain and run Linux seccomp-bpf filters.
 #[derive(Parser)]

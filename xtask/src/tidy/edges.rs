@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 17] = [
+const ALLOWED: [(&str, Option<&[&str]>); 18] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -24,6 +24,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 17] = [
         "compiler",
         Some(&["abi", "bpf", "diag", "profile", "prover", "rules"]),
     ),
+    ("embed", Some(&["abi", "bpf", "compiler", "rules"])),
     ("lint", Some(&["abi", "bpf", "diag", "prover", "rules"])),
     ("vm", Some(&["abi", "bpf"])),
     // Never the compiler either: what it made is fuzzed.
@@ -32,7 +33,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 17] = [
     (
         "tamis",
         Some(&[
-            "abi", "bpf", "chart", "compiler", "diag", "fuzz", "kernel", "lint", "policy",
+            "abi", "bpf", "chart", "compiler", "diag", "embed", "fuzz", "kernel", "lint", "policy",
             "profile", "prover", "rules",
         ]),
     ),

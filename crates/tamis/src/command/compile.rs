@@ -7,6 +7,7 @@ use serde::Serialize;
 use tamis_abi::Arch;
 use tamis_bpf::disasm;
 use tamis_compiler::{ArchStats, Compiled, Options, Stats};
+use tamis_embed::{self as embed, Language, Source};
 
 use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::compiler::CompilerArgs;
@@ -15,7 +16,6 @@ use crate::cli::load::{self, LoadArgs, Policy};
 use crate::cli::output::OutputArgs;
 use crate::cli::report::Report;
 use crate::cli::{Failure, Global, exit, message, output, target};
-use crate::emit::{self, Language, Source};
 
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
@@ -78,7 +78,7 @@ impl Emit {
                 "The text form of the ruleset, before anything is compiled",
             ),
         ];
-        let languages = emit::ALL.into_iter();
+        let languages = embed::ALL.into_iter();
         let sources = languages.map(|own| (Emit::Source(own), own.name, own.about));
         forms.into_iter().chain(sources)
     }
@@ -181,7 +181,8 @@ fn run_source(
     input: &str,
     language: &Language,
 ) -> Result<u8, Failure> {
-    let name = emit::name::of(language, args.name.as_deref(), input)?;
+    let name = embed::name::of(language, args.name.as_deref(), input)
+        .map_err(|error| Failure::usage(error.to_string(), error.help()))?;
     let load = args.load.for_embedded_filter();
     let policy = load.load_policy(input, global)?;
     let options = Options {

@@ -5,10 +5,11 @@
 //! [`Source`] is what the text is about, and each language is one file that writes it and one entry of
 //! [`ALL`]; to add a language, copy the file of the nearest. What is proved was proved before: nothing
 //! here looks at what the instructions do.
+#![forbid(unsafe_code)]
 
 mod c;
 mod go;
-pub(crate) mod name;
+pub mod name;
 mod rust;
 
 use tamis_abi::{Arch, Endian, Word, syscall};
@@ -18,34 +19,34 @@ use tamis_rules::{Variable, VariableWidth};
 
 /// A language that filters can be written in.
 #[derive(Debug)]
-pub(crate) struct Language {
+pub struct Language {
     /// What `--emit` calls it.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// What it is, for the help.
-    pub(crate) about: &'static str,
+    pub about: &'static str,
     /// What is called by the name that `--name` gives; `None` if nothing is.
-    pub(crate) named: Option<&'static str>,
+    pub named: Option<&'static str>,
     /// Identifiers that a program can't have, or that the text uses.
-    pub(crate) reserved: &'static [&'static str],
+    pub reserved: &'static [&'static str],
     /// The condition on which a machine is of the architecture, as the language says it; `None` if it
     /// can't be built for it.
-    pub(crate) target: fn(Arch) -> Option<&'static str>,
+    pub target: fn(Arch) -> Option<&'static str>,
     write: fn(&Source<'_>, &[Target]) -> String,
 }
 
 /// The languages, in the order of the help.
-pub(crate) const ALL: [&Language; 3] = [&c::LANGUAGE, &rust::LANGUAGE, &go::LANGUAGE];
+pub static ALL: [&Language; 3] = [&c::LANGUAGE, &rust::LANGUAGE, &go::LANGUAGE];
 
 /// What the text is made of.
-pub(crate) struct Source<'a> {
+pub struct Source<'a> {
     /// The identifier that `--name` gives.
-    pub(crate) name: &'a str,
+    pub name: &'a str,
     /// What to call the policy.
-    pub(crate) policy: &'a str,
+    pub policy: &'a str,
     /// The architectures that the policy has rules for.
-    pub(crate) archs: &'a [Arch],
+    pub archs: &'a [Arch],
     /// The instructions, with the places of the variables.
-    pub(crate) filter: &'a CompiledTemplate,
+    pub filter: &'a CompiledTemplate,
 }
 
 /// A kind of machine that the text can be built for.
@@ -75,7 +76,7 @@ struct Value<'a> {
 
 impl Language {
     /// The text; `None` if the language can't be built for any architecture of the policy.
-    pub(crate) fn text(&self, source: &Source<'_>) -> Option<String> {
+    pub fn text(&self, source: &Source<'_>) -> Option<String> {
         let targets = source.archs.iter().filter_map(|arch| {
             Some(Target {
                 condition: (self.target)(*arch)?,

@@ -3,10 +3,10 @@
 //! What tamis takes for a name may be a keyword elsewhere, or a macro of libc. Such names get a `_`, as do
 //! those that others have already.
 
+use std::fmt;
 use std::path::Path;
 
 use super::Language;
-use crate::cli::Failure;
 
 /// The name without which none can be made: of standard input, or of `---.tamis`.
 const FALLBACK: &str = "filter";
@@ -39,27 +39,85 @@ pub(super) fn free(mut text: String, taken: impl Fn(&str) -> bool) -> String {
     text
 }
 
+/// Why a name can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameError {
+    /// Nothing in the language's text is called by a name.
+    Unused {
+        /// What `--emit` calls the language.
+        language: &'static str,
+    },
+    /// It is a word of the language, or of its libraries.
+    Reserved {
+        /// The name.
+        name: String,
+        /// What `--emit` calls the language.
+        language: &'static str,
+    },
+    /// It is no identifier.
+    Malformed {
+        /// The name.
+        name: String,
+        /// What would be called by it.
+        named: &'static str,
+        /// The nearest identifier.
+        nearest: String,
+    },
+}
+
+impl NameError {
+    /// The way out.
+    pub fn help(&self) -> String {
+        match self {
+            NameError::Unused { .. } => {
+                "leave --name out: what is in the text is told apart by the module that the file is"
+                    .to_owned()
+            }
+            NameError::Reserved { name, .. } => format!("how about `--name {name}_filter`?"),
+            NameError::Malformed { nearest, .. } => format!("how about `--name {nearest}`?"),
+        }
+    }
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NameError::Unused { language } => {
+                write!(f, "--name has no effect on `--emit {language}`")
+            }
+            NameError::Reserved { name, language } => {
+                write!(
+                    f,
+                    "`{name}` has a meaning in the language of `--emit {language}`"
+                )
+            }
+            NameError::Malformed { name, named, .. } => {
+                write!(f, "`{name}` is no identifier, and {named} it")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NameError {}
+
 /// The name to use: what was asked for, else what the input is called.
 ///
 /// # Errors
 /// If what was asked for is no identifier, or nothing in the language has that name.
-pub(crate) fn of(language: &Language, asked: Option<&str>, input: &str) -> Result<String, Failure> {
+pub fn of(language: &Language, asked: Option<&str>, input: &str) -> Result<String, NameError> {
     match (asked, language.named) {
-        (Some(_), None) => Err(Failure::usage(
-            format!("--name has no effect on `--emit {}`", language.name),
-            "leave --name out: what is in the text is told apart by the module that the file is",
-        )),
-        (Some(name), Some(_)) if language.reserved.contains(&name) => Err(Failure::usage(
-            format!(
-                "`{name}` has a meaning in the language of `--emit {}`",
-                language.name
-            ),
-            format!("how about `--name {name}_filter`?"),
-        )),
-        (Some(name), Some(named)) if !is_identifier(name) => Err(Failure::usage(
-            format!("`{name}` is no identifier, and {named} it"),
-            format!("how about `--name {}`?", sanitised(name, language)),
-        )),
+        (Some(_), None) => Err(NameError::Unused {
+            language: language.name,
+        }),
+        (Some(name), Some(_)) if language.reserved.contains(&name) => Err(NameError::Reserved {
+            name: name.to_owned(),
+            language: language.name,
+        }),
+        (Some(name), Some(named)) if !is_identifier(name) => Err(NameError::Malformed {
+            name: name.to_owned(),
+            named,
+            nearest: sanitised(name, language),
+        }),
         (Some(name), Some(_)) => Ok(name.to_owned()),
         (None, _) => {
             let stem = Path::new(input).file_stem().unwrap_or_default();
