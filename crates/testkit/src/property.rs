@@ -15,7 +15,7 @@ use tamis_diag::{Diagnostic, Sources, render};
 use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{Verdict as KernelVerdict, verdicts};
 use tamis_policy::loader::{Loaded, NoIncludes};
-use tamis_policy::{firecracker, kafel, minijail, oci, systemd, tamis};
+use tamis_policy::{firecracker, kafel, minijail, oci, spo, systemd, tamis};
 use tamis_prover::{Answer, LimitReached, Limits, Scope, Subject, Verdict, decide, prove};
 use tamis_rules::{Ruleset, text};
 
@@ -240,6 +240,25 @@ pub fn policy_oci(bytes: &[u8]) -> Outcome {
         let source = sources.add("fuzz.json", text);
         let options = oci::Options::docker(Arch::X86_64);
         let parsed = oci::parse(sources, source, &options).parsed;
+        (parsed.ruleset, parsed.diagnostics)
+    });
+    let Some(ruleset) = ruleset else {
+        return "refused";
+    };
+    assert_text_form(&ruleset);
+    "a profile"
+}
+
+/// Mistakes in a resource of Kubernetes have places, in YAML and JSON; the ruleset of one without any survives
+/// the text form.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_spo(bytes: &[u8]) -> Outcome {
+    let ruleset = read(bytes, |sources, text| {
+        let source = sources.add("fuzz.yaml", text);
+        let options = oci::Options::docker(Arch::X86_64);
+        let parsed = spo::parse(sources, source, &options).parsed;
         (parsed.ruleset, parsed.diagnostics)
     });
     let Some(ruleset) = ruleset else {

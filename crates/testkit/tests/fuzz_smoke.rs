@@ -38,6 +38,34 @@ const PROFILE: &str = r#"{
   ]
 }"#;
 
+const RESOURCE: &str = "\
+apiVersion: security-profiles-operator.x-k8s.io/v1beta1 # ünique
+kind: SeccompProfile
+metadata: {name: 'a b', labels: {\"x\": on}}
+spec:
+  defaultAction: SCMP_ACT_ERRNO
+  architectures:
+  - SCMP_ARCH_NATIVE
+  listenerMetadata: >-
+    folded
+    text
+  syscalls:
+  - action: SCMP_ACT_ALLOW
+    names: [read, \"write\",
+      exit_group]
+  - names:
+    - socket
+    action: SCMP_ACT_ALLOW
+    args:
+    - index: 0
+      value: 40
+      op: SCMP_CMP_GT
+    - {index: 1, valueTwo: 1, op: SCMP_CMP_MASKED_EQ}
+---
+kind: &a Pod
+x: *a
+";
+
 const FILTER: &str = r#"{
   "vmm": {
     "mismatch_action": "trap", "match_action": "allow",
@@ -224,6 +252,17 @@ fn policy_oci() {
         tally["a profile"] > 100 && tally["refused"] > 100,
         "{tally:?}"
     );
+}
+
+#[test]
+fn policy_spo() {
+    let single = &RESOURCE[..RESOURCE.find("---").expect("a second document")];
+    let tally = on_mutated_texts(property::policy_spo, &[RESOURCE, single], 3000);
+    assert!(
+        tally["a profile"] > 100 && tally["refused"] > 100,
+        "{tally:?}"
+    );
+    on_random_bytes(property::policy_spo, 300);
 }
 
 #[test]
