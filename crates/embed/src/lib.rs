@@ -9,6 +9,7 @@
 
 pub mod build;
 mod c;
+pub mod digest;
 mod file;
 mod go;
 pub mod name;
