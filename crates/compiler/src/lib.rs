@@ -33,6 +33,7 @@ pub mod stats;
 pub mod tree;
 pub mod weights;
 
+mod binding;
 mod bisect;
 mod block_order;
 mod compile;
@@ -47,6 +48,7 @@ mod split;
 mod verify;
 mod verify_each;
 
+pub use binding::Binding;
 pub use bisect::{Bisection, Culprit, bisect};
 pub use compile::{MAX_DEPTH, compile, compile_any_length, compile_template};
 pub use error::{CompileError, Contributor};

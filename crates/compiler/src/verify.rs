@@ -10,6 +10,7 @@ use tamis_bpf::{Program, Template};
 use tamis_prover::{Answer, Subject, decide_until};
 use tamis_rules::{BindError, Ruleset, Variable, variable};
 
+use crate::binding::Binding;
 use crate::error::CompileError;
 use crate::options::ProofEffort;
 use crate::passes::Remark;
@@ -86,6 +87,24 @@ impl CompiledTemplate {
     pub fn bind(&self, values: &[u64]) -> Result<Program, BindError> {
         variable::check_values(&self.variables, values)?;
         Ok(self.template.bind(values))
+    }
+
+    /// Takes values by name; [`Binding::bind`] then gives the program.
+    ///
+    /// ```
+    /// # use tamis_compiler::{Options, compile_template};
+    /// # let text = "ruleset bad-arch kill_process\nvariable \"fd\" u32 0x0..0xffffffff\n\
+    /// #             section x86_64 default errno(1)\n  write if arg0.low == var0.low: allow\n";
+    /// # let mut sources = tamis_diag::Sources::new();
+    /// # let source = sources.add("a.rules", text);
+    /// # let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
+    /// let template = compile_template(&ruleset, &Options::default()).unwrap();
+    /// let program = template.values().set("fd", 3)?.bind()?;
+    /// assert_eq!(Ok(program), template.bind(&[3]));
+    /// # Ok::<(), tamis_rules::BindError>(())
+    /// ```
+    pub fn values(&self) -> Binding<'_> {
+        Binding::new(self)
     }
 
     /// Figures about the program with all variables 0.

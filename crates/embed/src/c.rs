@@ -7,7 +7,7 @@ use tamis_rules::VariableWidth;
 use super::{Field, Language, Source, Target, fill, indented};
 
 /// C.
-pub(super) const LANGUAGE: Language = Language {
+pub(super) static LANGUAGE: Language = Language {
     name: "c",
     about: "A header for C: the filter, a function that binds its variables, one that installs it",
     named: Some("what the header declares begins with"),
@@ -77,6 +77,11 @@ const HEAD: &str = r#"/*
 #endif
 #if __BYTE_ORDER__ != @byte_order@
 #error "the filter is for the other byte order"
+#endif
+
+#ifndef __cplusplus
+/* Which the C library hides where it was asked for standard C alone. */
+long syscall(long number, ...);
 #endif
 
 enum { @name@_insns_len = @length@ };

@@ -7,7 +7,7 @@ use tamis_rules::VariableWidth;
 use super::{Field, Language, Source, Target, Value, fill, indented};
 
 /// Go.
-pub(super) const LANGUAGE: Language = Language {
+pub(super) static LANGUAGE: Language = Language {
     name: "go",
     about: "A package for Go: the filter, with functions that bind its variables and install it",
     named: Some("the package is called by"),

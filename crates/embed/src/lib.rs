@@ -7,7 +7,10 @@
 //! here looks at what the instructions do.
 #![forbid(unsafe_code)]
 
+pub mod build;
 mod c;
+pub mod digest;
+mod file;
 mod go;
 pub mod name;
 mod rust;
@@ -16,6 +19,9 @@ use tamis_abi::{Arch, Endian, Word, syscall};
 use tamis_bpf::{Insn, disasm};
 use tamis_compiler::CompiledTemplate;
 use tamis_rules::{Variable, VariableWidth};
+
+pub use file::{EmbedError, Embedded, PolicyFile};
+pub use rust::LANGUAGE as RUST;
 
 /// A language that filters can be written in.
 #[derive(Debug)]

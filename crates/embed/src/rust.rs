@@ -6,8 +6,8 @@ use tamis_rules::VariableWidth;
 
 use super::{Field, Language, Source, Target, Value, fill, indented};
 
-/// Rust.
-pub(super) const LANGUAGE: Language = Language {
+/// Rust: modules that need no other crate.
+pub static LANGUAGE: Language = Language {
     name: "rust",
     about: "A module for Rust: the filter, with functions that bind its variables and install it",
     named: None,

@@ -52,6 +52,27 @@ pub enum BindError {
         /// The value.
         value: u64,
     },
+    /// There is no variable of this name.
+    Unknown {
+        /// The name.
+        name: String,
+        /// The nearest name that there is.
+        nearest: Option<String>,
+    },
+    /// A variable has no value yet.
+    Unset {
+        /// The variable.
+        variable: Variable,
+    },
+    /// A name stands for more or fewer values than were given.
+    Elements {
+        /// The name.
+        name: String,
+        /// How many values it stands for.
+        wanted: usize,
+        /// How many were given.
+        given: usize,
+    },
 }
 
 impl VariableWidth {
@@ -311,6 +332,19 @@ impl fmt::Display for BindError {
                     "`{title}` is declared for {first} to {last}, not for {value}"
                 )
             }
+            BindError::Unknown { name, nearest } => {
+                write!(f, "there is no variable `{name}`")?;
+                match nearest {
+                    Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
+                    None => Ok(()),
+                }
+            }
+            BindError::Unset { variable } => write!(f, "`{}` has no value", variable.title()),
+            BindError::Elements {
+                name,
+                wanted,
+                given,
+            } => write!(f, "`{name}` stands for {wanted} and got {given}"),
         }
     }
 }

@@ -153,6 +153,12 @@ fn book() -> String {
     fs::read_to_string(repository().join("docs/book/embedding.md")).unwrap()
 }
 
+/// A file of the examples.
+fn example(path: &str) -> String {
+    let folder = repository().join("examples/embedding");
+    fs::read_to_string(folder.join(path)).unwrap()
+}
+
 /// The first block of a text that begins with this line.
 fn block(text: &str, opening: &str) -> String {
     let after = text.split_once(&format!("```{opening}\n")).unwrap().1;
@@ -161,6 +167,19 @@ fn block(text: &str, opening: &str) -> String {
 
 fn run(program: &Path, argument: &str) -> Output {
     child::output(Command::new(program).arg(argument).stdin(Stdio::null())).unwrap()
+}
+
+#[test]
+fn the_book_shows_the_examples() {
+    let book = book();
+    let shown = [
+        ("console\n$ cat server.tamis", "server.tamis"),
+        ("c", "c/main.c"),
+        ("go", "go/main.go"),
+    ];
+    for (opening, path) in shown {
+        assert_eq!(block(&book, opening), example(path), "{path}");
+    }
 }
 
 #[test]

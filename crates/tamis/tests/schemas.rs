@@ -178,11 +178,21 @@ fn profile() -> PathBuf {
     path
 }
 
+/// A policy with variables of all kinds.
+fn variables() -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-variables.tamis");
+    let text = "let one: u32\nlet wide: u64[2] in 1..0xffffffffffffffff\n\
+                default allow\ndeny write(fd == one), mmap(addr in wide)\n";
+    fs::write(&path, text).unwrap();
+    path
+}
+
 #[test]
 fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     let mut covered = vec![
         check("compile container-default --json"),
         check("compile container-default --stats --json"),
+        check(&format!("compile {} --emit json", variables().display())),
         check("optimize pure-compute container-default --stats --json"),
         check("disasm pure-compute --json"),
         check("eval pure-compute raed --json"),

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 18] = [
+const ALLOWED: [(&str, Option<&[&str]>); 21] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -24,7 +24,13 @@ const ALLOWED: [(&str, Option<&[&str]>); 18] = [
         "compiler",
         Some(&["abi", "bpf", "diag", "profile", "prover", "rules"]),
     ),
-    ("embed", Some(&["abi", "bpf", "compiler", "rules"])),
+    (
+        "embed",
+        Some(&[
+            "abi", "bpf", "compiler", "diag", "policy", "profile", "rules",
+        ]),
+    ),
+    ("macros", Some(&["embed"])),
     ("lint", Some(&["abi", "bpf", "diag", "prover", "rules"])),
     ("vm", Some(&["abi", "bpf"])),
     // Never the compiler either: what it made is fuzzed.
@@ -33,10 +39,13 @@ const ALLOWED: [(&str, Option<&[&str]>); 18] = [
     (
         "tamis",
         Some(&[
-            "abi", "bpf", "chart", "compiler", "diag", "embed", "fuzz", "kernel", "lint", "policy",
-            "profile", "prover", "rules",
+            "abi", "bpf", "chart", "compiler", "diag", "embed", "fuzz", "kernel", "lint", "macros",
+            "policy", "profile", "prover", "rules",
         ]),
     ),
+    // Examples see what users see.
+    ("confined-server", Some(&["tamis"])),
+    ("confined-server-build-script", Some(&["tamis"])),
     ("testkit", None),
     ("bench", None),
     ("xtask", None),

@@ -10,10 +10,10 @@ use std::ops::Range;
 
 use tamis_abi::signature::{self, Arg, Width};
 use tamis_abi::{Arch, ArgIndex};
-use tamis_diag::{Diagnostic, Span, code};
+use tamis_diag::{Diagnostic, Span, code, suggest};
 use tamis_rules::{self as rules, CmpOp, IntervalSet, Part, Predicate, Test};
 
-use super::ast::{Condition, ConditionKind, Operand, Set, Subject, Value};
+use super::ast::{Condition, ConditionKind, Name, Operand, Set, Subject, Value};
 use super::names::{Checked, Meaning, suggest_from};
 use super::value::{Number, Scope};
 use super::variables::Use;
@@ -104,6 +104,13 @@ impl Context<'_> {
     fn between(self, span: Span, left: &Operand, op: CmpOp, right: &Operand) -> Checked<Predicate> {
         match (self.variable(left)?, self.variable(right)?) {
             (None, None) => {}
+            (None, Some(Use::Set(_))) | (Some(Use::Set(_)), None) => {
+                let message = "comparison with a set of variables";
+                let diagnostic = Diagnostic::error(code::VARIABLE_USE, message)
+                    .label(span, "")
+                    .help("ask with `in` whether the argument is one of the set");
+                return Err(Box::new(diagnostic));
+            }
             (None, Some(variable)) => return self.with_variable(span, left, op, &variable),
             (Some(variable), None) => {
                 return self.with_variable(span, right, op.swapped(), &variable);
@@ -230,16 +237,10 @@ impl Context<'_> {
         variables: &Use,
     ) -> Checked<Predicate> {
         let typed = self.operand(left)?;
-        let (right, is_set) = match variables {
-            Use::One(variable) => (std::slice::from_ref(variable), false),
-            Use::Set(variables) => (variables.as_slice(), true),
+        let right = match variables {
+            Use::One(variable) => std::slice::from_ref(variable),
+            Use::Set(variables) => variables.as_slice(),
         };
-        if is_set && op != CmpOp::Eq {
-            let diagnostic = Diagnostic::error(code::VARIABLE_USE, "an order against a set")
-                .label(span, "")
-                .help("ask with `in` whether the argument is one of the set");
-            return Err(Box::new(diagnostic));
-        }
         let is_wide = right.iter().any(|variable| variable.part == Part::Full);
         if typed.width == Width::Bits16 || is_wide && typed.width != Width::Bits64 {
             let bits = typed.width.bits();
@@ -275,17 +276,21 @@ impl Context<'_> {
         match self.scope.names.constant(&name.text, self.arch(), width) {
             Some(Ok(Meaning::Set(set))) => Ok(set.clone()),
             Some(Err(diagnostic)) => Err(diagnostic.clone()),
-            _ => Err(Box::new(
-                Diagnostic::error(
-                    code::NOT_A_VALUE,
-                    format!("`{name}` is not a set of values"),
-                )
-                .label(name.span, "")
-                .help(format!(
-                    "write `in {{{name}}}` or define it: `let {name} = {{…}}`"
-                )),
-            )),
+            _ => Err(self.no_set(name)),
         }
+    }
+
+    fn no_set(self, name: &Name) -> Box<Diagnostic> {
+        let message = format!("`{name}` is not a set of values");
+        let diagnostic = Diagnostic::error(code::NOT_A_VALUE, message).label(name.span, "");
+        let help = match suggest::nearest(&name.text, self.scope.names.variables().names()) {
+            Some(variable) => format!("did you mean `{variable}`?"),
+            None if name.text.contains(|c: char| c.is_ascii_lowercase()) => {
+                format!("declare a set of variables: `let {name}: u32[4]`")
+            }
+            None => format!("write `in {{{name}}}` or define it: `let {name} = {{…}}`"),
+        };
+        Box::new(diagnostic.help(help))
     }
 
     fn number(self, typed: &Typed, operand: &Operand, value: &Value) -> Checked<Number> {
@@ -438,7 +443,11 @@ impl Context<'_> {
         Box::new(suggest_from(
             diagnostic,
             name,
-            names.iter().copied().chain(["ip"]),
+            names
+                .iter()
+                .copied()
+                .chain(["ip"])
+                .chain(self.scope.names.variables().names()),
         ))
     }
 }

@@ -100,6 +100,11 @@ impl Variables {
         operand(named.indices.start).map(Use::One)
     }
 
+    /// The names that were declared.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.keys().map(String::as_str)
+    }
+
     /// All variables in order.
     pub(super) fn into_list(self) -> Vec<Variable> {
         self.list

@@ -89,7 +89,25 @@ const MISTAKES: &[Mistake] = &[
         "let a: u32[2]\nallow write(fd < a)",
         "TM0406",
         "fd < a",
-        "an order against a set",
+        "comparison with a set of variables",
+    ),
+    (
+        "let a: u32[2]\nallow write(a == fd)",
+        "TM0406",
+        "a == fd",
+        "comparison with a set of variables",
+    ),
+    (
+        "let client_fds: u32[2]\nallow write(fd in client_fd)",
+        "TM0219",
+        "client_fd",
+        "`client_fd` is not a set of values",
+    ),
+    (
+        "let client_fd: u32\nallow write(fd == client_fdd)",
+        "TM0206",
+        "client_fdd",
+        "`write` has no argument `client_fdd`",
     ),
     (
         "let a: u32[2]\nallow write(fd & 1 in a)",

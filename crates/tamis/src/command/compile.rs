@@ -4,10 +4,12 @@ use std::fmt::Write;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
-use tamis_abi::Arch;
-use tamis_bpf::disasm;
-use tamis_compiler::{ArchStats, Compiled, Options, Stats};
+use tamis_abi::{Arch, Endian, Word};
+use tamis_bpf::{Patch, disasm};
+use tamis_compiler::{ArchStats, Compiled, CompiledTemplate, Options, Stats};
+use tamis_embed::digest::sha256;
 use tamis_embed::{self as embed, Language, Source};
+use tamis_rules::{Variable, VariableWidth};
 
 use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::compiler::CompilerArgs;
@@ -70,7 +72,7 @@ impl Emit {
             (
                 Emit::Json,
                 "json",
-                "A JSON document with the instructions and what they cost",
+                "A JSON document: the instructions, what they cost, where values of variables belong",
             ),
             (
                 Emit::Rules,
@@ -95,15 +97,40 @@ impl Emit {
 
 /// The document for programs.
 #[derive(Serialize)]
-struct Document<'a> {
+struct Document {
     schema: &'static str,
-    policy: &'a str,
+    policy: String,
+    byte_order: &'static str,
+    digest: String,
     length_insns: usize,
     kernel_length_insns: usize,
     arches: Vec<ArchEntry>,
     insns: Vec<InsnEntry>,
+    variables: Vec<VariableEntry>,
+    patches: Vec<PatchEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<Report>,
+}
+
+/// A run-time variable that has no value.
+#[derive(Serialize)]
+struct VariableEntry {
+    name: String,
+    bits: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<usize>,
+    first: u64,
+    last: u64,
+}
+
+/// An instruction whose constant is half of a variable's value.
+#[derive(Serialize)]
+struct PatchEntry {
+    insn: usize,
+    variable: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    element: Option<u32>,
+    half: &'static str,
 }
 
 /// What the known calls of one architecture cost, each with all arguments 0.
@@ -128,12 +155,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if let Some(Emit::Source(language)) = args.emit {
         return run_source(args, global, input, language);
     }
-    if args.name.is_some() {
-        return Err(Failure::usage(
-            "--name is for source code",
-            "leave --name out, or choose `--emit c` or `--emit go`",
-        ));
+    if let Some(Emit::Json) = args.emit.or(global.json.then_some(Emit::Json)) {
+        return run_json(args, global, input);
     }
+    refuse_name(args)?;
     let load = args.load.for_filter();
     let policy = load.load_policy(input, global)?;
     if let Some(Emit::Rules) = args.emit {
@@ -152,26 +177,60 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Report::of(program, endian, &archs, compiled.remarks(), &options)
     });
     args.compiler.tell(compiled.remarks());
-    let emit = args.emit.or(global.json.then_some(Emit::Json));
-    let shows_person = emit.is_none() && args.output.is_terminal();
+    let shows_person = args.emit.is_none() && args.output.is_terminal();
     if args.compiler.stats || shows_person {
         message(&summary(&policy, &compiled.stats()));
     }
     if let Some(report) = &report {
         message(&report.text());
     }
-    match emit {
-        Some(Emit::Json) => args
-            .output
-            .text(&output::json(&document(&policy, &compiled, report))?)?,
+    match args.emit {
         Some(Emit::Asm) => args.output.text(&listing(&compiled))?,
         None if shows_person => args.output.text(&listing(&compiled))?,
-        Some(Emit::Bpf | Emit::Rules | Emit::Source(_)) | None => {
+        Some(Emit::Bpf | Emit::Json | Emit::Rules | Emit::Source(_)) | None => {
             args.output
                 .raw(&compiled.program().to_bytes(compiled.endian()))?;
         }
     }
     Ok(exit::OK)
+}
+
+/// A policy that keeps its variables, compiled.
+struct Unbound {
+    policy: Policy,
+    archs: Vec<Arch>,
+    filter: CompiledTemplate,
+    report: Option<Report>,
+}
+
+impl Unbound {
+    /// Compiles the policy and says what the options ask for.
+    fn compile(args: &Args, global: &Global, input: &str) -> Result<Unbound, Failure> {
+        let load = args.load.for_embedded_filter();
+        let policy = load.load_policy(input, global)?;
+        let options = Options {
+            verify_each: args.verify_each,
+            ..policy.with_frequency(args.compiler.options(&load, global)?)
+        };
+        target::tell_of_misfit(&options, &policy, global);
+        let filter = policy.compile_template(&options)?;
+        let archs = archs(&policy);
+        args.compiler.tell(filter.remarks());
+        let report = args.compiler.stats.then(|| {
+            let (program, endian) = (filter.template().unbound(), filter.endian());
+            Report::of(program, endian, &archs, filter.remarks(), &options)
+        });
+        if let Some(report) = &report {
+            message(&summary(&policy, &filter.stats()));
+            message(&report.text());
+        }
+        Ok(Unbound {
+            policy,
+            archs,
+            filter,
+            report,
+        })
+    }
 }
 
 /// Writes the filter as source code; variables that have no value are bound by that code.
@@ -183,33 +242,36 @@ fn run_source(
 ) -> Result<u8, Failure> {
     let name = embed::name::of(language, args.name.as_deref(), input)
         .map_err(|error| Failure::usage(error.to_string(), error.help()))?;
-    let load = args.load.for_embedded_filter();
-    let policy = load.load_policy(input, global)?;
-    let options = Options {
-        verify_each: args.verify_each,
-        ..policy.with_frequency(args.compiler.options(&load, global)?)
-    };
-    target::tell_of_misfit(&options, &policy, global);
-    let filter = policy.compile_template(&options)?;
-    let archs = archs(&policy);
-    args.compiler.tell(filter.remarks());
-    if args.compiler.stats {
-        let (program, endian) = (filter.template().unbound(), filter.endian());
-        let report = Report::of(program, endian, &archs, filter.remarks(), &options);
-        message(&summary(&policy, &filter.stats()));
-        message(&report.text());
-    }
+    let unbound = Unbound::compile(args, global, input)?;
     let source = Source {
         name: &name,
-        policy: &policy.name,
-        archs: &archs,
-        filter: &filter,
+        policy: &unbound.policy.name,
+        archs: &unbound.archs,
+        filter: &unbound.filter,
     };
     let Some(text) = language.text(&source) else {
-        return Err(no_target(language, &archs));
+        return Err(no_target(language, &unbound.archs));
     };
     args.output.text(&text)?;
     Ok(exit::OK)
+}
+
+/// Writes the filter as a document; whoever reads it binds the variables that have no value.
+fn run_json(args: &Args, global: &Global, input: &str) -> Result<u8, Failure> {
+    refuse_name(args)?;
+    let unbound = Unbound::compile(args, global, input)?;
+    args.output.text(&output::json(&document(unbound))?)?;
+    Ok(exit::OK)
+}
+
+fn refuse_name(args: &Args) -> Result<(), Failure> {
+    match args.name {
+        None => Ok(()),
+        Some(_) => Err(Failure::usage(
+            "--name is for source code",
+            "leave --name out, or choose `--emit c` or `--emit go`",
+        )),
+    }
 }
 
 /// The error for a policy that is only for machines that a language doesn't know.
@@ -246,17 +308,61 @@ fn archs(policy: &Policy) -> Vec<Arch> {
     sections.map(|section| section.arch).collect()
 }
 
-fn document<'a>(policy: &'a Policy, compiled: &Compiled, report: Option<Report>) -> Document<'a> {
-    let stats = compiled.stats();
+fn document(unbound: Unbound) -> Document {
+    let filter = &unbound.filter;
+    let (program, stats) = (filter.template().unbound(), filter.stats());
     Document {
         schema: "tamis.compile/1",
-        policy: &policy.name,
+        policy: unbound.policy.name,
+        byte_order: match filter.endian() {
+            Endian::Little => "little",
+            Endian::Big => "big",
+        },
+        digest: format!("sha256:{}", sha256(&program.to_bytes(filter.endian()))),
         length_insns: stats.length_insns,
         kernel_length_insns: stats.kernel_insns,
         arches: stats.archs.iter().map(arch_entry).collect(),
-        insns: insn_entries(compiled.program()),
-        report,
+        insns: insn_entries(program),
+        variables: variable_entries(filter.variables()),
+        patches: patch_entries(filter),
+        report: unbound.report,
     }
+}
+
+/// The variables, sets as one.
+fn variable_entries(variables: &[Variable]) -> Vec<VariableEntry> {
+    let mut entries: Vec<VariableEntry> = Vec::new();
+    for variable in variables {
+        match entries.last_mut() {
+            Some(last) if last.name == *variable.name => last.count = last.count.map(|n| n + 1),
+            _ => entries.push(VariableEntry {
+                name: variable.name.to_string(),
+                bits: match variable.width {
+                    VariableWidth::U32 => 32,
+                    VariableWidth::U64 => 64,
+                },
+                count: variable.element.map(|_| 1),
+                first: variable.range.0,
+                last: variable.range.1,
+            }),
+        }
+    }
+    entries
+}
+
+fn patch_entries(filter: &CompiledTemplate) -> Vec<PatchEntry> {
+    let patches = filter.template().patches().iter();
+    let entry = |patch: &Patch| {
+        let half = patch.word.index() - Word::COUNT;
+        let variable = &filter.variables()[half / 2];
+        PatchEntry {
+            insn: patch.pc.0,
+            variable: variable.name.to_string(),
+            element: variable.element,
+            half: ["low", "high"][half % 2],
+        }
+    };
+    patches.map(entry).collect()
 }
 
 /// The figures of an architecture for a document.

@@ -1,0 +1,161 @@
+//! Values for run-time variables, by name.
+//!
+//! A program that compiles a policy itself knows the variables by the names that the policy gives them. Binding
+//! by name costs a comparison of names for each value and no memory; what comes out is a copy of the program
+//! with the values in their places. Programs that bring a compiled filter along use the typed source code of
+//! `tamis compile --emit` instead.
+
+use tamis_abi::VariableIndex;
+use tamis_bpf::Program;
+use tamis_diag::suggest;
+use tamis_rules::BindError;
+
+use crate::verify::CompiledTemplate;
+
+/// Values for the variables of a [`CompiledTemplate`], made by its [`values`](CompiledTemplate::values).
+#[derive(Clone, Debug)]
+pub struct Binding<'a> {
+    template: &'a CompiledTemplate,
+    values: [u64; VariableIndex::COUNT],
+    /// A bit for each variable that has a value.
+    given: u32,
+}
+
+impl<'a> Binding<'a> {
+    pub(crate) fn new(template: &'a CompiledTemplate) -> Binding<'a> {
+        Binding {
+            template,
+            values: [0; VariableIndex::COUNT],
+            given: 0,
+        }
+    }
+
+    /// Gives a variable its value; the last one counts.
+    ///
+    /// # Errors
+    /// If no variable has the name, it stands for several, or the value is not one that it was declared for.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<&mut Binding<'a>, BindError> {
+        self.set_all(name, &[value])
+    }
+
+    /// Gives a set of variables its values. A set that is not full holds one of its values several times.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set), and if there are not as many values as the name stands for.
+    pub fn set_all(&mut self, name: &str, values: &[u64]) -> Result<&mut Binding<'a>, BindError> {
+        let variables = self.template.variables();
+        let Some(first) = variables.iter().position(|known| *known.name == *name) else {
+            let names = variables.iter().map(|known| &*known.name);
+            return Err(BindError::Unknown {
+                name: name.to_owned(),
+                nearest: suggest::nearest(name, names).map(str::to_owned),
+            });
+        };
+        // The elements of a set follow one another.
+        let named = &variables[first..];
+        let wanted = named
+            .iter()
+            .take_while(|known| *known.name == *name)
+            .count();
+        if values.len() != wanted {
+            return Err(BindError::Elements {
+                name: name.to_owned(),
+                wanted,
+                given: values.len(),
+            });
+        }
+        let mut pairs = named.iter().zip(values);
+        if let Some((variable, value)) = pairs.find(|(known, value)| !known.admits(**value)) {
+            return Err(BindError::OutOfRange {
+                variable: variable.clone(),
+                value: *value,
+            });
+        }
+        self.values[first..first + wanted].copy_from_slice(values);
+        for index in first..first + wanted {
+            self.given |= 1 << index;
+        }
+        Ok(self)
+    }
+
+    /// The program for these values: a copy, and a store for each place where a value belongs.
+    ///
+    /// # Errors
+    /// If a variable has no value.
+    pub fn bind(&self) -> Result<Program, BindError> {
+        let variables = self.template.variables();
+        let is_given = |index: usize| self.given & 1 << index != 0;
+        match (0..variables.len()).find(|index| !is_given(*index)) {
+            None => Ok(self
+                .template
+                .template()
+                .bind(&self.values[..variables.len()])),
+            Some(index) => Err(BindError::Unset {
+                variable: variables[index].clone(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, compile_template};
+
+    fn template() -> CompiledTemplate {
+        let text = "ruleset bad-arch kill_process\n\
+                    variable \"fd\" u32 0x3..0x9\n\
+                    variable \"fds\" 0 u32 0x0..0xffffffff\n\
+                    variable \"fds\" 1 u32 0x0..0xffffffff\n\
+                    section x86_64 default errno(1)\n  \
+                    write if arg0.low == var0.low: allow\n  \
+                    read if arg0.low == var1.low: allow\n  \
+                    read if arg0.low == var2.low: allow\n";
+        let mut sources = tamis_diag::Sources::new();
+        let source = sources.add("a.rules", text);
+        let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
+        compile_template(&ruleset, &Options::default()).unwrap()
+    }
+
+    #[test]
+    fn names_and_places_bind_the_same() {
+        let template = template();
+        let mut values = template.values();
+        values
+            .set_all("fds", &[7, 8])
+            .unwrap()
+            .set("fd", 4)
+            .unwrap();
+        assert_eq!(values.bind(), template.bind(&[4, 7, 8]));
+        values.set("fd", 5).unwrap();
+        assert_eq!(values.bind(), template.bind(&[5, 7, 8]));
+    }
+
+    #[test]
+    fn mistakes_name_the_variable() {
+        let template = template();
+        let mut values = template.values();
+        let refusals = [
+            (
+                values.clone().set("fdss", 4).map(|_| ()),
+                "did you mean `fds`?",
+            ),
+            (
+                values.clone().set("fds", 4).map(|_| ()),
+                "`fds` stands for 2 and got 1",
+            ),
+            (
+                values.clone().set("fd", 10).map(|_| ()),
+                "declared for 3 to 9, not for 10",
+            ),
+            (
+                values.set("fd", 9).unwrap().bind().map(|_| ()),
+                "`fds[0]` has no value",
+            ),
+        ];
+        for (refusal, says) in refusals {
+            let said = refusal.unwrap_err().to_string();
+            assert!(said.contains(says), "{said}");
+        }
+    }
+}

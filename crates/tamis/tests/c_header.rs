@@ -1,0 +1,91 @@
+//! The header for C: self-contained, and clean in every standard of C and C++ that it is written for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tamis_testkit::skip::{self, Need};
+
+/// All that a header can hold: both widths, sets, ranges, a name that is a macro, a variable that nothing needs.
+const POLICY: &str = "\
+let errno: u32
+let wide: u64
+let narrow: u32 in 3..1023
+let set: u64[2] in 5..0xffffffffff
+let idle: u32
+default allow
+bad-arch kill-process
+errno(EPERM) write(fd != errno && fd >= narrow), mmap(addr == wide || addr in set)
+errno(ENOENT) read(fd == idle || fd != idle)
+";
+
+/// A file that includes the header alone, twice, and uses nothing but what the header gives it.
+const MAIN: &str = "\
+#include \"filter.h\"
+#include \"filter.h\"
+
+int main(void)
+{
+	struct sock_filter filter[filter_insns_len];
+	const struct filter_values values = { 7, 8, 9, { 10, 11 }, 12 };
+
+	if (filter_bind(filter, &values) != 0)
+		return 1;
+	return filter_install(filter, 0, 1) < 0;
+}
+";
+
+const C_STANDARDS: [&str; 6] = ["c99", "c11", "c17", "gnu99", "gnu11", "gnu17"];
+const CXX_STANDARDS: [&str; 4] = ["c++11", "c++17", "c++20", "gnu++20"];
+
+const WARNINGS: [&str; 6] = [
+    "-Wall",
+    "-Wextra",
+    "-pedantic",
+    "-Wconversion",
+    "-Wshadow",
+    "-Werror",
+];
+
+fn folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_header");
+    fs::create_dir_all(&folder).unwrap();
+    let policy = folder.join("filter.tamis");
+    fs::write(&policy, POLICY).unwrap();
+    fs::write(folder.join("main.c"), MAIN).unwrap();
+    let written = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .arg("compile")
+        .arg(policy)
+        .args(["--arch", "x86_64", "--emit", "c", "-o"])
+        .arg(folder.join("filter.h"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&written.stderr);
+    assert!(written.status.success(), "{said}");
+    folder
+}
+
+#[test]
+fn the_header_is_clean_in_every_standard() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let folder = folder();
+    let c = C_STANDARDS.map(|standard| ("cc", "c", standard));
+    let cxx = CXX_STANDARDS.map(|standard| ("c++", "c++", standard));
+    for (compiler, language, standard) in c.into_iter().chain(cxx) {
+        let built = Command::new(compiler)
+            .args(WARNINGS)
+            .arg(format!("-std={standard}"))
+            .args(["-fsyntax-only", "-x", language, "main.c"])
+            .current_dir(&folder)
+            .output();
+        match built {
+            Ok(built) => {
+                let said = String::from_utf8_lossy(&built.stderr);
+                assert!(built.status.success(), "{standard}: {said}");
+            }
+            Err(error) => skip::because(Need::Toolchains, format!("{compiler}: {error}")),
+        }
+    }
+}

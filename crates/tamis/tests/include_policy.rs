@@ -1,0 +1,238 @@
+//! Policies inside Rust programs: the examples are built with cargo and run; mistakes are compile errors with places.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tamis_testkit::corpus::repository;
+use tamis_testkit::skip;
+
+/// What cargo built.
+struct Built {
+    /// The library with the macro.
+    macros: PathBuf,
+    /// The examples, by the name of their package.
+    programs: Vec<(String, PathBuf)>,
+}
+
+/// Where cargo puts what it builds, so that most of it is there already.
+fn target_dir() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The examples and the macro, built as a user builds them.
+fn built() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(["build", "--offline", "--locked", "--message-format=json"])
+            .args(["-p", "tamis-macros", "-p", "confined-server"])
+            .args(["-p", "confined-server-build-script"])
+            .current_dir(repository())
+            .env("CARGO_TARGET_DIR", target_dir())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let messages = stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        let artifacts: Vec<Value> = messages
+            .filter(|message: &Value| message["reason"] == "compiler-artifact")
+            .collect();
+        let library = artifacts
+            .iter()
+            .find(|artifact| artifact["target"]["name"] == "tamis_macros");
+        let programs = artifacts.iter().filter_map(|artifact| {
+            let program = artifact["executable"].as_str()?;
+            let name = artifact["target"]["name"].as_str()?;
+            Some((name.to_owned(), PathBuf::from(program)))
+        });
+        Built {
+            macros: library.unwrap()["filenames"][0].as_str().unwrap().into(),
+            programs: programs.collect(),
+        }
+    })
+}
+
+#[test]
+fn the_examples_are_confined_to_what_they_bind() {
+    if !cfg!(target_arch = "x86_64") || skip::without_kernel() {
+        return;
+    }
+    let built = built();
+    assert_eq!(built.programs.len(), 2);
+    for (name, program) in &built.programs {
+        let run = |argument: &str| {
+            let mut command = Command::new(program);
+            command.arg(argument).stdin(Stdio::null()).output().unwrap()
+        };
+        let output = run("1");
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", said(&output));
+        assert_eq!(output.stdout, b"confined", "{name}");
+        assert_eq!(output.stderr, b"", "{name}: nothing leaks");
+        assert_eq!(
+            run("-1").status.code(),
+            Some(2),
+            "{name}: -1 is no descriptor"
+        );
+    }
+}
+
+/// A new folder with these files.
+fn folder(test: &str, files: &[(&str, &str)]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("include_policy")
+        .join(test);
+    fs::create_dir_all(&folder).unwrap();
+    for (name, text) in files {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    folder
+}
+
+/// Compiles a library that is this text.
+fn rustc(folder: &Path, main: &str, arguments: &[&str]) -> Output {
+    fs::write(folder.join("main.rs"), main).unwrap();
+    let mut macros = std::ffi::OsString::from("tamis=");
+    macros.push(&built().macros);
+    Command::new("rustc")
+        .args(["--edition=2024", "--crate-type=lib", "main.rs", "--extern"])
+        .arg(macros)
+        .args(arguments)
+        .current_dir(folder)
+        .env_remove("CARGO_MANIFEST_DIR")
+        .output()
+        .unwrap()
+}
+
+/// The error that the compiler reports for a use of the macro.
+fn refusal(folder: &Path, invocation: &str) -> String {
+    let output = rustc(folder, &format!("{invocation}\n"), &["--emit=metadata"]);
+    assert!(!output.status.success(), "{invocation} was accepted");
+    said(&output)
+}
+
+#[test]
+fn mistakes_in_the_policy_are_compile_errors_with_their_places() {
+    let policy = "default errno(EPERM)\nallow raed\nallow write(fd == controll_fd)\ninclude \"more.tamis\"\n";
+    let files = [("server.tamis", policy), ("more.tamis", "\nkill @modul\n")];
+    let folder = folder("mistakes", &files);
+    let refusal = refusal(&folder, "tamis::include_policy!(\"server.tamis\");");
+    for expected in [
+        "main.rs:1:24",
+        "error: unknown system call `raed` [TM",
+        "server.tamis:2:7",
+        "did you mean `read`?",
+        "server.tamis:3:19",
+        "more.tamis:2:6",
+        "did you mean `@module`?",
+    ] {
+        assert!(
+            refusal.contains(expected),
+            "{expected} is missing:\n{refusal}"
+        );
+    }
+}
+
+#[test]
+fn mistakes_in_the_arguments_are_compile_errors_that_say_what_to_write() {
+    let folder = folder(
+        "arguments",
+        &[("server.tamis", "arch x86_64\nallow read\n")],
+    );
+    let cases = [
+        ("\"sever.tamis\"", "cannot read sever.tamis: No such file"),
+        ("", "write `include_policy!(\"server.tamis\")`"),
+        ("server", "write `include_policy!(\"server.tamis\")`"),
+        (
+            "mod server \"server.tamis\"",
+            "write `include_policy!(\"server.tamis\")`",
+        ),
+        ("\"server.tamis\" strict", "expected `,`"),
+        (
+            "\"server.tamis\", arc = \"x86_64\"",
+            "there is no option `arc`",
+        ),
+        (
+            "\"server.tamis\", arch = \"x86_46\"",
+            "did you mean `x86_64`?",
+        ),
+        ("\"server.tamis\", arch", "write `arch = \"…\"`"),
+        (
+            "\"server.tamis\", from = \"taims\"",
+            "did you mean `tamis`?",
+        ),
+        (
+            "\"server.tamis\", from = \"oci\", from = \"oci\"",
+            "`from` is given twice",
+        ),
+        (
+            "\"server.tamis\", arch = \"parisc\"",
+            "can't be built for any architecture",
+        ),
+        (
+            "\"server.tamis\", arch = \"aarch64\"",
+            "the filter is for other machines",
+        ),
+        ("\"a\\u{62}\"", "not a plain string"),
+    ];
+    for (arguments, expected) in cases {
+        let refusal = refusal(&folder, &format!("tamis::include_policy!({arguments});"));
+        assert!(refusal.contains(expected), "{arguments}: {refusal}");
+        assert!(!refusal.contains("panicked"), "{arguments}: {refusal}");
+    }
+}
+
+#[test]
+fn a_change_of_the_policy_or_of_what_it_includes_is_seen() {
+    let files = [
+        (
+            "server.tamis",
+            "arch x86_64\nlet fd_of: u32\ninclude \"more.tamis\"\nallow read(fd == fd_of)\n",
+        ),
+        ("more.tamis", "kill @module\n"),
+    ];
+    let folder = folder("depends", &files);
+    let main = "#![deny(warnings, missing_docs)]\n//! Text.\n\
+                tamis::include_policy!(pub mod confinement = r\"server.tamis\", strict);\n\
+                /// Text.\n\
+                pub fn filter(fd: u32) -> Option<confinement::Filter> {\n    \
+                confinement::bind(&confinement::Values { fd_of: fd }).ok()\n}\n";
+    let output = rustc(&folder, main, &["--emit=dep-info,metadata"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let depends = fs::read_to_string(folder.join("main.d")).unwrap();
+    for file in ["server.tamis", "more.tamis"] {
+        let path = folder.join(file).canonicalize().unwrap();
+        assert!(
+            depends.contains(path.to_str().unwrap()),
+            "{file}: {depends}"
+        );
+    }
+}
+
+#[test]
+fn warnings_of_the_policy_are_warnings_of_the_compiler() {
+    let policy = "arch x86_64\nallow read\ndeny read\n";
+    let folder = folder("warnings", &[("server.tamis", policy)]);
+    let main = "//! Text.\ntamis::include_policy!(pub mod server = \"server.tamis\");\n";
+    let output = rustc(&folder, main, &["--emit=metadata"]);
+    assert!(output.status.success(), "{}", said(&output));
+    for expected in ["this never decides a call", "server.tamis:3:6"] {
+        assert!(
+            said(&output).contains(expected),
+            "{expected}: {}",
+            said(&output)
+        );
+    }
+}

@@ -1,0 +1,3 @@
+module example.org/confined
+
+go 1.19

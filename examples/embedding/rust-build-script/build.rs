@@ -1,0 +1,5 @@
+//! Compiles the policy.
+
+fn main() {
+    tamis::build::policy("../server.tamis");
+}
