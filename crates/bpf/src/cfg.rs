@@ -190,31 +190,33 @@ impl Cfg {
     }
 
     /// Removes the blocks that no path from the entry reaches; the others keep their order and get new
-    /// ids. Linear time.
-    pub fn drop_unreachable(&mut self) {
-        let reachable = self.reachable();
+    /// ids, which come back by old one. Linear time.
+    pub fn drop_unreachable(&mut self) -> Vec<Option<BlockId>> {
         let mut kept = 0;
-        let new_id: Vec<BlockId> = reachable
-            .iter()
+        let reachable = self.reachable().into_iter();
+        let new_ids: Vec<Option<BlockId>> = reachable
             .map(|reachable| {
-                let id = BlockId(kept);
-                kept += u32::from(*reachable);
+                let id = reachable.then_some(BlockId(kept));
+                kept += u32::from(reachable);
                 id
             })
             .collect();
-        let mut is_kept = reachable.into_iter();
-        self.blocks.retain(|_| is_kept.next() == Some(true));
+        let mut ids = new_ids.iter();
+        self.blocks
+            .retain(|_| ids.next().is_some_and(Option::is_some));
+        let rename = |id: &mut BlockId| *id = new_ids[id.index()].unwrap_or(*id);
         for block in &mut self.blocks {
             match &mut block.end {
                 End::Ret(_) | End::RetA => {}
-                End::Goto(next) => *next = new_id[next.index()],
+                End::Goto(next) => rename(next),
                 End::Branch { yes, no, .. } => {
-                    *yes = new_id[yes.index()];
-                    *no = new_id[no.index()];
+                    rename(yes);
+                    rename(no);
                 }
             }
         }
-        self.entry = new_id[self.entry.index()];
+        rename(&mut self.entry);
+        new_ids
     }
 
     /// For each block, the reachable blocks that lead to it, ascending; a branch whose two sides are

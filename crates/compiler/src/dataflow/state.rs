@@ -1,50 +1,69 @@
 //! States: what A, X and scratch memory hold, and what is known about the values.
 
-use std::rc::Rc;
-
-use tamis_bpf::cfg::{BlockId, Cfg};
 use tamis_bpf::{AluOp, Op, Operand, Test};
 
 use super::fact::Fact;
+use super::lists::List;
 use super::live::written_by;
 use super::value::{Meaning, Place, Value, Values};
 
-/// How many values a state knows facts about; the oldest fact is forgotten first.
-const MAX_FACTS: usize = 16;
+/// How many words scratch memory has.
+const SLOTS: usize = 16;
+
+/// All places, in the order in which they are compared where paths meet.
+const PLACES: [Place; SLOTS + 2] = {
+    let mut places = [Place::A; SLOTS + 2];
+    places[1] = Place::X;
+    let mut slot = 0;
+    while slot < SLOTS {
+        places[slot + 2] = Place::Memory(slot as u32);
+        slot += 1;
+    }
+    places
+};
 
 /// How deep a value is looked into for facts about its parts.
 const MAX_DEPTH: usize = 4;
 
 /// What is known at one point of a program.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
     a: Value,
     x: Value,
-    memory: Vec<Value>,
-    /// Shared by the states of a path until one of them learns something.
-    facts: Rc<[(Value, Fact)]>,
+    memory: [Value; SLOTS],
+    facts: List,
 }
 
 impl State {
     /// A and X are 0; scratch memory is read only where it was written, so what it holds is left open.
-    pub(crate) fn at_start(graph: &Cfg, values: &mut Values) -> State {
-        let ops = graph.blocks().flat_map(|(_, block)| &block.ops);
-        let slots = ops.filter_map(|op| match *op {
-            Op::LoadMem(slot) | Op::LoadXMem(slot) | Op::Store(slot) | Op::StoreX(slot) => {
-                Some(slot + 1)
-            }
-            _ => None,
-        });
-        let slots = slots.max().unwrap_or(0);
-        let entry = graph.entry();
+    pub(crate) fn at_start(values: &mut Values) -> State {
         let zero = values.of(0);
-        let open = |slot| values.name(Meaning::Entering(entry, Place::Memory(slot)));
+        let mut slots = 0..;
+        let open = |_| values.name(Meaning::Left(slots.next().unwrap_or(0)));
         State {
             a: zero,
             x: zero,
-            memory: (0..slots).map(open).collect(),
-            facts: Rc::default(),
+            memory: [zero; SLOTS].map(open),
+            facts: List::default(),
         }
+    }
+
+    /// The same places with other knowledge about values.
+    pub(super) const fn with_facts(self, facts: List) -> State {
+        State { facts, ..self }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn facts(&self) -> List {
+        self.facts
+    }
+
+    /// Whether both know the same.
+    pub(super) fn is_equal(&self, other: &State, values: &Values) -> bool {
+        self.a == other.a
+            && self.x == other.x
+            && self.memory == other.memory
+            && values.lists.are_equal(self.facts, other.facts)
     }
 
     /// The value in a place.
@@ -64,7 +83,7 @@ impl State {
     /// The value that an instruction writes.
     pub(crate) fn result(&self, op: Op, values: &mut Values) -> Value {
         match op {
-            Op::LoadData(offset) => values.name(Meaning::Data(offset)),
+            Op::LoadData(offset) => values.word(offset),
             Op::LoadImm(k) | Op::LoadXImm(k) => values.of(k),
             Op::LoadMem(slot) | Op::LoadXMem(slot) => self.memory[slot as usize],
             Op::LoadLen | Op::LoadXLen => values.of(64),
@@ -84,14 +103,15 @@ impl State {
         }
     }
 
-    /// Takes one instruction of a block.
-    pub(crate) fn step(&mut self, op: Op, values: &mut Values) {
+    /// Takes one instruction of a block; whether its result was there before.
+    pub(crate) fn step(&mut self, op: Op, values: &mut Values) -> bool {
         let value = self.result(op, values);
-        match written_by(op) {
-            Place::A => self.a = value,
-            Place::X => self.x = value,
-            Place::Memory(slot) => self.memory[slot as usize] = value,
-        }
+        let place = match written_by(op) {
+            Place::A => &mut self.a,
+            Place::X => &mut self.x,
+            Place::Memory(slot) => &mut self.memory[slot as usize],
+        };
+        std::mem::replace(place, value) == value
     }
 
     /// The answer of a test, if it is known.
@@ -113,21 +133,22 @@ impl State {
         Some(!answer)
     }
 
-    /// What is known where a test of A holds and where it doesn't; `None` if that cannot be.
-    pub(crate) fn sides(
+    /// What is known about values where a test of A holds and where it doesn't, given its answer if that
+    /// follows from what is known; `None` if it cannot be.
+    pub(super) fn sides(
         &self,
         test: Test,
         operand: Operand,
+        answer: Option<bool>,
         values: &mut Values,
-    ) -> [Option<State>; 2] {
-        let answer = self.answer(test, operand, values);
-        [true, false].map(|holds| {
-            let mut state = self.clone();
-            let can_be = match answer {
-                Some(answer) => answer == holds,
-                None => state.assume(test, operand, holds, values),
-            };
-            can_be.then_some(state)
+    ) -> [Option<List>; 2] {
+        [true, false].map(|holds| match answer {
+            Some(answer) => (answer == holds).then_some(self.facts),
+            None => {
+                let mut state = *self;
+                let can_be = state.assume(test, operand, holds, values);
+                can_be.then_some(state.facts)
+            }
         })
     }
 
@@ -156,40 +177,65 @@ impl State {
         fact.is_some_and(|fact| self.learn(a, &fact, values))
     }
 
-    /// Keeps what holds in both states, on entry to a block where paths meet.
-    pub(crate) fn meet(&mut self, other: &State, block: BlockId, values: &mut Values) {
-        let mut facts = Vec::with_capacity(MAX_FACTS + 2);
-        for (value, fact) in self.facts.iter() {
-            let there = other.fact(*value, values, MAX_DEPTH);
-            let joined = fact.either(&there.unwrap_or(Fact::ANY));
-            if joined != Fact::ANY {
-                facts.push((*value, joined));
-            }
-        }
-        let slots = 0..self.memory.len() as u32;
-        let places = [Place::A, Place::X].into_iter();
-        for place in places.chain(slots.map(Place::Memory)) {
+    /// Keeps what holds in both states, on entry to the block of this name, where paths meet.
+    pub(super) fn meet(&mut self, other: &State, block: u32, values: &mut Values) {
+        let mut facts = if self.facts == other.facts && self.knows_words_only(values) {
+            None
+        } else {
+            Some(self.facts_of_both(other, values))
+        };
+        let mut merged = *self;
+        for place in PLACES {
             let (here, there) = (self.get(place), other.get(place));
             if here == there {
                 continue;
             }
-            let merged = values.name(Meaning::Entering(block, place));
+            let name = values.name(Meaning::Entering(block, place));
             let fact = |state: &State, value| state.fact(value, values, MAX_DEPTH);
             if let (Some(one), Some(two)) = (fact(self, here), fact(other, there)) {
-                facts.retain(|(value, _)| *value != merged);
+                let facts = facts.get_or_insert_with(|| {
+                    let known = values.lists.iter(self.facts);
+                    known.map(|(value, fact)| (value, *fact)).collect()
+                });
+                facts.retain(|(value, _)| *value != name);
                 let joined = one.either(&two);
                 if joined != Fact::ANY {
-                    facts.push((merged, joined));
+                    facts.push((name, joined));
                 }
             }
             match place {
-                Place::A => self.a = merged,
-                Place::X => self.x = merged,
-                Place::Memory(slot) => self.memory[slot as usize] = merged,
+                Place::A => merged.a = name,
+                Place::X => merged.x = name,
+                Place::Memory(slot) => merged.memory[slot as usize] = name,
             }
         }
-        facts.truncate(MAX_FACTS);
-        self.facts = facts.into();
+        if let Some(facts) = facts {
+            merged.facts = values.lists.of(&facts);
+        }
+        *self = merged;
+    }
+
+    /// Whether nothing is known but about values that are not made of others.
+    fn knows_words_only(&self, values: &Values) -> bool {
+        let mut known = values.lists.iter(self.facts);
+        known.all(|(value, fact)| {
+            let is_word = matches!(
+                values.meaning(value),
+                Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..) | Meaning::Left(_)
+            );
+            is_word && *fact != Fact::ANY
+        })
+    }
+
+    /// What both know about values.
+    fn facts_of_both(&self, other: &State, values: &Values) -> Vec<(Value, Fact)> {
+        let known = values.lists.iter(self.facts);
+        let both = known.filter_map(|(value, fact)| {
+            let there = other.fact(value, values, MAX_DEPTH);
+            let joined = fact.either(&there.unwrap_or(Fact::ANY));
+            (joined != Fact::ANY).then_some((value, joined))
+        });
+        both.collect()
     }
 
     /// The constant that the right-hand side of a test is, without giving it a name.
@@ -212,8 +258,8 @@ impl State {
     /// What is known about a value: what was learnt, and what follows from its parts. `None` if what is
     /// known is contradictory: then no input leads here.
     fn fact(&self, value: Value, values: &Values, depth: usize) -> Option<Fact> {
-        let learnt = self.facts.iter().find(|(known, _)| *known == value);
-        let learnt = learnt.map_or(Fact::ANY, |(_, fact)| *fact);
+        let known = values.lists.get(self.facts, value);
+        let learnt = known.copied().unwrap_or(Fact::ANY);
         let Some(depth) = depth.checked_sub(1) else {
             return Some(learnt);
         };
@@ -225,32 +271,27 @@ impl State {
             },
             Meaning::Comparison(..) => Fact::between(0, 1)?,
             // Most values are words that nothing is known about.
-            Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..)
-                if learnt == Fact::ANY =>
+            Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..) | Meaning::Left(_)
+                if known.is_none() =>
             {
                 return Some(learnt);
             }
-            Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..) => Fact::ANY,
+            Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..) | Meaning::Left(_) => {
+                Fact::ANY
+            }
         };
         learnt.both(&follows)
     }
 
     /// Adds a fact, also about what the value is made of; false on a contradiction.
-    fn learn(&mut self, value: Value, fact: &Fact, values: &Values) -> bool {
+    fn learn(&mut self, value: Value, fact: &Fact, values: &mut Values) -> bool {
         let (mut value, mut fact) = (value, *fact);
         for _ in 0..MAX_DEPTH {
             let known = self.fact(value, values, MAX_DEPTH);
             let Some(sharper) = known.and_then(|known| known.both(&fact)) else {
                 return false;
             };
-            match self.facts.iter().position(|(known, _)| *known == value) {
-                Some(place) => Rc::make_mut(&mut self.facts)[place].1 = sharper,
-                None => {
-                    let oldest = usize::from(self.facts.len() == MAX_FACTS);
-                    let kept = self.facts[oldest..].iter().copied();
-                    self.facts = kept.chain([(value, sharper)]).collect();
-                }
-            }
+            self.facts = values.lists.with(self.facts, value, sharper);
             let Meaning::Alu(op, left, right) = values.meaning(value) else {
                 return true;
             };

@@ -5,11 +5,12 @@
 //! few laws of arithmetic make more of them equal.
 
 use tamis_abi::Word;
-use tamis_bpf::cfg::BlockId;
 use tamis_bpf::interp::arithmetic;
 use tamis_bpf::{AluOp, Test};
 
 use crate::hash::FastMap;
+
+use super::lists::Lists;
 
 /// The name of a value; its index in [`Values`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,8 +29,10 @@ pub(crate) enum Meaning {
     Alu(AluOp, Value, Value),
     /// 1 if the comparison holds, else 0.
     Comparison(Test, Value, Value),
-    /// What a place held when the block was entered.
-    Entering(BlockId, Place),
+    /// What a place held when a block was entered, which has this name.
+    Entering(u32, Place),
+    /// What a word of scratch memory held before the program.
+    Left(u32),
 }
 
 /// Where a value can be.
@@ -43,17 +46,33 @@ pub(crate) enum Place {
     Memory(u32),
 }
 
-/// All values named so far.
+/// All values named so far, and the lists of what states know about them.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
     meanings: Vec<Meaning>,
     known: FastMap<Meaning, Value>,
+    /// The words of `seccomp_data`, which are asked for most.
+    data: [Option<Value>; Word::COUNT],
+    pub(crate) lists: Lists,
 }
 
 impl Values {
     /// No value yet.
     pub(crate) fn new() -> Values {
         Values::default()
+    }
+
+    /// Forgets all values.
+    pub(crate) fn clear(&mut self) {
+        self.meanings.clear();
+        self.known.clear();
+        self.data = [None; Word::COUNT];
+        self.lists.clear();
+    }
+
+    /// How many values and entries of lists there are.
+    pub(crate) fn len(&self) -> usize {
+        self.meanings.len() + self.lists.len()
     }
 
     /// What a value is.
@@ -75,6 +94,23 @@ impl Values {
             self.meanings.push(meaning);
             Value(self.meanings.len() as u32 - 1)
         })
+    }
+
+    /// The word of `seccomp_data` at this byte offset.
+    pub(crate) fn word(&mut self, offset: u32) -> Value {
+        let place = offset as usize / 4;
+        match self.data.get(place) {
+            Some(Some(known)) if offset.is_multiple_of(4) => *known,
+            _ => {
+                let named = self.name(Meaning::Data(offset));
+                if let Some(place) = self.data.get_mut(place)
+                    && offset.is_multiple_of(4)
+                {
+                    *place = Some(named);
+                }
+                named
+            }
+        }
     }
 
     /// The value of a constant.

@@ -156,7 +156,7 @@ impl<'a> Remainders<'a> {
 
     /// The state in which such calls enter the program; `None` if there are none.
     fn start(&mut self, calls: Calls<'_>) -> Option<State> {
-        let mut state = State::at_start(self.graph, &mut self.values);
+        let mut state = State::at_start(&mut self.values);
         for (word, range) in [(Word::ARCH, calls.audits), (Word::NR, calls.numbers)] {
             let values = &mut self.values;
             state.step(Op::LoadData(word.offset(self.endian)), values);
@@ -247,7 +247,7 @@ impl<'a> Remainders<'a> {
             };
             let mut sides = [0; 2];
             for (side, next) in sides.iter_mut().zip([yes, no]) {
-                let reached = self.follow(next, state.clone(), calls)?;
+                let reached = self.follow(next, state, calls)?;
                 let point = match reached {
                     Reached::Ret(ret) => Some(points.ret(ret)),
                     Reached::Asking(block, state) => self.point(&mut points, block, state),

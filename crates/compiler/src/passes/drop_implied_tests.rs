@@ -40,22 +40,11 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    let mut flow = cx.flow(graph);
+    let flow = cx.flow(graph);
     let mut changed = false;
-    for id in graph.reverse_postorder() {
-        let End::Branch {
-            test,
-            operand,
-            yes,
-            no,
-        } = graph.block(id).end
+    for id in cx.order(graph).iter().copied() {
+        let (Some(answer), End::Branch { yes, no, .. }) = (flow.answer(id), graph.block(id).end)
         else {
-            continue;
-        };
-        let Some(state) = flow.at_end(graph, id) else {
-            continue;
-        };
-        let Some(answer) = state.answer(test, operand, &mut flow.values) else {
             continue;
         };
         if cx.apply(1, || format!("block {}", id.0)) {

@@ -47,8 +47,8 @@ pub(super) const INFO: PassInfo = PassInfo {
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut flow = cx.flow(graph);
     let mut changed = false;
-    for id in graph.reverse_postorder() {
-        let Some(mut state) = flow.entry(id).cloned() else {
+    for id in cx.order(graph).iter().copied() {
+        let Some(mut state) = flow.entry(id).filter(|_| flow.has_redundant(id)) else {
             continue;
         };
         let values = &mut flow.values;

@@ -47,7 +47,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     }
     let applied = cx.apply(lengths.iter().sum(), || format!("{} blocks", lengths.len()));
     if applied {
-        graph.drop_unreachable();
+        cx.renumber(&graph.drop_unreachable());
     }
     Changed::when(applied)
 }

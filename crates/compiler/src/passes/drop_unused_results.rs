@@ -43,7 +43,7 @@ pub(super) const INFO: PassInfo = PassInfo {
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut live = vec![Live::default(); graph.len()];
     let mut changed = false;
-    for id in graph.reverse_postorder().into_iter().rev() {
+    for id in cx.order(graph).iter().rev().copied() {
         let block = graph.block_mut(id);
         let mut read = Live::at_end(block.end, &live);
         let mut kept = Vec::with_capacity(block.ops.len());

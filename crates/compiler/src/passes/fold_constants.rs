@@ -25,7 +25,7 @@
 //! # Prior art
 //! Conditional constant propagation (Wegman and Zadeck); libpcap's `fold_op`.
 
-use tamis_bpf::cfg::{Cfg, End};
+use tamis_bpf::cfg::{Block, Cfg, End};
 use tamis_bpf::{AluOp, Op, Operand};
 
 use crate::dataflow::state::State;
@@ -47,8 +47,11 @@ pub(super) const INFO: PassInfo = PassInfo {
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut flow = cx.flow(graph);
     let mut changed = false;
-    for id in graph.reverse_postorder() {
-        let Some(mut state) = flow.entry(id).cloned() else {
+    for id in cx.order(graph).iter().copied() {
+        if !can_fold(graph.block(id)) {
+            continue;
+        }
+        let Some(mut state) = flow.entry(id) else {
             continue;
         };
         let values = &mut flow.values;
@@ -69,6 +72,17 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     }
     cx.keep_flow(flow);
     Changed::when(changed)
+}
+
+/// Whether a block has anything that a constant could take the place of.
+fn can_fold(block: &Block) -> bool {
+    let at_end = match block.end {
+        End::RetA => true,
+        End::Branch { operand, .. } => operand == Operand::X,
+        End::Ret(_) | End::Goto(_) => false,
+    };
+    let loads = |op: &Op| matches!(op, Op::LoadData(_) | Op::LoadImm(_) | Op::LoadXImm(_));
+    at_end || !block.ops.iter().all(loads)
 }
 
 fn folded(op: Op, state: &State, values: &mut Values) -> Op {

@@ -38,16 +38,16 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    let order = graph.reverse_postorder();
+    let order = cx.order(graph);
     let mut entered = vec![0_u32; graph.len()];
-    for id in &order {
+    for id in order.iter() {
         for next in graph.block(*id).end.successors() {
             entered[next.index()] += 1;
         }
     }
     let mut changed = false;
     // From the end, so that a chain is moved once per block and not once per pair.
-    for id in order.into_iter().rev() {
+    for id in order.iter().rev().copied() {
         let End::Goto(next) = graph.block(id).end else {
             continue;
         };

@@ -40,13 +40,12 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    let mut order = graph.reverse_postorder();
-    order.reverse();
+    let order = cx.order(graph);
     let mut first: FastMap<Block, BlockId> = FastMap::default();
     first.reserve(order.len());
     let mut stands_for: Vec<BlockId> = (0..graph.len() as u32).map(BlockId).collect();
     let mut changed = false;
-    for id in order {
+    for id in order.iter().rev().copied() {
         let end = &mut graph.block_mut(id).end;
         match end {
             End::Goto(next) => *next = stands_for[next.index()],

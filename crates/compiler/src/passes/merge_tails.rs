@@ -46,10 +46,10 @@ pub(super) const INFO: PassInfo = PassInfo {
 const MAX_OPS: usize = 8;
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    let order = graph.reverse_postorder();
+    let order = cx.order(graph);
     let mut is_entered_by_jump = vec![false; graph.len()];
     let mut wholes: FastMap<Block, BlockId> = FastMap::default();
-    for id in &order {
+    for id in order.iter() {
         let block = graph.block(*id);
         if let End::Goto(next) = block.end {
             is_entered_by_jump[next.index()] = true;
@@ -58,7 +58,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
         }
     }
     let mut changed = false;
-    for id in order {
+    for id in order.iter().copied() {
         let block = graph.block(id);
         if !matches!(block.end, End::Branch { .. }) {
             continue;

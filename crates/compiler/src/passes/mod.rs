@@ -38,11 +38,13 @@ mod shape;
 #[cfg(test)]
 mod testing;
 
+use std::rc::Rc;
+
 use tamis_bpf::Program;
-use tamis_bpf::cfg::Cfg;
+use tamis_bpf::cfg::{BlockId, Cfg};
 use tamis_rules::{Predicate, Rule, Ruleset, Section};
 
-use crate::dataflow::Flow;
+use crate::dataflow::flow::Flow;
 use crate::hash::{FastSet, hash_of};
 use crate::linearise::linearise;
 
@@ -108,8 +110,12 @@ pub struct PassCx {
     pass: &'static str,
     fuel: Option<u64>,
     remarks: Vec<Remark>,
-    /// The flow of the graph as it is; none once a pass changed it.
+    /// The blocks of the graph in reverse postorder; none once a pass changed it.
+    order: Option<Rc<[BlockId]>>,
+    /// The flow of the graph as it was when it was last asked for.
     flow: Option<Flow>,
+    /// Whether that is the graph as it is.
+    is_flow_new: bool,
     /// Hashes of conditions that a pass leaves as they are, together with its name.
     settled: FastSet<u64>,
 }
@@ -121,20 +127,55 @@ impl PassCx {
             pass: "",
             fuel,
             remarks: Vec::new(),
+            order: None,
             flow: None,
+            is_flow_new: false,
             settled: FastSet::default(),
         }
     }
 
-    /// The flow of the graph, found anew only if the graph has changed since it was last
-    /// [kept](Self::keep_flow).
-    pub(crate) fn flow(&mut self, graph: &Cfg) -> Flow {
-        self.flow.take().unwrap_or_else(|| Flow::of(graph))
+    /// The reachable blocks of the graph, each before all that follow it.
+    pub(crate) fn order(&mut self, graph: &Cfg) -> Rc<[BlockId]> {
+        let order = self
+            .order
+            .get_or_insert_with(|| graph.reverse_postorder().into());
+        Rc::clone(order)
     }
 
-    /// Leaves the flow to the passes that come next; it is forgotten if the pass changed the graph.
+    /// The flow of the graph, brought up to date if the graph has changed since it was last
+    /// [kept](Self::keep_flow).
+    pub(crate) fn flow(&mut self, graph: &Cfg) -> Flow {
+        let mut flow = self.flow.take().unwrap_or_default();
+        if !self.is_flow_new {
+            flow.update(graph, &self.order(graph));
+            self.is_flow_new = true;
+        }
+        flow
+    }
+
+    /// Leaves the flow to the passes that come next.
     pub(crate) fn keep_flow(&mut self, flow: Flow) {
         self.flow = Some(flow);
+    }
+
+    /// Takes note of the new ids of blocks, of which some are gone.
+    pub(crate) fn renumber(&mut self, new_ids: &[Option<BlockId>]) {
+        if let Some(flow) = &mut self.flow {
+            flow.renumber(new_ids);
+        }
+    }
+
+    /// Takes note that the graph is another one.
+    fn begin_graph(&mut self) {
+        self.graph_changed();
+        if let Some(flow) = &mut self.flow {
+            flow.clear();
+        }
+    }
+
+    fn graph_changed(&mut self) {
+        self.order = None;
+        self.is_flow_new = false;
     }
 
     /// Asks whether a change may be applied, and records it if so. Without fuel the answer is no, and
@@ -260,7 +301,7 @@ pub(crate) fn run_on_graph_watched(
     cx: &mut PassCx,
     watch: &mut impl FnMut(&'static str, &Cfg),
 ) {
-    cx.flow = None;
+    cx.begin_graph();
     run_until_stable(passes, |pass| {
         let changed = run_on_blocks(pass, graph, cx);
         debug_assert!(
@@ -298,7 +339,7 @@ fn run_on_blocks(pass: &BytecodePass, graph: &mut Cfg, cx: &mut PassCx) -> Chang
     cx.pass = pass.info.name;
     let changed = (pass.run)(graph, cx);
     if changed == Changed::Yes {
-        cx.flow = None;
+        cx.graph_changed();
     }
     changed
 }

@@ -31,7 +31,7 @@
 
 use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
 
-use crate::dataflow::Flow;
+use crate::dataflow::flow::Flow;
 use crate::dataflow::live::{Live, may_end};
 use crate::dataflow::state::State;
 use crate::hash::FastMap;
@@ -65,13 +65,13 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     // The same for the end of each block, where what is read behind its new entries counts as well.
     let mut live_at_end = live.clone();
     let mut entries: FastMap<BlockId, Vec<Entry>> = FastMap::default();
-    let order = graph.reverse_postorder();
+    let order = cx.order(graph);
     for id in order.iter().rev().copied() {
         let block = graph.block(id);
         Live::note(&mut live, id, block);
         let mut at_end = Live::at_end(block.end, &live);
         live_at_end[id.index()] = at_end;
-        let (End::Branch { yes, no, .. }, Some(state)) = (block.end, flow.at_end(graph, id)) else {
+        let (End::Branch { yes, no, .. }, Some(state)) = (block.end, flow.at_end(id)) else {
             continue;
         };
         for (holds, next) in [(true, yes), (false, no)] {
@@ -100,7 +100,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
         live_at_end[id.index()] = at_end;
         live[id.index()] = at_end.before_all(&graph.block(id).ops);
     }
-    for id in &order {
+    for id in order.iter() {
         if let Some(entries) = entries.remove(id) {
             split(graph, *id, &entries);
         }
@@ -128,7 +128,7 @@ fn farthest_entry(
         reads[at] = read;
         read = read.before(*op);
     }
-    let mut state = before.clone();
+    let mut state = *before;
     let mut farthest = None;
     for (at, op) in block.ops[..count].iter().enumerate() {
         state.step(*op, &mut flow.values);

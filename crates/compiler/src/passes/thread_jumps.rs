@@ -29,7 +29,7 @@
 
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 
-use crate::dataflow::Flow;
+use crate::dataflow::flow::Flow;
 use crate::dataflow::live::{Live, may_end};
 use crate::dataflow::state::State;
 
@@ -60,7 +60,7 @@ struct Threader<'a> {
 }
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    let order = graph.reverse_postorder();
+    let order = cx.order(graph);
     let mut threader = Threader {
         flow: cx.flow(graph),
         live: vec![Live::default(); graph.len()],
@@ -68,7 +68,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
         graph,
     };
     let mut changed = false;
-    for id in order.into_iter().rev() {
+    for id in order.iter().rev().copied() {
         let end = threader.graph.block(id).end;
         let threaded = threader.threaded(id);
         if threaded != end && cx.apply(0, || format!("block {}", id.0)) {
@@ -88,7 +88,7 @@ impl Threader<'_> {
         match end {
             End::Ret(_) | End::RetA => end,
             End::Goto(next) => {
-                let Some(state) = self.flow.at_end(self.graph, id) else {
+                let Some(state) = self.flow.at_end(id) else {
                     return end;
                 };
                 let next = self.follow(next, &state);
@@ -109,7 +109,7 @@ impl Threader<'_> {
                         self.budget = self.budget.saturating_sub(1);
                         return next;
                     }
-                    let state = self.flow.along(id, holds).cloned();
+                    let state = self.flow.along(id, holds);
                     state.map_or(next, |state| self.follow(next, &state))
                 };
                 End::Branch {
@@ -125,7 +125,7 @@ impl Threader<'_> {
     /// The farthest block that an edge with this state can lead to.
     fn follow(&mut self, target: BlockId, state: &State) -> BlockId {
         let mut farthest = target;
-        let mut there = state.clone();
+        let mut there = *state;
         let mut at = target;
         while let Some(next) = self.step(at, &mut there) {
             let mut read = self.live[next.index()].places();

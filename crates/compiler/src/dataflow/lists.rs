@@ -1,0 +1,181 @@
+//! Lists of what is known about values: short, many, and mostly equal to the one before.
+//!
+//! A state is copied at every branch, and what is known with it. So a state has the place of its list only;
+//! all lists of a flow lie behind one another in one piece of memory, and a list that grows by a value at
+//! its end is the old one and the next entry if nothing stands there yet. Nothing is ever taken back: the
+//! memory is cleared when the flow begins anew.
+
+use super::fact::Fact;
+use super::value::Value;
+
+/// How many values a list is about; the oldest is forgotten first.
+const MAX_FACTS: usize = 16;
+
+/// The place of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct List {
+    start: u32,
+    len: u32,
+}
+
+/// All lists.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    entries: Vec<(Value, u32)>,
+    facts: Vec<Fact>,
+}
+
+impl Lists {
+    /// Forgets all lists but the empty one.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.facts.clear();
+    }
+
+    /// How many entries there are, in all lists together.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The values of a list with what is known about them, the oldest first.
+    pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = (Value, &Fact)> {
+        let entries = self.entries(list).iter();
+        entries.map(|(value, fact)| (*value, &self.facts[*fact as usize]))
+    }
+
+    /// What is known about a value.
+    pub(crate) fn get(&self, list: List, value: Value) -> Option<&Fact> {
+        let mut entries = self.entries(list).iter();
+        let (_, fact) = entries.find(|(known, _)| *known == value)?;
+        Some(&self.facts[*fact as usize])
+    }
+
+    /// The list with this about a value, in place of what it has or at its end.
+    pub(crate) fn with(&mut self, list: List, value: Value, fact: Fact) -> List {
+        let known = self.entries(list).iter();
+        let place = known.enumerate().find(|(_, (known, _))| *known == value);
+        let place = place.map(|(place, (_, fact))| (place, *fact));
+        match place {
+            Some((_, known)) if self.facts[known as usize] == fact => list,
+            Some((place, _)) => {
+                let start = self.entries.len();
+                self.copy(list);
+                self.entries[start + place].1 = self.add(fact);
+                self.from(start)
+            }
+            None => {
+                let list = self.at_the_end(self.without_oldest(list));
+                let fact = self.add(fact);
+                self.entries.push((value, fact));
+                List {
+                    len: list.len + 1,
+                    ..list
+                }
+            }
+        }
+    }
+
+    /// A list of these; what does not fit is left out.
+    pub(crate) fn of(&mut self, facts: &[(Value, Fact)]) -> List {
+        let start = self.entries.len();
+        for (value, fact) in facts.iter().take(MAX_FACTS) {
+            let fact = self.add(*fact);
+            self.entries.push((*value, fact));
+        }
+        self.from(start)
+    }
+
+    /// Whether two lists say the same.
+    pub(crate) fn are_equal(&self, left: List, right: List) -> bool {
+        let facts = |fact: u32| &self.facts[fact as usize];
+        left == right
+            || left.len == right.len
+                && self
+                    .entries(left)
+                    .iter()
+                    .zip(self.entries(right))
+                    .all(|(one, two)| {
+                        one.0 == two.0 && (one.1 == two.1 || facts(one.1) == facts(two.1))
+                    })
+    }
+
+    fn entries(&self, list: List) -> &[(Value, u32)] {
+        &self.entries[list.start as usize..][..list.len as usize]
+    }
+
+    fn add(&mut self, fact: Fact) -> u32 {
+        self.facts.push(fact);
+        self.facts.len() as u32 - 1
+    }
+
+    fn without_oldest(&self, list: List) -> List {
+        let oldest = u32::from(list.len as usize == MAX_FACTS);
+        List {
+            start: list.start + oldest,
+            len: list.len - oldest,
+        }
+    }
+
+    /// The same list with nothing behind it.
+    fn at_the_end(&mut self, list: List) -> List {
+        if (list.start + list.len) as usize == self.entries.len() {
+            return list;
+        }
+        let start = self.entries.len();
+        self.copy(list);
+        self.from(start)
+    }
+
+    fn copy(&mut self, list: List) {
+        let start = list.start as usize;
+        self.entries
+            .extend_from_within(start..start + list.len as usize);
+    }
+
+    fn from(&self, start: usize) -> List {
+        List {
+            start: start as u32,
+            len: (self.entries.len() - start) as u32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::value::Values;
+    use super::*;
+
+    fn known(lists: &Lists, list: List) -> Vec<(Value, Option<u32>)> {
+        let entries = lists.iter(list);
+        entries
+            .map(|(value, fact)| (value, fact.constant()))
+            .collect()
+    }
+
+    #[test]
+    fn lists_that_began_as_one_do_not_disturb_each_other() {
+        let (mut values, mut lists) = (Values::new(), Lists::default());
+        let [a, b, c] = [1, 2, 3].map(|k| values.of(k));
+        let one = lists.with(List::default(), a, Fact::exactly(1));
+        let two = lists.with(one, b, Fact::exactly(2));
+        let three = lists.with(one, c, Fact::exactly(3));
+        let changed = lists.with(two, a, Fact::exactly(4));
+        assert_eq!(known(&lists, one), [(a, Some(1))]);
+        assert_eq!(known(&lists, two), [(a, Some(1)), (b, Some(2))]);
+        assert_eq!(known(&lists, three), [(a, Some(1)), (c, Some(3))]);
+        assert_eq!(known(&lists, changed), [(a, Some(4)), (b, Some(2))]);
+        let back = lists.with(changed, a, Fact::exactly(1));
+        assert!(lists.are_equal(back, two) && !lists.are_equal(back, changed));
+    }
+
+    #[test]
+    fn the_oldest_is_forgotten_first() {
+        let (mut values, mut lists) = (Values::new(), Lists::default());
+        let mut list = List::default();
+        for k in 0..20 {
+            list = lists.with(list, values.of(k), Fact::exactly(k));
+        }
+        let kept: Vec<Option<u32>> = lists.iter(list).map(|(_, fact)| fact.constant()).collect();
+        assert_eq!(kept, (4..20).map(Some).collect::<Vec<_>>());
+    }
+}
