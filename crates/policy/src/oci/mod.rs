@@ -18,7 +18,7 @@ mod enosys;
 mod json;
 mod lower;
 mod model;
-mod names;
+pub(crate) mod names;
 mod paths;
 mod prune;
 mod read;
