@@ -3,7 +3,8 @@
 //! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
 //! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 06 profiles, 07 lint,
 //! 08 Firecracker filters, 09 minijail policies, 10 kafel policies, 11 systemd units,
-//! 12 resources of the security-profiles-operator. A number is never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
+//! 12 resources of the security-profiles-operator, 13 exporting. A number is never given a second
+//! meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
 /// A stable name for one kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +35,7 @@ macro_rules! codes {
 }
 
 mod compile;
+mod export;
 mod firecracker;
 mod input;
 mod kafel;
@@ -48,8 +50,8 @@ mod systemd;
 mod tamis;
 
 pub use self::{
-    compile::*, firecracker::*, input::*, kafel::*, lint::*, minijail::*, oci::*, profile::*,
-    program::*, ruleset::*, spo::*, systemd::*, tamis::*,
+    compile::*, export::*, firecracker::*, input::*, kafel::*, lint::*, minijail::*, oci::*,
+    profile::*, program::*, ruleset::*, spo::*, systemd::*, tamis::*,
 };
 
 /// All codes, ascending.
@@ -68,6 +70,7 @@ pub fn all() -> impl Iterator<Item = Code> {
         kafel::KAFEL,
         systemd::SYSTEMD,
         spo::SPO,
+        export::EXPORT,
     ]
     .into_iter()
     .flatten()

@@ -11,6 +11,7 @@
 
 mod budget;
 pub mod embedded;
+pub mod export;
 pub mod firecracker;
 pub mod front_end;
 pub mod kafel;

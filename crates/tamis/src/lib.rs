@@ -45,6 +45,8 @@
 use std::error::Error;
 use std::fmt;
 
+pub mod convert;
+
 pub use tamis_abi as abi;
 pub use tamis_bpf as bpf;
 pub use tamis_compiler as compiler;

@@ -198,6 +198,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("eval pure-compute raed --json"),
         check("compile no/such/file --json"),
         check("decompile pure-compute --json"),
+        check("convert container-default --arch x86_64 --to systemd --json"),
         check_dump(),
         check("eval --json --trace container-default socket(AF_VSOCK) read"),
         check("explain --json container-default socket(AF_VSOCK) read x86:read"),

@@ -19,7 +19,7 @@ mod flavour;
 mod json;
 mod lower;
 mod model;
-mod names;
+pub(crate) mod names;
 mod paths;
 mod prune;
 mod read;

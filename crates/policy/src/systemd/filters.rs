@@ -76,7 +76,7 @@ pub(super) fn denials(settings: &Settings, native: Arch, arch: Arch) -> Vec<Deni
 
 /// The architectures whose programs the kernel of an architecture runs and systemd filters, which is
 /// among them.
-pub(super) fn local_arches(native: Arch) -> Vec<Arch> {
+pub(crate) fn local_arches(native: Arch) -> Vec<Arch> {
     let others: &[Arch] = match native {
         Arch::X86_64 => &[Arch::X86, Arch::X32],
         Arch::X32 => &[Arch::X86, Arch::X86_64],

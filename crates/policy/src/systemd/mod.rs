@@ -21,6 +21,8 @@ mod settings;
 mod tables;
 mod unit;
 
+use std::collections::BTreeSet;
+
 use tamis_abi::{Action, Arch};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 use tamis_rules::{Rule, Ruleset, Section};
@@ -29,6 +31,19 @@ use crate::Parsed;
 use crate::front_end::{self, FrontEnd};
 use crate::limits::MAX_SOURCE_BYTES;
 use crate::sink::Sink;
+
+pub(crate) use filters::local_arches;
+pub(crate) use settings::arch_name;
+
+/// The calls that every list of what is allowed has in it.
+pub(crate) fn default_calls() -> BTreeSet<&'static str> {
+    tables::calls("@default")
+}
+
+/// Whether a name is read as this errno.
+pub(crate) fn is_errno(name: &str, number: u16, native: Arch) -> bool {
+    calls::parse_answer(name, native) == Some(calls::Answer::Errno(number))
+}
 
 /// The language in the registry.
 pub(crate) static FRONT_END: FrontEnd = FrontEnd {

@@ -393,6 +393,14 @@ fn arch(name: &str) -> Option<Arch> {
         .or_else(|| Arch::from_name(name))
 }
 
+/// What systemd calls an architecture, if it knows it.
+pub(crate) fn arch_name(arch: Arch) -> Option<&'static str> {
+    let theirs = ARCHES.iter().find(|(_, ours)| *ours == arch);
+    let is_unknown = matches!(arch, Arch::M68k | Arch::Sh | Arch::Sheb | Arch::Riscv32);
+    let ours = Some(arch.name()).filter(|_| !is_unknown);
+    theirs.map(|(name, _)| *name).or(ours)
+}
+
 fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "yes" | "y" | "true" | "t" | "on" => Some(true),

@@ -220,6 +220,11 @@ impl LoadArgs {
         }
     }
 
+    /// Whether what changes the meaning is an error.
+    pub(crate) const fn is_strict(&self) -> bool {
+        self.strict
+    }
+
     /// Reads and understands the one input of a command; warnings go to standard error.
     pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let loaded = self.load_among(path, global)?;

@@ -18,6 +18,7 @@ pub(crate) mod input;
 pub(crate) mod limits;
 pub(crate) mod load;
 pub(crate) mod output;
+pub(crate) mod place;
 pub(crate) mod profile;
 pub(crate) mod progress;
 pub(crate) mod report;

@@ -11,6 +11,7 @@ mod bench;
 mod bisect;
 mod compile;
 mod completions;
+mod convert;
 mod decompile;
 mod diff;
 mod disasm;
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     Asm(asm::Args),
     Disasm(disasm::Args),
     Decompile(decompile::Args),
+    Convert(convert::Args),
     Tables(tables::Args),
     Profile(profile::Args),
     Passes(passes::Args),
@@ -70,6 +72,7 @@ impl Command {
             Command::Asm(args) => asm::run(args, global),
             Command::Disasm(args) => disasm::run(args, global),
             Command::Decompile(args) => decompile::run(args, global),
+            Command::Convert(args) => convert::run(args, global),
             Command::Tables(args) => tables::run(args, global),
             Command::Profile(args) => profile::run(args, global),
             Command::Passes(args) => passes::run(args, global),

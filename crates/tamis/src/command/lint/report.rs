@@ -1,9 +1,10 @@
 //! Findings as diagnostics with places in sources, and as a document for programs.
 
 use serde::Serialize;
-use tamis_diag::{Diagnostic, Severity, Sources, Span};
+use tamis_diag::{Diagnostic, Severity, Sources};
 use tamis_lint::{Place, registry};
-use tamis_rules::Origin;
+
+use crate::cli::place::span;
 
 /// The findings about one input.
 pub(super) struct Report {
@@ -165,34 +166,6 @@ impl Finding {
             check.told_by.contains(&other.code) && (own.is_empty() || same_line(other))
         })
     }
-}
-
-/// The word at an origin.
-fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
-    let (source, text) = sources
-        .with_ids()
-        .find_map(|(id, source)| (source.name == origin.file).then(|| (id, source.text.clone())))?;
-    let line = text.split_inclusive('\n').nth(origin.line as usize - 1)?;
-    let line_start = line.as_ptr() as usize - text.as_ptr() as usize;
-    let column = origin.column as usize - 1;
-    let within = line.char_indices().nth(column).map(|(at, _)| at)?;
-    let rest = &line[within..];
-    let is_word = |char: char| char.is_alphanumeric() || "_-@".contains(char);
-    let length = match rest.strip_prefix('"') {
-        Some(quoted) => quoted
-            .find('"')
-            .map_or(rest.trim_end().len(), |end| end + 2),
-        None => rest
-            .find(|char| !is_word(char))
-            .unwrap_or(rest.len())
-            .max(1),
-    };
-    let start = (line_start + within) as u32;
-    Some(Span {
-        source,
-        start,
-        end: start + length as u32,
-    })
 }
 
 /// All findings for programs.

@@ -1,0 +1,520 @@
+//! OCI profiles: the `linux.seccomp` object of a container's configuration, which Docker and Podman take
+//! with `--security-opt seccomp=FILE` as well.
+//!
+//! A profile has a default and entries: names of calls, conditions on arguments, an answer. It says the same
+//! of all architectures, and what libseccomp makes of several conditions on one call is not always what
+//! they say (see the front end), so that conditions that exclude each other are written. Names that are made
+//! by way of `socketcall` or `ipc` stand for that way, too.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use tamis_abi::{Action, ActionKind, Arch};
+use tamis_diag::{Diagnostic, code};
+
+use super::alternatives::{Alternative, Alternatives, Form, Values};
+use super::calls::{Actions, Answers, Calls, forced, strictest, with_errno_in, without_idle};
+use super::words::list;
+use super::{Care, Export, Exporter, Loss, Machine, Meaning, Wishes};
+use crate::oci::{self, names};
+
+/// The exporter in the registry.
+pub(super) static EXPORTER: Exporter = Exporter {
+    name: "oci",
+    plural: "OCI profiles",
+    about: "An OCI profile, as Docker, Podman, containerd and runc take it",
+    front_end: &oci::FRONT_END,
+    takes_installation: true,
+    states_arches: false,
+    write,
+};
+
+/// The calls by way of which others are made.
+const MULTIPLEXERS: [&str; 2] = ["socketcall", "ipc"];
+
+/// What a flavour of profiles can say.
+#[derive(Clone, Copy)]
+pub(super) struct Flavour {
+    /// What its texts are called.
+    pub(super) plural: &'static str,
+    /// The largest number in a condition.
+    pub(super) max_number: u64,
+    /// The nearest default action that it has.
+    pub(super) default: fn(Action) -> Action,
+    /// Whether it knows an architecture.
+    pub(super) has_arch: fn(Arch) -> bool,
+}
+
+const FLAVOUR: Flavour = Flavour {
+    plural: "OCI profiles",
+    max_number: u64::MAX,
+    default: said,
+    has_arch: |arch| arch_name(arch).is_some(),
+};
+
+/// A profile.
+pub(super) struct Profile {
+    pub(super) default: Action,
+    pub(super) arches: Vec<Arch>,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// An entry: some calls with one answer.
+pub(super) struct Entry {
+    pub(super) names: Vec<&'static str>,
+    pub(super) action: Action,
+    pub(super) conditions: Vec<Condition>,
+}
+
+/// A condition on an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Condition {
+    pub(super) index: u8,
+    pub(super) value: u64,
+    pub(super) value_two: Option<u64>,
+    pub(super) op: &'static str,
+}
+
+fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnostic>> {
+    let mut losses = Vec::new();
+    let profile = profile(meaning, wishes, FLAVOUR, &mut losses)?;
+    let text = json(&profile, wishes);
+    Ok(Export {
+        read_back: text.clone(),
+        text,
+        machines: vec![profile.machine()],
+        bad_arch: Action::KILL_THREAD,
+        losses,
+    })
+}
+
+/// The profile that says a policy, as far as the flavour can.
+pub(super) fn profile(
+    meaning: &Meaning,
+    wishes: &Wishes<'_>,
+    flavour: Flavour,
+    losses: &mut Vec<Loss>,
+) -> Result<Profile, Box<Diagnostic>> {
+    let plural = flavour.plural;
+    let arches = arches(meaning, flavour, losses)?;
+    let actions = Actions { plural, said };
+    let calls = Calls::of(meaning, &arches, actions, losses);
+    let wanted = calls.default(plural, losses);
+    let default = (flavour.default)(wanted);
+    if default != wanted {
+        losses.push(Loss {
+            code: code::EXPORT_ACTION,
+            message: format!("{plural} cannot say the default {wanted}"),
+            kept: format!("{default} for what no entry is about"),
+            calls: Vec::new(),
+            arches: Vec::new(),
+        });
+    }
+    let mut writer = Writer {
+        wishes,
+        flavour,
+        default,
+        entries: BTreeMap::new(),
+        lost: BTreeMap::new(),
+    };
+    for (name, answers) in calls.named {
+        // What is left to the default gets what that could be made.
+        let answers = answers
+            .into_iter()
+            .map(|answers| with_default(answers, wanted, default));
+        writer.call(name, &answers.collect::<Vec<Answers>>());
+    }
+    losses.extend(writer.losses());
+    Ok(Profile {
+        default,
+        arches,
+        entries: writer.into_entries(),
+    })
+}
+
+/// The answers with one default instead of another.
+fn with_default(mut answers: Answers<'_>, wanted: Action, default: Action) -> Answers<'_> {
+    for (action, _) in &mut answers.outcomes {
+        if *action == wanted {
+            *action = default;
+        }
+    }
+    answers
+}
+
+/// The architectures of a profile, one that is a machine's first.
+fn arches(
+    meaning: &Meaning,
+    flavour: Flavour,
+    losses: &mut Vec<Loss>,
+) -> Result<Vec<Arch>, Box<Diagnostic>> {
+    let plural = flavour.plural;
+    let all = meaning.listings.iter().map(|listing| listing.arch);
+    let (mut known, unknown): (Vec<Arch>, Vec<Arch>) =
+        all.partition(|arch| (flavour.has_arch)(*arch));
+    if !unknown.is_empty() {
+        let names: Vec<&str> = unknown.iter().map(|arch| arch.name()).collect();
+        losses.push(Loss {
+            code: code::EXPORT_ARCHES,
+            message: format!(
+                "{plural} have no name for the architecture {}",
+                list(&names)
+            ),
+            kept: "its calls are killed".to_owned(),
+            calls: Vec::new(),
+            arches: unknown,
+        });
+    }
+    known = without_idle(meaning, known, losses);
+    let native = known.iter().position(|arch| arch.is_64_bit());
+    known.rotate_left(native.unwrap_or(0));
+    if let Some(first) = known.first()
+        && known.iter().all(|arch| arch.endian() == first.endian())
+    {
+        return Ok(known);
+    }
+    let diagnostic = match known.first() {
+        Some(_) => Diagnostic::error(
+            code::EXPORT_REFUSED,
+            "the policy is for machines of both byte orders, and a profile is for one",
+        )
+        .help("say `--arch` once for each architecture that is to be in the profile"),
+        None => Diagnostic::error(
+            code::EXPORT_REFUSED,
+            format!("the policy has no rules for an architecture that {plural} know"),
+        )
+        .help("`--arch` names the architectures that the policy is read for"),
+    };
+    Err(Box::new(diagnostic))
+}
+
+/// The nearest action that profiles have.
+fn said(action: Action) -> Action {
+    let last = names::MAX_ERRNO as u16;
+    match action.kind {
+        ActionKind::Trace if action.data <= last => action,
+        _ => with_errno_in(action, 0, last),
+    }
+}
+
+/// Puts calls into entries.
+struct Writer<'w> {
+    wishes: &'w Wishes<'w>,
+    flavour: Flavour,
+    default: Action,
+    /// By answer and condition.
+    entries: BTreeMap<(u32, Vec<Alternative>, bool), Vec<&'static str>>,
+    /// By what is lost and what is said instead.
+    lost: BTreeMap<(Lost, u32), Vec<&'static str>>,
+}
+
+/// What can't be said of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Lost {
+    /// Its condition.
+    Condition,
+    /// Some ways to meet its condition.
+    SomeConditions,
+    /// That architectures differ.
+    Arches,
+    /// That it is answered otherwise than the calls made by way of it.
+    Multiplexed,
+}
+
+impl Writer<'_> {
+    fn call(&mut self, name: &'static str, answers: &[Answers<'_>]) {
+        let care = self.wishes.care_for(name);
+        let wholes: Vec<Option<Action>> = answers.iter().map(Answers::whole).collect();
+        let is_alike = wholes.iter().all(|whole| *whole == wholes[0]);
+        let is_multiplexer = MULTIPLEXERS.contains(&name);
+        if let Some(whole) = wholes[0].filter(|_| is_alike) {
+            match care {
+                Care::Forced if is_multiplexer && whole == self.default => {
+                    self.whole(name, forced(whole), Some(Lost::Multiplexed));
+                }
+                Care::Short | Care::Explicit => self.whole(name, whole, None),
+                _ => self.whole(name, whole, is_multiplexer.then_some(Lost::Multiplexed)),
+            }
+            return;
+        }
+        let has_both = wholes.iter().any(Option::is_some);
+        if care < Care::Whole && !has_both && self.conditional(name, answers, care) {
+            return;
+        }
+        let strictest = strictest(answers);
+        let lost = match has_both {
+            true => Lost::Arches,
+            false => Lost::Condition,
+        };
+        match care {
+            Care::Forced if is_multiplexer && strictest == self.default => {
+                self.whole(name, forced(strictest), Some(Lost::Multiplexed));
+            }
+            _ => self.whole(name, strictest, Some(lost)),
+        }
+    }
+
+    /// Adds a call with one answer.
+    fn whole(&mut self, name: &'static str, action: Action, lost: Option<Lost>) {
+        if action != self.default {
+            let key = (action.ret(), vec![Alternative::new()], true);
+            self.entries.entry(key).or_default().push(name);
+        }
+        if let Some(lost) = lost {
+            let names = self.lost.entry((lost, action.ret())).or_default();
+            names.push(name);
+        }
+    }
+
+    /// Adds a call with conditions, if that can be done. They are those of one architecture; whether the
+    /// others read them as their own is for the caller to find out.
+    fn conditional(&mut self, name: &'static str, answers: &[Answers<'_>], care: Care) -> bool {
+        let main = answers.iter().find(|answers| answers.arch.is_64_bit());
+        let Some(main) = main.or(answers.first()) else {
+            return false;
+        };
+        let form = Form {
+            is_wide: main.arch.is_64_bit(),
+            max_number: self.flavour.max_number,
+            may_cut: strictest(answers) == self.default,
+            is_explicit: care == Care::Explicit,
+        };
+        let mut entries: Vec<(u32, Alternatives)> = Vec::new();
+        for (action, when) in &main.outcomes {
+            if *action == self.default {
+                continue;
+            }
+            let Some(alternatives) = when.and_then(|when| form.alternatives(when)) else {
+                return false;
+            };
+            entries.push((action.ret(), alternatives));
+        }
+        let is_cut = entries.iter().any(|(_, alternatives)| alternatives.is_cut);
+        if is_cut
+            && entries
+                .iter()
+                .all(|(_, alternatives)| alternatives.list.is_empty())
+        {
+            return false;
+        }
+        for (ret, alternatives) in entries {
+            let key = (ret, alternatives.list, form.is_wide);
+            self.entries.entry(key).or_default().push(name);
+        }
+        if is_cut {
+            let key = (Lost::SomeConditions, self.default.ret());
+            self.lost.entry(key).or_default().push(name);
+        }
+        true
+    }
+
+    fn losses(&self) -> Vec<Loss> {
+        let plural = self.flavour.plural;
+        let loss = |((lost, ret), calls): (&(Lost, u32), &Vec<&'static str>)| {
+            let (names, action) = (list(calls), Action::from_ret(*ret));
+            let (code, message, kept) = match lost {
+                Lost::Condition => (
+                    code::EXPORT_CONDITION,
+                    format!("{plural} cannot say the conditions on {names}"),
+                    format!("{action} whatever the arguments are, the strictest of the answers"),
+                ),
+                Lost::SomeConditions => (
+                    code::EXPORT_CONDITION,
+                    format!("{plural} cannot say all conditions on {names}"),
+                    format!("{action} where only those hold that cannot be said"),
+                ),
+                Lost::Arches => (
+                    code::EXPORT_ARCHES,
+                    format!(
+                        "{plural} cannot tell architectures apart, as the policy does for {names}"
+                    ),
+                    format!("{action} on all of them, the strictest of the answers"),
+                ),
+                Lost::Multiplexed => (
+                    code::EXPORT_MULTIPLEXED,
+                    format!(
+                        "{plural} cannot treat {names} apart from the calls that are made through it"
+                    ),
+                    format!("{action} for what no entry for such a call is about"),
+                ),
+            };
+            Loss {
+                code,
+                message,
+                kept,
+                calls: calls.clone(),
+                arches: Vec::new(),
+            }
+        };
+        self.lost.iter().map(loss).collect()
+    }
+
+    /// The entries: calls without conditions first.
+    fn into_entries(self) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for ((ret, alternatives, is_wide), mut names) in self.entries {
+            names.sort_unstable();
+            for alternative in alternatives {
+                let conditions = alternative.iter();
+                entries.push(Entry {
+                    names: names.clone(),
+                    action: Action::from_ret(ret),
+                    conditions: conditions
+                        .map(|(index, values)| condition(*index, *values, is_wide))
+                        .collect(),
+                });
+            }
+        }
+        let order = |entry: &Entry| {
+            let strictness = Action::precedence(entry.action.ret());
+            let is_conditional = !entry.conditions.is_empty();
+            (
+                is_conditional,
+                std::cmp::Reverse(strictness),
+                entry.action.data,
+            )
+        };
+        entries.sort_by(|a, b| {
+            let texts = || {
+                a.names
+                    .cmp(&b.names)
+                    .then_with(|| a.conditions.cmp(&b.conditions))
+            };
+            order(a).cmp(&order(b)).then_with(texts)
+        });
+        entries
+    }
+}
+
+fn condition(index: u8, values: Values, is_wide: bool) -> Condition {
+    let all = if is_wide {
+        u64::MAX
+    } else {
+        u64::from(u32::MAX)
+    };
+    let (op, value, value_two) = match values {
+        Values::Bits { mask, value } if mask == all => ("SCMP_CMP_EQ", value, None),
+        Values::Bits { mask, value } => ("SCMP_CMP_MASKED_EQ", mask, Some(value)),
+        Values::Not(value) => ("SCMP_CMP_NE", value, None),
+        Values::AtLeast(value) => ("SCMP_CMP_GE", value, None),
+        Values::AtMost(value) => ("SCMP_CMP_LE", value, None),
+    };
+    Condition {
+        index,
+        value,
+        value_two,
+        op,
+    }
+}
+
+impl Profile {
+    /// The machines that the profile is for. Others add their own architecture to its list.
+    pub(super) fn machine(&self) -> Machine {
+        Machine {
+            native: self.arches[0],
+            arches: self.arches.clone(),
+        }
+    }
+}
+
+/// What profiles call an architecture.
+pub(super) fn arch_name(arch: Arch) -> Option<&'static str> {
+    let mut names = names::ARCHES.iter();
+    names
+        .find(|(_, known)| *known == arch)
+        .map(|(name, _)| *name)
+}
+
+/// What profiles call an action, and its errno if it takes one.
+pub(super) fn action_name(action: Action) -> (&'static str, Option<u16>) {
+    let mut names = names::ACTIONS
+        .iter()
+        .filter(|(name, _)| *name != "SCMP_ACT_KILL");
+    let found = names.find(|(_, kind)| *kind == action.kind);
+    let (name, _) = found.expect("every kind has a name");
+    (name, names::takes_errno(action.kind).then_some(action.data))
+}
+
+/// The text of a profile.
+pub(super) fn json(profile: &Profile, wishes: &Wishes<'_>) -> String {
+    let mut members = Vec::new();
+    let (action, errno) = action_name(profile.default);
+    members.push(format!("  \"defaultAction\": \"{action}\""));
+    members.extend(errno.map(|errno| format!("  \"defaultErrnoRet\": {errno}")));
+    let arches: Vec<&str> = profile
+        .arches
+        .iter()
+        .copied()
+        .filter_map(arch_name)
+        .collect();
+    members.push(format!("  \"architectures\": {}", strings(&arches, 2)));
+    if !wishes.flags.is_empty() {
+        let flags: Vec<&str> = wishes.flags.iter().map(String::as_str).collect();
+        members.push(format!("  \"flags\": {}", strings(&flags, 2)));
+    }
+    if let Some(path) = wishes.listener_path {
+        members.push(format!("  \"listenerPath\": {}", quoted(path)));
+    }
+    let entries: Vec<String> = profile.entries.iter().map(entry_json).collect();
+    members.push(match entries.as_slice() {
+        [] => "  \"syscalls\": []".to_owned(),
+        entries => format!("  \"syscalls\": [\n{}\n  ]", entries.join(",\n")),
+    });
+    format!("{{\n{}\n}}\n", members.join(",\n"))
+}
+
+fn entry_json(entry: &Entry) -> String {
+    let (action, errno) = action_name(entry.action);
+    let mut text = format!("    {{\n      \"names\": {}", strings(&entry.names, 6));
+    let _ = write!(text, ",\n      \"action\": \"{action}\"");
+    if let Some(errno) = errno {
+        let _ = write!(text, ",\n      \"errnoRet\": {errno}");
+    }
+    let conditions: Vec<String> = entry.conditions.iter().map(condition_json).collect();
+    if !conditions.is_empty() {
+        let _ = write!(
+            text,
+            ",\n      \"args\": [\n{}\n      ]",
+            conditions.join(",\n")
+        );
+    }
+    text + "\n    }"
+}
+
+fn condition_json(condition: &Condition) -> String {
+    let Condition {
+        index, value, op, ..
+    } = condition;
+    let two = condition.value_two;
+    let two = two.map_or(String::new(), |two| format!("\"valueTwo\": {two}, "));
+    format!("        {{\"index\": {index}, \"value\": {value}, {two}\"op\": \"{op}\"}}")
+}
+
+/// An array of strings: on one line if it is short, else one each.
+fn strings(texts: &[&str], indent: usize) -> String {
+    const MAX_SHORT: usize = 3;
+    let quoted: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    if quoted.len() <= MAX_SHORT {
+        return format!("[{}]", quoted.join(", "));
+    }
+    let pad = " ".repeat(indent);
+    format!("[\n{pad}  {}\n{pad}]", quoted.join(&format!(",\n{pad}  ")))
+}
+
+/// A string of JSON.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(quoted, "\\u{unit:04x}");
+                }
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

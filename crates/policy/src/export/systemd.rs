@@ -1,0 +1,304 @@
+//! Drop-ins for systemd units: `SystemCallFilter=` and what goes with it.
+//!
+//! A list is of what is allowed, if numbers without a name are denied, else of what is denied; calls that
+//! are logged stand in `SystemCallLog=`. Conditions on arguments can't be said at all. Calls that are made
+//! through `socketcall` or `ipc` stand for that way, too, so that those two are named with their answer where
+//! it matters. An allow list has systemd's set `@default` in it, from which calls are taken away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use tamis_abi::{Action, ActionKind, Arch, errno};
+use tamis_diag::{Diagnostic, code};
+
+use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_idle};
+use super::words::list;
+use super::{Care, Export, Exporter, Loss, Machine, Meaning, Wishes};
+use crate::systemd;
+
+/// The exporter in the registry.
+pub(super) static EXPORTER: Exporter = Exporter {
+    name: "systemd",
+    plural: "systemd units",
+    about: "A drop-in for a systemd unit: SystemCallFilter= and what goes with it",
+    front_end: &systemd::FRONT_END,
+    takes_installation: false,
+    states_arches: false,
+    write,
+};
+
+/// The longest line that is written in one.
+const MAX_COLUMNS: usize = 100;
+
+fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnostic>> {
+    let mut losses = Vec::new();
+    let machines = machines(meaning, &mut losses)?;
+    let arches: BTreeSet<Arch> = machines
+        .iter()
+        .flat_map(|m| m.arches.iter().copied())
+        .collect();
+    let arches: Vec<Arch> = arches.into_iter().collect();
+    let actions = Actions {
+        plural: EXPORTER.plural,
+        said,
+    };
+    let calls = Calls::of(meaning, &arches, actions, &mut losses);
+    let default = calls.default(EXPORTER.plural, &mut losses);
+    let mut plain: BTreeMap<&'static str, Said> = BTreeMap::new();
+    let mut lost: BTreeMap<(bool, u32), Vec<&'static str>> = BTreeMap::new();
+    for (name, answers) in calls.named {
+        let answer = strictest(&answers);
+        let wholes: Vec<Option<Action>> = answers.iter().map(Answers::whole).collect();
+        if wholes.iter().any(|whole| *whole != Some(answer)) {
+            let is_whole = wholes.iter().all(Option::is_some);
+            lost.entry((is_whole, answer.ret())).or_default().push(name);
+        }
+        let said = Said {
+            answer,
+            is_explicit: wishes.care_for(name) > Care::Short,
+        };
+        plain.insert(name, said);
+    }
+    losses.extend(
+        lost.into_iter()
+            .map(|((is_whole, ret), calls)| loss(is_whole, ret, calls)),
+    );
+    let is_open = meaning.bad_arch == Action::ALLOW && covers_machines(&machines);
+    let text = Unit {
+        default,
+        calls: plain,
+        native: machines[0].native,
+    }
+    .text(&arches, is_open);
+    Ok(Export {
+        read_back: text.clone(),
+        text,
+        machines,
+        bad_arch: match is_open {
+            true => Action::ALLOW,
+            false => Action::KILL_THREAD,
+        },
+        losses,
+    })
+}
+
+fn loss(is_whole: bool, ret: u32, calls: Vec<&'static str>) -> Loss {
+    let (names, action) = (list(&calls), Action::from_ret(ret));
+    let (code, message, kept) = match is_whole {
+        true => (
+            code::EXPORT_ARCHES,
+            format!(
+                "systemd units cannot tell architectures apart, as the policy does for {names}"
+            ),
+            format!("{action} on all of them, the strictest of the answers"),
+        ),
+        false => (
+            code::EXPORT_CONDITION,
+            format!("systemd units cannot say the conditions on {names}"),
+            format!("{action} whatever the arguments are, the strictest of the answers"),
+        ),
+    };
+    Loss {
+        code,
+        message,
+        kept,
+        calls,
+        arches: Vec::new(),
+    }
+}
+
+/// The machines that the policy is for: those whose kernels run its architectures.
+fn machines(meaning: &Meaning, losses: &mut Vec<Loss>) -> Result<Vec<Machine>, Box<Diagnostic>> {
+    let all = meaning.listings.iter().map(|listing| listing.arch);
+    let (known, unknown): (Vec<Arch>, Vec<Arch>) =
+        all.partition(|arch| systemd::arch_name(*arch).is_some());
+    if !unknown.is_empty() {
+        let names: Vec<&str> = unknown.iter().map(|arch| arch.name()).collect();
+        losses.push(Loss {
+            code: code::EXPORT_ARCHES,
+            message: format!("systemd has no name for the architecture {}", list(&names)),
+            kept: "its calls are killed".to_owned(),
+            calls: Vec::new(),
+            arches: unknown,
+        });
+    }
+    let known = without_idle(meaning, known, losses);
+    let others = |arch: Arch| known.iter().copied().filter(move |other| *other != arch);
+    let is_guest = |arch: Arch| {
+        others(arch).any(|host| {
+            let is_x32_first = host == Arch::X32 && known.contains(&Arch::X86_64);
+            systemd::local_arches(host).contains(&arch) && !is_x32_first
+        })
+    };
+    let natives = known.iter().copied().filter(|arch| !is_guest(*arch));
+    let machine = |native: Arch| {
+        let local = systemd::local_arches(native).into_iter();
+        Machine {
+            native,
+            arches: local.filter(|arch| known.contains(arch)).collect(),
+        }
+    };
+    let machines: Vec<Machine> = natives.map(machine).collect();
+    if machines.is_empty() {
+        let message = "the policy has no rules for an architecture that systemd knows";
+        let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message);
+        let help = "`--arch` names the architectures that the policy is read for";
+        return Err(Box::new(diagnostic.help(help)));
+    }
+    Ok(machines)
+}
+
+/// Whether the policy has rules for all architectures that the machines run.
+fn covers_machines(machines: &[Machine]) -> bool {
+    let covers = |machine: &Machine| {
+        let local = systemd::local_arches(machine.native);
+        local.iter().all(|arch| machine.arches.contains(arch))
+    };
+    machines.iter().all(covers)
+}
+
+/// The nearest action that systemd has and that is as strict.
+fn said(action: Action) -> Action {
+    match action.kind {
+        ActionKind::Allow | ActionKind::Log | ActionKind::Errno => with_errno_in(action, 1, 4095),
+        ActionKind::KillProcess | ActionKind::KillThread | ActionKind::Trap => Action::KILL_PROCESS,
+        ActionKind::Notify | ActionKind::Trace => Action::errno(1),
+    }
+}
+
+/// What is said of a call.
+#[derive(Clone, Copy)]
+struct Said {
+    answer: Action,
+    /// Whether its answer is named even if it is the usual one.
+    is_explicit: bool,
+}
+
+struct Unit {
+    /// What numbers without a name get.
+    default: Action,
+    calls: BTreeMap<&'static str, Said>,
+    /// The architecture whose errno names count.
+    native: Arch,
+}
+
+impl Unit {
+    fn text(&self, arches: &[Arch], is_open: bool) -> String {
+        let passes = |action: Action| matches!(action.kind, ActionKind::Allow | ActionKind::Log);
+        let mut lines = String::from("[Service]\n");
+        let is_allow_list = !passes(self.default);
+        let usual = match is_allow_list {
+            true => self.default,
+            false => self.most_common_denial(),
+        };
+        let (mut listed, mut denied) = (Vec::new(), Vec::new());
+        let at_once = systemd::default_calls();
+        for (name, said) in &self.calls {
+            let is_usual = said.answer == usual && !said.is_explicit;
+            match (passes(said.answer), is_allow_list) {
+                (true, true) => listed.push((*name).to_owned()),
+                (true, false) => {}
+                (false, true) if is_usual && !at_once.contains(name) => {}
+                (false, _) if is_usual => denied.push((*name).to_owned()),
+                (false, _) => denied.push(format!("{name}:{}", self.answer(said.answer))),
+            }
+        }
+        if is_allow_list {
+            // Without a name there would be no list, and no filter.
+            assign(
+                &mut lines,
+                "SystemCallFilter",
+                "",
+                &listed_or_default(listed),
+            );
+        }
+        if !denied.is_empty() {
+            assign(&mut lines, "SystemCallFilter", "~", &denied);
+        }
+        if usual != Action::KILL_PROCESS && (is_allow_list || !denied.is_empty()) {
+            let answer = [self.answer(usual)];
+            assign(&mut lines, "SystemCallErrorNumber", "", &answer);
+        }
+        self.log(&mut lines);
+        if !is_open {
+            let names = arches.iter().copied().filter_map(systemd::arch_name);
+            let names: Vec<String> = names.map(str::to_owned).collect();
+            assign(&mut lines, "SystemCallArchitectures", "", &names);
+        }
+        lines
+    }
+
+    /// `SystemCallLog=`, if anything is logged.
+    fn log(&self, lines: &mut String) {
+        let is_logged = |said: &Said| said.answer.kind == ActionKind::Log;
+        let logs_others = self.default.kind == ActionKind::Log;
+        // Calls that are denied anyway need not be named.
+        let is_listed = |said: &Said| match logs_others {
+            true => said.answer == Action::ALLOW,
+            false => is_logged(said),
+        };
+        let names = self.calls.iter().filter(|(_, said)| is_listed(said));
+        let names: Vec<String> = names.map(|(name, _)| (*name).to_owned()).collect();
+        match (logs_others, names.is_empty()) {
+            (true, _) => assign(lines, "SystemCallLog", "~", &names),
+            (false, false) => assign(lines, "SystemCallLog", "", &names),
+            (false, true) => {}
+        }
+    }
+
+    /// The denial that most calls get; killing if none is denied.
+    fn most_common_denial(&self) -> Action {
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        for said in self.calls.values() {
+            if matches!(
+                said.answer.kind,
+                ActionKind::Errno | ActionKind::KillProcess
+            ) {
+                *counts.entry(said.answer.ret()).or_default() += 1;
+            }
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        most.map_or(Action::KILL_PROCESS, |(ret, _)| Action::from_ret(ret))
+    }
+
+    /// `kill`, or an errno by name if it has one everywhere.
+    fn answer(&self, action: Action) -> String {
+        match action.kind {
+            ActionKind::Errno => {
+                let usual = errno::portable_name(action.data).or(Some("ENOSYS"));
+                let is_it = |name: &&str| systemd::is_errno(name, action.data, self.native);
+                let name = usual.filter(is_it).map(str::to_owned);
+                name.unwrap_or_else(|| action.data.to_string())
+            }
+            _ => "kill".to_owned(),
+        }
+    }
+}
+
+/// The names, or one that is in the list anyway.
+fn listed_or_default(listed: Vec<String>) -> Vec<String> {
+    match listed.is_empty() {
+        true => vec!["@default".to_owned()],
+        false => listed,
+    }
+}
+
+/// Adds an assignment, with lines joined by backslashes if it is long.
+fn assign(lines: &mut String, key: &str, sign: &str, words: &[String]) {
+    let mut line = format!("{key}={sign}");
+    let mut is_first = true;
+    for word in words {
+        let space = usize::from(!is_first);
+        if !is_first && line.len() + space + word.len() > MAX_COLUMNS {
+            let _ = writeln!(lines, "{line} \\");
+            line = format!("    {word}");
+        } else {
+            if !is_first {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        is_first = false;
+    }
+    let _ = writeln!(lines, "{line}");
+}

@@ -1,0 +1,99 @@
+//! Policies in the tamis language, written from what a policy in any language means.
+//!
+//! The language can say nearly everything, and names what it says; see its module `export`. What goes into
+//! a policy beside its meaning - comments, includes, sets, the order of statements - is not kept.
+
+use tamis_abi::{Action, ActionKind};
+use tamis_diag::{Diagnostic, code};
+use tamis_rules::{Rule, Ruleset, Section};
+
+use super::calls::{Actions, Calls, with_errno_in};
+use super::{Export, Exporter, Loss, Machine, Meaning, Wishes};
+use crate::tamis;
+use crate::tamis::export::{Style, policy};
+
+/// The exporter in the registry.
+pub(super) static EXPORTER: Exporter = Exporter {
+    name: "tamis",
+    plural: "policies in the tamis language",
+    about: "A policy in the tamis language",
+    front_end: &tamis::FRONT_END,
+    takes_installation: false,
+    states_arches: true,
+    write,
+};
+
+fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnostic>> {
+    let Some(ruleset) = &meaning.ruleset else {
+        return Err(refusal(
+            "a condition of the policy is too long to be written",
+        ));
+    };
+    let arches: Vec<_> = meaning
+        .listings
+        .iter()
+        .map(|listing| listing.arch)
+        .collect();
+    let mut losses: Vec<Loss> = Vec::new();
+    let actions = Actions {
+        plural: EXPORTER.plural,
+        said,
+    };
+    Calls::of(meaning, &arches, actions, &mut losses);
+    let ruleset = with_actions(ruleset);
+    let style = match wishes.care.is_empty() {
+        true => Style::Named,
+        false => Style::Literal,
+    };
+    let text = policy(&ruleset, style).map_err(|error| refusal(&error.to_string()))?;
+    Ok(Export {
+        read_back: text.clone(),
+        text,
+        machines: arches
+            .first()
+            .map(|native| Machine {
+                native: *native,
+                arches: arches.clone(),
+            })
+            .into_iter()
+            .collect(),
+        bad_arch: said(meaning.bad_arch),
+        losses,
+    })
+}
+
+fn refusal(message: &str) -> Box<Diagnostic> {
+    let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message.to_owned());
+    Box::new(diagnostic.help("`tamis decompile --emit rules` writes a form that can say it"))
+}
+
+/// The nearest action that the language has.
+fn said(action: Action) -> Action {
+    const MAX_ERRNO: u16 = 4095;
+    match action.kind {
+        // What the kernel makes of a larger one.
+        ActionKind::Errno if action.data > MAX_ERRNO => Action::errno(MAX_ERRNO),
+        ActionKind::Trap | ActionKind::Trace => action,
+        _ => with_errno_in(action, 0, MAX_ERRNO),
+    }
+}
+
+fn with_actions(ruleset: &Ruleset) -> Ruleset {
+    let section = |section: &Section| Section {
+        arch: section.arch,
+        default: said(section.default),
+        rules: section
+            .rules
+            .iter()
+            .map(|rule| Rule {
+                action: said(rule.action),
+                ..rule.clone()
+            })
+            .collect(),
+    };
+    let sections = ruleset.sections().iter().map(section).collect();
+    match Ruleset::new(sections, said(ruleset.bad_arch)) {
+        Ok(ruleset) => ruleset,
+        Err(_) => unreachable!("the architectures are those of a ruleset"),
+    }
+}

@@ -1,0 +1,481 @@
+//! Policies in other languages, with a proof of what they mean.
+//!
+//! An exporter writes what its language can say ([`policy::export`](tamis_policy::export)). Here the text is
+//! read back, as each machine that it is for would read it, and compared with the policy by the prover.
+//! Calls that are answered otherwise are written again with more care, until what is left is at most
+//! stricter than the policy. If that can't be had, there is no text.
+//!
+//! ```
+//! use tamis::convert::{Source, convert};
+//! use tamis::policy::export;
+//! use tamis::prover::{Limits, Space, Verdict};
+//! use tamis::{Arch, PolicyOptions, diag::Sources, policy};
+//!
+//! let mut sources = Sources::new();
+//! let root = sources.add("a.tamis", "bad-arch kill-thread\ndefault errno(EPERM)\nallow read, write(fd < 3)\n");
+//! let options = PolicyOptions::new(vec![Arch::X86_64]);
+//! let parsed = policy::tamis::parse(&mut sources, root, &mut policy::loader::NoIncludes, &options);
+//! let mut space = Space::new(Limits::default());
+//! let function = space.ruleset(&parsed.ruleset.expect("no mistakes")).expect("it is small");
+//! let oci = export::find("oci").expect("it is registered");
+//! let converted = convert(&mut space, function, oci, &Source::named("a")).expect("it can be said");
+//! assert_eq!(converted.verdict, Verdict::Equal);
+//! assert!(converted.losses.is_empty());
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use tamis_abi::{Action, ActionKind, Arch, syscall};
+use tamis_diag::{Diagnostic, Sources, code};
+use tamis_policy::export::{
+    Care, Export, Exporter, Group, Listing, Loss, Machine, Meaning, Outcome, Wishes,
+};
+use tamis_policy::front_end;
+use tamis_policy::loader::NoIncludes;
+use tamis_prover::{
+    CaseLimits, Difference, Function, LimitReached, Machine as Place, Scope, Space, Undecompilable,
+    Verdict,
+};
+use tamis_rules::{Predicate, Ruleset, Section};
+
+/// What is known of a policy beside its meaning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// What to call the result, where a language names it.
+    pub name: String,
+    /// The architectures that it is for, even where it treats their calls as it does those of others;
+    /// those that it treats differently are known without.
+    pub arches: Vec<Arch>,
+    /// The flags that its filter is to be installed with.
+    pub flags: Vec<String>,
+    /// Where the supervisor of its filter listens.
+    pub listener_path: Option<String>,
+}
+
+impl Source {
+    /// A policy of which no more than a name is known.
+    pub fn named(name: &str) -> Source {
+        Source {
+            name: name.to_owned(),
+            ..Source::default()
+        }
+    }
+}
+
+/// A policy in another language, never looser than it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// The text.
+    pub text: String,
+    /// The machines that it is for.
+    pub machines: Vec<Machine>,
+    /// What could not be said; if nothing, the text was proved to mean what the policy does.
+    pub losses: Vec<Loss>,
+    /// How the text compares with the policy, for calls of the machines' architectures.
+    pub verdict: Verdict,
+    /// The calls that are answered otherwise: the policy's answer on the left, the text's on the right.
+    pub differences: Vec<Difference>,
+    /// Whether these are all.
+    pub is_complete: bool,
+}
+
+/// Why there is no text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A limit of the prover was reached.
+    Limit(LimitReached),
+    /// The policy can't be said in the language.
+    Unsayable(Box<Diagnostic>),
+    /// The text that was written is not read by its own language, or is looser than the policy although
+    /// everything was tried: a mistake of the exporter.
+    Mistake(String),
+}
+
+impl From<LimitReached> for Refusal {
+    fn from(limit: LimitReached) -> Refusal {
+        Refusal::Limit(limit)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Limit(limit) => limit.fmt(f),
+            Refusal::Unsayable(diagnostic) => f.write_str(&diagnostic.message),
+            Refusal::Mistake(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Writes what a function means in another language.
+///
+/// # Errors
+/// If the language can't say it, not even more strictly, or a limit of the prover was reached.
+pub fn convert(
+    space: &mut Space,
+    function: Function,
+    exporter: &Exporter,
+    source: &Source,
+) -> Result<Converted, Refusal> {
+    let meaning = meaning(space, function, &source.arches)?;
+    let mut care: BTreeMap<&'static str, Care> = BTreeMap::new();
+    loop {
+        let wishes = Wishes {
+            name: &source.name,
+            flags: &source.flags,
+            listener_path: source.listener_path.as_deref(),
+            care: &care,
+        };
+        let export = (exporter.write)(&meaning, &wishes).map_err(Refusal::Unsayable)?;
+        let found = compare(space, function, &meaning, exporter, &export)?;
+        let more = more_care(&found.differences, &export.losses, &care);
+        if more.is_empty() {
+            return finish(&meaning, exporter, source, export, found);
+        }
+        care.extend(more);
+    }
+}
+
+/// What a function means, call by call, for the architectures that it treats differently from most, and for
+/// these.
+///
+/// # Errors
+/// If it treats architectures without a name differently, or a limit was reached.
+pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result<Meaning, Refusal> {
+    let limits = CaseLimits::default();
+    let cases = space.cases(function, &limits)?;
+    if !cases.is_complete {
+        return Err(unsayable(
+            "the policy tells too many cases apart to be taken apart",
+        ));
+    }
+    let mut bad_arch: Option<u32> = None;
+    let mut listings: Vec<Listing> = Vec::new();
+    for case in cases.list {
+        let arch = match case.machine {
+            Place::Known(arch) => arch,
+            Place::Other(_) if bad_arch.is_none_or(|ret| ret == case.ret) => {
+                bad_arch = Some(case.ret);
+                continue;
+            }
+            Place::Other(_) => {
+                return Err(unsayable(
+                    "it does not answer all calls of foreign architectures with one action",
+                ));
+            }
+        };
+        let outcome = Outcome {
+            action: Action::from_ret(case.ret),
+            when: case.when,
+        };
+        let place = listings.iter().position(|listing| listing.arch == arch);
+        let place = place.unwrap_or_else(|| {
+            listings.push(Listing {
+                arch,
+                groups: Vec::new(),
+            });
+            listings.len() - 1
+        });
+        let listing = &mut listings[place];
+        match listing.groups.last_mut() {
+            Some(group) if group.numbers == case.numbers => group.outcomes.push(outcome),
+            _ => listing.groups.push(Group {
+                numbers: case.numbers,
+                outcomes: vec![outcome],
+            }),
+        }
+    }
+    let bad_arch = Action::from_ret(bad_arch.unwrap_or(Action::KILL_PROCESS.ret()));
+    let is_bad = |outcome: &Outcome| outcome.action == bad_arch;
+    // x32 and x86_64 are told apart by numbers, so that one of them may be as foreign as any other.
+    listings.retain(|listing| {
+        let mut outcomes = listing.groups.iter().flat_map(|group| &group.outcomes);
+        arches.contains(&listing.arch) || !outcomes.all(is_bad)
+    });
+    for arch in arches {
+        if !listings.iter().any(|listing| listing.arch == *arch) {
+            listings.push(foreign_listing(*arch, bad_arch));
+        }
+    }
+    listings.sort_by_key(|listing| listing.arch);
+    let ruleset = match space.decompile(function, &limits) {
+        Ok(ruleset) => Some(ruleset),
+        Err(Undecompilable::Limit(limit)) => return Err(Refusal::Limit(limit)),
+        Err(_) => None,
+    };
+    Ok(Meaning {
+        listings,
+        bad_arch,
+        ruleset,
+    })
+}
+
+/// An architecture whose calls get what those of unknown ones do.
+fn foreign_listing(arch: Arch, bad_arch: Action) -> Listing {
+    let outcome = Outcome {
+        action: bad_arch,
+        when: Some(Predicate::True),
+    };
+    Listing {
+        arch,
+        groups: vec![Group {
+            numbers: Section::domain(arch),
+            outcomes: vec![outcome],
+        }],
+    }
+}
+
+fn unsayable(message: &str) -> Refusal {
+    let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message.to_owned());
+    Refusal::Unsayable(Box::new(
+        diagnostic.help("`--arch x86_64` exports what it does for one architecture"),
+    ))
+}
+
+/// How a text compares with the policy.
+struct Found {
+    verdict: Verdict,
+    differences: Vec<Difference>,
+    is_complete: bool,
+}
+
+/// Reads a text back as its machines do and compares.
+fn compare(
+    space: &mut Space,
+    function: Function,
+    meaning: &Meaning,
+    exporter: &Exporter,
+    export: &Export,
+) -> Result<Found, Refusal> {
+    let mut found = Found {
+        verdict: Verdict::Equal,
+        differences: Vec::new(),
+        is_complete: true,
+    };
+    let is_all = export.machines.len() == 1 && export.bad_arch == meaning.bad_arch;
+    for machine in &export.machines {
+        let theirs = read_back(exporter, &export.read_back, machine.native)?;
+        let theirs = space.ruleset(&theirs)?;
+        let scope = Scope {
+            arches: match is_all {
+                true => Vec::new(),
+                false => machine.arches.clone(),
+            },
+            ..Scope::default()
+        };
+        let comparison = space.comparison(function, theirs, &scope)?;
+        let differences = space.differences_of(&comparison, &CaseLimits::default())?;
+        found.is_complete &= differences.is_complete;
+        for difference in differences.list {
+            found.verdict = worst(found.verdict, &difference);
+            if !found.differences.contains(&difference) {
+                found.differences.push(difference);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What a text means on a machine.
+fn read_back(exporter: &Exporter, text: &str, native: Arch) -> Result<Ruleset, Refusal> {
+    let mut sources = Sources::new();
+    let source = sources.add(format!("<{}>", exporter.name), text);
+    let options = front_end::Options {
+        asked_arches: vec![native],
+        stated_arches_win: true,
+        ..front_end::Options::new(vec![native])
+    };
+    let read = (exporter.front_end.parse)(&mut sources, source, &mut NoIncludes, &options);
+    read.parsed.ruleset.ok_or_else(|| {
+        let messages = tamis_diag::render::render(&read.parsed.diagnostics, &sources, false);
+        Refusal::Mistake(format!(
+            "the text that was written has mistakes\n{messages}"
+        ))
+    })
+}
+
+/// How strict a text's answer is beside the policy's: whether the process or only the thread is killed
+/// makes no difference here, as neither executes the call.
+fn strictness(difference: &Difference) -> std::cmp::Ordering {
+    let place = |ret: u32| match Action::from_ret(ret).kind {
+        ActionKind::KillThread => Action::precedence(ActionKind::KillProcess.ret()),
+        kind => Action::precedence(kind.ret()),
+    };
+    place(difference.right_ret).cmp(&place(difference.left_ret))
+}
+
+/// The verdict with one more difference, seen from the text.
+fn worst(verdict: Verdict, difference: &Difference) -> Verdict {
+    let here = match strictness(difference) {
+        std::cmp::Ordering::Less => Verdict::Stricter,
+        std::cmp::Ordering::Equal => Verdict::SameActions,
+        std::cmp::Ordering::Greater => Verdict::Looser,
+    };
+    match (verdict, here) {
+        (Verdict::Equal | Verdict::SameActions, here) => here,
+        (verdict, Verdict::SameActions) => verdict,
+        (verdict, here) if verdict == here => verdict,
+        _ => Verdict::Incomparable,
+    }
+}
+
+/// The names of the calls of a difference.
+fn names(difference: &Difference) -> BTreeSet<&'static str> {
+    let Place::Known(arch) = difference.machine else {
+        return BTreeSet::new();
+    };
+    let named = syscall::all(arch).filter(|(nr, name)| {
+        difference.numbers.contains(nr.0) && syscall::name(arch, *nr) == Some(name)
+    });
+    named.map(|(_, name)| name).collect()
+}
+
+/// The calls to write with more care: those that got looser, and those that got stricter although
+/// the exporter knows of no loss.
+fn more_care(
+    differences: &[Difference],
+    losses: &[Loss],
+    care: &BTreeMap<&'static str, Care>,
+) -> BTreeMap<&'static str, Care> {
+    let mut more = BTreeMap::new();
+    for difference in differences {
+        let last = match strictness(difference) {
+            std::cmp::Ordering::Greater => Care::Forced,
+            std::cmp::Ordering::Less => Care::Whole,
+            std::cmp::Ordering::Equal => continue,
+        };
+        for name in names(difference) {
+            let is_known = losses.iter().any(|loss| loss.calls.contains(&name));
+            if is_known && last == Care::Whole {
+                continue;
+            }
+            let now = care.get(name).copied().unwrap_or_default();
+            more.extend(
+                now.next()
+                    .filter(|next| *next <= last)
+                    .map(|next| (name, next)),
+            );
+        }
+    }
+    more
+}
+
+/// The result, with the losses that only the comparison showed; none if something got looser.
+fn finish(
+    meaning: &Meaning,
+    exporter: &Exporter,
+    source: &Source,
+    export: Export,
+    found: Found,
+) -> Result<Converted, Refusal> {
+    if let Some(looser) = found.differences.iter().find(|d| strictness(d).is_gt()) {
+        let calls: Vec<&str> = names(looser).into_iter().take(3).collect();
+        let calls = match calls.as_slice() {
+            [] => "numbers without a name".to_owned(),
+            calls => calls.join(", "),
+        };
+        let (left, right) = (looser.left_ret, looser.right_ret);
+        let message = format!(
+            "{} cannot say this policy as strictly as it is: {calls} would get {} instead of {}",
+            exporter.plural,
+            Action::from_ret(right),
+            Action::from_ret(left),
+        );
+        return Err(unsayable(&message));
+    }
+    let mut losses = export.losses;
+    let mut odd: BTreeSet<&'static str> = BTreeSet::new();
+    for difference in found.differences.iter().filter(|d| strictness(d).is_lt()) {
+        odd.extend(names(difference));
+    }
+    odd.retain(|name| !losses.iter().any(|loss| loss.calls.contains(name)));
+    if odd.is_empty() && losses.is_empty() {
+        odd = found.differences.iter().flat_map(names).collect();
+    }
+    if !odd.is_empty() {
+        losses.push(read_otherwise(exporter, odd.into_iter().collect()));
+    }
+    if export.bad_arch != meaning.bad_arch {
+        losses.push(foreign(exporter, meaning.bad_arch, export.bad_arch));
+    }
+    losses.extend(installation(exporter, source));
+    Ok(Converted {
+        text: export.text,
+        machines: export.machines,
+        losses,
+        verdict: found.verdict,
+        differences: found.differences,
+        is_complete: found.is_complete,
+    })
+}
+
+/// Calls that a text says otherwise than it seems to.
+fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
+    let is_multiplexer = |call: &&str| ["socketcall", "ipc"].contains(call);
+    let (code, message) = match calls.iter().all(is_multiplexer) {
+        true => (
+            code::EXPORT_MULTIPLEXED,
+            format!(
+                "{} cannot treat {} apart from the calls that are made through it",
+                exporter.plural,
+                calls.join(", ")
+            ),
+        ),
+        false => (
+            code::EXPORT_READ_BACK,
+            format!(
+                "{} are read in another way for {}",
+                exporter.plural,
+                calls.join(", ")
+            ),
+        ),
+    };
+    Loss {
+        code,
+        message,
+        kept: "the answer is stricter than the policy's, or has other data".to_owned(),
+        calls,
+        arches: Vec::new(),
+    }
+}
+
+fn foreign(exporter: &Exporter, wanted: Action, said: Action) -> Loss {
+    Loss {
+        code: code::EXPORT_FOREIGN,
+        message: format!(
+            "{} do not say that calls of other architectures get {wanted}",
+            exporter.plural
+        ),
+        kept: format!("they get {said}, as always there"),
+        calls: Vec::new(),
+        arches: Vec::new(),
+    }
+}
+
+/// What a language has no words for beside the meaning.
+fn installation(exporter: &Exporter, source: &Source) -> Option<Loss> {
+    if exporter.takes_installation {
+        return None;
+    }
+    let mut what = source.flags.clone();
+    what.extend(
+        source
+            .listener_path
+            .iter()
+            .map(|path| format!("the listener {path}")),
+    );
+    (!what.is_empty()).then(|| Loss {
+        code: code::EXPORT_INSTALLATION,
+        message: format!(
+            "{} do not say how the filter is installed: {}",
+            exporter.plural,
+            what.join(", ")
+        ),
+        kept: "whoever installs it has to know".to_owned(),
+        calls: Vec::new(),
+        arches: Vec::new(),
+    })
+}
