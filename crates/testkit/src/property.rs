@@ -319,6 +319,35 @@ pub fn policy_minijail(bytes: &[u8]) -> Outcome {
     }
 }
 
+/// Mistakes in a table of minijail's compile tool have places; with one without any, a policy is read for its
+/// architecture.
+///
+/// # Panics
+/// If it is broken.
+pub fn minijail_table(bytes: &[u8]) -> Outcome {
+    let ruleset = read(bytes, |sources, text| {
+        let source = sources.add("fuzz.policy", "{read, io@libc}: 1\nclose: arg0 == TCGETS\n");
+        let options = minijail::Options {
+            arches: Vec::new(),
+            settings: minijail::Settings {
+                arch_json: Some(minijail::ArchJson {
+                    name: "fuzz.json".to_owned(),
+                    text: text.to_owned(),
+                }),
+                ..minijail::Settings::default()
+            },
+            strict: false,
+        };
+        let parsed = minijail::parse(sources, source, &mut NoIncludes, &options).parsed;
+        (parsed.ruleset, parsed.diagnostics)
+    });
+    let Some(ruleset) = ruleset else {
+        return "refused";
+    };
+    assert_text_form(&ruleset);
+    "a table"
+}
+
 /// Mistakes in a kafel policy have places; the ruleset of one without any survives the text form. An
 /// included file holds its name, or is the policy itself.
 ///

@@ -96,6 +96,13 @@ close: return
 dup: arg0 != 1 && arg1 <= 0x10 || arg2 in 7
 ";
 
+const TABLE: &str = r#"{
+  "arch_nr": 3221225655, "arch_name": "arm64", "bits": 64,
+  "syscalls": {"read": 63, "write": 64, "close": 57},
+  "constants": {"TCGETS": 21505, "MINUS": -1},
+  "syscall_groups": {"libc": {"io": ["read", "write"]}}
+}"#;
+
 const KAFEL: &str = "\
 /* a first line */
 #define STDERR 2 // a comment
@@ -282,6 +289,15 @@ fn policy_minijail() {
         "{tally:?}"
     );
     on_random_bytes(property::policy_minijail, 300);
+}
+
+#[test]
+fn minijail_table() {
+    let tally = on_mutated_texts(property::minijail_table, &[TABLE], 2000);
+    assert!(
+        tally["a table"] > 100 && tally["refused"] > 100,
+        "{tally:?}"
+    );
 }
 
 #[test]
