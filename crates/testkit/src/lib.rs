@@ -21,5 +21,6 @@ pub mod sabotage;
 pub mod skip;
 pub mod smt;
 pub mod tally;
+pub mod toolchains;
 
 pub use tamis_fuzz::rng;
