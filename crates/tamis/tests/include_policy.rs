@@ -38,6 +38,7 @@ fn built() -> &'static Built {
             .args(["build", "--offline", "--locked", "--message-format=json"])
             .args(["-p", "tamis-macros", "-p", "confined-server"])
             .args(["-p", "confined-server-build-script"])
+            .args((!cfg!(debug_assertions)).then_some("--release"))
             .current_dir(repository())
             .env("CARGO_TARGET_DIR", target_dir())
             .output()
