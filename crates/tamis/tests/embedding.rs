@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 use tamis_abi::{Arch, Endian};
 use tamis_compiler::{Options, compile_template};
@@ -10,142 +10,37 @@ use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, Options as PolicyOptions};
 use tamis_testkit::corpus::repository;
-use tamis_testkit::skip::{self, Need};
+use tamis_testkit::skip;
+use tamis_testkit::toolchains::{self, C, CXX, GO, RUST, Toolchain, block, run, said};
 
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
 
-/// How a language's programs are built.
-struct Toolchain {
-    /// What `--emit` and the book's blocks call the language.
-    language: &'static str,
-    /// The compiler.
-    program: &'static str,
-    /// Its arguments for a program that is in its folder.
-    build: &'static [&'static str],
-    /// Where the text of the filter has to be.
-    filter: &'static str,
-    /// Where the program has to be.
-    main: &'static str,
-}
-
-const C: Toolchain = Toolchain {
-    language: "c",
-    program: "cc",
-    build: &[
-        "-std=gnu99",
-        "-Wall",
-        "-Wextra",
-        "-Wconversion",
-        "-pedantic",
-        "-Werror",
-        "-O2",
-        "-o",
-        "program",
-        "main.c",
-    ],
-    filter: "server.h",
-    main: "main.c",
-};
-
-/// The same text is C++.
-const CXX: Toolchain = Toolchain {
-    program: "c++",
-    build: &[
-        "-std=c++20",
-        "-Wall",
-        "-Wextra",
-        "-pedantic",
-        "-Werror",
-        "-o",
-        "program",
-        "-x",
-        "c++",
-        "main.c",
-    ],
-    ..C
-};
-
-const RUST: Toolchain = Toolchain {
-    language: "rust",
-    program: "rustc",
-    build: &["--edition=2024", "-Dwarnings", "-o", "program", "main.rs"],
-    filter: "server.rs",
-    main: "main.rs",
-};
-
-const GO: Toolchain = Toolchain {
-    language: "go",
-    program: "go",
-    build: &["build", "-o", "program", "."],
-    filter: "server/server.go",
-    main: "main.go",
-};
-
-const TOOLCHAINS: [Toolchain; 4] = [C, CXX, RUST, GO];
-
-impl Toolchain {
-    /// A new folder of a test's own.
-    fn folder(&self, test: &str) -> PathBuf {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join("embedding")
-            .join(test)
-            .join(self.program);
-        if folder.exists() {
-            fs::remove_dir_all(&folder).unwrap();
-        }
-        fs::create_dir_all(folder.join("server")).unwrap();
-        folder
-    }
-
-    /// Builds a program with the filter of a policy and, for Go, a file of the filter's own package; `None`,
-    /// with a word, where there is no compiler.
-    fn program(
-        &self,
-        test: &str,
-        policy: &str,
-        inside: Option<&str>,
-        main: &str,
-    ) -> Option<PathBuf> {
-        let folder = self.folder(test);
-        let policy_file = folder.join("server.tamis");
-        fs::write(&policy_file, policy).unwrap();
-        let written = Command::new(TAMIS)
-            .arg("compile")
-            .arg(&policy_file)
-            .args(["--arch", "x86_64", "--emit", self.language, "-o"])
-            .arg(folder.join(self.filter))
-            .output()
-            .unwrap();
-        assert!(written.status.success(), "{}", said(&written));
-        fs::write(folder.join(self.main), main).unwrap();
-        if let Some(text) = inside {
-            fs::write(folder.join("server/inside.go"), text).unwrap();
-        }
-        fs::write(
-            folder.join("go.mod"),
-            "module example.org/confined\n\ngo 1.19\n",
-        )
+/// Builds a program with the filter of a policy and, for Go, a file of the filter's own package; `None`, with a
+/// word, where there is no compiler.
+fn built(
+    toolchain: &Toolchain,
+    test: &str,
+    policy: &str,
+    inside: Option<&str>,
+    main: &str,
+) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("embedding");
+    let folder = toolchain.folder(&root, test);
+    let policy_file = folder.join("server.tamis");
+    fs::write(&policy_file, policy).unwrap();
+    fs::create_dir_all(folder.join("server")).unwrap();
+    let written = Command::new(TAMIS)
+        .arg("compile")
+        .arg(&policy_file)
+        .args(["--arch", "x86_64", "--emit", toolchain.language, "-o"])
+        .arg(folder.join(toolchain.filter("server")))
+        .output()
         .unwrap();
-        let built = Command::new(self.program)
-            .args(self.build)
-            .current_dir(&folder)
-            .env("GOTOOLCHAIN", "local")
-            .env("GOFLAGS", "-mod=mod")
-            .output();
-        let built = match built {
-            Ok(built) => built,
-            Err(error) => {
-                skip::because(Need::Toolchains, format!("{}: {error}", self.program));
-                return None;
-            }
-        };
-        assert!(built.status.success(), "{}: {}", self.program, said(&built));
-        Some(folder.join("program"))
+    assert!(written.status.success(), "{}", said(&written));
+    if let Some(text) = inside {
+        fs::write(folder.join("server/inside.go"), text).unwrap();
     }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    toolchain.build(&folder, main)
 }
 
 fn book() -> String {
@@ -156,20 +51,6 @@ fn book() -> String {
 fn example(path: &str) -> String {
     let folder = repository().join("examples/embedding");
     fs::read_to_string(folder.join(path)).unwrap()
-}
-
-/// The first block of a text that begins with this line.
-fn block(text: &str, opening: &str) -> String {
-    let after = text.split_once(&format!("```{opening}\n")).unwrap().1;
-    after.split_once("```").unwrap().0.to_owned()
-}
-
-fn run(program: &Path, argument: &str) -> Output {
-    Command::new(program)
-        .arg(argument)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
 }
 
 #[test]
@@ -192,13 +73,13 @@ fn the_programs_of_the_book_are_confined_to_what_they_bind() {
     }
     let book = book();
     let policy = block(&book, "console\n$ cat server.tamis");
-    for toolchain in TOOLCHAINS {
+    for toolchain in toolchains::ALL {
         let main = block(&book, toolchain.language);
-        let Some(program) = toolchain.program("book", &policy, None, &main) else {
+        let Some(program) = built(&toolchain, "book", &policy, None, &main) else {
             continue;
         };
         let language = toolchain.program;
-        let output = run(&program, "1");
+        let output = run(&program, &["1"]);
         assert_eq!(
             output.status.code(),
             Some(0),
@@ -207,7 +88,7 @@ fn the_programs_of_the_book_are_confined_to_what_they_bind() {
         );
         assert_eq!(output.stdout, b"confined", "{language}");
         assert_eq!(output.stderr, b"", "{language}: nothing leaks");
-        let output = run(&program, "-1");
+        let output = run(&program, &["-1"]);
         assert_eq!(
             output.status.code(),
             Some(2),
@@ -341,10 +222,10 @@ fn every_language_binds_as_the_proved_template_does() {
     let expected = bound(ALL_KINDS, &VALUES);
     for (toolchain, main) in [(C, C_DUMP), (CXX, C_DUMP), (RUST, RUST_DUMP), (GO, GO_DUMP)] {
         let inside = Some(GO_DUMP_INSIDE).filter(|_| toolchain.program == GO.program);
-        let Some(program) = toolchain.program("dump", ALL_KINDS, inside, main) else {
+        let Some(program) = built(&toolchain, "dump", ALL_KINDS, inside, main) else {
             continue;
         };
-        let output = run(&program, "");
+        let output = run(&program, &[]);
         let language = toolchain.program;
         assert!(output.status.success(), "{language}: {}", said(&output));
         assert!(output.stdout == expected, "{language}: {:?}", output.stdout);
@@ -373,8 +254,8 @@ fn a_policy_of_idle_variables_builds() {
         ),
     ];
     for (toolchain, main) in mains {
-        if let Some(program) = toolchain.program("idle", policy, None, main) {
-            let output = run(&program, "");
+        if let Some(program) = built(&toolchain, "idle", policy, None, main) {
+            let output = run(&program, &[]);
             assert!(
                 output.status.success(),
                 "{}: {}",

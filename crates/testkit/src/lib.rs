@@ -20,5 +20,6 @@ pub mod sabotage;
 pub mod skip;
 pub mod smt;
 pub mod tally;
+pub mod toolchains;
 
 pub use tamis_fuzz::rng;

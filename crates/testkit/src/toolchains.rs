@@ -1,0 +1,162 @@
+//! The compilers of the languages that tamis writes filters in, for tests that build and run what it wrote.
+//!
+//! A test gets a folder of its own for each language, puts the program and what tamis wrote into it, and has
+//! it built with all warnings being errors. A language without a compiler is skipped aloud.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::skip::{self, Need};
+
+/// How a language's programs are built.
+#[derive(Clone, Copy, Debug)]
+pub struct Toolchain {
+    /// What `--emit` and the book's blocks call the language.
+    pub language: &'static str,
+    /// The compiler.
+    pub program: &'static str,
+    /// Its arguments for a program that is in its folder.
+    build: &'static [&'static str],
+    /// Where the program has to be.
+    main: &'static str,
+}
+
+/// C.
+pub const C: Toolchain = Toolchain {
+    language: "c",
+    program: "cc",
+    build: &[
+        "-std=gnu99",
+        "-Wall",
+        "-Wextra",
+        "-Wconversion",
+        "-pedantic",
+        "-Werror",
+        "-O2",
+        "-o",
+        "program",
+        "main.c",
+    ],
+    main: "main.c",
+};
+
+/// C++, in which the text for C can be read as well.
+pub const CXX: Toolchain = Toolchain {
+    program: "c++",
+    build: &[
+        "-std=c++20",
+        "-Wall",
+        "-Wextra",
+        "-pedantic",
+        "-Werror",
+        "-o",
+        "program",
+        "-x",
+        "c++",
+        "main.c",
+    ],
+    ..C
+};
+
+/// Rust.
+pub const RUST: Toolchain = Toolchain {
+    language: "rust",
+    program: "rustc",
+    build: &["--edition=2024", "-Dwarnings", "-o", "program", "main.rs"],
+    main: "main.rs",
+};
+
+/// Go.
+pub const GO: Toolchain = Toolchain {
+    language: "go",
+    program: "go",
+    build: &["build", "-o", "program", "."],
+    main: "main.go",
+};
+
+/// All of them.
+pub const ALL: [Toolchain; 4] = [C, CXX, RUST, GO];
+
+impl Toolchain {
+    /// An empty folder below `root` for the language and a test of this name, whatever an earlier run left there.
+    ///
+    /// # Panics
+    /// If it can't be made.
+    pub fn folder(&self, root: &Path, test: &str) -> PathBuf {
+        let folder = root.join(test).join(self.program);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).expect("the folder can be emptied");
+        }
+        fs::create_dir_all(&folder).expect("the folder can be made");
+        folder
+    }
+
+    /// Where in the folder a program expects the filter of this name; for Go that is a package by itself.
+    pub fn filter(&self, name: &str) -> String {
+        match self.language {
+            "c" => format!("{name}.h"),
+            "go" => format!("{name}/{name}.go"),
+            _ => format!("{name}.rs"),
+        }
+    }
+
+    /// Builds a program in a folder and gives its path. Go programs are of the module `example.org/confined`.
+    /// `None`, with a word, where there is no compiler.
+    ///
+    /// # Panics
+    /// If it doesn't build, or `TAMIS_REQUIRE` lists `toolchains` and the compiler is missing.
+    pub fn build(&self, folder: &Path, main: &str) -> Option<PathBuf> {
+        let module = "module example.org/confined\n\ngo 1.19\n";
+        let files = [(self.main, main), ("go.mod", module)];
+        for (name, text) in files {
+            fs::write(folder.join(name), text).expect("the folder can be written");
+        }
+        let built = Command::new(self.program)
+            .args(self.build)
+            .current_dir(folder)
+            .env("GOTOOLCHAIN", "local")
+            .env("GOFLAGS", "-mod=mod")
+            .output();
+        match built {
+            Ok(output) => assert!(
+                output.status.success(),
+                "{}: {}",
+                self.program,
+                said(&output)
+            ),
+            Err(error) => {
+                skip::because(Need::Toolchains, format!("{}: {error}", self.program));
+                return None;
+            }
+        }
+        Some(folder.join("program"))
+    }
+}
+
+/// What a program wrote to standard error.
+pub fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs a program with nothing on standard input.
+///
+/// # Panics
+/// If it can't be run.
+pub fn run(program: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    let output = command.args(arguments).stdin(Stdio::null()).output();
+    output.expect("a program that was built can be run")
+}
+
+/// The first block of a page of the book that begins with this line behind its backticks.
+///
+/// # Panics
+/// If there is none.
+pub fn block(page: &str, opening: &str) -> String {
+    let (_, after) = page
+        .split_once(&format!("```{opening}\n"))
+        .unwrap_or_else(|| panic!("no block begins with {opening}"));
+    let (block, _) = after.split_once("```").expect("a block ends");
+    block.to_owned()
+}
