@@ -1,10 +1,8 @@
 //! Filters for build scripts: a policy becomes a module in `OUT_DIR`.
 //!
 //! ```no_run
-//! // build.rs
-//! fn main() {
-//!     tamis_embed::build::policy("server.tamis");
-//! }
+//! // All that `main` of build.rs has to do:
+//! tamis_embed::build::policy("server.tamis");
 //! ```
 //!
 //! The program has the module by `mod server { include!(concat!(env!("OUT_DIR"), "/server.rs")); }`. Cargo is told

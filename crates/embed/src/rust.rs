@@ -185,7 +185,7 @@ impl Filter {
             if no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, on, none, none, none) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            let flags = flags as c_ulong;
+            let flags = c_ulong::from(flags);
             syscall(SYS_SECCOMP, SECCOMP_SET_MODE_FILTER, flags, &raw const program)
         };
         if result < 0 {

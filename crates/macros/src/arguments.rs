@@ -44,10 +44,10 @@ const OPTIONS: &str =
     "there are `arch`, `from`, `thread`, `include_dir`, each with `= \"…\"`, and `strict`";
 
 impl Mistake {
-    pub(crate) fn new(span: Span, message: impl ToString) -> Mistake {
+    pub(crate) fn new(span: Span, message: impl Into<String>) -> Mistake {
         Mistake {
             span,
-            message: message.to_string(),
+            message: message.into(),
         }
     }
 }

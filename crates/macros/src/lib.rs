@@ -81,12 +81,12 @@ fn policy_file(arguments: &Arguments, folder: &Path) -> Result<PolicyFile, Mista
     for Text { text, span } in &arguments.archs {
         policy = policy
             .arch(text)
-            .map_err(|error| Mistake::new(*span, error))?;
+            .map_err(|error| Mistake::new(*span, error.to_string()))?;
     }
     if let Some(Text { text, span }) = &arguments.from {
         policy = policy
             .from(text)
-            .map_err(|error| Mistake::new(*span, error))?;
+            .map_err(|error| Mistake::new(*span, error.to_string()))?;
     }
     if let Some(thread) = &arguments.thread {
         policy = policy.thread(&*thread.text);

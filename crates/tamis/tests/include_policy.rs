@@ -3,12 +3,13 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use serde_json::Value;
 use tamis_testkit::corpus::repository;
 use tamis_testkit::skip;
+use tamis_testkit::toolchains::{run, said};
 
 /// What cargo built.
 struct Built {
@@ -26,10 +27,6 @@ fn target_dir() -> PathBuf {
         .to_owned()
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// The examples and the macro, built as a user builds them.
 fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
@@ -38,6 +35,7 @@ fn built() -> &'static Built {
             .args(["build", "--offline", "--locked", "--message-format=json"])
             .args(["-p", "tamis-macros", "-p", "confined-server"])
             .args(["-p", "confined-server-build-script"])
+            .args((!cfg!(debug_assertions)).then_some("--release"))
             .current_dir(repository())
             .env("CARGO_TARGET_DIR", target_dir())
             .output()
@@ -73,16 +71,12 @@ fn the_examples_are_confined_to_what_they_bind() {
     let built = built();
     assert_eq!(built.programs.len(), 2);
     for (name, program) in &built.programs {
-        let run = |argument: &str| {
-            let mut command = Command::new(program);
-            command.arg(argument).stdin(Stdio::null()).output().unwrap()
-        };
-        let output = run("1");
+        let output = run(program, &["1"]);
         assert_eq!(output.status.code(), Some(0), "{name}: {}", said(&output));
         assert_eq!(output.stdout, b"confined", "{name}");
         assert_eq!(output.stderr, b"", "{name}: nothing leaks");
         assert_eq!(
-            run("-1").status.code(),
+            run(program, &["-1"]).status.code(),
             Some(2),
             "{name}: -1 is no descriptor"
         );

@@ -181,7 +181,7 @@ fn profile() -> PathBuf {
 /// A policy with variables of all kinds.
 fn variables() -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemas-variables.tamis");
-    let text = "let one: u32\nlet wide: u64[2] in 1..0xffffffffffffffff\n\
+    let text = "arch x86_64\nlet one: u32\nlet wide: u64[2] in 1..0xffffffffffffffff\n\
                 default allow\ndeny write(fd == one), mmap(addr in wide)\n";
     fs::write(&path, text).unwrap();
     path

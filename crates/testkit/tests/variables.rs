@@ -1,8 +1,12 @@
 //! Run-time variables: one compilation is right for all their values.
 
-use tamis_abi::{Endian, SeccompData};
+use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bpf::{Op, Operand, Pc, Template, interp};
 use tamis_compiler::{CompileError, Options, compile, compile_template};
+use tamis_diag::Sources;
+use tamis_diag::render::render;
+use tamis_policy::loader::NoIncludes;
+use tamis_policy::tamis as policy;
 use tamis_prover::{Answer, Limits, Method, Subject, decide};
 use tamis_rules::{Ruleset, VariableWidth};
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
@@ -65,6 +69,69 @@ fn a_template_answers_as_its_ruleset_whatever_is_bound() {
                 "{seed}"
             );
         }
+    }
+}
+
+/// A policy about sets of both widths, in whose places the text has these.
+fn about_sets(declarations: &str, fds: &str, areas: &str, mode: &str) -> Ruleset {
+    let text = format!(
+        "{declarations}default errno(EPERM)\nbad-arch kill-process\n\
+         allow read(fd in {fds}), write(!(fd in {fds}), count < 100)\n\
+         trap(3) munmap(addr in {areas}), mprotect(start in {areas} || start == 4096)\n\
+         allow dup2(oldfd in {fds} && newfd == {mode}), dup3(newfd > {mode}, oldfd in {fds})\n"
+    );
+    let mut sources = Sources::new();
+    let source = sources.add("sets.tamis", text);
+    let options = policy::Options::new(vec![Arch::X86_64, Arch::Aarch64]);
+    let parsed = policy::parse(&mut sources, source, &mut NoIncludes, &options);
+    let diagnostics = || render(&parsed.diagnostics, &sources, false);
+    parsed
+        .ruleset
+        .clone()
+        .unwrap_or_else(|| panic!("{}", diagnostics()))
+}
+
+/// A number near others, so that values meet.
+fn near(rng: &mut Rng, is_wide: bool) -> u64 {
+    let small = rng.range(0..=3);
+    match rng.range(0..=2) {
+        0 if is_wide => small << 32 | rng.range(0..=3),
+        1 if is_wide => u64::MAX - small,
+        1 => u64::from(u32::MAX) - small,
+        _ => small,
+    }
+}
+
+#[test]
+fn sets_mean_what_lists_of_their_values_mean() {
+    let declarations = "let fds: u32[4]\nlet areas: u64[3]\nlet mode_fd: u32\n";
+    let variable = about_sets(declarations, "fds", "areas", "mode_fd");
+    let template = compile_template(&variable, &Options::default()).unwrap();
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        // Places that aren't needed repeat another value, so repetitions have to be right.
+        let values: Vec<u64> = (0..8)
+            .map(|index| near(&mut rng, (4..7).contains(&index)))
+            .collect();
+        let list = |values: &[u64]| {
+            let written: Vec<String> = values.iter().map(u64::to_string).collect();
+            format!("{{{}}}", written.join(", "))
+        };
+        let mode = values[7].to_string();
+        let constant = about_sets("", &list(&values[..4]), &list(&values[4..7]), &mode);
+        let bound = template.bind(&values).unwrap();
+        let (left, right) = (
+            Subject::Ruleset(&constant),
+            Subject::Program {
+                program: &bound,
+                endian: template.endian(),
+            },
+        );
+        let answer = decide(&left, &right, &Limits::default());
+        assert!(
+            matches!(answer, Answer::Equal(_)),
+            "{seed}: {values:?}: {answer:?}"
+        );
     }
 }
 
