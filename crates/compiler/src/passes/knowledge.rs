@@ -84,7 +84,7 @@ impl Knowledge {
             let mut intervals = both.intervals().iter();
             if intervals.all(|interval| bits.contradict(shared_bits(*interval))) {
                 Some(false)
-            } else if possible.difference(&set).is_empty() {
+            } else if possible.is_subset(&set) {
                 Some(true)
             } else {
                 None
