@@ -27,7 +27,7 @@
 
 use tamis_rules::{Predicate, Section};
 
-use super::shape::{Kind, rewrite_lists};
+use super::shape::{Kind, has_list, rewrite_lists};
 use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
 use crate::hash::{FastMap, FastSet};
 
@@ -43,7 +43,12 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    rewrite_conditions(section, cx, |when| rewrite_lists(when, &factor))
+    let is_open = |kind, parts: &[Predicate]| {
+        parts.len() < 2 || shared_parts(kind, parts).iter().any(Option::is_some)
+    };
+    rewrite_conditions(section, cx, |when| {
+        has_list(when, &is_open).then(|| rewrite_lists(when, &factor))
+    })
 }
 
 fn factor(kind: Kind, lists: Vec<Predicate>) -> Predicate {

@@ -201,6 +201,18 @@ impl Facts {
     }
 }
 
+/// Whether a condition is a test, or a list of several tests of one subject each, which have nothing to tell
+/// each other.
+pub(super) fn is_about_one_each(predicate: &Predicate) -> bool {
+    let Some((_, parts)) = Kind::of(predicate) else {
+        return matches!(predicate, Predicate::Test(_));
+    };
+    let mut subjects: Vec<Option<Subject>> = parts.iter().map(literal).collect();
+    subjects.sort_unstable();
+    let is_new = subjects.windows(2).all(|pair| pair[0] != pair[1]);
+    parts.len() >= 2 && is_new && subjects.iter().all(Option::is_some)
+}
+
 const fn constant(answer: bool) -> Predicate {
     if answer {
         Predicate::True

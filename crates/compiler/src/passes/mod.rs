@@ -190,13 +190,13 @@ fn describe(number: usize, rule: &Rule) -> String {
     }
 }
 
-/// Puts an equivalent condition in place of each of a section's, as far as the fuel goes. A condition that the
-/// pass has left as it is before, in another round or section, is not looked at again; two with one hash
-/// would cost a rewrite and nothing else.
+/// Puts an equivalent condition in place of each of a section's, as far as the fuel goes; `None` is the same
+/// again. A condition that the pass has left as it is before, in another round or section, is not looked at
+/// again; two with one hash would cost a rewrite and nothing else.
 fn rewrite_conditions(
     section: &mut Section,
     cx: &mut PassCx,
-    rewrite: impl Fn(&Predicate) -> Predicate,
+    rewrite: impl Fn(&Predicate) -> Option<Predicate>,
 ) -> Changed {
     let mut changed = false;
     for (number, rule) in (1..).zip(&mut section.rules) {
@@ -207,12 +207,16 @@ fn rewrite_conditions(
         if cx.settled.contains(&hash) {
             continue;
         }
-        let rewritten = rewrite(&rule.when);
-        if rewritten == rule.when {
-            cx.settled.insert(hash);
-        } else if cx.apply(0, || format!("the condition of rule {number}")) {
-            rule.when = rewritten;
-            changed = true;
+        match rewrite(&rule.when).filter(|rewritten| *rewritten != rule.when) {
+            None => {
+                cx.settled.insert(hash);
+            }
+            Some(rewritten) => {
+                if cx.apply(0, || format!("the condition of rule {number}")) {
+                    rule.when = rewritten;
+                    changed = true;
+                }
+            }
         }
     }
     Changed::when(changed)
