@@ -10,6 +10,7 @@
 //! The price: some functions have diagrams that are exponentially larger than their formulas. Building
 //! stops with `None` when its budget is used up; the caller then lowers directly.
 
+use std::cell::OnceCell;
 use std::hash::BuildHasherDefault;
 
 use tamis_abi::Word;
@@ -414,7 +415,8 @@ impl Diagram {
     /// value counts as much as the samples that come there with it.
     fn emit(&self, dag: &mut Dag, root: Id, samples: &[Sample], effort: Effort) -> NodeId {
         let wanted = self.below(root);
-        let arriving = self.arriving(root, samples);
+        let arriving = OnceCell::new();
+        let arriving = || arriving.get_or_init(|| self.arriving(root, samples));
         let mut emitted: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
         // What is not wanted gets any node: nothing refers to it.
         let unused = dag.ret(0);
@@ -438,7 +440,7 @@ impl Diagram {
                             weight: sample.weight,
                         }
                     };
-                    let points = || Points::new(arriving.at(id).map(point).collect());
+                    let points = || Points::new(arriving().at(id).map(point).collect());
                     split(dag, word, runs, points, effort)
                 }
             };

@@ -46,13 +46,14 @@ element!(u32, u64);
 #[derive(Clone)]
 pub struct IntervalSet<T>(Intervals<T>);
 
-/// Sorted by first element; no two overlap or touch. Most sets are one interval, which takes no memory of
-/// its own.
+/// Sorted by first element; no two overlap or touch. Most sets are one interval, or all but one, which takes no
+/// memory of its own.
 #[derive(Clone)]
 enum Intervals<T> {
     None,
     One([(T, T); 1]),
-    /// At least two.
+    Two([(T, T); 2]),
+    /// At least three.
     Many(Vec<(T, T)>),
 }
 
@@ -61,7 +62,10 @@ impl<T: Element> Intervals<T> {
     fn push(&mut self, interval: (T, T)) {
         match self {
             Intervals::None => *self = Intervals::One([interval]),
-            Intervals::One([first]) => *self = Intervals::Many(vec![*first, interval]),
+            Intervals::One([first]) => *self = Intervals::Two([*first, interval]),
+            Intervals::Two([first, second]) => {
+                *self = Intervals::Many(vec![*first, *second, interval]);
+            }
             Intervals::Many(intervals) => intervals.push(interval),
         }
     }
@@ -88,6 +92,7 @@ impl<T: Element> IntervalSet<T> {
         match &self.0 {
             Intervals::None => &[],
             Intervals::One(interval) => interval,
+            Intervals::Two(intervals) => intervals,
             Intervals::Many(intervals) => intervals,
         }
     }
@@ -193,6 +198,7 @@ impl<T: Element> IntervalSet<T> {
         });
         IntervalSet(match intervals[..] {
             [interval] => Intervals::One([interval]),
+            [first, second] => Intervals::Two([first, second]),
             _ => Intervals::Many(intervals),
         })
     }

@@ -28,6 +28,8 @@ const MAX_LITERALS: usize = 32;
 pub(super) struct Facts {
     subjects: BTreeMap<Subject, Knowledge>,
     answers: FastMap<Predicate, bool>,
+    /// How many of the answers are to tests.
+    tests: usize,
     log: Vec<Undo>,
 }
 
@@ -64,6 +66,7 @@ impl Facts {
         );
         if has_structure && !self.answers.contains_key(predicate) {
             self.answers.insert(predicate.clone(), holds);
+            self.tests += usize::from(matches!(predicate, Predicate::Test(_)));
             self.log.push(Undo::Answer(predicate.clone()));
         }
     }
@@ -91,6 +94,7 @@ impl Facts {
                 }
                 Some(Undo::Answer(predicate)) => {
                     self.answers.remove(&predicate);
+                    self.tests -= usize::from(matches!(predicate, Predicate::Test(_)));
                 }
                 None => {}
             }
@@ -148,7 +152,8 @@ impl Facts {
         let mut parts = parts.to_vec();
         let mark = self.log.len();
         let groups = literals(&parts);
-        if self.is_empty() && groups.len() == parts.len() {
+        let knows_no_test = self.subjects.is_empty() && self.tests == 0;
+        if knows_no_test && groups.len() == parts.len() {
             // Tests of one argument each have nothing to tell each other.
             return kind.join(parts);
         }

@@ -142,6 +142,9 @@ impl Knowledge {
             Part::Low => self.low.intersection(&self.low_by_full()),
             Part::High => self.high.intersection(&self.high_by_full()),
         };
+        if self.bits == Bits::default() {
+            return set;
+        }
         let shift = shift(part);
         let largest = largest(part);
         let (ones, zeros) = (self.bits.ones >> shift & largest, self.bits.zeros >> shift);

@@ -110,6 +110,8 @@ pub struct PassCx {
     remarks: Vec<Remark>,
     /// The flow of the graph as it is; none once a pass changed it.
     flow: Option<Flow>,
+    /// The hashes of a section's conditions as they are; none once a pass changed it.
+    hashes: Option<Vec<u64>>,
     /// Hashes of conditions that a pass leaves as they are, together with its name.
     settled: FastSet<u64>,
 }
@@ -122,6 +124,7 @@ impl PassCx {
             fuel,
             remarks: Vec::new(),
             flow: None,
+            hashes: None,
             settled: FastSet::default(),
         }
     }
@@ -199,11 +202,15 @@ fn rewrite_conditions(
     rewrite: impl Fn(&Predicate) -> Option<Predicate>,
 ) -> Changed {
     let mut changed = false;
-    for (number, rule) in (1..).zip(&mut section.rules) {
+    let rules = section.rules.iter();
+    let hashes = cx.hashes.take();
+    let hashes = hashes.unwrap_or_else(|| rules.map(|rule| hash_of(&rule.when)).collect());
+    let pass = hash_of(&cx.pass);
+    for (number, (rule, hash)) in (1..).zip(section.rules.iter_mut().zip(&hashes)) {
         if rule.when == Predicate::True {
             continue;
         }
-        let hash = hash_of(&(cx.pass, &rule.when));
+        let hash = hash_of(&(pass, hash));
         if cx.settled.contains(&hash) {
             continue;
         }
@@ -219,6 +226,7 @@ fn rewrite_conditions(
             }
         }
     }
+    cx.hashes = Some(hashes).filter(|_| !changed);
     Changed::when(changed)
 }
 
@@ -236,10 +244,12 @@ pub(crate) fn run_on_rules_watched(
 ) -> Ruleset {
     let mut sections = ruleset.sections().to_vec();
     for index in 0..sections.len() {
+        cx.hashes = None;
         run_until_stable(passes, |pass| {
             cx.pass = pass.info.name;
             let changed = (pass.run)(&mut sections[index], cx);
             if changed == Changed::Yes {
+                cx.hashes = None;
                 watch(pass.info.name, &sections);
             }
             changed
