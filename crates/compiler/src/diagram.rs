@@ -10,15 +10,14 @@
 //! The price: some functions have diagrams that are exponentially larger than their formulas. Building
 //! stops with `None` when its budget is used up; the caller then lowers directly.
 
+use std::cell::OnceCell;
 use std::hash::BuildHasherDefault;
-use std::rc::Rc;
 
 use tamis_abi::Word;
 
 use crate::dag::{Dag, NodeId, Question};
-use crate::direct::runs;
 use crate::formula::Formula;
-use crate::hash::FastMap;
+use crate::hash::{FastMap, hash_of};
 use crate::samples::Sample;
 use crate::split::{Effort, Point, Points, split};
 
@@ -40,25 +39,30 @@ pub(crate) struct Case {
     pub(crate) ret: u32,
 }
 
-/// Adds the decision of the first case that holds, else `default`, asking about words in this order.
+/// The decision of the first case that holds, else `default`, asking about words in this order.
 /// `None` if that takes more than `budget` elementary steps.
-pub(crate) fn lower(
-    dag: &mut Dag,
-    cases: &[Case],
-    default: u32,
-    order: &Order,
-    budget: u64,
-    samples: &[Sample],
-    effort: Effort,
-) -> Option<NodeId> {
+pub(crate) fn build(cases: &[Case], default: u32, order: &Order, budget: u64) -> Option<Decision> {
     let mut diagram = Diagram::new(cases, order, budget)?;
-    let mut decision = diagram.leaf(default);
+    let mut root = diagram.leaf(default);
     for case in cases.iter().rev() {
         let condition = diagram.formula(&case.when)?;
         let ret = diagram.leaf(case.ret);
-        decision = diagram.choose(condition, ret, decision)?;
+        root = diagram.choose(condition, ret, root)?;
     }
-    Some(diagram.emit(dag, decision, samples, effort))
+    Some(Decision { diagram, root })
+}
+
+/// A decision as a diagram.
+pub(crate) struct Decision {
+    diagram: Diagram,
+    root: Id,
+}
+
+impl Decision {
+    /// Adds the decision to a graph.
+    pub(crate) fn emit(&self, dag: &mut Dag, samples: &[Sample], effort: Effort) -> NodeId {
+        self.diagram.emit(dag, self.root, samples, effort)
+    }
 }
 
 /// The index of a diagram node; children have smaller ids than parents.
@@ -68,39 +72,24 @@ type Id = u32;
 /// numbered in the order of asking.
 type Variable = (Word, Option<Question>);
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Node {
     /// Decided. In conditions 1 stands for true and 0 for false.
     Leaf(u32),
-    /// By the value of a word: first value and decision of each run, ascending from 0.
-    Split {
-        variable: u32,
-        word: Word,
-        runs: Rc<[(u32, Id)]>,
-    },
+    /// By the value of a word: the place of its runs among those of all nodes.
+    Split { variable: u32, from: u32, to: u32 },
     /// By the answer to a question.
-    Choice {
-        variable: u32,
-        word: Word,
-        question: Question,
-        yes: Id,
-        no: Id,
-    },
+    Choice { variable: u32, yes: Id, no: Id },
 }
+
+/// First value and decision of a run.
+type Run = (u32, Id);
 
 /// What a node decides by the value of a word: the runs of a split, or one for all values.
-enum Runs {
-    One([(u32, Id); 1]),
-    Many(Rc<[(u32, Id)]>),
-}
-
-impl Runs {
-    fn as_slice(&self) -> &[(u32, Id)] {
-        match self {
-            Runs::One(run) => run,
-            Runs::Many(runs) => runs,
-        }
-    }
+#[derive(Clone, Copy)]
+enum Column {
+    One(Id),
+    Many { from: u32, to: u32 },
 }
 
 /// Which samples come to which node: a list per node, all in one place.
@@ -151,7 +140,14 @@ impl Arriving {
 struct Diagram {
     variables: Vec<Variable>,
     nodes: Vec<Node>,
+    /// The runs of all splits, for each of them ascending from 0.
+    runs: Vec<Run>,
+    /// The runs so far of the splits that are being made, the innermost last.
+    open: Vec<Run>,
+    /// The leaves and choices.
     known: FastMap<Node, Id>,
+    /// The splits, by a hash of variable and runs, or by the next number that was free.
+    splits: FastMap<u64, Id>,
     chosen: FastMap<(Id, Id, Id), Id>,
     budget: u64,
 }
@@ -193,6 +189,9 @@ impl Diagram {
         Some(Diagram {
             variables,
             nodes: Vec::with_capacity(FEW_NODES),
+            runs: Vec::with_capacity(4 * FEW_NODES),
+            open: Vec::with_capacity(FEW_NODES),
+            splits: FastMap::with_capacity_and_hasher(FEW_NODES, BuildHasherDefault::default()),
             known: FastMap::with_capacity_and_hasher(FEW_NODES, BuildHasherDefault::default()),
             chosen: FastMap::with_capacity_and_hasher(FEW_NODES, BuildHasherDefault::default()),
             budget,
@@ -224,9 +223,16 @@ impl Diagram {
             }
             Formula::In(word, set) => {
                 self.spend(set.intervals().len())?;
-                let variable = self.variable((*word, None));
-                let runs = runs(set, yes, no);
-                self.split(variable, *word, runs)
+                let start = self.open.len();
+                for (first, last) in set.intervals() {
+                    if self.open.len() == start && *first > 0 {
+                        self.open.push((0, no));
+                    }
+                    self.open.push((*first, yes));
+                    self.open
+                        .extend(last.checked_add(1).map(|after| (after, no)));
+                }
+                self.split(self.variable((*word, None)), start)
             }
             Formula::Asked {
                 word,
@@ -235,7 +241,7 @@ impl Diagram {
             } => {
                 let variable = self.variable((*word, Some(*question)));
                 let (yes, no) = if *answer { (yes, no) } else { (no, yes) };
-                self.choice(variable, (*word, *question), yes, no)
+                self.choice(variable, yes, no)
             }
         })
     }
@@ -275,145 +281,178 @@ impl Diagram {
         }
         let three = [condition, yes, no];
         let top = three.iter().filter_map(|id| self.top(*id)).min()?;
-        let result = match self.variables[top as usize] {
-            (word, Some(question)) => {
-                self.spend(1)?;
-                let [yes_c, yes_y, yes_n] = three.map(|id| self.answer(id, top, true));
-                let [no_c, no_y, no_n] = three.map(|id| self.answer(id, top, false));
-                let if_yes = self.choose(yes_c, yes_y, yes_n)?;
-                let if_no = self.choose(no_c, no_y, no_n)?;
-                self.choice(top, (word, question), if_yes, if_no)
-            }
-            (word, None) => self.choose_by_runs(three, top, word)?,
+        let result = if self.variables[top as usize].1.is_some() {
+            self.spend(1)?;
+            let [yes_c, yes_y, yes_n] = three.map(|id| self.answer(id, top, true));
+            let [no_c, no_y, no_n] = three.map(|id| self.answer(id, top, false));
+            let if_yes = self.choose(yes_c, yes_y, yes_n)?;
+            let if_no = self.choose(no_c, no_y, no_n)?;
+            self.choice(top, if_yes, if_no)
+        } else {
+            self.choose_by_runs(three, top)?
         };
         self.chosen.insert((condition, yes, no), result);
         Some(result)
     }
 
     /// [`choose`](Self::choose) where the first variable is a word: run by run.
-    fn choose_by_runs(&mut self, three: [Id; 3], top: u32, word: Word) -> Option<Id> {
-        let columns = three.map(|id| self.runs(id, top));
-        let columns = columns.each_ref().map(Runs::as_slice);
+    fn choose_by_runs(&mut self, three: [Id; 3], top: u32) -> Option<Id> {
+        let columns = three.map(|id| self.column(id, top));
+        let start = self.open.len();
         let mut places = [0; 3];
-        let most = columns.iter().map(|column| column.len()).sum::<usize>();
-        let mut runs: Vec<(u32, Id)> = Vec::with_capacity(most);
         let mut first = 0;
         loop {
             self.spend(1)?;
-            let at = |column: usize| columns[column][places[column]].1;
-            let (condition, yes, no) = (at(0), at(1), at(2));
-            runs.push((first, self.choose(condition, yes, no)?));
-            let next = |column: usize| columns[column].get(places[column] + 1);
-            let Some(border) = (0..3).filter_map(next).map(|run| run.0).min() else {
-                return Some(self.split(top, word, runs));
+            let [condition, yes, no] =
+                std::array::from_fn(|column| self.decided(columns[column], places[column]));
+            let chosen = self.choose(condition, yes, no)?;
+            if self.open.len() == start || self.open.last().is_none_or(|run| run.1 != chosen) {
+                self.open.push((first, chosen));
+            }
+            let next: [_; 3] =
+                std::array::from_fn(|column| self.border(columns[column], places[column] + 1));
+            let Some(border) = next.into_iter().flatten().min() else {
+                return Some(self.split(top, start));
             };
-            for (column, place) in columns.iter().zip(&mut places) {
-                let moves = column.get(*place + 1).is_some_and(|run| run.0 == border);
-                *place += usize::from(moves);
+            for (place, next) in places.iter_mut().zip(next) {
+                *place += u32::from(next == Some(border));
             }
             first = border;
         }
     }
 
     fn top(&self, id: Id) -> Option<u32> {
-        match &self.nodes[id as usize] {
+        match self.nodes[id as usize] {
             Node::Leaf(_) => None,
-            Node::Split { variable, .. } | Node::Choice { variable, .. } => Some(*variable),
+            Node::Split { variable, .. } | Node::Choice { variable, .. } => Some(variable),
         }
     }
 
     fn answer(&self, id: Id, asked: u32, answer: bool) -> Id {
-        match &self.nodes[id as usize] {
-            Node::Choice {
-                variable, yes, no, ..
-            } if *variable == asked => {
+        match self.nodes[id as usize] {
+            Node::Choice { variable, yes, no } if variable == asked => {
                 if answer {
-                    *yes
+                    yes
                 } else {
-                    *no
+                    no
                 }
             }
             _ => id,
         }
     }
 
-    fn runs(&self, id: Id, by: u32) -> Runs {
-        match &self.nodes[id as usize] {
-            Node::Split { variable, runs, .. } if *variable == by => Runs::Many(Rc::clone(runs)),
-            _ => Runs::One([(0, id)]),
+    fn column(&self, id: Id, by: u32) -> Column {
+        match self.nodes[id as usize] {
+            Node::Split { variable, from, to } if variable == by => Column::Many { from, to },
+            _ => Column::One(id),
         }
     }
 
-    fn split(&mut self, variable: u32, word: Word, mut runs: Vec<(u32, Id)>) -> Id {
-        runs.dedup_by_key(|run| run.1);
-        if runs.len() == 1 {
-            return runs[0].1;
+    /// The decision of a column's run.
+    fn decided(&self, column: Column, place: u32) -> Id {
+        match column {
+            Column::One(id) => id,
+            Column::Many { from, .. } => self.runs[(from + place) as usize].1,
         }
-        self.intern(Node::Split {
-            variable,
-            word,
-            runs: runs.into(),
-        })
     }
 
-    fn choice(&mut self, variable: u32, asked: (Word, Question), yes: Id, no: Id) -> Id {
+    /// Where a column's run begins, if there is one.
+    fn border(&self, column: Column, place: u32) -> Option<u32> {
+        match column {
+            Column::Many { from, to } if from + place < to => {
+                Some(self.runs[(from + place) as usize].0)
+            }
+            _ => None,
+        }
+    }
+
+    /// The split by the runs that were opened from `start` on, of which neighbours differ.
+    fn split(&mut self, variable: u32, start: usize) -> Id {
+        if let [(_, only)] = self.open[start..] {
+            self.open.truncate(start);
+            return only;
+        }
+        let mut hash = hash_of(&(variable, &self.open[start..]));
+        while let Some(id) = self.splits.get(&hash) {
+            if let Node::Split { from, to, .. } = self.nodes[*id as usize]
+                && self.top(*id) == Some(variable)
+                && *self.runs(from, to) == self.open[start..]
+            {
+                self.open.truncate(start);
+                return *id;
+            }
+            hash = hash.wrapping_add(1);
+        }
+        let from = self.runs.len() as u32;
+        self.runs.extend(self.open.drain(start..));
+        let to = self.runs.len() as u32;
+        let id = self.nodes.len() as Id;
+        self.nodes.push(Node::Split { variable, from, to });
+        self.splits.insert(hash, id);
+        id
+    }
+
+    fn choice(&mut self, variable: u32, yes: Id, no: Id) -> Id {
         if yes == no {
             return yes;
         }
-        let (word, question) = asked;
-        self.intern(Node::Choice {
-            variable,
-            word,
-            question,
-            yes,
-            no,
-        })
+        self.intern(Node::Choice { variable, yes, no })
     }
 
     fn intern(&mut self, node: Node) -> Id {
-        *self.known.entry(node).or_insert_with_key(|node| {
-            self.nodes.push(node.clone());
+        *self.known.entry(node).or_insert_with(|| {
+            self.nodes.push(node);
             self.nodes.len() as Id - 1
         })
+    }
+
+    /// The runs of a split.
+    fn runs(&self, from: u32, to: u32) -> &[Run] {
+        &self.runs[from as usize..to as usize]
     }
 
     /// Turns the diagram below `root` into questions; splits become decisions by value, in which each
     /// value counts as much as the samples that come there with it.
     fn emit(&self, dag: &mut Dag, root: Id, samples: &[Sample], effort: Effort) -> NodeId {
         let wanted = self.below(root);
-        let arriving = self.arriving(root, samples);
+        let arriving = OnceCell::new();
+        let arriving = || arriving.get_or_init(|| self.arriving(root, samples));
         let mut emitted: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
         // What is not wanted gets any node: nothing refers to it.
         let unused = dag.ret(0);
         for (id, node) in self.nodes.iter().enumerate() {
-            let child = |id: &Id| emitted[*id as usize];
-            let made = match node {
+            let child = |id: Id| emitted[id as usize];
+            let made = match *node {
                 _ if !wanted[id] => unused,
-                Node::Leaf(ret) => dag.ret(*ret),
-                Node::Choice {
-                    word,
-                    question,
-                    yes,
-                    no,
-                    ..
-                } => dag.ask(*word, *question, child(yes), child(no)),
-                Node::Split { word, runs, .. } => {
-                    let runs = runs.iter().map(|(first, id)| (*first, child(id)));
-                    let runs: Vec<(u32, NodeId)> = runs.collect();
+                Node::Leaf(ret) => dag.ret(ret),
+                Node::Choice { variable, yes, no } => {
+                    let (word, question) = self.question(variable);
+                    dag.ask(word, question, child(yes), child(no))
+                }
+                Node::Split { variable, from, to } => {
+                    let word = self.variables[variable as usize].0;
+                    let runs = self.runs(from, to).iter();
+                    let runs = runs.map(|(first, id)| (*first, child(*id)));
                     let point = |at: usize| {
                         let sample = &samples[at];
                         Point {
-                            value: sample.data.word(*word),
+                            value: sample.data.word(word),
                             weight: sample.weight,
                         }
                     };
-                    let points = Points::new(arriving.at(id).map(point).collect());
-                    split(dag, *word, &runs, &points, effort)
+                    let points = || Points::new(arriving().at(id).map(point).collect());
+                    split(dag, word, runs, points, effort)
                 }
             };
             emitted.push(made);
         }
         emitted[root as usize]
+    }
+
+    /// The question that a choice decides by.
+    fn question(&self, variable: u32) -> (Word, Question) {
+        let (word, question) = self.variables[variable as usize];
+        (word, question.expect("a choice is about a question"))
     }
 
     /// For each node the samples that come there.
@@ -427,23 +466,15 @@ impl Diagram {
             while let Some(Entry { sample, next }) = arriving.entries.get(entry as usize).copied() {
                 entry = next;
                 let data = &samples[sample as usize].data;
-                let next = match &self.nodes[id] {
+                let next = match self.nodes[id] {
                     Node::Leaf(_) => break,
-                    Node::Choice {
-                        word,
-                        question,
-                        yes,
-                        no,
-                        ..
-                    } => {
-                        if question.holds(*word, data) {
-                            *yes
-                        } else {
-                            *no
-                        }
+                    Node::Choice { variable, yes, no } => {
+                        let (word, question) = self.question(variable);
+                        if question.holds(word, data) { yes } else { no }
                     }
-                    Node::Split { word, runs, .. } => {
-                        let value = data.word(*word);
+                    Node::Split { variable, from, to } => {
+                        let value = data.word(self.variables[variable as usize].0);
+                        let runs = self.runs(from, to);
                         runs[runs.partition_point(|run| run.0 <= value) - 1].1
                     }
                 };
@@ -461,14 +492,14 @@ impl Diagram {
             if !seen[id] {
                 continue;
             }
-            match &self.nodes[id] {
+            match self.nodes[id] {
                 Node::Leaf(_) => {}
                 Node::Choice { yes, no, .. } => {
-                    seen[*yes as usize] = true;
-                    seen[*no as usize] = true;
+                    seen[yes as usize] = true;
+                    seen[no as usize] = true;
                 }
-                Node::Split { runs, .. } => {
-                    for (_, child) in runs.iter() {
+                Node::Split { from, to, .. } => {
+                    for (_, child) in self.runs(from, to) {
                         seen[*child as usize] = true;
                     }
                 }

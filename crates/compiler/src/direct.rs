@@ -32,8 +32,8 @@ pub(crate) fn lower(
             lower(dag, part, yes, rest, samples, effort)
         }),
         Formula::In(word, set) => {
-            let runs = runs(set, yes, no);
-            split(dag, *word, &runs, samples.points(*word), effort)
+            let runs = runs(set, yes, no).into_iter();
+            split(dag, *word, runs, || samples.points(*word), effort)
         }
         Formula::Asked {
             word,

@@ -83,25 +83,23 @@ impl Decisions {
         }
         let used = words_used(cases);
         let budget = BUDGET_PER_PART * (used.parts + 16);
-        let in_order = |dag: &mut Dag, order: &Order, effort: Effort| {
-            diagram::lower(dag, cases, default, order, budget, samples.list(), effort)
-        };
         // Orders that come to the same decision are as good.
         let mut ranks: Vec<(NodeId, u64)> = Vec::new();
         let best = best_order(&used, |order| {
-            let node = in_order(dag, order, Effort::Quick)?;
+            let decision = diagram::build(cases, default, order, budget)?;
+            let node = decision.emit(dag, samples.list(), Effort::Quick);
             if let Some((_, rank)) = ranks.iter().find(|(known, _)| *known == node) {
-                return Some(*rank);
+                return Some((*rank, decision));
             }
             let rank = self.rank(dag, node, samples.list());
             ranks.push((node, rank));
-            Some(rank)
+            Some((rank, decision))
         });
         let direct = lower_directly(dag, cases, default, &samples, Effort::Quick);
-        let order = best.filter(|(rank, _)| *rank < self.rank(dag, direct, samples.list()));
-        order
-            .and_then(|(_, order)| in_order(dag, &order, Effort::Thorough))
-            .unwrap_or_else(|| lower_directly(dag, cases, default, &samples, Effort::Thorough))
+        match best.filter(|(rank, _)| *rank < self.rank(dag, direct, samples.list())) {
+            Some((_, decision)) => decision.emit(dag, samples.list(), Effort::Thorough),
+            None => lower_directly(dag, cases, default, &samples, Effort::Thorough),
+        }
     }
 
     /// Smaller is better: expected steps first of all, but a step is not worth any length; where length is
@@ -153,11 +151,14 @@ fn is_about_two(question: Question) -> bool {
     matches!(question, Question::EqWord(_) | Question::GeWord(_))
 }
 
-/// The smallest rank and its order, among some orders to begin with and neighbours of the best so far;
+/// The smallest rank and what has it, among some orders to begin with and neighbours of the best so far;
 /// `None` if none has a rank.
-fn best_order(used: &Used, mut rank: impl FnMut(&Order) -> Option<u64>) -> Option<(u64, Order)> {
+fn best_order<T>(
+    used: &Used,
+    mut rank: impl FnMut(&Order) -> Option<(u64, T)>,
+) -> Option<(u64, T)> {
     let most = (MAX_ORDERS * FEW_PARTS / used.parts.max(FEW_PARTS)).max(4);
-    let mut best: Option<(u64, Order)> = None;
+    let mut best: Option<(u64, T)> = None;
     let mut open = VecDeque::from(orders(used));
     let mut tried: Vec<Order> = Vec::new();
     while let Some(order) = open.pop_front() {
@@ -168,9 +169,9 @@ fn best_order(used: &Used, mut rank: impl FnMut(&Order) -> Option<u64>) -> Optio
             break;
         }
         tried.push(order);
-        let Some(rank) = rank(&order) else { continue };
-        if best.is_none_or(|(least, _)| rank < least) {
-            best = Some((rank, order));
+        let Some(ranked) = rank(&order) else { continue };
+        if best.as_ref().is_none_or(|(least, _)| ranked.0 < *least) {
+            best = Some(ranked);
             open.extend(neighbours(order, used));
         }
     }

@@ -6,12 +6,14 @@
 //! other are nobody's: runs that they separated grow together. This file tries the cubes that the
 //! decisions suggest and keeps what costs least; without any it is a search tree.
 
+use std::borrow::Borrow;
+
 use tamis_abi::Word;
 
 use crate::cost::{Prices, keeps_word, question_steps};
 use crate::dag::{Dag, NodeId, Question};
 use crate::options::Objective;
-use crate::tree::{Run, merge, search};
+use crate::tree::{Run, search};
 
 /// The shortest and the longest line for which cubes are tried: two runs are one question, and the time
 /// is quadratic.
@@ -91,56 +93,64 @@ impl Points {
         }
     }
 
-    /// The runs with the weight of the points in them, and some more.
-    fn weigh(&self, runs: &[Run], more: u64) -> Vec<Run> {
-        let mut weighed: Vec<Run> = runs.to_vec();
-        for run in &mut weighed {
+    /// Gives the runs the weight of the points in them, and some more.
+    fn weigh(&self, runs: &mut [Run], more: u64) {
+        for run in &mut *runs {
             run.weight = more;
         }
         if self.weight_before.is_empty() {
             for point in &self.list {
                 let at = runs.partition_point(|run| run.first <= point.value);
-                weighed[at - 1].weight += point.weight;
+                runs[at - 1].weight += point.weight;
             }
-            return weighed;
+            return;
         }
         let before = |first: u32| {
             let at = self.list.partition_point(|point| point.value < first);
             self.weight_before[at]
         };
-        let ends = runs[1..].iter().map(|next| before(next.first));
-        let ends = ends.chain(self.weight_before.last().copied());
-        for (run, end) in weighed.iter_mut().zip(ends) {
-            run.weight += end - before(run.first);
+        let mut end = self.whole();
+        for run in runs.iter_mut().rev() {
+            let start = before(run.first);
+            run.weight += end - start;
+            end = start;
         }
-        weighed
     }
 }
 
 /// Adds the decision by the value of a word. The runs are first values with their decisions, ascending
-/// from 0.
-pub(crate) fn split(
+/// from 0. Where there is only one way to decide, nobody is asked for the points.
+pub(crate) fn split<P: Borrow<Points>>(
     dag: &mut Dag,
     word: Word,
-    runs: &[(u32, NodeId)],
-    points: &Points,
+    runs: impl Iterator<Item = (u32, NodeId)>,
+    points: impl FnOnce() -> P,
     effort: Effort,
 ) -> NodeId {
-    let runs = runs.iter().map(|(first, node)| Run {
-        first: *first,
-        weight: 0,
-        node: *node,
-    });
-    let runs = merge(&runs.collect::<Vec<Run>>());
+    let mut line: Vec<Run> = Vec::with_capacity(runs.size_hint().0);
+    for (first, node) in runs {
+        if line.last().is_none_or(|last| last.node != node) {
+            line.push(Run {
+                first,
+                weight: 0,
+                node,
+            });
+        }
+    }
+    if line.len() <= 2 || matches!(cut(&line), Some(Cut::Single)) {
+        return balanced(dag, word, &line);
+    }
+    let points = points();
+    let points: &Points = points.borrow();
     let whole = points.whole();
     // What was never seen is possible all the same.
-    let floor = whole / 16 / runs.len() as u64 + 1;
-    let line = points.weigh(&runs, 1 + floor);
+    let floor = whole / 16 / line.len() as u64 + 1;
+    points.weigh(&mut line, 1 + floor);
     if line.len() <= 3 || effort == Effort::Quick {
         return balanced(dag, word, &line);
     }
     let mut points = points.list.clone();
-    points.extend(runs.iter().map(|run| Point {
+    points.extend(line.iter().map(|run| Point {
         value: run.first,
         weight: floor,
     }));
@@ -187,6 +197,12 @@ fn plan(runs: &[Run], points: &[Point], question_price: u64, depth: u32) -> (u64
         return best;
     }
     for cube in cubes(runs) {
+        let question = cube.question();
+        let reload = u64::from(!keeps_word(question));
+        let own = (question_steps(question) + reload) * (whole + question_price);
+        if own >= best.0 {
+            continue;
+        }
         let [inside, outside] = cube.sides(runs);
         // A question of the search tree leaves as many runs as there were, or one more.
         let most = runs.len() - usize::from(cube.value != 0);
@@ -200,15 +216,15 @@ fn plan(runs: &[Run], points: &[Point], question_price: u64, depth: u32) -> (u64
             question_price,
             depth - 1,
         );
+        if own + inside.0 >= best.0 {
+            continue;
+        }
         let outside = plan(
             &weighed(&outside, &points_out),
             &points_out,
             question_price,
             depth - 1,
         );
-        let question = cube.question();
-        let reload = u64::from(!keeps_word(question));
-        let own = (question_steps(question) + reload) * (whole + question_price);
         let sides = inside.0 + outside.0;
         if own + sides < best.0 {
             let plan = Plan::Cube(cube, Box::new(inside.1), Box::new(outside.1));
@@ -506,7 +522,7 @@ mod tests {
             })
             .collect();
         let runs = direct::runs(set, yes, no);
-        split(dag, WORD, &runs, &Points::new(points), effort)
+        split(dag, WORD, runs.into_iter(), || Points::new(points), effort)
     }
 
     fn questions(dag: &Dag, root: NodeId) -> usize {

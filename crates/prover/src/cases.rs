@@ -221,13 +221,19 @@ impl Space {
     ) -> Vec<(Machine, Node)> {
         let (runs, all) = self.runs(function.0, Word::ARCH, limits.max_runs);
         *is_complete &= all;
-        let mut counts: BTreeMap<Node, u64> = BTreeMap::new();
+        let mut alike: BTreeMap<Node, Vec<(u32, u32)>> = BTreeMap::new();
         for (first, last, node) in &runs {
-            *counts.entry(*node).or_default() += u64::from(last - first) + 1;
+            alike.entry(*node).or_default().push((*first, *last));
         }
-        let usual = counts
+        let count = |ranges: &[(u32, u32)]| {
+            let counts = ranges
+                .iter()
+                .map(|(first, last)| u64::from(last - first) + 1);
+            counts.sum::<u64>()
+        };
+        let usual = alike
             .iter()
-            .max_by_key(|(_, count)| **count)
+            .max_by_key(|(_, ranges)| count(ranges))
             .map(|(node, _)| *node);
         let node_at = |audit: u32| {
             let run = runs
@@ -244,10 +250,9 @@ impl Space {
             }
         }
         let named: IntervalSet<u32> = named.into_iter().collect();
-        for node in counts.into_keys() {
-            let alike = runs.iter().filter(|(_, _, other)| *other == node);
-            let audits: IntervalSet<u32> = alike.map(|(first, last, _)| *first..=*last).collect();
-            let audits = audits.difference(&named);
+        for (node, ranges) in alike {
+            let audits = ranges.into_iter().map(|(first, last)| first..=last);
+            let audits = audits.collect::<IntervalSet<u32>>().difference(&named);
             if !audits.is_empty() {
                 machines.push((Machine::Other(audits), node));
             }

@@ -339,32 +339,35 @@ fn fallbacks(
             unknown: None,
         };
     }
-    let cost = |choice: &Fallbacks| {
-        let listed = split.iter().filter(|(ret, ..)| *ret != choice.default);
-        let listed: u64 = listed.map(|(_, count, _)| *count).sum();
-        let answer = choice.unknown.unwrap_or(choice.default);
-        let odd = split.iter().filter(|(ret, ..)| *ret != answer);
-        let odd: usize = odd.map(|(_, _, odd)| 2 * odd.intervals().len()).sum();
-        (
-            listed + odd as u64 + u64::from(choice.unknown.is_some()),
-            choice.default != usual,
-        )
-    };
-    let defaults = split
+    // What has to be listed with each answer as the default, and what where each is for numbers without a name.
+    let named: u64 = split.iter().map(|(_, count, _)| *count).sum();
+    let cost_of = |odd: &IntervalSet<u32>| 2 * odd.intervals().len() as u64;
+    let odd: u64 = split.iter().map(|(.., odd)| cost_of(odd)).sum();
+    let mut unknowns: Vec<(u64, u32)> = split
         .iter()
-        .map(|entry| entry.0)
-        .filter(|ret| !permits(*ret));
-    let choices = defaults.flat_map(|default| {
-        let unknown = split.iter().map(|entry| entry.0);
-        let unknown = unknown.filter(move |ret| *ret != default).map(Some);
-        unknown
-            .chain([None])
-            .map(move |unknown| Fallbacks { default, unknown })
+        .map(|(ret, _, own)| (odd - cost_of(own), *ret))
+        .collect();
+    unknowns.sort_unstable();
+    let choices = split.iter().filter(|(ret, ..)| !permits(*ret));
+    let choices = choices.map(|(default, count, own)| {
+        let listed = named - count;
+        let same = listed + odd - cost_of(own);
+        let other = unknowns.iter().find(|(_, ret)| ret != default);
+        let (cost, unknown) = match other {
+            Some((odd, ret)) if listed + odd < same => (listed + odd + 1, Some(*ret)),
+            _ => (same, None),
+        };
+        let default = *default;
+        ((cost, default != usual), Fallbacks { default, unknown })
     });
-    choices.min_by_key(cost).unwrap_or(Fallbacks {
-        default: usual,
-        unknown: None,
-    })
+    let best = choices.min_by_key(|(cost, _)| *cost);
+    best.map_or(
+        Fallbacks {
+            default: usual,
+            unknown: None,
+        },
+        |(_, choice)| choice,
+    )
 }
 
 /// Whether the call happens.

@@ -75,6 +75,12 @@ struct Row {
     high: u32,
 }
 
+impl Row {
+    fn hash(self) -> u32 {
+        hash3(self.variable.0, self.low, self.high)
+    }
+}
+
 /// A remembered result of [`Diagram::ite`].
 #[derive(Clone, Copy)]
 struct Remembered {
@@ -113,6 +119,49 @@ pub(crate) struct Diagram {
     pub(crate) stop: Stop,
 }
 
+/// A chain of tests each of which settles one of its sides, from the first to the last.
+pub(crate) struct Links {
+    /// The variable, what the settled side is, and whether that is the one for 0.
+    list: [(Variable, Node, bool); Links::MAX],
+    count: usize,
+}
+
+impl Links {
+    /// A word's worth; a longer chain is made of several.
+    const MAX: usize = 32;
+
+    pub(crate) const fn new() -> Links {
+        Links {
+            list: [(Variable::LEAF, FALSE, false); Links::MAX],
+            count: 0,
+        }
+    }
+
+    /// Adds a test; `false` if there is no room.
+    pub(crate) fn add(&mut self, variable: Variable, settled: Node, settles_low: bool) -> bool {
+        let Some(link) = self.list.get_mut(self.count) else {
+            return false;
+        };
+        *link = (variable, settled, settles_low);
+        self.count += 1;
+        true
+    }
+
+    /// The function that the chain leads to if none of its tests settles it otherwise, with the chain above.
+    pub(crate) fn above(&self, diagram: &mut Diagram, last: Node) -> Result<Node, LimitReached> {
+        let links = self.list[..self.count].iter().rev();
+        links
+            .copied()
+            .try_fold(last, |rest, (variable, settled, settles_low)| {
+                if settles_low {
+                    diagram.branch(variable, settled, rest)
+                } else {
+                    diagram.branch(variable, rest, settled)
+                }
+            })
+    }
+}
+
 const EMPTY: u32 = u32::MAX;
 /// Node numbers from here on stand for operations in the memory of results.
 const FIRST_TAG: u32 = u32::MAX - 0xff;
@@ -142,13 +191,14 @@ impl Diagram {
             steps_left: max_steps,
             stop: Stop::default(),
         };
-        for value in [0, 1] {
+        for number in [0, 1] {
             let row = Row {
                 variable: Variable::LEAF,
-                low: value,
+                low: number,
                 high: 0,
             };
-            diagram.insert(row, hash3(Variable::LEAF.0, value, 0));
+            diagram.rows.push(row);
+            diagram.place(number, row.hash());
         }
         diagram
     }
@@ -238,28 +288,37 @@ impl Diagram {
         if yes == TRUE && no == FALSE {
             return Ok(condition);
         }
-        let Row {
-            variable,
-            low,
-            high,
-        } = self.row(condition);
-        let top_of_branches = self.row(yes).variable.min(self.row(no).variable);
-        if low <= TRUE.0 && high <= TRUE.0 && variable < top_of_branches {
+        let rows = [condition, yes, no].map(|node| self.row(node));
+        let [asked, ..] = rows;
+        let top_of_branches = rows[1].variable.min(rows[2].variable);
+        let is_above = asked.variable < top_of_branches;
+        let (decides_low, decides_high) = (asked.low <= TRUE.0, asked.high <= TRUE.0);
+        if is_above && decides_low && decides_high {
             // A single variable above both branches: the result is one node.
             let chosen = |value: u32| if value == TRUE.0 { yes } else { no };
-            return self.branch(variable, chosen(low), chosen(high));
+            return self.branch(asked.variable, chosen(asked.low), chosen(asked.high));
         }
         if let Some(result) = self.recall(condition, yes, no)? {
             return Ok(result);
         }
-        let result = if variable < top_of_branches && (low <= TRUE.0 || high <= TRUE.0) {
+        let result = if is_above && (decides_low || decides_high) {
             self.ite_along(condition, yes, no, top_of_branches)?
         } else {
-            let variable = variable.min(top_of_branches);
-            let [(c0, c1), (y0, y1), (n0, n1)] =
-                [condition, yes, no].map(|node| self.cofactors(node, variable));
-            let low = self.ite(c0, y0, n0)?;
-            let high = self.ite(c1, y1, n1)?;
+            let variable = asked.variable.min(top_of_branches);
+            let half = |node: Node, row: Row, half: u32| match row.variable == variable {
+                true => Node(half),
+                false => node,
+            };
+            let low = self.ite(
+                half(condition, asked, asked.low),
+                half(yes, rows[1], rows[1].low),
+                half(no, rows[2], rows[2].low),
+            )?;
+            let high = self.ite(
+                half(condition, asked, asked.high),
+                half(yes, rows[1], rows[1].high),
+                half(no, rows[2], rows[2].high),
+            )?;
             self.branch(variable, low, high)?
         };
         self.remember(condition, yes, no, result);
@@ -275,36 +334,73 @@ impl Diagram {
         no: Node,
         top_of_branches: Variable,
     ) -> Result<Node, LimitReached> {
-        const MAX_LINKS: usize = 32;
         let chosen = |value: u32| if value == TRUE.0 { yes } else { no };
-        // The variable, what is decided, and whether that is for 0.
-        let mut links = [(Variable::LEAF, FALSE, false); MAX_LINKS];
+        let mut links = Links::new();
         let mut rest = condition;
-        let mut count = 0;
-        while count < MAX_LINKS {
+        loop {
             let row = self.row(rest);
             if row.variable >= top_of_branches || (row.low > TRUE.0) == (row.high > TRUE.0) {
                 break;
             }
-            self.count_step()?;
             let decides_low = row.low <= TRUE.0;
-            let (decided, next) = if decides_low {
-                (row.low, row.high)
-            } else {
-                (row.high, row.low)
+            let (decided, next) = match decides_low {
+                true => (row.low, row.high),
+                false => (row.high, row.low),
             };
-            links[count] = (row.variable, chosen(decided), decides_low);
+            if !links.add(row.variable, chosen(decided), decides_low) {
+                break;
+            }
+            self.count_step()?;
             rest = Node(next);
-            count += 1;
         }
-        let mut result = self.ite(rest, yes, no)?;
-        for (variable, decided, decides_low) in links[..count].iter().rev() {
-            result = if *decides_low {
-                self.branch(*variable, *decided, result)?
-            } else {
-                self.branch(*variable, result, *decided)?
-            };
+        let result = self.ite(rest, yes, no)?;
+        links.above(self, result)
+    }
+
+    /// The function that is `yes` where one of two others is, and `no` elsewhere. Both have these two values
+    /// only, which are constants.
+    ///
+    /// What the two have in common with the result is shared with it, which a condition made of `TRUE` and
+    /// `FALSE` has not. Of a chain of tests that settle one side each, only the result is remembered.
+    pub(crate) fn either(
+        &mut self,
+        mut a: Node,
+        mut b: Node,
+        yes: Node,
+        no: Node,
+    ) -> Result<Node, LimitReached> {
+        debug_assert!(matches!(self.view(yes), View::Leaf(_)));
+        let known = |a: Node, b: Node| match () {
+            () if a == b || a == yes || b == no => Some(a),
+            () if b == yes || a == no => Some(b),
+            () => None,
+        };
+        if let Some(result) = known(a, b) {
+            return Ok(result);
         }
+        let pair = (a.min(b), a.max(b));
+        // No choice by a condition is remembered under a constant.
+        if let Some(result) = self.recall(yes, pair.0, pair.1)? {
+            return Ok(result);
+        }
+        let mut links = Links::new();
+        let mut result = loop {
+            let variable = self.top(a).min(self.top(b));
+            let ((a0, a1), (b0, b1)) = (self.cofactors(a, variable), self.cofactors(b, variable));
+            match (known(a0, b0), known(a1, b1)) {
+                (Some(low), Some(high)) => break self.branch(variable, low, high)?,
+                (Some(low), None) if links.add(variable, low, true) => (a, b) = (a1, b1),
+                (None, Some(high)) if links.add(variable, high, false) => (a, b) = (a0, b0),
+                _ => {
+                    let low = self.either(a0, b0, yes, no)?;
+                    let high = self.either(a1, b1, yes, no)?;
+                    break self.branch(variable, low, high)?;
+                }
+            }
+            self.count_step()?;
+        };
+        result = links.above(self, result)?;
+        self.remember(yes, pair.0, pair.1, result);
         Ok(result)
     }
 
@@ -391,33 +487,35 @@ impl Diagram {
     }
 
     fn intern(&mut self, row: Row) -> Result<Node, LimitReached> {
-        let hash = hash3(row.variable.0, row.low, row.high);
-        let mut slot = hash as usize & (self.unique.len() - 1);
-        while self.unique[slot] != EMPTY {
+        let mask = self.unique.len() - 1;
+        let mut slot = row.hash() as usize & mask;
+        loop {
             let number = self.unique[slot];
+            if number == EMPTY {
+                return self.add(row, slot);
+            }
             if self.rows[number as usize] == row {
                 return Ok(Node(number));
             }
-            slot = (slot + 1) & (self.unique.len() - 1);
+            slot = (slot + 1) & mask;
         }
+    }
+
+    /// Adds a row that isn't in the table yet and belongs into this slot.
+    fn add(&mut self, row: Row, slot: usize) -> Result<Node, LimitReached> {
         if self.rows.len() >= self.max_nodes {
             return Err(LimitReached::Nodes);
         }
         if self.rows.len().is_multiple_of(NODES_BETWEEN_CHECKS) {
             self.stop.check()?;
         }
-        Ok(self.insert(row, hash))
-    }
-
-    /// Adds a row that isn't in the table yet.
-    fn insert(&mut self, row: Row, hash: u32) -> Node {
-        if self.rows.len() * 2 >= self.unique.len() {
-            self.grow();
-        }
         let number = self.rows.len() as u32;
         self.rows.push(row);
-        self.place(number, hash);
-        Node(number)
+        self.unique[slot] = number;
+        if self.rows.len() * 2 > self.unique.len() {
+            self.grow();
+        }
+        Ok(Node(number))
     }
 
     fn place(&mut self, number: u32, hash: u32) {
@@ -433,7 +531,7 @@ impl Diagram {
         self.unique = vec![EMPTY; self.unique.len() * 4];
         for number in 0..self.rows.len() {
             let row = self.rows[number];
-            self.place(number as u32, hash3(row.variable.0, row.low, row.high));
+            self.place(number as u32, row.hash());
         }
         let nothing = Remembered {
             condition: FALSE,

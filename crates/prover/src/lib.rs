@@ -26,6 +26,7 @@ mod diagram;
 mod difference;
 mod explore;
 mod gates;
+mod hash;
 mod inspect;
 mod liveness;
 mod order;

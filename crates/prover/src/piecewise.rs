@@ -9,19 +9,17 @@
 //! low half of an argument first and at the high half only then. The few functions of that kind are
 //! replaced by what is left of them for each outcome of the earlier tests when the diagram is made.
 
-use std::collections::BTreeMap;
+use std::hash::Hash;
 
 use tamis_abi::Word;
 use tamis_bpf::Test;
 
-use crate::diagram::{Diagram, FALSE, LimitReached, Node, Variable, View};
+use crate::diagram::{Diagram, LimitReached, Links, Node, Variable, View};
+use crate::hash::FastMap;
 use crate::order;
 
 /// The most functions of earlier words that a list of intervals has.
 const MAX_EARLIER: usize = 128;
-
-/// So many of them are quickly looked up together.
-const FEW_EARLIER: usize = 4;
 
 /// A function of the input that is a known function on each of some intervals of a word.
 #[derive(Clone, Debug)]
@@ -161,27 +159,84 @@ impl Piecewise {
     /// Proportional to the number of intervals times 32 at most, for every way in which the outcomes of
     /// earlier tests leave different functions.
     pub(crate) fn to_node(&self, diagram: &mut Diagram) -> Result<Node, LimitReached> {
-        match self.pieces[..] {
-            [(_, node)] => Ok(node),
-            _ if self.earlier.is_empty() => self.block(diagram, 32, 0, &self.pieces),
-            _ if self.earlier.len() <= FEW_EARLIER => {
-                let mut left = [FALSE; FEW_EARLIER];
-                left[..self.earlier.len()].copy_from_slice(&self.earlier);
-                self.replaced(diagram, left, &mut BTreeMap::new())
-            }
-            _ => self.replaced(diagram, self.earlier.clone(), &mut BTreeMap::new()),
+        if let [(_, node)] = self.pieces[..] {
+            return Ok(node);
+        }
+        let is_piece = |node: &&Node| self.pieces.iter().any(|(_, piece)| piece == *node);
+        let earlier: Vec<Node> = self.earlier.iter().filter(is_piece).copied().collect();
+        match earlier[..] {
+            [] => self.block(diagram, 32, 0, &self.pieces),
+            [one] => self.replaced_one(diagram, one, one, &mut FastMap::default()),
+            [one, two] => self.replaced(diagram, &earlier, [one, two], &mut FastMap::default()),
+            _ => self.replaced(diagram, &earlier, earlier.clone(), &mut FastMap::default()),
         }
     }
 
-    /// The function where `left` is left of the functions of earlier words.
+    /// The function where `left` is left of one function of earlier words. Of a chain of tests that decide one
+    /// way each, as in a comparison with a constant, only the result is remembered.
+    fn replaced_one(
+        &self,
+        diagram: &mut Diagram,
+        earlier: Node,
+        left: Node,
+        known: &mut FastMap<Node, Node>,
+    ) -> Result<Node, LimitReached> {
+        if let Some(node) = known.get(&left) {
+            return Ok(*node);
+        }
+        let end = first_variable(self.word);
+        let mut links = Links::new();
+        let mut rest = left;
+        // What the last of the decided sides was, and what comes of it.
+        let mut latest = None;
+        let last = loop {
+            let (variable, low, high) = match diagram.view(rest) {
+                View::Branch {
+                    variable,
+                    low,
+                    high,
+                } if variable < end => (variable, low, high),
+                View::Branch { .. } | View::Leaf(_) => {
+                    break self.with_left(diagram, &[earlier], &[rest])?;
+                }
+            };
+            diagram.count_step()?;
+            let decides_low = diagram.top(low) >= end;
+            let (side, next) = if decides_low {
+                (low, high)
+            } else {
+                (high, low)
+            };
+            if diagram.top(side) < end || diagram.top(next) >= end {
+                let low = self.replaced_one(diagram, earlier, low, known)?;
+                let high = self.replaced_one(diagram, earlier, high, known)?;
+                break diagram.branch(variable, low, high)?;
+            }
+            let decided = match latest {
+                Some((known_side, decided)) if known_side == side => decided,
+                _ => self.replaced_one(diagram, earlier, side, known)?,
+            };
+            latest = Some((side, decided));
+            if !links.add(variable, decided, decides_low) {
+                break self.replaced_one(diagram, earlier, rest, known)?;
+            }
+            rest = next;
+        };
+        let made = links.above(diagram, last)?;
+        known.insert(left, made);
+        Ok(made)
+    }
+
+    /// The function where `left` is left of these functions of earlier words.
     fn replaced<L>(
         &self,
         diagram: &mut Diagram,
+        earlier: &[Node],
         left: L,
-        known: &mut BTreeMap<L, Node>,
+        known: &mut FastMap<L, Node>,
     ) -> Result<Node, LimitReached>
     where
-        L: AsRef<[Node]> + AsMut<[Node]> + Clone + Ord,
+        L: AsRef<[Node]> + AsMut<[Node]> + Clone + Eq + Hash,
     {
         if let Some(node) = known.get(&left) {
             return Ok(*node);
@@ -194,23 +249,33 @@ impl Piecewise {
             for (low, high) in low.as_mut().iter_mut().zip(high.as_mut()) {
                 (*low, *high) = diagram.cofactors(*low, top);
             }
-            let low = self.replaced(diagram, low, known)?;
-            let high = self.replaced(diagram, high, known)?;
+            let low = self.replaced(diagram, earlier, low, known)?;
+            let high = self.replaced(diagram, earlier, high, known)?;
             diagram.branch(top, low, high)?
         } else {
-            let replaced = |node: Node| {
-                let place = self.earlier.iter().position(|earlier| *earlier == node);
-                place.map_or(node, |place| left.as_ref()[place])
-            };
-            let pieces = self.pieces.iter();
-            let mut pieces: Vec<(u32, Node)> = pieces
-                .map(|(start, node)| (*start, replaced(*node)))
-                .collect();
-            pieces.dedup_by_key(|(_, node)| *node);
-            self.block(diagram, 32, 0, &pieces)?
+            self.with_left(diagram, earlier, left.as_ref())?
         };
         known.insert(left, made);
         Ok(made)
+    }
+
+    /// The function where this is left of these functions of earlier words, and no test of those remains.
+    fn with_left(
+        &self,
+        diagram: &mut Diagram,
+        earlier: &[Node],
+        left: &[Node],
+    ) -> Result<Node, LimitReached> {
+        let replaced = |node: Node| {
+            let place = earlier.iter().position(|earlier| *earlier == node);
+            place.map_or(node, |place| left[place])
+        };
+        let pieces = self.pieces.iter();
+        let mut pieces: Vec<(u32, Node)> = pieces
+            .map(|(start, node)| (*start, replaced(*node)))
+            .collect();
+        pieces.dedup_by_key(|(_, node)| *node);
+        self.block(diagram, 32, 0, &pieces)
     }
 
     /// The function on the numbers that share their bits from `bit` up with `base`, given the
@@ -222,8 +287,14 @@ impl Piecewise {
         base: u32,
         pieces: &[(u32, Node)],
     ) -> Result<Node, LimitReached> {
-        if let [(_, node)] = pieces {
-            return Ok(self.under(diagram, bit, base, *node));
+        match *pieces {
+            [(_, node)] => return Ok(self.under(diagram, bit, base, node)),
+            [(_, other), (value, node), (next, after)]
+                if other == after && next - value == 1 && self.is_above(diagram, node, other) =>
+            {
+                return self.value(diagram, bit, value, node, other);
+            }
+            _ => {}
         }
         let bit = bit - 1;
         let middle = base | 1 << bit;
@@ -233,6 +304,30 @@ impl Piecewise {
         let low = self.block(diagram, bit, base, &pieces[..split])?;
         let high = self.block(diagram, bit, middle, &pieces[high_from..])?;
         diagram.branch(order::variable(self.word, bit), low, high)
+    }
+
+    /// `node` where the lowest `bits` of the word are those of the value, else `other`.
+    fn value(
+        &self,
+        diagram: &mut Diagram,
+        bits: u32,
+        value: u32,
+        node: Node,
+        other: Node,
+    ) -> Result<Node, LimitReached> {
+        (0..bits).try_fold(node, |node, bit| {
+            let variable = order::variable(self.word, bit);
+            if value >> bit & 1 == 1 {
+                diagram.branch(variable, other, node)
+            } else {
+                diagram.branch(variable, node, other)
+            }
+        })
+    }
+
+    /// Whether both functions depend on words that are tested after this one only.
+    fn is_above(&self, diagram: &Diagram, one: Node, other: Node) -> bool {
+        order::variable(self.word, 0) < diagram.top(one).min(diagram.top(other))
     }
 
     /// A function where the word's bits from `bit` up are those of `base`.
@@ -285,6 +380,7 @@ impl Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diagram::FALSE;
 
     const CONSTANTS: [u32; 9] = [
         0,

@@ -60,6 +60,9 @@ impl Space {
         yes: Node,
         no: Node,
     ) -> Outcome<Node> {
+        if let [part] = parts {
+            return self.choose_by(part, yes, no);
+        }
         let mut sets: BTreeMap<Operand, Vec<RangeInclusive<u64>>> = BTreeMap::new();
         let mut others = Vec::new();
         for part in parts {
@@ -71,22 +74,32 @@ impl Space {
                 None => others.push(*part),
             }
         }
-        if let ([other], true) = (&others[..], sets.is_empty()) {
-            return self.choose_by(other, yes, no);
+        if others.is_empty()
+            && sets.len() == 1
+            && let Some((operand, ranges)) = sets.pop_first()
+        {
+            let set = ranges.into_iter().collect();
+            return self.choose_by_set(Digits::of(operand), &set, yes, no);
         }
-        let is_one_set = others.is_empty() && sets.len() == 1;
-        let mut any = FALSE;
+        // With constants to choose from, what is found is made of parts of what each alternative chooses.
+        let is_constant = self.diagram.top(yes).min(self.diagram.top(no)) == Variable::LEAF;
+        let (holds, fails) = if is_constant {
+            (yes, no)
+        } else {
+            (TRUE, FALSE)
+        };
+        let mut any = fails;
         for (operand, ranges) in sets {
-            let (variables, set) = (operand_variables(operand), ranges.into_iter().collect());
-            if is_one_set {
-                return self.choose_by_set(&variables, &set, yes, no);
-            }
-            let holds = self.in_set(&variables, &set)?;
-            any = self.diagram.ite(holds, TRUE, any)?;
+            let set = ranges.into_iter().collect();
+            let chosen = self.choose_by_set(Digits::of(operand), &set, holds, fails)?;
+            any = self.diagram.either(chosen, any, holds, fails)?;
         }
         for part in others {
-            let holds = self.predicate(part)?;
-            any = self.diagram.ite(holds, TRUE, any)?;
+            let chosen = self.choose_by(part, holds, fails)?;
+            any = self.diagram.either(chosen, any, holds, fails)?;
+        }
+        if (holds, fails) == (yes, no) {
+            return Ok(any);
         }
         self.diagram.ite(any, yes, no)
     }
@@ -94,18 +107,22 @@ impl Space {
     fn choose_by_test(&mut self, test: &Test, yes: Node, no: Node) -> Outcome<Node> {
         match test {
             Test::Compare { operand, op, value } => {
-                let variables = operand_variables(*operand);
-                self.choose_by_set(&variables, &satisfying(*op, *value), yes, no)
+                self.choose_by_set(Digits::of(*operand), &satisfying(*op, *value), yes, no)
             }
-            Test::In { operand, set } => {
-                self.choose_by_set(&operand_variables(*operand), set, yes, no)
-            }
+            Test::In { operand, set } => self.choose_by_set(Digits::of(*operand), set, yes, no),
             Test::Masked {
                 operand,
                 mask,
                 value,
             } => {
-                let condition = self.masked(*operand, *mask, *value)?;
+                let digits = Digits::of(*operand);
+                if value & !mask != 0 || *value > Operand::max(*operand) {
+                    return Ok(no);
+                }
+                if self.is_above(digits, yes, no) {
+                    return self.choose_by_value(digits, *mask, *value, [yes, no]);
+                }
+                let condition = self.choose_by_value(digits, *mask, *value, [TRUE, FALSE])?;
                 self.diagram.ite(condition, yes, no)
             }
             Test::Between { left, op, right } => {
@@ -115,42 +132,32 @@ impl Space {
         }
     }
 
-    /// The condition that the number made of these variables, the highest bit first, is in the set.
-    fn in_set(&mut self, variables: &[Variable], set: &IntervalSet<u64>) -> Outcome<Node> {
-        self.choose_by_set(variables, set, TRUE, FALSE)
-    }
-
-    /// `yes` where the number made of these variables, the highest bit first, is in the set, else `no`.
-    /// Proportional to the intervals of the set times the number of variables, if both depend on later
-    /// variables only.
+    /// `yes` where the number of these digits is in the set, else `no`. Proportional to the intervals of the
+    /// set times the number of digits, if both depend on later variables only.
     fn choose_by_set(
         &mut self,
-        variables: &[Variable],
+        digits: Digits,
         set: &IntervalSet<u64>,
         yes: Node,
         no: Node,
     ) -> Outcome<Node> {
-        let top = self.diagram.top(yes).min(self.diagram.top(no));
-        if variables.last().is_some_and(|last| *last >= top) {
-            let condition = self.in_set(variables, set)?;
+        if !self.is_above(digits, yes, no) {
+            let condition = self.choose_by_set(digits, set, TRUE, FALSE)?;
             return self.diagram.ite(condition, yes, no);
         }
-        self.choose_by_intervals(variables, 0, set.intervals(), [yes, no])
+        self.choose_by_intervals(digits, 0, set.intervals(), [yes, no])
     }
 
-    /// `yes` where `base` with the variables as its lowest bits lies in one of the intervals, of which only
-    /// those that may matter are given, else `no`.
+    /// `yes` where `base` with these as its lowest digits lies in one of the intervals, of which only those
+    /// that may matter are given, else `no`.
     fn choose_by_intervals(
         &mut self,
-        variables: &[Variable],
+        digits: Digits,
         base: u64,
         intervals: &[(u64, u64)],
         [yes, no]: [Node; 2],
     ) -> Outcome<Node> {
-        let largest = base
-            | u64::MAX
-                .checked_shr(64 - variables.len() as u32)
-                .unwrap_or(0);
+        let largest = base | u64::MAX.checked_shr(64 - digits.count).unwrap_or(0);
         let from = intervals.partition_point(|(_, last)| *last < base);
         let until = intervals.partition_point(|(first, _)| *first <= largest);
         let relevant = &intervals[from..until.max(from)];
@@ -161,43 +168,40 @@ impl Space {
             return Ok(yes);
         }
         if let ([_], true) = (relevant, first == last) {
-            return self.choose_by_value(variables, u64::MAX, *first, [yes, no]);
+            return self.choose_by_value(digits, u64::MAX, *first, [yes, no]);
         }
-        let [variable, rest @ ..] = variables else {
-            unreachable!("a single number is inside an interval or outside");
+        let rest = Digits {
+            count: digits.count - 1,
+            ..digits
         };
         let low = self.choose_by_intervals(rest, base, relevant, [yes, no])?;
-        let high = base | 1 << rest.len();
+        let high = base | 1 << rest.count;
         let high = self.choose_by_intervals(rest, high, relevant, [yes, no])?;
-        self.diagram.branch(*variable, low, high)
+        self.diagram.branch(digits.variable(rest.count), low, high)
     }
 
-    /// `yes` where the variables, the highest bit first, are the lowest bits of the value as far as they
-    /// are in the mask, else `no`.
+    /// `yes` where the digits are the lowest bits of the value as far as they are in the mask, else `no`.
     fn choose_by_value(
         &mut self,
-        variables: &[Variable],
+        digits: Digits,
         mask: u64,
         value: u64,
         [yes, no]: [Node; 2],
     ) -> Outcome<Node> {
-        let bits = variables.iter().rev().enumerate();
-        let mut wanted = bits.filter(|(bit, _)| mask >> bit & 1 == 1);
-        wanted.try_fold(yes, |matches, (bit, variable)| {
-            if value >> bit & 1 == 1 {
-                self.diagram.branch(*variable, no, matches)
+        let mut matches = yes;
+        for bit in (0..digits.count).filter(|bit| mask >> bit & 1 == 1) {
+            matches = if value >> bit & 1 == 1 {
+                self.diagram.branch(digits.variable(bit), no, matches)?
             } else {
-                self.diagram.branch(*variable, matches, no)
-            }
-        })
+                self.diagram.branch(digits.variable(bit), matches, no)?
+            };
+        }
+        Ok(matches)
     }
 
-    /// The condition that the bits in the mask are those of the value.
-    fn masked(&mut self, operand: Operand, mask: u64, value: u64) -> Outcome<Node> {
-        if value & !mask != 0 || value > operand.max() {
-            return Ok(FALSE);
-        }
-        self.choose_by_value(&operand_variables(operand), mask, value, [TRUE, FALSE])
+    /// Whether both functions depend on variables after the digits only.
+    fn is_above(&self, digits: Digits, yes: Node, no: Node) -> bool {
+        digits.variable(0) < self.diagram.top(yes).min(self.diagram.top(no))
     }
 
     fn between(&mut self, left: Operand, op: CmpOp, right: Operand) -> Outcome<Node> {
@@ -254,7 +258,7 @@ impl Space {
             (Some(left), None) => (left, true),
             (None, Some(right)) => (right, false),
         };
-        let is_zero = self.in_set(&word_variables(word), &single(0))?;
+        let is_zero = self.choose_by_value(Digits::of_word(word), u64::MAX, 0, [TRUE, FALSE])?;
         match (comparison, word_is_left) {
             (Comparison::Equal, _) | (Comparison::GreaterOrEqual, false) => Ok(is_zero),
             (Comparison::Greater, true) => self.diagram.not(is_zero),
@@ -301,21 +305,47 @@ fn first_of_operand(operand: Operand) -> Variable {
     order::variable(high.unwrap_or(low), 31)
 }
 
-/// The variables of a word, the highest bit first.
-fn word_variables(word: Word) -> Vec<Variable> {
-    (0..32)
-        .rev()
-        .map(|bit| order::variable(word, bit))
-        .collect()
+/// The variables of a number's bits. Those of a value's high half come just before those of its low half.
+#[derive(Clone, Copy)]
+struct Digits {
+    /// The variable of the lowest bit.
+    last: Variable,
+    count: u32,
 }
 
-/// The variables of an operand's value, the highest bit first.
-fn operand_variables(operand: Operand) -> Vec<Variable> {
-    let (high, low) = halves(operand);
-    high.into_iter()
-        .chain([low])
-        .flat_map(word_variables)
-        .collect()
+impl Digits {
+    /// The bits of an operand.
+    fn of(operand: Operand) -> Digits {
+        let (high, low) = halves(operand);
+        let digits = Digits::of_word(low);
+        match high {
+            None => digits,
+            Some(high) => {
+                debug_assert_eq!(
+                    order::variable(high, 0).0 + 1,
+                    order::variable(low, 31).0,
+                    "the high half comes just before the low"
+                );
+                Digits {
+                    count: 2 * digits.count,
+                    ..digits
+                }
+            }
+        }
+    }
+
+    /// The bits of a word.
+    const fn of_word(word: Word) -> Digits {
+        Digits {
+            last: order::variable(word, 0),
+            count: u32::BITS,
+        }
+    }
+
+    /// The variable of a bit; 0 is the lowest.
+    const fn variable(self, bit: u32) -> Variable {
+        Variable(self.last.0 - bit)
+    }
 }
 
 /// The words of an operand's value: the high half, if it isn't always zero, and the low.
@@ -352,8 +382,4 @@ fn satisfying(op: CmpOp, value: u64) -> IntervalSet<u64> {
         CmpOp::Gt => above(),
         CmpOp::Ge => IntervalSet::from_iter([value..=u64::MAX]),
     }
-}
-
-fn single(value: u32) -> IntervalSet<u64> {
-    IntervalSet::single(u64::from(value))
 }

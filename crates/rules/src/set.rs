@@ -4,6 +4,7 @@
 //! merged, so equal sets have equal representations.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 
 /// An unsigned integer that can be an element of an [`IntervalSet`].
@@ -42,61 +43,83 @@ element!(u32, u64);
 /// assert_eq!(set.intervals(), [(1, 4)]);
 /// assert!(set.contains(2) && !set.contains(5));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct IntervalSet<T> {
-    /// Sorted by first element; no two overlap or touch.
-    intervals: Vec<(T, T)>,
+#[derive(Clone)]
+pub struct IntervalSet<T>(Intervals<T>);
+
+/// Sorted by first element; no two overlap or touch. Most sets are one interval, or all but one, which takes no
+/// memory of its own.
+#[derive(Clone)]
+enum Intervals<T> {
+    None,
+    One([(T, T); 1]),
+    Two([(T, T); 2]),
+    /// At least three.
+    Many(Vec<(T, T)>),
+}
+
+impl<T: Element> Intervals<T> {
+    /// Adds an interval that lies behind the others and doesn't touch them.
+    fn push(&mut self, interval: (T, T)) {
+        match self {
+            Intervals::None => *self = Intervals::One([interval]),
+            Intervals::One([first]) => *self = Intervals::Two([*first, interval]),
+            Intervals::Two([first, second]) => {
+                *self = Intervals::Many(vec![*first, *second, interval]);
+            }
+            Intervals::Many(intervals) => intervals.push(interval),
+        }
+    }
 }
 
 impl<T: Element> IntervalSet<T> {
     /// The empty set.
     pub const fn empty() -> IntervalSet<T> {
-        IntervalSet {
-            intervals: Vec::new(),
-        }
+        IntervalSet(Intervals::None)
     }
 
     /// The set of all values of the type.
-    pub fn full() -> IntervalSet<T> {
-        IntervalSet {
-            intervals: vec![(T::MIN, T::MAX)],
-        }
+    pub const fn full() -> IntervalSet<T> {
+        IntervalSet(Intervals::One([(T::MIN, T::MAX)]))
     }
 
     /// The set of one value.
-    pub fn single(value: T) -> IntervalSet<T> {
-        IntervalSet {
-            intervals: vec![(value, value)],
-        }
+    pub const fn single(value: T) -> IntervalSet<T> {
+        IntervalSet(Intervals::One([(value, value)]))
     }
 
     /// First and last element of each maximal interval, ascending.
     pub fn intervals(&self) -> &[(T, T)] {
-        &self.intervals
+        match &self.0 {
+            Intervals::None => &[],
+            Intervals::One(interval) => interval,
+            Intervals::Two(intervals) => intervals,
+            Intervals::Many(intervals) => intervals,
+        }
     }
 
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
-        self.intervals.is_empty()
+        self.intervals().is_empty()
     }
 
     /// Whether every value is an element.
     pub fn is_full(&self) -> bool {
-        self.intervals == [(T::MIN, T::MAX)]
+        self.intervals() == [(T::MIN, T::MAX)]
     }
 
     /// Whether a value is an element. Logarithmic.
     pub fn contains(&self, value: T) -> bool {
-        let after = self.intervals.partition_point(|(first, _)| *first <= value);
-        after > 0 && value <= self.intervals[after - 1].1
+        let intervals = self.intervals();
+        let after = intervals.partition_point(|(first, _)| *first <= value);
+        after > 0 && value <= intervals[after - 1].1
     }
 
     /// The values that are not in the set.
     #[must_use]
     pub fn complement(&self) -> IntervalSet<T> {
-        let mut gaps = Vec::with_capacity(self.intervals.len() + 1);
+        let mut gaps = Intervals::None;
         let mut next = Some(T::MIN);
-        for (first, last) in &self.intervals {
+        for (first, last) in self.intervals() {
             if let (Some(start), Some(end)) = (next, first.predecessor())
                 && start <= end
             {
@@ -107,26 +130,21 @@ impl<T: Element> IntervalSet<T> {
         if let Some(start) = next {
             gaps.push((start, T::MAX));
         }
-        IntervalSet { intervals: gaps }
+        IntervalSet(gaps)
     }
 
     /// The values in either set.
     #[must_use]
     pub fn union(&self, other: &IntervalSet<T>) -> IntervalSet<T> {
-        IntervalSet::from_unsorted(
-            self.intervals
-                .iter()
-                .chain(&other.intervals)
-                .copied()
-                .collect(),
-        )
+        let (one, other) = (self.intervals().iter(), other.intervals().iter());
+        IntervalSet::from_unsorted(one.chain(other).copied())
     }
 
     /// The values in both sets.
     #[must_use]
     pub fn intersection(&self, other: &IntervalSet<T>) -> IntervalSet<T> {
         let (mut left, mut right) = (self.intervals(), other.intervals());
-        let mut intervals = Vec::new();
+        let mut intervals = Intervals::None;
         while let ([one, left_rest @ ..], [two, right_rest @ ..]) = (left, right) {
             let (first, last) = (one.0.max(two.0), one.1.min(two.1));
             if first <= last {
@@ -139,7 +157,7 @@ impl<T: Element> IntervalSet<T> {
                 right = right_rest;
             }
         }
-        IntervalSet { intervals }
+        IntervalSet(intervals)
     }
 
     /// The values of this set that are not in the other.
@@ -148,26 +166,68 @@ impl<T: Element> IntervalSet<T> {
         self.intersection(&other.complement())
     }
 
+    /// Whether all values of this set are in the other. Log-linear.
+    pub fn is_subset(&self, other: &IntervalSet<T>) -> bool {
+        let around = other.intervals();
+        self.intervals().iter().all(|(first, last)| {
+            let at = around.partition_point(|(_, end)| end < first);
+            let found = around.get(at);
+            found.is_some_and(|(start, end)| start <= first && last <= end)
+        })
+    }
+
     /// Sorts, drops empty intervals and merges what touches.
-    fn from_unsorted(mut raw: Vec<(T, T)>) -> IntervalSet<T> {
-        raw.retain(|(first, last)| first <= last);
-        raw.sort_unstable();
-        let mut intervals: Vec<(T, T)> = Vec::with_capacity(raw.len());
-        for (first, last) in raw {
-            match intervals.last_mut() {
-                Some(previous) if previous.1.successor().is_none_or(|next| first <= next) => {
-                    previous.1 = previous.1.max(last);
-                }
-                _ => intervals.push((first, last)),
+    fn from_unsorted(raw: impl Iterator<Item = (T, T)>) -> IntervalSet<T> {
+        let mut raw = raw.filter(|(first, last)| first <= last);
+        let Some(first) = raw.next() else {
+            return IntervalSet::empty();
+        };
+        let Some(second) = raw.next() else {
+            return IntervalSet(Intervals::One([first]));
+        };
+        let mut intervals = Vec::with_capacity(2 + raw.size_hint().1.unwrap_or(0));
+        intervals.extend([first, second]);
+        intervals.extend(raw);
+        intervals.sort_unstable();
+        intervals.dedup_by(|next, previous| {
+            let meets = previous.1.successor().is_none_or(|after| next.0 <= after);
+            if meets {
+                previous.1 = previous.1.max(next.1);
             }
-        }
-        IntervalSet { intervals }
+            meets
+        });
+        IntervalSet(match intervals[..] {
+            [interval] => Intervals::One([interval]),
+            [first, second] => Intervals::Two([first, second]),
+            _ => Intervals::Many(intervals),
+        })
+    }
+}
+
+impl<T: Element> PartialEq for IntervalSet<T> {
+    fn eq(&self, other: &IntervalSet<T>) -> bool {
+        self.intervals() == other.intervals()
+    }
+}
+
+impl<T: Element> Eq for IntervalSet<T> {}
+
+impl<T: Element + Hash> Hash for IntervalSet<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.intervals().hash(state);
+    }
+}
+
+impl<T: Element> fmt::Debug for IntervalSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut set = f.debug_struct("IntervalSet");
+        set.field("intervals", &self.intervals()).finish()
     }
 }
 
 impl<T: Element> FromIterator<RangeInclusive<T>> for IntervalSet<T> {
     fn from_iter<I: IntoIterator<Item = RangeInclusive<T>>>(ranges: I) -> IntervalSet<T> {
-        IntervalSet::from_unsorted(ranges.into_iter().map(RangeInclusive::into_inner).collect())
+        IntervalSet::from_unsorted(ranges.into_iter().map(RangeInclusive::into_inner))
     }
 }
 
@@ -218,6 +278,7 @@ mod tests {
                     assert_eq!(a.difference(&b).contains(x), in_a && !in_b);
                     assert_eq!(a.complement().contains(x), !in_a);
                 }
+                assert_eq!(a.is_subset(&b), a.difference(&b).is_empty());
             }
         }
     }

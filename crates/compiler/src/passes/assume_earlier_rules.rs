@@ -84,7 +84,7 @@ impl Earlier {
         let places = about_it.into_iter().flatten().chain(&self.about_many);
         for place in places {
             let other = &earlier[*place];
-            if rule.syscalls.difference(&other.syscalls).is_empty() {
+            if rule.syscalls.is_subset(&other.syscalls) {
                 facts.assume(&other.when, false);
             }
         }

@@ -29,7 +29,7 @@
 
 use tamis_rules::Section;
 
-use super::facts::Facts;
+use super::facts::{self, Facts};
 use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
@@ -44,7 +44,9 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    rewrite_conditions(section, cx, |when| Facts::default().simplify(when))
+    rewrite_conditions(section, cx, |when| {
+        (!facts::is_about_one_each(when)).then(|| Facts::default().simplify(when))
+    })
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@
 
 use tamis_rules::{Predicate, Section};
 
-use super::shape::{Kind, rewrite_lists};
+use super::shape::{Kind, has_list, rewrite_lists};
 use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
 use crate::hash::{FastMap, FastSet};
 
@@ -43,7 +43,10 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    rewrite_conditions(section, cx, |when| rewrite_lists(when, &factor))
+    let is_open = |kind, parts: &[Predicate]| parts.len() < 2 || may_share(kind, parts);
+    rewrite_conditions(section, cx, |when| {
+        has_list(when, &is_open).then(|| rewrite_lists(when, &factor))
+    })
 }
 
 fn factor(kind: Kind, lists: Vec<Predicate>) -> Predicate {
@@ -76,6 +79,25 @@ fn factor(kind: Kind, lists: Vec<Predicate>) -> Predicate {
         Some(part) => kind.dual().join(vec![part.clone(), kind.join(rests)]),
     });
     kind.join(made.collect())
+}
+
+/// Whether two lists have a part in common, or whether finding that out would take as long as all the rest.
+fn may_share(kind: Kind, lists: &[Predicate]) -> bool {
+    /// So many parts are compared with each other faster than hashed.
+    const FEW: usize = 16;
+    let parts = |list| kind.dual().parts(list);
+    if lists.iter().map(|list| parts(list).len()).sum::<usize>() > FEW {
+        return shared_parts(kind, lists).iter().any(Option::is_some);
+    }
+    let mut rest = lists;
+    while let [list, others @ ..] = rest {
+        let mut other_parts = others.iter().flat_map(parts);
+        if other_parts.any(|part| parts(list).contains(part)) {
+            return true;
+        }
+        rest = others;
+    }
+    false
 }
 
 /// For each list the part that it shares with most of the others, of those with which it can go.

@@ -28,6 +28,8 @@ const MAX_LITERALS: usize = 32;
 pub(super) struct Facts {
     subjects: BTreeMap<Subject, Knowledge>,
     answers: FastMap<Predicate, bool>,
+    /// How many of the answers are to tests.
+    tests: usize,
     log: Vec<Undo>,
 }
 
@@ -64,6 +66,7 @@ impl Facts {
         );
         if has_structure && !self.answers.contains_key(predicate) {
             self.answers.insert(predicate.clone(), holds);
+            self.tests += usize::from(matches!(predicate, Predicate::Test(_)));
             self.log.push(Undo::Answer(predicate.clone()));
         }
     }
@@ -91,6 +94,7 @@ impl Facts {
                 }
                 Some(Undo::Answer(predicate)) => {
                     self.answers.remove(&predicate);
+                    self.tests -= usize::from(matches!(predicate, Predicate::Test(_)));
                 }
                 None => {}
             }
@@ -148,7 +152,8 @@ impl Facts {
         let mut parts = parts.to_vec();
         let mark = self.log.len();
         let groups = literals(&parts);
-        if self.is_empty() && groups.len() == parts.len() {
+        let knows_no_test = self.subjects.is_empty() && self.tests == 0;
+        if knows_no_test && groups.len() == parts.len() {
             // Tests of one argument each have nothing to tell each other.
             return kind.join(parts);
         }
@@ -199,6 +204,18 @@ impl Facts {
             self.take_back(mark);
         }
     }
+}
+
+/// Whether a condition is a test, or a list of several tests of one subject each, which have nothing to tell
+/// each other.
+pub(super) fn is_about_one_each(predicate: &Predicate) -> bool {
+    let Some((_, parts)) = Kind::of(predicate) else {
+        return matches!(predicate, Predicate::Test(_));
+    };
+    let mut subjects: Vec<Option<Subject>> = parts.iter().map(literal).collect();
+    subjects.sort_unstable();
+    let is_new = subjects.windows(2).all(|pair| pair[0] != pair[1]);
+    parts.len() >= 2 && is_new && subjects.iter().all(Option::is_some)
 }
 
 const fn constant(answer: bool) -> Predicate {

@@ -84,7 +84,7 @@ impl Knowledge {
             let mut intervals = both.intervals().iter();
             if intervals.all(|interval| bits.contradict(shared_bits(*interval))) {
                 Some(false)
-            } else if possible.difference(&set).is_empty() {
+            } else if possible.is_subset(&set) {
                 Some(true)
             } else {
                 None
@@ -142,6 +142,9 @@ impl Knowledge {
             Part::Low => self.low.intersection(&self.low_by_full()),
             Part::High => self.high.intersection(&self.high_by_full()),
         };
+        if self.bits == Bits::default() {
+            return set;
+        }
         let shift = shift(part);
         let largest = largest(part);
         let (ones, zeros) = (self.bits.ones >> shift & largest, self.bits.zeros >> shift);

@@ -40,7 +40,19 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    rewrite_conditions(section, cx, rewrite)
+    rewrite_conditions(section, cx, |when| is_open(when).then(|| rewrite(when)))
+}
+
+/// Whether there is a value set, or a list that is none.
+fn is_open(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::Not(inner) => is_open(inner),
+        Predicate::All(parts) | Predicate::Any(parts) => {
+            parts.len() < 2 || parts.iter().any(is_open)
+        }
+        Predicate::Test(test) => matches!(test, Test::In { .. }),
+        Predicate::True | Predicate::False => false,
+    }
 }
 
 fn rewrite(predicate: &Predicate) -> Predicate {

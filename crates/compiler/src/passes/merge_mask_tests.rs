@@ -25,7 +25,7 @@
 
 use tamis_rules::{Operand, Predicate, Section, Test};
 
-use super::shape::{Kind, rewrite_lists};
+use super::shape::{Kind, has_list, rewrite_lists};
 use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
 use crate::hash::FastMap;
 
@@ -41,7 +41,13 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    rewrite_conditions(section, cx, |when| rewrite_lists(when, &merge))
+    let is_open = |_, parts: &[Predicate]| {
+        let masks = parts.iter().filter_map(Masked::of);
+        parts.len() < 2 || masks.take(2).count() == 2
+    };
+    rewrite_conditions(section, cx, |when| {
+        has_list(when, &is_open).then(|| rewrite_lists(when, &merge))
+    })
 }
 
 /// `operand & mask == value`, with no bit of the value outside the mask.

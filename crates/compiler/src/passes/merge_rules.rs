@@ -27,6 +27,7 @@
 //! gVisor's rule sets join the rules of neighbouring sets; here the rules between may be about other numbers.
 
 use std::collections::BTreeMap;
+use std::hash::BuildHasherDefault;
 
 use tamis_abi::Action;
 use tamis_rules::{IntervalSet, Predicate, Rule, Section};
@@ -50,7 +51,7 @@ pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
     let by_condition = merge(
         &mut section.rules,
         cx,
-        |rule| (rule.when.clone(), rule.action),
+        |rule| Key::Condition(&rule.when, rule.action),
         |rules| {
             let intervals = rules.iter().flat_map(|rule| rule.syscalls.intervals());
             let syscalls = intervals.map(|(first, last)| *first..=*last).collect();
@@ -63,7 +64,7 @@ pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
     let by_numbers = merge(
         &mut section.rules,
         cx,
-        |rule| (rule.syscalls.clone(), rule.action),
+        |rule| Key::Numbers(&rule.syscalls, rule.action),
         |rules| {
             let parts = rules.iter().flat_map(|rule| Kind::Any.parts(&rule.when));
             let is_certain = rules.iter().any(|rule| rule.when == Predicate::True);
@@ -80,28 +81,29 @@ pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
     Changed::when(by_condition || by_numbers)
 }
 
+/// What rules that may become one have in common.
+#[derive(PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Condition(&'a Predicate, Action),
+    Numbers(&'a IntervalSet<u32>, Action),
+}
+
 /// Collects rules with one key where the first of them stands, and makes one rule of each collection.
-fn merge<K: std::hash::Hash + Eq>(
+fn merge(
     rules: &mut Vec<Rule>,
     cx: &mut PassCx,
-    key: impl Fn(&Rule) -> K,
+    key: fn(&Rule) -> Key<'_>,
     join: impl Fn(&[Rule]) -> Rule,
 ) -> bool {
-    let mut changed = false;
-    let mut touched = Touched::default();
-    let mut latest: FastMap<K, usize> = FastMap::default();
+    let places = places(rules, cx, key);
+    if places.is_empty() {
+        return false;
+    }
     let mut collections: Vec<Vec<Rule>> = Vec::with_capacity(rules.len());
-    for (number, rule) in (1..).zip(std::mem::take(rules)) {
-        let here = collections.len();
-        let barrier = touched.touch(&rule.syscalls, rule.action, here);
-        let place = latest.entry(key(&rule)).or_insert(here);
-        let can_move = *place < here && barrier.is_none_or(|barrier| barrier < *place);
-        if can_move && cx.apply(0, || describe(number, &rule)) {
-            collections[*place].push(rule);
-            changed = true;
-        } else {
-            *place = here;
-            collections.push(vec![rule]);
+    for (rule, place) in rules.drain(..).zip(places) {
+        match collections.get_mut(place) {
+            Some(collection) => collection.push(rule),
+            None => collections.push(vec![rule]),
         }
     }
     rules.extend(collections.into_iter().map(|mut rules| {
@@ -111,7 +113,35 @@ fn merge<K: std::hash::Hash + Eq>(
             join(&rules)
         }
     }));
-    changed
+    true
+}
+
+/// For each rule the place of its collection; nothing if each is one of its own.
+fn places(rules: &[Rule], cx: &mut PassCx, key: fn(&Rule) -> Key<'_>) -> Vec<usize> {
+    let mut latest: FastMap<Key<'_>, usize> =
+        FastMap::with_capacity_and_hasher(rules.len(), BuildHasherDefault::default());
+    let mut is_alone = |rule| latest.insert(key(rule), 0).is_none();
+    let alone = rules.iter().take_while(|rule| is_alone(rule)).count();
+    if alone == rules.len() {
+        return Vec::new();
+    }
+    latest.clear();
+    let mut touched = Touched::default();
+    let (mut next, mut changed) = (0, false);
+    let mut places = Vec::with_capacity(rules.len());
+    for (number, rule) in (1..).zip(rules) {
+        let barrier = touched.touch(&rule.syscalls, rule.action, next);
+        let place = latest.entry(key(rule)).or_insert(next);
+        let can_move = *place < next && barrier.is_none_or(|barrier| barrier < *place);
+        if can_move && cx.apply(0, || describe(number, rule)) {
+            changed = true;
+        } else {
+            *place = next;
+            next += 1;
+        }
+        places.push(*place);
+    }
+    if changed { places } else { Vec::new() }
 }
 
 /// For every number the rules that are about it, as far as moving another one up needs to know.

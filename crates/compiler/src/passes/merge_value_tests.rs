@@ -26,7 +26,7 @@
 
 use tamis_rules::{IntervalSet, Operand, Predicate, Section, Test};
 
-use super::shape::{Kind, rewrite_lists, test_of, values};
+use super::shape::{Kind, has_list, rewrite_lists, test_of, values};
 use crate::hash::{FastMap, FastSet};
 
 use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
@@ -43,7 +43,16 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    rewrite_conditions(section, cx, merge)
+    let is_open = |_, parts: &[Predicate]| parts.len() < 2 || has_operand_twice(parts);
+    rewrite_conditions(section, cx, |when| {
+        has_list(when, &is_open).then(|| merge(when))
+    })
+}
+
+fn has_operand_twice(parts: &[Predicate]) -> bool {
+    let mut seen = FastSet::default();
+    let operands = parts.iter().filter_map(tested);
+    operands.into_iter().any(|operand| !seen.insert(operand))
 }
 
 fn merge(predicate: &Predicate) -> Predicate {
@@ -59,9 +68,7 @@ fn merge_list(
     parts: Vec<Predicate>,
     combine: impl Fn(&[IntervalSet<u64>]) -> IntervalSet<u64>,
 ) -> Vec<Predicate> {
-    let mut seen = FastSet::default();
-    let operands = parts.iter().filter_map(tested);
-    if operands.into_iter().all(|operand| seen.insert(operand)) {
+    if !has_operand_twice(&parts) {
         return parts;
     }
     let known: Vec<Option<(Operand, IntervalSet<u64>)>> = parts.iter().map(values_of).collect();

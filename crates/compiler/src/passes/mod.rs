@@ -116,6 +116,8 @@ pub struct PassCx {
     flow: Option<Flow>,
     /// Whether that is the graph as it is.
     is_flow_new: bool,
+    /// The hashes of a section's conditions as they are; none once a pass changed it.
+    hashes: Option<Vec<u64>>,
     /// Hashes of conditions that a pass leaves as they are, together with its name.
     settled: FastSet<u64>,
 }
@@ -130,6 +132,7 @@ impl PassCx {
             order: None,
             flow: None,
             is_flow_new: false,
+            hashes: None,
             settled: FastSet::default(),
         }
     }
@@ -231,31 +234,40 @@ fn describe(number: usize, rule: &Rule) -> String {
     }
 }
 
-/// Puts an equivalent condition in place of each of a section's, as far as the fuel goes. A condition that the
-/// pass has left as it is before, in another round or section, is not looked at again; two with one hash
-/// would cost a rewrite and nothing else.
+/// Puts an equivalent condition in place of each of a section's, as far as the fuel goes; `None` is the same
+/// again. A condition that the pass has left as it is before, in another round or section, is not looked at
+/// again; two with one hash would cost a rewrite and nothing else.
 fn rewrite_conditions(
     section: &mut Section,
     cx: &mut PassCx,
-    rewrite: impl Fn(&Predicate) -> Predicate,
+    rewrite: impl Fn(&Predicate) -> Option<Predicate>,
 ) -> Changed {
     let mut changed = false;
-    for (number, rule) in (1..).zip(&mut section.rules) {
+    let rules = section.rules.iter();
+    let hashes = cx.hashes.take();
+    let hashes = hashes.unwrap_or_else(|| rules.map(|rule| hash_of(&rule.when)).collect());
+    let pass = hash_of(&cx.pass);
+    for (number, (rule, hash)) in (1..).zip(section.rules.iter_mut().zip(&hashes)) {
         if rule.when == Predicate::True {
             continue;
         }
-        let hash = hash_of(&(cx.pass, &rule.when));
+        let hash = hash_of(&(pass, hash));
         if cx.settled.contains(&hash) {
             continue;
         }
-        let rewritten = rewrite(&rule.when);
-        if rewritten == rule.when {
-            cx.settled.insert(hash);
-        } else if cx.apply(0, || format!("the condition of rule {number}")) {
-            rule.when = rewritten;
-            changed = true;
+        match rewrite(&rule.when).filter(|rewritten| *rewritten != rule.when) {
+            None => {
+                cx.settled.insert(hash);
+            }
+            Some(rewritten) => {
+                if cx.apply(0, || format!("the condition of rule {number}")) {
+                    rule.when = rewritten;
+                    changed = true;
+                }
+            }
         }
     }
+    cx.hashes = Some(hashes).filter(|_| !changed);
     Changed::when(changed)
 }
 
@@ -273,10 +285,12 @@ pub(crate) fn run_on_rules_watched(
 ) -> Ruleset {
     let mut sections = ruleset.sections().to_vec();
     for index in 0..sections.len() {
+        cx.hashes = None;
         run_until_stable(passes, |pass| {
             cx.pass = pass.info.name;
             let changed = (pass.run)(&mut sections[index], cx);
             if changed == Changed::Yes {
+                cx.hashes = None;
                 watch(pass.info.name, &sections);
             }
             changed

@@ -57,6 +57,19 @@ impl Kind {
     }
 }
 
+/// Whether some list, at any depth, is such. Recurses as deep as the predicate nests.
+pub(super) fn has_list(
+    predicate: &Predicate,
+    is_such: &impl Fn(Kind, &[Predicate]) -> bool,
+) -> bool {
+    match predicate {
+        Predicate::Not(inner) => has_list(inner, is_such),
+        _ => Kind::of(predicate).is_some_and(|(kind, parts)| {
+            is_such(kind, parts) || parts.iter().any(|part| has_list(part, is_such))
+        }),
+    }
+}
+
 /// Rewrites every list, parts before what they are part of. Recurses as deep as the predicate nests.
 pub(super) fn rewrite_lists(
     predicate: &Predicate,

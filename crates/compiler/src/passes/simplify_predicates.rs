@@ -41,7 +41,43 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    rewrite_conditions(section, cx, simplify)
+    rewrite_conditions(section, cx, |when| {
+        (!is_simple(when)).then(|| simplify(when))
+    })
+}
+
+/// Whether there is nothing to simplify.
+fn is_simple(predicate: &Predicate) -> bool {
+    let is_constant = |part: &Predicate| matches!(part, Predicate::True | Predicate::False);
+    let (parts, is_all) = match predicate {
+        Predicate::True | Predicate::False => return true,
+        Predicate::Not(inner) => {
+            let is_open = is_constant(inner) || matches!(**inner, Predicate::Not(_));
+            return !is_open && is_simple(inner);
+        }
+        Predicate::Test(test) => return constant(test).is_none(),
+        Predicate::All(parts) => (parts, true),
+        Predicate::Any(parts) => (parts, false),
+    };
+    let is_same_kind = |part: &Predicate| match part {
+        Predicate::All(_) => is_all,
+        Predicate::Any(_) => !is_all,
+        _ => false,
+    };
+    let is_open = |part| is_constant(part) || is_same_kind(part) || !is_simple(part);
+    parts.len() >= 2 && !parts.iter().any(is_open) && all_differ(parts)
+}
+
+fn all_differ(parts: &[Predicate]) -> bool {
+    /// So few are compared with each other faster than hashed.
+    const FEW: usize = 8;
+    if parts.len() <= FEW {
+        let rest = |index| &parts[index + 1..];
+        let mut parts = parts.iter().enumerate();
+        return parts.all(|(index, part)| !rest(index).contains(part));
+    }
+    let mut seen = FastSet::default();
+    parts.iter().all(|part| seen.insert(part))
 }
 
 fn simplify(predicate: &Predicate) -> Predicate {

@@ -1,0 +1,41 @@
+//! A fast hash for tables whose keys are a few nodes or other small numbers.
+//!
+//! The standard hasher resists keys that an attacker chooses, at several times the price. Here bad keys cost
+//! time only, which the limits bound anyway, and no answer depends on the order of a table.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A hash table with the fast hash.
+pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
+
+/// The state of one hash: multiply and rotate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FastHasher(u64);
+
+impl Hasher for FastHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        /// The golden ratio as a fraction of 2^64.
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(ODD);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // The tables take the place from the low bits, which depend on the low bits of the keys only.
+        self.0 ^ self.0 >> 32
+    }
+}
