@@ -154,6 +154,17 @@ impl Fact {
         joined
     }
 
+    /// The same with all that its parts say for each other.
+    pub(crate) fn settled(self) -> Fact {
+        let mut settled = self;
+        while let Some(sharper) = settled.sharpened()
+            && sharper != settled
+        {
+            settled = sharper;
+        }
+        settled
+    }
+
     fn excluded(&self) -> &[u32] {
         &self.excluded[..self.excluded_len]
     }

@@ -4,6 +4,8 @@
 //! its instructions, its test, and by which edges it is entered - and after a change asks again only for
 //! blocks in which something of that is new, and for those that they lead to as long as what is known on the
 //! way is new, too. What is found is what a flow of the changed graph alone would have found.
+//!
+//! Nothing is found for blocks that only return a constant: most edges lead there, and nobody asks.
 
 use std::ops::Range;
 
@@ -80,7 +82,7 @@ struct Edge {
     side: Option<bool>,
 }
 
-/// The edges into each block, in the order in which the blocks where they begin are visited.
+/// The edges into each block that does not only return, in the order in which the blocks where they begin are visited.
 #[derive(Debug, Default)]
 struct Edges {
     list: Vec<Edge>,
@@ -89,7 +91,7 @@ struct Edges {
 }
 
 impl Flow {
-    /// What is known on entry to a block; `None` if no input leads there.
+    /// What is known on entry to a block; `None` if no input leads there, or if it only returns a constant.
     pub(crate) fn entry(&self, id: BlockId) -> Option<State> {
         self.blocks[id.index()].entry
     }
@@ -149,7 +151,9 @@ impl Flow {
         std::mem::swap(&mut self.edges, &mut self.old_edges);
         self.edges.find(graph, order, &self.blocks);
         for id in order {
-            self.visit(graph, *id);
+            if !graph.block(*id).is_return() {
+                self.visit(graph, *id);
+            }
         }
     }
 
@@ -282,7 +286,7 @@ impl Edges {
         self.starts.resize(graph.len() + 1, 0);
         for id in order {
             for next in graph.block(*id).end.successors() {
-                self.starts[next.index()] += 1;
+                self.starts[next.index()] += usize::from(!graph.block(next).is_return());
             }
         }
         let mut total = 0;
@@ -305,6 +309,9 @@ impl Edges {
                 End::Branch { yes, no, .. } => [Some((no, Some(false))), Some((yes, Some(true)))],
             };
             for (next, side) in sides.into_iter().flatten() {
+                if graph.block(next).is_return() {
+                    continue;
+                }
                 let start = &mut self.starts[next.index()];
                 *start -= 1;
                 self.list[*start] = Edge {

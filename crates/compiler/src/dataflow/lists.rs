@@ -18,10 +18,25 @@ pub(crate) struct List {
     len: u32,
 }
 
+/// The place of what is known about a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FactId(u32);
+
+/// A list that was begun.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draft(usize);
+
+impl List {
+    /// How many entries it has.
+    pub(crate) const fn len(self) -> usize {
+        self.len as usize
+    }
+}
+
 /// All lists.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
-    entries: Vec<(Value, u32)>,
+    entries: Vec<(Value, FactId)>,
     facts: Vec<Fact>,
 }
 
@@ -40,14 +55,13 @@ impl Lists {
     /// The values of a list with what is known about them, the oldest first.
     pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = (Value, &Fact)> {
         let entries = self.entries(list).iter();
-        entries.map(|(value, fact)| (*value, &self.facts[*fact as usize]))
+        entries.map(|(value, fact)| (*value, &self.facts[fact.0 as usize]))
     }
 
     /// What is known about a value.
     pub(crate) fn get(&self, list: List, value: Value) -> Option<&Fact> {
-        let mut entries = self.entries(list).iter();
-        let (_, fact) = entries.find(|(known, _)| *known == value)?;
-        Some(&self.facts[*fact as usize])
+        let id = self.id(list, value)?;
+        Some(&self.facts[id.0 as usize])
     }
 
     /// The list with this about a value, in place of what it has or at its end.
@@ -56,7 +70,7 @@ impl Lists {
         let place = known.enumerate().find(|(_, (known, _))| *known == value);
         let place = place.map(|(place, (_, fact))| (place, *fact));
         match place {
-            Some((_, known)) if self.facts[known as usize] == fact => list,
+            Some((_, known)) if self.facts[known.0 as usize] == fact => list,
             Some((place, _)) => {
                 let start = self.entries.len();
                 self.copy(list);
@@ -75,19 +89,68 @@ impl Lists {
         }
     }
 
-    /// A list of these; what does not fit is left out.
-    pub(crate) fn of(&mut self, facts: &[(Value, Fact)]) -> List {
-        let start = self.entries.len();
-        for (value, fact) in facts.iter().take(MAX_FACTS) {
-            let fact = self.add(*fact);
-            self.entries.push((*value, fact));
+    /// Which entry of a list this is: a value, and what is known about it.
+    pub(crate) fn entry(&self, list: List, place: usize) -> (Value, FactId) {
+        self.entries(list)[place]
+    }
+
+    /// Where to find what is known about a value.
+    pub(crate) fn id(&self, list: List, value: Value) -> Option<FactId> {
+        let mut entries = self.entries(list).iter();
+        let (_, id) = entries.find(|(known, _)| *known == value)?;
+        Some(*id)
+    }
+
+    /// What is known there.
+    pub(crate) fn fact(&self, id: FactId) -> Fact {
+        self.facts[id.0 as usize]
+    }
+
+    /// Begins a list; until it is finished no other can be made.
+    pub(crate) const fn draft(&self) -> Draft {
+        Draft(self.entries.len())
+    }
+
+    /// Begins a list with the entries of another.
+    pub(crate) fn draft_of(&mut self, list: List) -> Draft {
+        let draft = self.draft();
+        self.copy(list);
+        draft
+    }
+
+    /// Adds an entry to the list that was begun.
+    pub(crate) fn push(&mut self, value: Value, fact: Fact) {
+        let fact = self.add(fact);
+        self.entries.push((value, fact));
+    }
+
+    /// Adds an entry with what is known already.
+    pub(crate) fn push_known(&mut self, value: Value, fact: FactId) {
+        self.entries.push((value, fact));
+    }
+
+    /// Takes what is known about a value out of the list that was begun.
+    pub(crate) fn retract(&mut self, draft: Draft, value: Value) {
+        let mut entries = self.entries[draft.0..].iter();
+        if let Some(place) = entries.position(|(known, _)| *known == value) {
+            self.entries.remove(draft.0 + place);
         }
-        self.from(start)
+    }
+
+    /// The list that was begun, as far as it fits; the other one if that says the same.
+    pub(crate) fn finish(&mut self, draft: Draft, other: List) -> List {
+        self.entries.truncate(draft.0 + MAX_FACTS);
+        let list = self.from(draft.0);
+        if !self.are_equal(list, other) {
+            return list;
+        }
+        self.entries.truncate(draft.0);
+        other
     }
 
     /// Whether two lists say the same.
     pub(crate) fn are_equal(&self, left: List, right: List) -> bool {
-        let facts = |fact: u32| &self.facts[fact as usize];
+        let facts = |fact: FactId| &self.facts[fact.0 as usize];
         left == right
             || left.len == right.len
                 && self
@@ -99,13 +162,13 @@ impl Lists {
                     })
     }
 
-    fn entries(&self, list: List) -> &[(Value, u32)] {
+    fn entries(&self, list: List) -> &[(Value, FactId)] {
         &self.entries[list.start as usize..][..list.len as usize]
     }
 
-    fn add(&mut self, fact: Fact) -> u32 {
+    fn add(&mut self, fact: Fact) -> FactId {
         self.facts.push(fact);
-        self.facts.len() as u32 - 1
+        FactId(self.facts.len() as u32 - 1)
     }
 
     fn without_oldest(&self, list: List) -> List {

@@ -17,13 +17,16 @@ impl Live {
 
     /// The places of the set.
     pub(crate) fn places(self) -> impl Iterator<Item = Place> {
-        (0..u32::BITS)
-            .filter(move |index| self.0 >> index & 1 == 1)
-            .map(|index| match index {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let index = (rest != 0).then(|| rest.trailing_zeros())?;
+            rest &= rest - 1;
+            Some(match index {
                 0 => Place::A,
                 1 => Place::X,
                 _ => Place::Memory(index - 2),
             })
+        })
     }
 
     /// What is read from the end of a block on, given what is read on entry to each block.

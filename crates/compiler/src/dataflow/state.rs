@@ -3,7 +3,7 @@
 use tamis_bpf::{AluOp, Op, Operand, Test};
 
 use super::fact::Fact;
-use super::lists::List;
+use super::lists::{Draft, List};
 use super::live::written_by;
 use super::value::{Meaning, Place, Value, Values};
 
@@ -124,7 +124,13 @@ impl State {
             let comparison = values.name(Meaning::Comparison(test, self.a, right));
             return Some(self.constant(comparison, values)? != 0);
         };
-        let answer = self.fact(self.a, values, MAX_DEPTH)?.answer(test, k);
+        let answer = match values.meaning(self.a).is_word() {
+            true => match values.lists.get(self.facts, self.a) {
+                Some(known) => known.answer(test, k),
+                None => Fact::ANY.answer(test, k),
+            },
+            false => self.fact(self.a, values, MAX_DEPTH)?.answer(test, k),
+        };
         if answer.is_some() || test != Test::Set {
             return answer;
         }
@@ -179,11 +185,8 @@ impl State {
 
     /// Keeps what holds in both states, on entry to the block of this name, where paths meet.
     pub(super) fn meet(&mut self, other: &State, block: u32, values: &mut Values) {
-        let mut facts = if self.facts == other.facts && self.knows_words_only(values) {
-            None
-        } else {
-            Some(self.facts_of_both(other, values))
-        };
+        let mut draft = (self.facts != other.facts || !self.knows_words_only(values))
+            .then(|| self.facts_of_both(other, values));
         let mut merged = *self;
         for place in PLACES {
             let (here, there) = (self.get(place), other.get(place));
@@ -193,14 +196,11 @@ impl State {
             let name = values.name(Meaning::Entering(block, place));
             let fact = |state: &State, value| state.fact(value, values, MAX_DEPTH);
             if let (Some(one), Some(two)) = (fact(self, here), fact(other, there)) {
-                let facts = facts.get_or_insert_with(|| {
-                    let known = values.lists.iter(self.facts);
-                    known.map(|(value, fact)| (value, *fact)).collect()
-                });
-                facts.retain(|(value, _)| *value != name);
                 let joined = one.either(&two);
+                let draft = draft.get_or_insert_with(|| values.lists.draft_of(self.facts));
+                values.lists.retract(*draft, name);
                 if joined != Fact::ANY {
-                    facts.push((name, joined));
+                    values.lists.push(name, joined.settled());
                 }
             }
             match place {
@@ -209,8 +209,8 @@ impl State {
                 Place::Memory(slot) => merged.memory[slot as usize] = name,
             }
         }
-        if let Some(facts) = facts {
-            merged.facts = values.lists.of(&facts);
+        if let Some(draft) = draft {
+            merged.facts = values.lists.finish(draft, self.facts);
         }
         *self = merged;
     }
@@ -218,24 +218,26 @@ impl State {
     /// Whether nothing is known but about values that are not made of others.
     fn knows_words_only(&self, values: &Values) -> bool {
         let mut known = values.lists.iter(self.facts);
-        known.all(|(value, fact)| {
-            let is_word = matches!(
-                values.meaning(value),
-                Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..) | Meaning::Left(_)
-            );
-            is_word && *fact != Fact::ANY
-        })
+        known.all(|(value, fact)| values.meaning(value).is_word() && *fact != Fact::ANY)
     }
 
-    /// What both know about values.
-    fn facts_of_both(&self, other: &State, values: &Values) -> Vec<(Value, Fact)> {
-        let known = values.lists.iter(self.facts);
-        let both = known.filter_map(|(value, fact)| {
-            let there = other.fact(value, values, MAX_DEPTH);
-            let joined = fact.either(&there.unwrap_or(Fact::ANY));
-            (joined != Fact::ANY).then_some((value, joined))
-        });
-        both.collect()
+    /// Begins a list of what both know about values.
+    fn facts_of_both(&self, other: &State, values: &mut Values) -> Draft {
+        let draft = values.lists.draft();
+        for place in 0..self.facts.len() {
+            let (value, id) = values.lists.entry(self.facts, place);
+            let is_word = values.meaning(value).is_word();
+            if is_word && values.lists.id(other.facts, value) == Some(id) {
+                values.lists.push_known(value, id);
+                continue;
+            }
+            let there = other.fact(value, values, MAX_DEPTH).unwrap_or(Fact::ANY);
+            let joined = values.lists.fact(id).either(&there);
+            if joined != Fact::ANY {
+                values.lists.push(value, joined.settled());
+            }
+        }
+        draft
     }
 
     /// The constant that the right-hand side of a test is, without giving it a name.
@@ -270,14 +272,8 @@ impl State {
                 None => Fact::ANY,
             },
             Meaning::Comparison(..) => Fact::between(0, 1)?,
-            // Most values are words that nothing is known about.
-            Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..) | Meaning::Left(_)
-                if known.is_none() =>
-            {
-                return Some(learnt);
-            }
             Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..) | Meaning::Left(_) => {
-                Fact::ANY
+                return Some(learnt);
             }
         };
         learnt.both(&follows)
@@ -291,7 +287,7 @@ impl State {
             let Some(sharper) = known.and_then(|known| known.both(&fact)) else {
                 return false;
             };
-            self.facts = values.lists.with(self.facts, value, sharper);
+            self.facts = values.lists.with(self.facts, value, sharper.settled());
             let Meaning::Alu(op, left, right) = values.meaning(value) else {
                 return true;
             };

@@ -35,6 +35,16 @@ pub(crate) enum Meaning {
     Left(u32),
 }
 
+impl Meaning {
+    /// Whether the value is a word of 32 bits of which nothing follows from others.
+    pub(crate) const fn is_word(self) -> bool {
+        matches!(
+            self,
+            Meaning::Data(_) | Meaning::Variable(_) | Meaning::Entering(..) | Meaning::Left(_)
+        )
+    }
+}
+
 /// Where a value can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {

@@ -22,10 +22,9 @@
 //! # Prior art
 //! libpcap's `intern_blocks`; minimisation of acyclic automata.
 
-use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
+use tamis_bpf::cfg::{BlockId, Cfg, End};
 
-use crate::hash::FastMap;
-
+use super::same_blocks::SameBlocks;
 use super::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
@@ -41,8 +40,7 @@ pub(super) const INFO: PassInfo = PassInfo {
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let order = cx.order(graph);
-    let mut first: FastMap<Block, BlockId> = FastMap::default();
-    first.reserve(order.len());
+    let mut first = SameBlocks::new(graph);
     let mut stands_for: Vec<BlockId> = (0..graph.len() as u32).map(BlockId).collect();
     let mut changed = false;
     for id in order.iter().rev().copied() {
@@ -55,17 +53,11 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
             }
             End::Ret(_) | End::RetA => {}
         }
-        let block = graph.block(id);
-        match first.get(block) {
-            Some(known) => {
-                let saved = block.ops.len() + 1;
-                if cx.apply(saved, || format!("block {} into {}", id.0, known.0)) {
-                    stands_for[id.index()] = *known;
-                    changed = true;
-                }
-            }
-            None => {
-                first.insert(block.clone(), id);
+        if let Some(known) = first.find_or_add(graph, id) {
+            let saved = graph.block(id).ops.len() + 1;
+            if cx.apply(saved, || format!("block {} into {}", id.0, known.0)) {
+                stands_for[id.index()] = known;
+                changed = true;
             }
         }
     }

@@ -25,10 +25,9 @@
 //! # Prior art
 //! Cross-jumping, tail merging.
 
-use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
+use tamis_bpf::cfg::{Cfg, End};
 
-use crate::hash::FastMap;
-
+use super::same_blocks::SameBlocks;
 use super::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
@@ -48,13 +47,13 @@ const MAX_OPS: usize = 8;
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let order = cx.order(graph);
     let mut is_entered_by_jump = vec![false; graph.len()];
-    let mut wholes: FastMap<Block, BlockId> = FastMap::default();
+    let mut wholes = SameBlocks::new(graph);
     for id in order.iter() {
         let block = graph.block(*id);
         if let End::Goto(next) = block.end {
             is_entered_by_jump[next.index()] = true;
         } else if matches!(block.end, End::Branch { .. }) {
-            wholes.entry(block.clone()).or_insert(*id);
+            wholes.find_or_add(graph, *id);
         }
     }
     let mut changed = false;
@@ -64,13 +63,8 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
             continue;
         }
         let found = (1..=block.ops.len().min(MAX_OPS)).find_map(|at| {
-            let tail = Block {
-                ops: block.ops[at..].to_vec(),
-                end: block.end,
-            };
-            let other = *wholes.get(&tail)?;
-            (!is_entered_by_jump[other.index()] && graph.block(other) == &tail)
-                .then_some((at, other))
+            let other = wholes.find(graph, &block.ops[at..], block.end)?;
+            (!is_entered_by_jump[other.index()]).then_some((at, other))
         });
         let Some((at, other)) = found else {
             continue;

@@ -33,6 +33,7 @@ mod thread_jumps;
 mod facts;
 mod knowledge;
 mod numbers;
+mod same_blocks;
 mod shape;
 
 #[cfg(test)]
