@@ -8,6 +8,8 @@
 
 pub mod registry;
 
+mod run;
+
 mod assume_earlier_rules;
 mod drop_default_rules;
 mod drop_implied_parts;
@@ -38,6 +40,10 @@ mod shape;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use run::append;
+pub use run::{Run, Size};
+
+use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_bpf::cfg::Cfg;
 use tamis_rules::{Predicate, Rule, Ruleset, Section};
@@ -100,6 +106,8 @@ pub struct Remark {
     pub what: String,
     /// By how many instructions the program got shorter, as far as the pass can tell.
     pub saved_insns: usize,
+    /// In which run of the pass.
+    pub run: Run,
 }
 
 /// What a pass is given besides the thing to rewrite.
@@ -108,6 +116,9 @@ pub struct PassCx {
     pass: &'static str,
     fuel: Option<u64>,
     remarks: Vec<Remark>,
+    /// The run that is going on, and how many remarks there were before it.
+    run: Run,
+    earlier_remarks: usize,
     /// The flow of the graph as it is; none once a pass changed it.
     flow: Option<Flow>,
     /// Hashes of conditions that a pass leaves as they are, together with its name.
@@ -121,6 +132,13 @@ impl PassCx {
             pass: "",
             fuel,
             remarks: Vec::new(),
+            run: Run {
+                number: 1,
+                arch: None,
+                before: Size::Insns(0),
+                after: Size::Insns(0),
+            },
+            earlier_remarks: 0,
             flow: None,
             settled: FastSet::default(),
         }
@@ -149,8 +167,29 @@ impl PassCx {
             pass: self.pass,
             what: what(),
             saved_insns,
+            run: self.run,
         });
         true
+    }
+
+    /// Remarks from now on are about a run of this pass.
+    fn begin_run(&mut self, pass: &'static str, arch: Option<Arch>) {
+        self.pass = pass;
+        self.run.arch = arch;
+        self.run.before = self.run.after;
+        self.earlier_remarks = self.remarks.len();
+    }
+
+    /// The run has made the thing this large.
+    fn end_run(&mut self, after: Size) {
+        self.run.after = after;
+        let own = &mut self.remarks[self.earlier_remarks..];
+        if !own.is_empty() {
+            self.run.number += 1;
+        }
+        for remark in own {
+            remark.run.after = after;
+        }
     }
 
     /// What was applied, in order.
@@ -232,10 +271,12 @@ pub(crate) fn run_on_rules_watched(
 ) -> Ruleset {
     let mut sections = ruleset.sections().to_vec();
     for index in 0..sections.len() {
+        cx.run.after = Size::of_section(&sections[index]);
         run_until_stable(passes, |pass| {
-            cx.pass = pass.info.name;
+            cx.begin_run(pass.info.name, Some(sections[index].arch));
             let changed = (pass.run)(&mut sections[index], cx);
             if changed == Changed::Yes {
+                cx.end_run(Size::of_section(&sections[index]));
                 watch(pass.info.name, &sections);
             }
             changed
@@ -261,6 +302,7 @@ pub(crate) fn run_on_graph_watched(
     watch: &mut impl FnMut(&'static str, &Cfg),
 ) {
     cx.flow = None;
+    cx.run.after = Size::of_graph(graph);
     run_until_stable(passes, |pass| {
         let changed = run_on_blocks(pass, graph, cx);
         debug_assert!(
@@ -281,13 +323,14 @@ pub(crate) fn run_on_graph_watched(
 pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> Program {
     let mut graph = Cfg::from_program(program);
     let mut trial = PassCx::new(cx.fuel);
+    trial.run.after = Size::of_graph(&graph);
     run_until_stable(passes, |pass| {
         news(pass, run_on_blocks(pass, &mut graph, &mut trial))
     });
     match Program::new(linearise(&graph)) {
         Ok(optimised) if optimised.len() <= program.len() => {
             cx.fuel = trial.fuel;
-            cx.remarks.append(&mut trial.remarks);
+            append(&mut cx.remarks, trial.remarks);
             optimised
         }
         _ => program.clone(),
@@ -295,9 +338,10 @@ pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> 
 }
 
 fn run_on_blocks(pass: &BytecodePass, graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    cx.pass = pass.info.name;
+    cx.begin_run(pass.info.name, None);
     let changed = (pass.run)(graph, cx);
     if changed == Changed::Yes {
+        cx.end_run(Size::of_graph(graph));
         cx.flow = None;
     }
     changed
