@@ -1,5 +1,5 @@
-//! What each bytecode pass contributes: length and steps of the corpus with all passes, without each of
-//! them, and what the passes cost as programs grow.
+//! What each pass contributes: length and steps of the corpus with all passes, without each of them, and what
+//! the bytecode passes cost as programs grow.
 //!
 //! `cargo run --release -p tamis-bench --example ablation`
 
@@ -9,7 +9,7 @@ use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bench::policies;
 use tamis_bpf::cfg::Cfg;
 use tamis_bpf::{Insn, Op, Operand, Program, Test, interp};
-use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
+use tamis_compiler::passes::registry::{self, BYTECODE_PASSES, Selection};
 use tamis_compiler::passes::{self, BytecodePass, PassCx};
 use tamis_compiler::{Options, compile};
 use tamis_testkit::corpus;
@@ -40,16 +40,13 @@ fn main() {
         );
     }
     println!("\nall of them, and the policies compiled: with all passes, without one, without any");
-    let all: Vec<BytecodePass> = BYTECODE_PASSES.to_vec();
-    row("all passes", &programs, &inputs, &all);
-    for left_out in BYTECODE_PASSES {
-        let others: Vec<BytecodePass> = BYTECODE_PASSES
-            .into_iter()
-            .filter(|pass| pass.info.name != left_out.info.name)
-            .collect();
-        row(left_out.info.name, &programs, &inputs, &others);
+    row("all passes", &programs, &inputs, |_| true);
+    for left_out in registry::all() {
+        row(left_out.name, &programs, &inputs, |name| {
+            name != left_out.name
+        });
     }
-    row("no pass", &programs, &inputs, &[]);
+    row("no pass", &programs, &inputs, |_| false);
     growth();
 }
 
@@ -94,16 +91,20 @@ fn row(
     name: &str,
     programs: &[(String, Program)],
     inputs: &[Vec<[u32; 16]>],
-    passes: &[BytecodePass],
+    is_chosen: impl Fn(&str) -> bool,
 ) {
+    let passes: Vec<BytecodePass> = BYTECODE_PASSES
+        .into_iter()
+        .filter(|pass| is_chosen(pass.info.name))
+        .collect();
     let (mut length, mut all_steps) = (0, 0);
     for ((_, program), inputs) in programs.iter().zip(inputs) {
-        let after = optimised(program, passes);
+        let after = optimised(program, &passes);
         length += after.len();
         all_steps += steps(&after, inputs);
     }
-    let rules = RULE_PASSES.iter().map(|pass| pass.info.name);
-    let names = rules.chain(passes.iter().map(|pass| pass.info.name));
+    let names = registry::all().map(|info| info.name);
+    let names = names.filter(|name| is_chosen(name));
     let options = Options {
         passes: Selection::named(names).expect("the registry has its passes"),
         ..Options::default()

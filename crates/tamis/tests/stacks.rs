@@ -24,6 +24,10 @@ fn stack(name: &str) -> (PathBuf, PathBuf) {
     (folder, stack)
 }
 
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 fn text(path: &Path) -> &str {
     path.to_str().expect("paths of tests are text")
 }
@@ -72,4 +76,44 @@ fn filters_are_not_written_among_others() {
     let output = tamis(&["optimize", source, source, "-o", text(&empty)]);
     let is_stack = empty.is_dir() && fs::read_dir(&empty).unwrap().count() == 2;
     assert!(output.status.success() && is_stack, "{output:?}");
+}
+
+/// Calls that each check values of their own are more than one filter can hold.
+#[test]
+fn what_does_not_fit_is_split_into_a_folder() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stacks/split");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let mut rules =
+        String::from("ruleset bad-arch kill_process\nsection x86_64 default errno(1)\n");
+    for nr in 0..12_u32 {
+        let values =
+            (1..=300_u32).map(|n| format!("{:#x}", (nr * 300 + n).wrapping_mul(0x9e37_79b1)));
+        let values: Vec<String> = values.collect();
+        rules.push_str(&format!(
+            "  {nr} if arg1.low in {{{}}}: allow\n",
+            values.join(", ")
+        ));
+    }
+    let policy = folder.join("large.rules");
+    fs::write(&policy, rules).unwrap();
+    let alone = tamis(&["optimize", self::text(&policy)]);
+    assert_eq!(alone.status.code(), Some(3), "{}", said(&alone));
+    let parts = format!("{}/parts/", self::text(&folder));
+    let split = tamis(&["optimize", self::text(&policy), "--split", "-o", &parts]);
+    assert_eq!(split.status.code(), Some(0), "{}", said(&split));
+    let made: Vec<PathBuf> = fs::read_dir(&parts)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert!(made.len() > 1);
+    for path in &made {
+        assert!(fs::metadata(path).unwrap().len() <= 8 * 4096);
+    }
+    let fits = folder.join("fits.tamis");
+    fs::write(&fits, "arch x86_64\ndefault errno(EPERM)\nallow read\n").unwrap();
+    let one = format!("{}/one/", self::text(&folder));
+    let output = tamis(&["optimize", self::text(&fits), "--split", "-o", &one]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(Path::new(&one).join("00.bpf").exists());
 }

@@ -158,7 +158,7 @@ fn by_number(stack: &[Program], endian: Endian, options: &Options) -> Option<Can
             return program.clone();
         };
         is_any_new = true;
-        remarks.extend(done);
+        passes::append(&mut remarks, done);
         redispatched
     });
     let programs = programs.collect();
@@ -208,7 +208,7 @@ fn lay_out(
     remarks: &mut Vec<Remark>,
 ) -> Result<Option<Program>, CompileError> {
     let built = build(ruleset, options, endian, &mut |_, _| ())?;
-    remarks.extend(built.remarks);
+    passes::append(remarks, built.remarks);
     // What was lifted has no variables.
     let program = built.template.bind(&[]);
     if lifted.asks_arch {

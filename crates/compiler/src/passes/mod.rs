@@ -8,6 +8,8 @@
 
 pub mod registry;
 
+mod run;
+
 mod assume_earlier_rules;
 mod drop_default_rules;
 mod drop_implied_parts;
@@ -39,8 +41,12 @@ mod shape;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use run::append;
+pub use run::{Run, Size};
+
 use std::rc::Rc;
 
+use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_bpf::cfg::{BlockId, Cfg};
 use tamis_rules::{Predicate, Rule, Ruleset, Section};
@@ -103,6 +109,8 @@ pub struct Remark {
     pub what: String,
     /// By how many instructions the program got shorter, as far as the pass can tell.
     pub saved_insns: usize,
+    /// In which run of the pass.
+    pub run: Run,
 }
 
 /// What a pass is given besides the thing to rewrite.
@@ -111,6 +119,9 @@ pub struct PassCx {
     pass: &'static str,
     fuel: Option<u64>,
     remarks: Vec<Remark>,
+    /// The run that is going on, and how many remarks there were before it.
+    run: Run,
+    earlier_remarks: usize,
     /// The blocks of the graph in reverse postorder; none once a pass changed it.
     order: Option<Rc<[BlockId]>>,
     /// The flow of the graph as it was when it was last asked for.
@@ -130,6 +141,13 @@ impl PassCx {
             pass: "",
             fuel,
             remarks: Vec::new(),
+            run: Run {
+                number: 1,
+                arch: None,
+                before: Size::Insns(0),
+                after: Size::Insns(0),
+            },
+            earlier_remarks: 0,
             order: None,
             flow: None,
             is_flow_new: false,
@@ -194,8 +212,29 @@ impl PassCx {
             pass: self.pass,
             what: what(),
             saved_insns,
+            run: self.run,
         });
         true
+    }
+
+    /// Remarks from now on are about a run of this pass.
+    fn begin_run(&mut self, pass: &'static str, arch: Option<Arch>) {
+        self.pass = pass;
+        self.run.arch = arch;
+        self.run.before = self.run.after;
+        self.earlier_remarks = self.remarks.len();
+    }
+
+    /// The run has made the thing this large.
+    fn end_run(&mut self, after: Size) {
+        self.run.after = after;
+        let own = &mut self.remarks[self.earlier_remarks..];
+        if !own.is_empty() {
+            self.run.number += 1;
+        }
+        for remark in own {
+            remark.run.after = after;
+        }
     }
 
     /// What was applied, in order.
@@ -287,11 +326,13 @@ pub(crate) fn run_on_rules_watched(
     let mut sections = ruleset.sections().to_vec();
     for index in 0..sections.len() {
         cx.hashes = None;
+        cx.run.after = Size::of_section(&sections[index]);
         run_until_stable(passes, |pass| {
-            cx.pass = pass.info.name;
+            cx.begin_run(pass.info.name, Some(sections[index].arch));
             let changed = (pass.run)(&mut sections[index], cx);
             if changed == Changed::Yes {
                 cx.hashes = None;
+                cx.end_run(Size::of_section(&sections[index]));
                 watch(pass.info.name, &sections);
             }
             changed
@@ -317,6 +358,7 @@ pub(crate) fn run_on_graph_watched(
     watch: &mut impl FnMut(&'static str, &Cfg),
 ) {
     cx.begin_graph();
+    cx.run.after = Size::of_graph(graph);
     run_until_stable(passes, |pass| {
         let changed = run_on_blocks(pass, graph, cx);
         debug_assert!(
@@ -337,13 +379,14 @@ pub(crate) fn run_on_graph_watched(
 pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> Program {
     let mut graph = Cfg::from_program(program);
     let mut trial = PassCx::new(cx.fuel);
+    trial.run.after = Size::of_graph(&graph);
     run_until_stable(passes, |pass| {
         news(pass, run_on_blocks(pass, &mut graph, &mut trial))
     });
     match Program::new(linearise(&graph)) {
         Ok(optimised) if optimised.len() <= program.len() => {
             cx.fuel = trial.fuel;
-            cx.remarks.append(&mut trial.remarks);
+            append(&mut cx.remarks, trial.remarks);
             optimised
         }
         _ => program.clone(),
@@ -351,10 +394,11 @@ pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> 
 }
 
 fn run_on_blocks(pass: &BytecodePass, graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    cx.pass = pass.info.name;
+    cx.begin_run(pass.info.name, None);
     let changed = (pass.run)(graph, cx);
     if changed == Changed::Yes {
         cx.graph_changed();
+        cx.end_run(Size::of_graph(graph));
     }
     changed
 }

@@ -100,6 +100,50 @@ pub const BYTECODE_PASSES: [BytecodePass; 11] = [
     },
 ];
 
+/// The passes that may find more to do when they run a second time, and why. All others leave nothing behind that
+/// they would change themselves.
+const AGAIN: [(&str, &str); 7] = [
+    (
+        "drop-implied-parts",
+        "a part that was looked at before can follow from one that was made smaller after it",
+    ),
+    (
+        "factor-alternatives",
+        "alternatives that were made one can have a part in common with others",
+    ),
+    (
+        "assume-earlier-rules",
+        "a part that was looked at before can follow from one that was made smaller after it",
+    ),
+    (
+        "merge-rules",
+        "a rule made of two can have the condition or the numbers of a third",
+    ),
+    (
+        "fold-constants",
+        "a test of a constant says more about a value than the test of a register in whose place it is",
+    ),
+    (
+        "thread-jumps",
+        "an edge passes a bounded number of blocks at a time, and less has to be kept for one that nothing reads",
+    ),
+    (
+        "skip-known-loads",
+        "a block entered behind its loads can bring the next one what that loads",
+    ),
+];
+
+/// Why a pass may find more to do when it runs again on what it made; none if it never does.
+///
+/// ```
+/// use tamis_compiler::passes::registry::why_again;
+/// assert_eq!(why_again("drop-unreachable"), None);
+/// ```
+pub fn why_again(name: &str) -> Option<&'static str> {
+    let found = AGAIN.iter().find(|(pass, _)| *pass == name);
+    found.map(|(_, why)| *why)
+}
+
 /// All passes, those over rules first.
 pub fn all() -> impl Iterator<Item = PassInfo> {
     let rules = RULE_PASSES.iter().map(|pass| pass.info);

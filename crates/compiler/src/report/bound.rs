@@ -5,7 +5,7 @@
 //! `Σ p·log2(1/p)` jumps on average (C. E. Shannon, "A Mathematical Theory of Communication", 1948): the
 //! *entropy*. Where an architecture has few runs of numbers, the best search tree over them is computed
 //! instead, by dynamic programming over sets of runs; it is exact for trees that compare the number with
-//! borders of runs and with runs of a single number.
+//! borders of runs, with runs of a single number and with the heaviest numbers of the others.
 //!
 //! To the jumps come what every call pays: the return, loading the number, loading the architecture if
 //! another one would be answered otherwise, and where arguments matter one load and one jump. What
@@ -13,11 +13,12 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Arch, Endian, SeccompData, syscall};
+use tamis_abi::{Arch, Endian, Nr, SeccompData, syscall};
 use tamis_bpf::{Program, interp};
 use tamis_prover::{Case, CaseLimits, LimitReached, Limits, Machine, Space};
 use tamis_rules::{IntervalSet, Predicate};
 
+use crate::expected::argument_lists;
 use crate::options::Options;
 
 /// The most runs for which the best tree is computed.
@@ -39,7 +40,7 @@ pub struct ArchBound {
     pub arch: Arch,
     /// How many runs of numbers are treated alike.
     pub runs: usize,
-    /// The steps per call, weighted as the profile says, each call with all arguments 0.
+    /// The steps per call, as often and with the arguments that the profile says, or once with all arguments 0.
     pub mean_steps: f64,
     /// The fewest that any program could take.
     pub bound_steps: f64,
@@ -56,11 +57,19 @@ struct Answers {
     by_numbers: Vec<(IntervalSet<u32>, usize)>,
 }
 
-/// A run of numbers: its answer, how much it weighs, and whether it is a single number.
+/// Neighbouring numbers, their answer, and how much they weigh.
+#[derive(Clone)]
 struct Run {
+    first: u32,
+    last: u32,
     answer: usize,
     weight: f64,
-    is_single: bool,
+}
+
+impl Run {
+    fn is_single(&self) -> bool {
+        self.first == self.last
+    }
 }
 
 /// Bounds for the calls of these architectures; those without any counted call are left out.
@@ -137,13 +146,7 @@ impl Measured<'_> {
             let Some(answer) = own.of(nr.0).filter(|_| count > 0.0) else {
                 continue;
             };
-            let data = SeccompData {
-                nr: nr.0,
-                arch: self.arch.audit(),
-                ..SeccompData::default()
-            };
-            let run = interp::run(self.program, &data.image(self.endian));
-            steps += count * f64::from(run.steps);
+            steps += count * self.mean_steps(nr, options);
             total += count;
             *by_answer.entry(answer).or_default() += count;
             by_number.insert(nr.0, count);
@@ -159,9 +162,16 @@ impl Measured<'_> {
             return None;
         }
         let runs = own.runs(&by_number);
+        let first = runs.first().map(|run| run.answer);
+        // Where some number is answered otherwise, every call has to be told from it.
+        let asks_number = runs.iter().any(|run| Some(run.answer) != first);
+        let least = if asks_number { total } else { 0.0 };
         let (jumps, kind) = match runs.len() <= MAX_EXACT_RUNS {
-            true => (best_tree(&runs), Kind::BestTree),
-            false => (entropy(&by_answer, total), Kind::Entropy),
+            true => (
+                best_tree(&with_heavy_apart(&runs, &by_number)),
+                Kind::BestTree,
+            ),
+            false => (entropy(&by_answer, total).max(least), Kind::Entropy),
         };
         // Without a jump the number need not be loaded.
         let loads = if jumps > 0.0 { 1.0 } else { 0.0 };
@@ -172,6 +182,26 @@ impl Measured<'_> {
             bound_steps: loads + (fixed + jumps) / total,
             kind,
         })
+    }
+
+    /// The steps of a number, with the arguments of the profile, or 0.
+    fn mean_steps(&self, nr: Nr, options: &Options) -> f64 {
+        let profile = options.profile.as_ref();
+        let seen = profile.and_then(|profile| profile.call(self.arch, nr));
+        let lists = seen.map_or_else(|| vec![([0; 6], 1.0)], argument_lists);
+        let (mut steps, mut whole) = (0.0, 0.0);
+        for (args, weight) in lists {
+            let data = SeccompData {
+                nr: nr.0,
+                arch: self.arch.audit(),
+                args,
+                ..SeccompData::default()
+            };
+            let run = interp::run(self.program, &data.image(self.endian));
+            steps += weight * f64::from(run.steps);
+            whole += weight;
+        }
+        steps / whole
     }
 
     fn answers_of(&self, arch: Arch) -> Option<&Answers> {
@@ -202,12 +232,53 @@ impl Answers {
         }
         pieces.sort_unstable();
         let run = |(first, last, answer)| Run {
+            first,
+            last,
             answer,
             weight: weights.range(first..=last).map(|(_, weight)| weight).sum(),
-            is_single: first == last,
         };
         pieces.into_iter().map(run).collect()
     }
+}
+
+/// Runs, of which the heaviest numbers are cut out as far as there is room: asking for such a number can be better
+/// than asking for the borders of its run.
+fn with_heavy_apart(runs: &[Run], weights: &BTreeMap<u32, f64>) -> Vec<Run> {
+    let mut pieces = runs.to_vec();
+    let mut heavy: Vec<(u32, f64)> = weights.iter().map(|(nr, weight)| (*nr, *weight)).collect();
+    heavy.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    for (nr, weight) in heavy {
+        let holds = |piece: &Run| (piece.first..=piece.last).contains(&nr);
+        let Some(at) = pieces.iter().position(holds) else {
+            continue;
+        };
+        let whole = pieces[at].clone();
+        let range = |first: u32, last: u32| weights.range(first..=last).map(|(_, weight)| weight);
+        let side = |first: u32, last: u32| Run {
+            first,
+            last,
+            answer: whole.answer,
+            weight: range(first, last).sum(),
+        };
+        let mut cut = Vec::new();
+        if whole.first < nr {
+            cut.push(side(whole.first, nr - 1));
+        }
+        cut.push(Run {
+            first: nr,
+            last: nr,
+            answer: whole.answer,
+            weight,
+        });
+        if nr < whole.last {
+            cut.push(side(nr + 1, whole.last));
+        }
+        if pieces.len() - 1 + cut.len() > MAX_EXACT_RUNS {
+            break;
+        }
+        pieces.splice(at..=at, cut);
+    }
+    pieces
 }
 
 /// The jumps that telling the answers apart takes at least, all calls together.
@@ -230,7 +301,7 @@ fn best_tree(runs: &[Run]) -> f64 {
         }
         let weight: f64 = members().map(|run| runs[run].weight).sum();
         let borders = (1..runs.len()).map(|border| (1 << border) - 1);
-        let singles = members().filter(|run| runs[*run].is_single);
+        let singles = members().filter(|run| runs[*run].is_single());
         let sides = borders.chain(singles.map(|run| 1 << run));
         let below = sides
             .map(|side| (set & side, set & !side))
@@ -247,12 +318,13 @@ mod tests {
     use super::*;
 
     fn runs(answers_and_weights: &[(usize, f64)]) -> Vec<Run> {
-        let run = |(answer, weight): &(usize, f64)| Run {
+        let run = |(nr, (answer, weight)): (u32, &(usize, f64))| Run {
+            first: nr,
+            last: nr,
             answer: *answer,
             weight: *weight,
-            is_single: true,
         };
-        answers_and_weights.iter().map(run).collect()
+        (0..).zip(answers_and_weights).map(run).collect()
     }
 
     #[test]
@@ -267,6 +339,27 @@ mod tests {
     fn a_hot_number_is_asked_for_first() {
         let skewed = runs(&[(0, 1.0), (1, 98.0), (0, 1.0)]);
         assert_eq!(best_tree(&skewed), 100.0);
+    }
+
+    #[test]
+    fn a_hot_number_within_a_run_is_asked_for_alone() {
+        let run = |first, last, answer, weight| Run {
+            first,
+            last,
+            answer,
+            weight,
+        };
+        let runs = [
+            run(0, 9, 0, 1.0),
+            run(10, 19, 1, 100.0),
+            run(20, 29, 0, 1.0),
+        ];
+        let weights = BTreeMap::from([(5, 1.0), (15, 98.0), (17, 2.0), (25, 1.0)]);
+        assert_eq!(best_tree(&runs), 102.0 + 101.0);
+        let apart = with_heavy_apart(&runs, &weights);
+        assert!(apart.len() <= MAX_EXACT_RUNS);
+        // One question for 98 of 102 calls.
+        assert!(best_tree(&apart) < 98.0 + 4.0 * 4.0);
     }
 
     #[test]

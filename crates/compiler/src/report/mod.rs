@@ -1,11 +1,12 @@
-//! Reports: where the instructions of a program go, and how far it is from the best that could be.
+//! Reports: where the instructions of a program go, what each call costs, and how far it is from the best that could be.
 //!
-//! Both look at a finished program and nothing else, so they serve programs of any origin.
+//! They look at a finished program and nothing else, so they serve programs of any origin.
 
 pub mod bound;
+pub mod calls;
 pub mod ownership;
 
-use crate::passes::Remark;
+use crate::passes::{Remark, Run};
 
 /// What a pass did, all its changes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,4 +37,26 @@ pub fn totals(remarks: &[Remark]) -> Vec<PassTotal> {
         }
     }
     totals
+}
+
+/// A run of a pass that changed something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassRun {
+    /// The name of the pass.
+    pub pass: &'static str,
+    /// Which run, over what, and how large that was.
+    pub run: Run,
+    /// How many changes it applied.
+    pub changes: usize,
+}
+
+/// The runs that remarks are about, in the order in which they happened.
+pub fn runs(remarks: &[Remark]) -> Vec<PassRun> {
+    let same_run = |a: &Remark, b: &Remark| a.run.number == b.run.number;
+    let runs = remarks.chunk_by(same_run).map(|own| PassRun {
+        pass: own[0].pass,
+        run: own[0].run,
+        changes: own.len(),
+    });
+    runs.collect()
 }

@@ -88,6 +88,23 @@ pub fn ownership(program: &Program, archs: &[Arch]) -> Ownership {
     ownership
 }
 
+/// The part of a program that each of these calls has: the instructions that it may come through, each divided equally
+/// among all of which that is so. Linear in the length times the number of calls.
+pub fn parts(program: &Program, calls: &[(Arch, Nr)]) -> Vec<f64> {
+    let mut users = vec![0_u32; program.len()];
+    let places = calls.iter().map(|(arch, nr)| {
+        let states = reached(program, arch.audit(), nr.0);
+        let places: BTreeSet<usize> = states.into_iter().map(|state| state.pc).collect();
+        for pc in &places {
+            users[*pc] += 1;
+        }
+        places
+    });
+    let places: Vec<BTreeSet<usize>> = places.collect();
+    let part = |places: BTreeSet<usize>| places.iter().map(|pc| 1.0 / f64::from(users[*pc])).sum();
+    places.into_iter().map(part).collect()
+}
+
 /// Everything that a call may come through.
 fn reached(program: &Program, audit: u32, nr: u32) -> BTreeSet<State> {
     let mut seen = BTreeSet::new();

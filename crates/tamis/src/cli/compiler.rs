@@ -17,7 +17,8 @@ pub(crate) struct CompilerArgs {
     /// Stop the passes after this many changes, to find the one that matters
     #[arg(long, value_name = "COUNT")]
     fuel: Option<u64>,
-    /// Say what each pass changed, on standard error
+    /// Say what each run of a pass changed and how large it made what it worked on, before and after, on
+    /// standard error
     #[arg(long)]
     remarks: bool,
     /// Also say how long the result is, what calls cost, where the instructions go, and how few steps are
@@ -45,21 +46,31 @@ impl CompilerArgs {
     /// Says what passes changed, if the user wants to know.
     pub(crate) fn tell(&self, remarks: &[Remark]) {
         if self.remarks {
-            for remark in remarks {
-                message(&remark_line(remark));
+            for run in remarks.chunk_by(|a, b| a.run.number == b.run.number) {
+                message(&run_line(&run[0]));
+                for remark in run {
+                    message(&remark_line(remark));
+                }
             }
         }
     }
 }
 
+/// A run of a pass for a person: over what, and how large that was before and after.
+fn run_line(first: &Remark) -> String {
+    let Remark { pass, run, .. } = first;
+    let place = run.arch.map(|arch| format!(" {arch}")).unwrap_or_default();
+    let (before, after) = (run.before, run.after);
+    format!("run {}{place}: {pass}: {before} -> {after}", run.number)
+}
+
 /// What a pass changed, for a person.
 fn remark_line(remark: &Remark) -> String {
-    let Remark {
-        pass,
-        what,
-        saved_insns,
-    } = remark;
-    format!("{pass}: {what} ({saved_insns} instructions saved)")
+    match remark.saved_insns {
+        0 => format!("  {}", remark.what),
+        1 => format!("  {} (1 instruction saved)", remark.what),
+        saved => format!("  {} ({saved} instructions saved)", remark.what),
+    }
 }
 
 /// The passes of a list on the command line.

@@ -6,9 +6,10 @@ use serde::Serialize;
 use tamis_abi::{Arch, Endian, Nr, syscall};
 use tamis_bpf::Program;
 use tamis_compiler::report::bound::{ArchBound, Kind, bounds};
+use tamis_compiler::report::calls::{CallCost, Together, calls, together};
 use tamis_compiler::report::ownership::{Decision, Ownership, ownership};
-use tamis_compiler::report::{PassTotal, totals};
-use tamis_compiler::{Options, Remark};
+use tamis_compiler::report::{PassRun, PassTotal, runs, totals};
+use tamis_compiler::{Options, Remark, Size};
 
 /// How many groups of calls and how many calls of each are shown to a person.
 const MAX_GROUPS: usize = 10;
@@ -21,8 +22,54 @@ pub(crate) struct Report {
     return_insns: usize,
     other_insns: usize,
     decisions: Vec<DecisionEntry>,
+    together: TogetherEntry,
+    calls: Vec<CallEntry>,
     bounds: Vec<BoundEntry>,
     passes: Vec<PassEntry>,
+    runs: Vec<RunEntry>,
+}
+
+/// What the calls of the profile cost, or all known calls.
+#[derive(Serialize)]
+struct TogetherEntry {
+    has_profile: bool,
+    mean_steps: f64,
+    uncached_mean_steps: f64,
+    max_steps: u32,
+    kernel_mean_steps: f64,
+    cached_share: f64,
+}
+
+/// What a call costs.
+#[derive(Serialize)]
+struct CallEntry {
+    call: String,
+    share: f64,
+    is_cached: bool,
+    mean_steps: f64,
+    max_steps: u32,
+    kernel_mean_steps: f64,
+    part_insns: f64,
+}
+
+/// A run of a pass.
+#[derive(Serialize)]
+struct RunEntry {
+    run: usize,
+    pass: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arch: Option<&'static str>,
+    changes: usize,
+    before: SizeEntry,
+    after: SizeEntry,
+}
+
+/// How large the thing was that a pass worked on.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum SizeEntry {
+    Rules { rules: usize, tests: usize },
+    Insns { length_insns: usize },
 }
 
 /// Instructions that decide about the arguments of some calls.
@@ -65,6 +112,7 @@ impl Report {
             other_insns,
             decisions,
         } = ownership(program, archs);
+        let costs = calls(program, archs, options);
         // What the prover can't say in time is left out: the program is right all the same.
         let bounds = bounds(program, endian, archs, options).unwrap_or_default();
         Report {
@@ -72,8 +120,11 @@ impl Report {
             return_insns,
             other_insns,
             decisions: decisions.iter().map(decision_entry).collect(),
+            together: together_entry(&together(&costs), options),
+            calls: dearest_first(costs).iter().map(call_entry).collect(),
             bounds: bounds.iter().map(bound_entry).collect(),
             passes: totals(remarks).iter().map(pass_entry).collect(),
+            runs: runs(remarks).iter().map(run_entry).collect(),
         }
     }
 
@@ -102,17 +153,9 @@ impl Report {
         if rest > 0 {
             let _ = writeln!(text, "  {rest:>4} decide about others");
         }
+        self.tell_calls(&mut text);
         for bound in &self.bounds {
-            let how = match bound.bound {
-                "best_tree" => "the best tree over its runs",
-                _ => "the entropy of its answers",
-            };
-            let _ = writeln!(
-                text,
-                "  {:<12} {:.1} steps on average, no program takes fewer than {:.1} by {how} \
-                 ({} runs)",
-                bound.arch, bound.mean_steps, bound.bound_steps, bound.runs
-            );
+            let _ = writeln!(text, "{}", bound.line());
         }
         for pass in &self.passes {
             let PassEntry {
@@ -120,13 +163,87 @@ impl Report {
                 changes,
                 saved_insns,
             } = pass;
+            let (s, t) = (plural(*changes), plural(*saved_insns));
             let _ = writeln!(
                 text,
-                "  {pass}: {changes} changes, {saved_insns} instructions saved"
+                "  {pass}: {changes} change{s}, {saved_insns} instruction{t} saved"
             );
         }
         text
     }
+
+    /// What the calls cost, the dearest first.
+    fn tell_calls(&self, text: &mut String) {
+        let TogetherEntry {
+            has_profile,
+            mean_steps,
+            uncached_mean_steps,
+            max_steps,
+            kernel_mean_steps,
+            cached_share,
+        } = &self.together;
+        let whose = match has_profile {
+            true => "calls of the profile",
+            false => "known calls, once each with arguments 0",
+        };
+        let _ = writeln!(
+            text,
+            "  {whose} ({}): {mean_steps:.1} steps on average ({kernel_mean_steps:.1} in the kernel), \
+             {max_steps} at most; the kernel caches {:.1} % of them, {uncached_mean_steps:.1} steps for the others",
+            self.calls.len(),
+            100.0 * cached_share,
+        );
+        let _ = writeln!(text, "     share   steps    part  dearest calls");
+        for entry in self.calls.iter().take(MAX_GROUPS) {
+            let _ = writeln!(
+                text,
+                "  {:>6.2} % {:>7.1} {:>7.1}  {}{}",
+                100.0 * entry.share,
+                entry.mean_steps,
+                entry.part_insns,
+                entry.call,
+                if entry.is_cached { ", cached" } else { "" },
+            );
+        }
+    }
+}
+
+impl BoundEntry {
+    /// How far from the best an architecture is, for a person.
+    fn line(&self) -> String {
+        let BoundEntry {
+            arch,
+            runs,
+            mean_steps,
+            bound_steps,
+            bound,
+        } = self;
+        let how = match *bound {
+            "best_tree" => "the best tree of comparisons over its runs takes",
+            _ => "by the entropy of its answers no program takes fewer than",
+        };
+        let distance = 100.0 * (mean_steps / bound_steps - 1.0);
+        let side = if distance < -0.05 { "below" } else { "above" };
+        let distance = distance.abs();
+        format!(
+            "  {arch:<12} {mean_steps:.1} steps on average, {how} {bound_steps:.1} ({runs} runs): \
+             {distance:.0} % {side}"
+        )
+    }
+}
+
+/// Calls by what the program costs for them, those first for which the kernel runs it most.
+fn dearest_first(mut calls: Vec<CallCost>) -> Vec<CallCost> {
+    let cost = |call: &CallCost| {
+        let runs = if call.is_cached { 0.0 } else { 1.0 };
+        (runs * call.share * call.mean_steps, call.part_insns)
+    };
+    calls.sort_by(|a, b| {
+        let ((a_cost, a_part), (b_cost, b_part)) = (cost(a), cost(b));
+        let by_cost = b_cost.total_cmp(&a_cost);
+        by_cost.then(b_part.total_cmp(&a_part))
+    });
+    calls
 }
 
 impl DecisionEntry {
@@ -142,12 +259,9 @@ impl DecisionEntry {
 }
 
 fn decision_entry(decision: &Decision) -> DecisionEntry {
-    let name = |(arch, nr): &(Arch, Nr)| match syscall::name(*arch, *nr) {
-        Some(name) => format!("{arch}:{name}"),
-        None => format!("{arch}:{}", nr.0),
-    };
+    let calls = decision.calls.iter();
     DecisionEntry {
-        calls: decision.calls.iter().map(name).collect(),
+        calls: calls.map(|(arch, nr)| call_name(*arch, *nr)).collect(),
         length_insns: decision.length_insns,
     }
 }
@@ -170,5 +284,54 @@ fn pass_entry(total: &PassTotal) -> PassEntry {
         pass: total.pass,
         changes: total.changes,
         saved_insns: total.saved_insns,
+    }
+}
+
+const fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn call_name(arch: Arch, nr: Nr) -> String {
+    match syscall::name(arch, nr) {
+        Some(name) => format!("{arch}:{name}"),
+        None => format!("{arch}:{}", nr.0),
+    }
+}
+
+fn together_entry(together: &Together, options: &Options) -> TogetherEntry {
+    TogetherEntry {
+        has_profile: options.profile.is_some(),
+        mean_steps: together.mean_steps,
+        uncached_mean_steps: together.uncached_mean_steps,
+        max_steps: together.max_steps,
+        kernel_mean_steps: together.kernel_steps,
+        cached_share: together.cached_share,
+    }
+}
+
+fn call_entry(cost: &CallCost) -> CallEntry {
+    CallEntry {
+        call: call_name(cost.arch, cost.nr),
+        share: cost.share,
+        is_cached: cost.is_cached,
+        mean_steps: cost.mean_steps,
+        max_steps: cost.max_steps,
+        kernel_mean_steps: cost.kernel_steps,
+        part_insns: cost.part_insns,
+    }
+}
+
+fn run_entry(of: &PassRun) -> RunEntry {
+    let size = |size: Size| match size {
+        Size::Rules { rules, tests } => SizeEntry::Rules { rules, tests },
+        Size::Insns(length_insns) => SizeEntry::Insns { length_insns },
+    };
+    RunEntry {
+        run: of.run.number,
+        pass: of.pass,
+        arch: of.run.arch.map(Arch::name),
+        changes: of.changes,
+        before: size(of.run.before),
+        after: size(of.run.after),
     }
 }

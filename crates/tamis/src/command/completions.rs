@@ -7,9 +7,9 @@ use crate::cli::{Failure, exit, output};
 
 /// Print a completion script for a shell
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example: tamis completions bash > ~/.local/share/bash-completion/completions/tamis"
-)]
+#[command(after_help = "\
+Example:
+  tamis completions bash > ~/.local/share/bash-completion/completions/tamis")]
 pub(crate) struct Args {
     /// The shell
     shell: Shell,

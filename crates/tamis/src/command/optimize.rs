@@ -314,6 +314,9 @@ fn write(
         Some(Emit::Asm) => args.output.text(&listing(optimised)),
         None if shows_person => args.output.text(&listing(optimised)),
         Some(Emit::Bpf) | None => match (optimised.programs(), &args.output.output) {
+            (programs, Some(folder)) if args.split && is_folder(folder) => {
+                write_all(programs, folder, optimised.endian())
+            }
             ([program], _) => args.output.raw(&program.to_bytes(optimised.endian())),
             (programs, Some(folder)) if folder != Path::new("-") => {
                 write_all(programs, folder, optimised.endian())
@@ -324,6 +327,11 @@ fn write(
             )),
         },
     }
+}
+
+/// Whether a path is a folder, or is to be one: also a single filter then goes into it.
+fn is_folder(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
 fn listing(optimised: &Optimised) -> String {

@@ -10,7 +10,14 @@ use crate::cli::output::{print, print_json};
 use crate::cli::{Failure, Global, exit};
 
 /// List the compiler's passes
+///
+/// In the order in which they run. A pass that has run leaves nothing behind that it would change itself, unless the list
+/// says why it may.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  tamis passes
+  tamis compile policy.tamis --passes merge-rules,drop-unreachable --remarks -o filter.bpf")]
 pub(crate) struct Args {}
 
 /// The document for programs.
@@ -26,6 +33,10 @@ struct Entry {
     name: &'static str,
     stage: &'static str,
     summary: &'static str,
+    never_longer: bool,
+    never_slower: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_again: Option<&'static str>,
 }
 
 pub(crate) fn run(_: &Args, global: &Global) -> Result<u8, Failure> {
@@ -37,6 +48,9 @@ pub(crate) fn run(_: &Args, global: &Global) -> Result<u8, Failure> {
                 Stage::Bytecode => "bytecode",
             },
             summary: info.summary,
+            never_longer: info.claim.never_longer,
+            never_slower: info.claim.never_slower,
+            why_again: registry::why_again(info.name),
         })
         .collect();
     if global.json {
@@ -51,9 +65,14 @@ pub(crate) fn run(_: &Args, global: &Global) -> Result<u8, Failure> {
         name,
         stage,
         summary,
+        why_again,
+        ..
     } in &passes
     {
         let _ = writeln!(text, "{name:<24} {stage:<9} {summary}");
+        if let Some(why) = why_again {
+            let _ = writeln!(text, "{:<34} runs again: {why}", "");
+        }
     }
     print(text.as_bytes())?;
     Ok(exit::OK)

@@ -25,7 +25,7 @@ For bug reports, and to see what a difference depends on. The result is again a 
 kind, as long as the input is one; nothing that was tried leaves something smaller. Comments go, too.
 Examples:
   tamis reduce profile.json --differs theirs.bpf --call clone3 --keep clone
-  tamis reduce policy.tamis --reports TM0706
+  tamis reduce profile.json --reports TM0706
   tamis reduce filter.bpf -o small.bpf --test 'other-tool {} | grep -q crash'
   tamis reduce big.json --test 'timeout 5 tamis compile {} --quiet >/dev/null; test $? = 124'
 Exit status: 2 if the input doesn't show the failure.")]

@@ -1,0 +1,184 @@
+//! The examples that `--help` shows: every subcommand has one, and all of them work.
+//!
+//! They run in a shell, in a folder with the files that they name. What needs another process, a tool that nobody has,
+//! filters in the kernel or minutes is only understood: with `--help` behind it, which comes after all mistakes in
+//! the words before.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tamis_testkit::child;
+
+const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
+
+/// What examples hold that are not run.
+const NOT_RUN: [&str; 9] = [
+    "--pid",
+    "tamis run ",
+    "tamis bench ",
+    "--running-kernel",
+    "--time 60",
+    "--evaluations 1000000",
+    "other-tool",
+    "timeout 5",
+    "strace ",
+];
+
+fn stdout(args: &[&str]) -> String {
+    let output = Command::new(TAMIS).args(args).output().expect("it starts");
+    assert!(output.status.success(), "{args:?}");
+    String::from_utf8(output.stdout).expect("help is text")
+}
+
+/// The subcommands, as the help lists them.
+fn subcommands() -> Vec<String> {
+    let help = stdout(&["--help"]);
+    let (_, after) = help.split_once("Commands:\n").expect("a list of commands");
+    let (list, _) = after.split_once("\n\n").expect("options behind it");
+    let names = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split_once(' '));
+    let names = names.map(|(name, _)| name.to_owned());
+    names
+        .filter(|name| !name.is_empty() && name != "help")
+        .collect()
+}
+
+/// The examples of a subcommand's help, without the remarks beside them.
+fn examples(subcommand: &str) -> Vec<String> {
+    let help = stdout(&[subcommand, "--help"]);
+    let opening = help
+        .split_once("Examples:\n")
+        .or_else(|| help.split_once("Example:\n"));
+    let (_, after) = opening.unwrap_or_else(|| panic!("{subcommand} has no example"));
+    let indented = after.lines().map_while(|line| line.strip_prefix("  "));
+    let commands = indented.map(|line| line.split_once("   ").map_or(line, |(command, _)| command));
+    commands.map(|line| line.trim().to_owned()).collect()
+}
+
+const POLICY: &str = "arch x86_64\ndefault errno(EPERM)\nallow read, write, exit_group, execve\n\
+                      allow socket(family in {AF_UNIX, AF_INET})\n";
+const OTHER: &str = "arch x86_64\ndefault errno(EPERM)\nallow read, exit_group, execve\n";
+const SERVER: &str = "arch x86_64\nlet control_fd: u32 in 0..0x7fffffff\ndefault allow\nbad-arch kill-process\n\
+                      errno(EPERM) write(fd != control_fd)\n";
+const MINIJAIL: &str = "read: 1\nwrite: 1\nexit_group: 1\nioctl: arg1 == 5\n";
+const STRACE: &str = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 60.00    0.000060           1        60           read
+ 40.00    0.000040           1        40           write
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000100                   100           total
+";
+const COUNTS: &str =
+    r#"{"schema": "tamis-profile/1", "calls": [{"arch": "x86_64", "call": "read", "count": 9}]}"#;
+
+/// An OCI profile that allows these calls, besides a condition.
+fn oci(names: &str) -> String {
+    format!(
+        r#"{{"defaultAction": "SCMP_ACT_ERRNO", "archMap": [{{"architecture": "SCMP_ARCH_X86_64", "subArchitectures": []}}],
+            "syscalls": [{{"names": [{names}], "action": "SCMP_ACT_ALLOW"}},
+                {{"names": ["socket"], "action": "SCMP_ACT_ALLOW",
+                  "args": [{{"index": 0, "value": 40, "op": "SCMP_CMP_NE"}}]}}]}}"#
+    )
+}
+
+/// A folder with every file that an example reads.
+fn folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("help");
+    let _ = fs::remove_dir_all(&folder);
+    for name in [
+        "filters",
+        "dump",
+        ".local/share/bash-completion/completions",
+    ] {
+        fs::create_dir_all(folder.join(name)).expect("a folder of the test");
+    }
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("a file");
+    for (names, text) in [
+        ("policy.tamis new.tamis service.tamis extra.tamis", POLICY),
+        ("server.tamis", SERVER),
+        ("large.policy", MINIJAIL),
+        ("trace.txt", STRACE),
+        ("monday.json tuesday.json", COUNTS),
+    ] {
+        names.split(' ').for_each(|name| write(name, text));
+    }
+    for name in "profile.json default.json old.json main.json".split(' ') {
+        write(name, &oci(r#""read", "write", "clone", "clone3""#));
+    }
+    for name in ["new.json", "branch.json"] {
+        write(name, &oci(r#""read", "write", "clone""#));
+    }
+    let compile = |policy: &str, names: &str| {
+        for name in names.split(' ') {
+            let status = shell(&folder, &format!("tamis compile {policy} -o {name}")).status;
+            assert!(status.success(), "{policy}");
+        }
+    };
+    compile(
+        "policy.tamis",
+        "filter.bpf new.bpf filters/0.bpf dump/0.bpf",
+    );
+    compile("policy.tamis", "first.bpf second.bpf third.bpf service.bpf");
+    write("other.tamis", OTHER);
+    compile("other.tamis", "old.bpf filters/1.bpf dump/1.bpf");
+    compile("new.json --arch x86_64", "theirs.bpf");
+    folder
+}
+
+/// Runs a command line in the folder, with `tamis` in the search path.
+fn shell(folder: &Path, line: &str) -> Output {
+    let own = Path::new(TAMIS).parent().expect("it is in a folder");
+    let search = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", line])
+        .current_dir(folder)
+        .env("PATH", format!("{}:{search}", own.display()))
+        .env("HOME", folder)
+        .stdin(Stdio::null());
+    child::output(&mut command).expect("a shell")
+}
+
+/// The example as something that only reads its words: `--help` before what is another command's.
+fn understood(example: &str) -> String {
+    let ends = [" -- ", " --test ", " && ", " | "];
+    let own = ends.iter().fold(example, |own, end| {
+        own.split_once(end).map_or(own, |(before, _)| before)
+    });
+    format!("{own} --help")
+}
+
+#[test]
+fn every_subcommand_has_examples_and_they_work() {
+    let folder = folder();
+    let mut failures = Vec::new();
+    for subcommand in subcommands() {
+        let examples = examples(&subcommand);
+        let own = format!("tamis {subcommand}");
+        assert!(
+            examples.iter().any(|example| example.contains(&own)),
+            "{subcommand} has no example of its own"
+        );
+        for example in examples {
+            if example.starts_with("strace ") {
+                continue;
+            }
+            let is_run = !NOT_RUN.iter().any(|word| example.contains(word));
+            let line = if is_run {
+                example.clone()
+            } else {
+                understood(&example)
+            };
+            let output = shell(&folder, &line);
+            // The answer may be no, and a proof may reach its limit.
+            if !matches!(output.status.code(), Some(0 | 1 | 3)) {
+                let said = String::from_utf8_lossy(&output.stderr);
+                failures.push(format!("{line}: {}\n{said}", output.status));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
