@@ -10,13 +10,17 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 17] = [
+const ALLOWED: [(&str, Option<&[&str]>); 18] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
     ("bpf", Some(&["abi", "diag"])),
     ("rules", Some(&["abi", "diag"])),
     ("policy", Some(&["abi", "diag", "rules"])),
+    (
+        "convert",
+        Some(&["abi", "diag", "policy", "prover", "rules"]),
+    ),
     // Never the compiler, nor the compiler's parts: it judges them.
     ("profile", Some(&["abi", "diag"])),
     ("prover", Some(&["abi", "bpf", "rules"])),
@@ -32,8 +36,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 17] = [
     (
         "tamis",
         Some(&[
-            "abi", "bpf", "chart", "compiler", "diag", "fuzz", "kernel", "lint", "policy",
-            "profile", "prover", "rules",
+            "abi", "bpf", "chart", "compiler", "convert", "diag", "fuzz", "kernel", "lint",
+            "policy", "profile", "prover", "rules",
         ]),
     ),
     ("testkit", None),

@@ -7,6 +7,8 @@ use serde::Serialize;
 use tamis_abi::Arch;
 use tamis_bpf::disasm;
 use tamis_compiler::{ArchStats, Compiled, Options, Stats};
+use tamis_policy::export::pfc;
+use tamis_rules::Ruleset;
 
 use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::compiler::CompilerArgs;
@@ -15,7 +17,7 @@ use crate::cli::load::{self, LoadArgs, Policy};
 use crate::cli::output::OutputArgs;
 use crate::cli::report::Report;
 use crate::cli::{Failure, Global, exit, message, output, target};
-use crate::emit::{self, Language, Source};
+use crate::emit::{self, Language, Source, annotation};
 
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
@@ -57,6 +59,8 @@ enum Emit {
     Asm,
     Json,
     Rules,
+    Pfc,
+    Annotation,
     /// Source code in a language.
     Source(&'static Language),
 }
@@ -76,6 +80,16 @@ impl Emit {
                 Emit::Rules,
                 "rules",
                 "The text form of the ruleset, before anything is compiled",
+            ),
+            (
+                Emit::Pfc,
+                "pfc",
+                "The ruleset as libseccomp's pseudo filter code",
+            ),
+            (
+                Emit::Annotation,
+                "annotation",
+                "The raw program in base64, as the annotation that crun takes",
             ),
         ];
         let languages = emit::ALL.into_iter();
@@ -136,8 +150,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let load = args.load.for_filter();
     let policy = load.load_policy(input, global)?;
-    if let Some(Emit::Rules) = args.emit {
-        args.output.text(&policy.ruleset.to_string())?;
+    let of_ruleset = match args.emit {
+        Some(Emit::Rules) => Some(policy.ruleset.to_string()),
+        Some(Emit::Pfc) => Some(pseudo_code(&policy.ruleset)?),
+        _ => None,
+    };
+    if let Some(text) = of_ruleset {
+        args.output.text(&text)?;
         return Ok(exit::OK);
     }
     let options = Options {
@@ -166,7 +185,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             .text(&output::json(&document(&policy, &compiled, report))?)?,
         Some(Emit::Asm) => args.output.text(&listing(&compiled))?,
         None if shows_person => args.output.text(&listing(&compiled))?,
-        Some(Emit::Bpf | Emit::Rules | Emit::Source(_)) | None => {
+        Some(Emit::Annotation) => {
+            let bytes = compiled.program().to_bytes(compiled.endian());
+            args.output.text(&annotation::text(&bytes))?;
+        }
+        Some(Emit::Bpf | Emit::Rules | Emit::Pfc | Emit::Source(_)) | None => {
             args.output
                 .raw(&compiled.program().to_bytes(compiled.endian()))?;
         }
@@ -230,6 +253,16 @@ fn no_target(language: &Language, archs: &[Arch]) -> Failure {
         message,
         format!("it can be built for {}", named(known.collect())),
     )
+}
+
+/// A ruleset as pseudo filter code.
+pub(super) fn pseudo_code(ruleset: &Ruleset) -> Result<String, Failure> {
+    pfc::text(ruleset).map_err(|error| {
+        Failure::usage(
+            error.to_string(),
+            "`--emit rules` writes a form that can say everything",
+        )
+    })
 }
 
 fn listing(compiled: &Compiled) -> String {

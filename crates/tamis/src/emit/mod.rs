@@ -6,6 +6,7 @@
 //! [`ALL`]; to add a language, copy the file of the nearest. What is proved was proved before: nothing
 //! here looks at what the instructions do.
 
+pub(crate) mod annotation;
 mod c;
 mod go;
 pub(crate) mod name;
