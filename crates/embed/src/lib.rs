@@ -7,6 +7,7 @@
 //! here looks at what the instructions do.
 #![forbid(unsafe_code)]
 
+pub mod annotation;
 pub mod build;
 mod c;
 pub mod digest;

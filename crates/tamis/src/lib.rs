@@ -39,17 +39,16 @@
 //!
 //! They are re-exported under the names of their crates: [`policy`] reads other languages,
 //! [`compiler`] has passes and figures, [`prover`] compares programs, [`kernel`] installs them,
-//! [`profile`] says what they are optimised for. The
+//! [`profile`] says what they are optimised for, [`convert`] writes policies in other languages. The
 //! command line is made of the same parts and of nothing else.
 
 use std::error::Error;
 use std::fmt;
 
-pub mod convert;
-
 pub use tamis_abi as abi;
 pub use tamis_bpf as bpf;
 pub use tamis_compiler as compiler;
+pub use tamis_convert as convert;
 pub use tamis_diag as diag;
 pub use tamis_embed as embed;
 pub use tamis_fuzz as fuzz;

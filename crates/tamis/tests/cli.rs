@@ -433,3 +433,34 @@ fn run_says_that_a_filter_must_allow_execve() {
         assert!(message.contains("must allow execve"), "{message}");
     }
 }
+
+/// What base64 stands for.
+fn decoded(text: &str) -> Vec<u8> {
+    let digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let values: Vec<usize> = text.chars().filter_map(|c| digits.find(c)).collect();
+    let mut bytes = Vec::new();
+    for group in values.chunks(4) {
+        let bits = (0..4).fold(0, |bits, index| {
+            bits << 6 | group.get(index).copied().unwrap_or(0)
+        });
+        let all = [bits >> 16, bits >> 8, bits].map(|byte| byte as u8);
+        bytes.extend(&all[..group.len() - 1]);
+    }
+    bytes
+}
+
+#[test]
+fn the_annotation_of_crun_is_the_raw_program() {
+    for policy in ["pure-compute", "container-default"] {
+        let emitted = |form: &str| {
+            let arguments = ["compile", policy, "--arch", "x86_64", "--emit", form];
+            output(&arguments).stdout
+        };
+        let annotation = String::from_utf8(emitted("annotation")).unwrap();
+        let value = annotation.strip_prefix("run.oci.seccomp_bpf_data=");
+        let value = value.and_then(|value| value.strip_suffix('\n')).unwrap();
+        assert_eq!(value.len() % 4, 0, "padded");
+        assert_eq!(decoded(value), emitted("bpf"));
+        assert!(!emitted("bpf").is_empty());
+    }
+}

@@ -3,13 +3,15 @@
 //! Bodies of fuzz targets as those in [`property`](crate::property): functions of bytes that panic where judges
 //! contradict each other. Here most of the work is done by a [`Campaign`], so that inputs are led by what they reach.
 
-use tamis_abi::{Arch, Endian, SeccompData};
+use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData};
 use tamis_bpf::coverage::Coverage;
 use tamis_bpf::{Program, interp};
 use tamis_compiler::passes::registry::BYTECODE_PASSES;
 use tamis_compiler::passes::{self, BytecodePass, PassCx};
 use tamis_compiler::{CompileError, compile};
+use tamis_convert::{Refusal, Source, convert, read_back};
 use tamis_fuzz::{Campaign, Dictionary};
+use tamis_policy::export;
 use tamis_prover::{Answer, Limits, Scope, Space, Stop, Subject, Verdict, decide, prove};
 use tamis_rules::Ruleset;
 use tamis_vm::Code;
@@ -33,6 +35,68 @@ const HASTY: Limits = Limits {
 const EVALUATIONS: u64 = 2_000;
 /// Inputs without a campaign.
 const INPUTS: u32 = 200;
+
+/// What is written of a ruleset in another language is never looser, and the same where nothing is said to be
+/// lost: by the evaluator, which knows nothing of the proof.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_exports(bytes: &[u8]) -> Outcome {
+    const LIMITS: Limits = Limits {
+        max_nodes: 200_000,
+        ..crate::property::LIMITS
+    };
+    let mut rng = Rng::from_bytes(bytes);
+    let exporter = *rng.choose(&export::ALL);
+    let meant = match rng.chance(1, 2) {
+        true => plain(&mut rng),
+        false => ruleset(&mut rng, Size::SMALL, Endian::Little),
+    };
+    let mut space = Space::new(LIMITS);
+    let Ok(function) = space.ruleset(&meant) else {
+        return "gave up";
+    };
+    let sections = meant.sections().iter();
+    let source = Source {
+        arches: sections.map(|section| section.arch).collect(),
+        ..Source::named("fuzz")
+    };
+    let converted = match convert(&mut space, function, exporter, &source) {
+        Ok(converted) => converted,
+        Err(Refusal::Limit(_)) => return "gave up",
+        Err(Refusal::Unsayable(_)) => return "refused",
+        Err(Refusal::Mistake(message)) => panic!("{message}\n{meant}"),
+    };
+    // Killed is killed: the thread or the process.
+    let strictness = |action: Action| match action.kind {
+        ActionKind::KillThread => Action::precedence(ActionKind::KillProcess.ret()),
+        kind => Action::precedence(kind.ret()),
+    };
+    let is_whole = converted.losses.is_empty();
+    for machine in &converted.machines {
+        let said = read_back(exporter, &converted.read_back, machine.native);
+        let said = said.unwrap_or_else(|error| panic!("{error}"));
+        for _ in 0..INPUTS {
+            let data = call(&mut rng, &meant);
+            let [expected, actual] = [&meant, &said].map(|ruleset| ruleset.decide(&data).action);
+            let is_own = Arch::of_call(data.arch, data.nr);
+            let is_own = is_own.is_some_and(|arch| machine.arches.contains(&arch));
+            let is_right = match is_whole {
+                true => actual == expected,
+                false => !is_own || strictness(actual) <= strictness(expected),
+            };
+            assert!(
+                is_right,
+                "{data:x?}: {actual} instead of {expected} in {}\n{meant}\n{}",
+                exporter.name, converted.text
+            );
+        }
+    }
+    match is_whole {
+        true => "the same",
+        false => "with losses",
+    }
+}
 
 /// Every language that can say a ruleset says it, by prover and evaluator, and what is compiled of one of the texts, with
 /// any options, answers as the text does.

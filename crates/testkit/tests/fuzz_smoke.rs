@@ -342,6 +342,15 @@ fn policy_languages() {
 }
 
 #[test]
+fn policy_exports() {
+    let tally = on_random_bytes(agreement::policy_exports, 400);
+    assert!(
+        tally["the same"] > 60 && tally["with losses"] > 100,
+        "{tally:?}"
+    );
+}
+
+#[test]
 fn optimiser() {
     let tally = on_random_bytes(agreement::optimiser, 200);
     assert!(tally["proved"] > 50, "{tally:?}");

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 21] = [
+const ALLOWED: [(&str, Option<&[&str]>); 22] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -20,6 +20,10 @@ const ALLOWED: [(&str, Option<&[&str]>); 21] = [
     // Never the compiler, nor the compiler's parts: it judges them.
     ("profile", Some(&["abi", "diag"])),
     ("prover", Some(&["abi", "bpf", "rules"])),
+    (
+        "convert",
+        Some(&["abi", "diag", "policy", "prover", "rules"]),
+    ),
     (
         "compiler",
         Some(&["abi", "bpf", "diag", "profile", "prover", "rules"]),
@@ -39,8 +43,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 21] = [
     (
         "tamis",
         Some(&[
-            "abi", "bpf", "chart", "compiler", "diag", "embed", "fuzz", "kernel", "lint", "macros",
-            "policy", "profile", "prover", "rules",
+            "abi", "bpf", "chart", "compiler", "convert", "diag", "embed", "fuzz", "kernel",
+            "lint", "macros", "policy", "profile", "prover", "rules",
         ]),
     ),
     // Examples see what users see.

@@ -9,6 +9,7 @@
 mod alternatives;
 mod calls;
 mod oci;
+pub mod pfc;
 mod spo;
 mod systemd;
 mod tamis;

@@ -7,9 +7,11 @@ use serde::Serialize;
 use tamis_abi::{Arch, Endian, Word};
 use tamis_bpf::{Patch, disasm};
 use tamis_compiler::{ArchStats, Compiled, CompiledTemplate, Options, Stats};
+use tamis_embed::annotation;
 use tamis_embed::digest::sha256;
 use tamis_embed::{self as embed, Language, Source};
-use tamis_rules::{Variable, VariableWidth};
+use tamis_policy::export::pfc;
+use tamis_rules::{Ruleset, Variable, VariableWidth};
 
 use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::compiler::CompilerArgs;
@@ -59,6 +61,8 @@ enum Emit {
     Asm,
     Json,
     Rules,
+    Pfc,
+    Annotation,
     /// Source code in a language.
     Source(&'static Language),
 }
@@ -78,6 +82,16 @@ impl Emit {
                 Emit::Rules,
                 "rules",
                 "The text form of the ruleset, before anything is compiled",
+            ),
+            (
+                Emit::Pfc,
+                "pfc",
+                "The ruleset as libseccomp's pseudo filter code",
+            ),
+            (
+                Emit::Annotation,
+                "annotation",
+                "The raw program in base64, as the annotation that crun takes",
             ),
         ];
         let languages = embed::ALL.into_iter();
@@ -161,8 +175,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     refuse_name(args)?;
     let load = args.load.for_filter();
     let policy = load.load_policy(input, global)?;
-    if let Some(Emit::Rules) = args.emit {
-        args.output.text(&policy.ruleset.to_string())?;
+    let of_ruleset = match args.emit {
+        Some(Emit::Rules) => Some(policy.ruleset.to_string()),
+        Some(Emit::Pfc) => Some(pseudo_code(&policy.ruleset)?),
+        _ => None,
+    };
+    if let Some(text) = of_ruleset {
+        args.output.text(&text)?;
         return Ok(exit::OK);
     }
     let options = Options {
@@ -187,7 +206,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match args.emit {
         Some(Emit::Asm) => args.output.text(&listing(&compiled))?,
         None if shows_person => args.output.text(&listing(&compiled))?,
-        Some(Emit::Bpf | Emit::Json | Emit::Rules | Emit::Source(_)) | None => {
+        Some(Emit::Annotation) => {
+            let bytes = compiled.program().to_bytes(compiled.endian());
+            args.output.text(&annotation::text(&bytes))?;
+        }
+        Some(Emit::Bpf | Emit::Json | Emit::Rules | Emit::Pfc | Emit::Source(_)) | None => {
             args.output
                 .raw(&compiled.program().to_bytes(compiled.endian()))?;
         }
@@ -293,6 +316,16 @@ fn no_target(language: &Language, archs: &[Arch]) -> Failure {
         message,
         format!("it can be built for {}", named(known.collect())),
     )
+}
+
+/// A ruleset as pseudo filter code.
+pub(super) fn pseudo_code(ruleset: &Ruleset) -> Result<String, Failure> {
+    pfc::text(ruleset).map_err(|error| {
+        Failure::usage(
+            error.to_string(),
+            "`--emit rules` writes a form that can say everything",
+        )
+    })
 }
 
 fn listing(compiled: &Compiled) -> String {

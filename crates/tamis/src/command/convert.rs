@@ -5,8 +5,8 @@ use std::path::Path;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
-use tamis::convert::{self, Converted, Refusal, Source};
 use tamis_abi::{Action, Arch, call};
+use tamis_convert::{self as convert, Converted, Refusal, Source};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
 use tamis_policy::export::{self, Exporter, Loss, Machine};
 use tamis_prover::{Function, Space, Verdict};

@@ -9,6 +9,7 @@ use tamis_policy::tamis::{self, export};
 use tamis_prover::{CaseLimits, Function, LimitReached, Space, Undecompilable};
 use tamis_rules::Ruleset;
 
+use super::compile::pseudo_code;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::OutputArgs;
@@ -47,6 +48,8 @@ enum Emit {
     Tamis,
     /// The text form of the ruleset, which can say more and is harder to read
     Rules,
+    /// libseccomp's pseudo filter code
+    Pfc,
 }
 
 /// The document for programs.
@@ -82,6 +85,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .map_err(|error| refusal(args, &error))?;
     let (form, text) = match args.emit {
         Emit::Rules => ("rules", ruleset.to_string()),
+        Emit::Pfc => ("pfc", pseudo_code(&ruleset)?),
         Emit::Tamis => ("tamis", policy_text(args, &mut space, &ruleset, function)?),
     };
     if global.json {

@@ -20,6 +20,7 @@ use crate::cli::output::{self, OutputArgs};
 use crate::cli::report::Report;
 use crate::cli::side::Side;
 use crate::cli::{Failure, Global, exit, message};
+use tamis_embed::annotation;
 
 /// Make filters that exist already smaller and faster, and a stack of them one
 #[derive(clap::Args)]
@@ -63,6 +64,8 @@ enum Emit {
     Asm,
     /// A JSON document with the instructions and what they cost
     Json,
+    /// The raw program in base64, as the annotation that crun takes; of one filter
+    Annotation,
 }
 
 /// The document for programs.
@@ -313,6 +316,16 @@ fn write(
         }
         Some(Emit::Asm) => args.output.text(&listing(optimised)),
         None if shows_person => args.output.text(&listing(optimised)),
+        Some(Emit::Annotation) => match optimised.programs() {
+            [program] => {
+                let bytes = program.to_bytes(optimised.endian());
+                args.output.text(&annotation::text(&bytes))
+            }
+            programs => Err(Failure::usage(
+                format!("the result is {} filters", programs.len()),
+                "crun installs one; leave --split out",
+            )),
+        },
         Some(Emit::Bpf) | None => match (optimised.programs(), &args.output.output) {
             (programs, Some(folder)) if args.split && is_folder(folder) => {
                 write_all(programs, folder, optimised.endian())

@@ -6,15 +6,16 @@
 //! stricter than the policy. If that can't be had, there is no text.
 //!
 //! ```
-//! use tamis::convert::{Source, convert};
-//! use tamis::policy::export;
-//! use tamis::prover::{Limits, Space, Verdict};
-//! use tamis::{Arch, PolicyOptions, diag::Sources, policy};
+//! use tamis_abi::Arch;
+//! use tamis_convert::{Source, convert};
+//! use tamis_policy::{export, loader::NoIncludes, tamis};
+//! use tamis_prover::{Limits, Space, Verdict};
 //!
-//! let mut sources = Sources::new();
-//! let root = sources.add("a.tamis", "bad-arch kill-thread\ndefault errno(EPERM)\nallow read, write(fd < 3)\n");
-//! let options = PolicyOptions::new(vec![Arch::X86_64]);
-//! let parsed = policy::tamis::parse(&mut sources, root, &mut policy::loader::NoIncludes, &options);
+//! let mut sources = tamis_diag::Sources::new();
+//! let policy = "bad-arch kill-thread\ndefault errno(EPERM)\nallow read, write(fd < 3)\n";
+//! let root = sources.add("a.tamis", policy);
+//! let options = tamis::Options::new(vec![Arch::X86_64]);
+//! let parsed = tamis::parse(&mut sources, root, &mut NoIncludes, &options);
 //! let mut space = Space::new(Limits::default());
 //! let function = space.ruleset(&parsed.ruleset.expect("no mistakes")).expect("it is small");
 //! let oci = export::find("oci").expect("it is registered");
@@ -22,6 +23,8 @@
 //! assert_eq!(converted.verdict, Verdict::Equal);
 //! assert!(converted.losses.is_empty());
 //! ```
+
+#![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -68,6 +71,8 @@ impl Source {
 pub struct Converted {
     /// The text.
     pub text: String,
+    /// The text that [`Exporter::front_end`] reads, which says the same.
+    pub read_back: String,
     /// The machines that it is for.
     pub machines: Vec<Machine>,
     /// What could not be said; if nothing, the text was proved to mean what the policy does.
@@ -279,8 +284,11 @@ fn compare(
     Ok(found)
 }
 
-/// What a text means on a machine.
-fn read_back(exporter: &Exporter, text: &str, native: Arch) -> Result<Ruleset, Refusal> {
+/// What a text means on a machine of this architecture.
+///
+/// # Errors
+/// If its language does not take it.
+pub fn read_back(exporter: &Exporter, text: &str, native: Arch) -> Result<Ruleset, Refusal> {
     let mut sources = Sources::new();
     let source = sources.add(format!("<{}>", exporter.name), text);
     let options = front_end::Options {
@@ -404,6 +412,7 @@ fn finish(
     losses.extend(installation(exporter, source));
     Ok(Converted {
         text: export.text,
+        read_back: export.read_back,
         machines: export.machines,
         losses,
         verdict: found.verdict,

@@ -1,0 +1,143 @@
+//! Policies in other languages: those of the corpus go out and come back, and pseudo filter code is read.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Action, ActionKind, Arch, Endian};
+use tamis_convert::{Refusal, Source, convert, read_back};
+use tamis_diag::Sources;
+use tamis_policy::export::{self, Exporter, pfc};
+use tamis_policy::front_end::{self, Options};
+use tamis_policy::loader::NoIncludes;
+use tamis_prover::{Limits, Space, Verdict};
+use tamis_rules::Ruleset;
+use tamis_testkit::corpus;
+use tamis_testkit::generate::ruleset::{Size, call, ruleset};
+use tamis_testkit::pseudo_code::PseudoCode;
+use tamis_testkit::rng::Rng;
+
+/// The policies of the corpus that stand alone, by folder, suffix and language.
+const POLICIES: [(&str, &str, &str); 5] = [
+    ("docker", ".json", "oci"),
+    ("firecracker", ".json", "firecracker"),
+    ("kafel", ".policy", "kafel"),
+    ("minijail", ".policy", "minijail"),
+    ("gvisor", ".json", ""),
+];
+
+/// The policies of the corpus that can be read on their own, with their names.
+fn policies() -> Option<Vec<(String, Ruleset)>> {
+    let mut policies = Vec::new();
+    for (folder, suffix, language) in POLICIES {
+        for name in corpus::files(folder, suffix)? {
+            let read = match front_end::ALL.into_iter().find(|own| own.name == language) {
+                Some(front_end) => {
+                    let mut sources = Sources::new();
+                    let source = sources.add(name.as_str(), corpus::text(&name)?);
+                    let options = Options {
+                        asked_arches: vec![Arch::X86_64],
+                        thread: (language == "firecracker").then(|| "vmm".to_owned()),
+                        ..Options::new(vec![Arch::X86_64])
+                    };
+                    let parse = front_end.parse;
+                    parse(&mut sources, source, &mut NoIncludes, &options)
+                        .parsed
+                        .ruleset
+                }
+                // What is left is the profile of a run.
+                None if name.contains("profile") => continue,
+                None => corpus::gvisor::ruleset(&name),
+            };
+            policies.extend(read.map(|ruleset| (name, ruleset)));
+        }
+    }
+    Some(policies)
+}
+
+/// What became of a policy.
+fn outcome(exporter: &Exporter, name: &str, meant: &Ruleset) -> &'static str {
+    let mut space = Space::new(Limits::default());
+    let Ok(function) = space.ruleset(meant) else {
+        return "gave up";
+    };
+    let sections = meant.sections().iter();
+    let source = Source {
+        arches: sections.map(|section| section.arch).collect(),
+        ..Source::named(name)
+    };
+    let converted = match convert(&mut space, function, exporter, &source) {
+        Ok(converted) => converted,
+        Err(Refusal::Limit(_)) => return "gave up",
+        Err(error) => panic!("{name} as {}: {error}", exporter.name),
+    };
+    let native = converted.machines[0].native;
+    let said = read_back(exporter, &converted.read_back, native).expect("it was read before");
+    let said = space.ruleset(&said).expect("it was read before");
+    match (converted.losses.is_empty(), converted.verdict) {
+        (true, verdict) => {
+            assert_eq!((verdict, said), (Verdict::Equal, function), "{name}");
+            "the same"
+        }
+        (false, Verdict::Equal) => "the same for its architectures",
+        (false, Verdict::SameActions | Verdict::Stricter) => "stricter",
+        (false, verdict) => panic!("{name} as {}: {verdict:?}", exporter.name),
+    }
+}
+
+#[test]
+fn policies_of_the_corpus_come_back_equal_or_stricter() {
+    let Some(policies) = policies() else {
+        return;
+    };
+    let mut tally: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (name, meant) in &policies {
+        for exporter in export::ALL {
+            let outcome = outcome(exporter, name, meant);
+            println!("{name} as {}: {outcome}", exporter.name);
+            *tally.entry((exporter.name, outcome)).or_default() += 1;
+        }
+    }
+    println!("{tally:#?}");
+    assert!(policies.len() > 20, "{}", policies.len());
+    let same = |to, outcome| tally.get(&(to, outcome)).copied().unwrap_or(0);
+    assert!(same("tamis", "the same") > 15, "{tally:?}");
+    let as_oci = same("oci", "the same") + same("oci", "the same for its architectures");
+    assert!(as_oci > 12, "{tally:?}");
+}
+
+/// An action without data that mean nothing to the kernel.
+fn without_idle_data(action: Action) -> Action {
+    match action.kind {
+        ActionKind::Errno | ActionKind::Trap | ActionKind::Trace => action,
+        kind => Action::new(kind, 0),
+    }
+}
+
+#[test]
+fn pseudo_filter_code_means_what_the_ruleset_means() {
+    let (mut read, mut refused) = (0, BTreeMap::<String, usize>::new());
+    for seed in 0..400 {
+        let mut rng = Rng::new(seed);
+        let endian = match seed % 4 {
+            0 => Endian::Big,
+            _ => Endian::Little,
+        };
+        let meant = ruleset(&mut rng, Size::SMALL, endian);
+        let text = match pfc::text(&meant) {
+            Ok(text) => text,
+            Err(error) => {
+                *refused.entry(error.to_string()).or_default() += 1;
+                continue;
+            }
+        };
+        let code = PseudoCode::parse(&text);
+        for _ in 0..200 {
+            let data = call(&mut rng, &meant);
+            let expected = without_idle_data(meant.decide(&data).action);
+            let actual = code.decide(&data);
+            assert_eq!(actual, expected, "{data:x?}\n{meant}\n{text}");
+        }
+        read += 1;
+    }
+    println!("{read} read, refused: {refused:#?}");
+    assert!(read > 40, "{refused:?}");
+}
