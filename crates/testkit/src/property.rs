@@ -16,6 +16,7 @@ use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{Verdict as KernelVerdict, verdicts};
 use tamis_policy::loader::{Loaded, NoIncludes};
 use tamis_policy::{firecracker, kafel, minijail, oci, spo, systemd, tamis};
+use tamis_profile::Format;
 use tamis_prover::{Answer, LimitReached, Limits, Scope, Subject, Verdict, decide, prove};
 use tamis_rules::{Ruleset, text};
 
@@ -389,6 +390,36 @@ pub fn policy_systemd(bytes: &[u8]) -> Outcome {
     match is_clean {
         true => "a unit",
         false => "with warnings",
+    }
+}
+
+/// Mistakes in a text with counts - of `strace -c`, `perf trace -s`, minijail or JSON - have places; what is read
+/// without any is the same when it is written and read again.
+///
+/// # Panics
+/// If it is broken.
+pub fn profile_text(bytes: &[u8]) -> Outcome {
+    let read_counts = |bytes: &[u8]| {
+        let mut format = None;
+        let profile = read(bytes, |sources, text| {
+            let source = sources.add("fuzz.counts", text);
+            let reading = tamis_profile::read(sources, source, Arch::X86_64);
+            format = reading.format;
+            (reading.profile, reading.diagnostics)
+        });
+        (profile, format)
+    };
+    let (Some(profile), Some(format)) = read_counts(bytes) else {
+        return "refused";
+    };
+    let written = profile.to_json();
+    let (again, _) = read_counts(written.as_bytes());
+    assert_eq!(again, Some(profile), "{written}");
+    match format {
+        Format::Json => "JSON",
+        Format::Strace => "strace",
+        Format::Perf => "perf",
+        Format::Frequency => "frequency",
     }
 }
 

@@ -159,6 +159,30 @@ const FORMS: [&str; 5] = [
     " line  CODE  JT   JF      K\n=====\n 0000: 0x06 0x00 0x00 0x7fff0000  return ALLOW\n",
 ];
 
+const COUNTS: [&str; 4] = [
+    "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 60.00    0.000300           3       100         2 read
+ 40.00    0.000200           2        90           write
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000500                   190         2 total
+",
+    "\
+ Summary of events:
+
+ cat (1234), 20 events, 100.0%
+
+   syscall            calls  errors  total       min       avg       max       stddev
+                                     (msec)    (msec)    (msec)    (msec)        (%)
+   --------------- --------  ------ -------- --------- --------- ---------     ------
+   read                   4      0     0.010     0.001     0.003     0.005     30.00%
+   close                  6      0     0.005     0.001     0.001     0.001      5.00%
+",
+    "# measured\nread: 40\n{write, openat[arch=x86_64,arm64]}: 16\nread: 2\n",
+    r#"{"schema": "tamis-profile/1", "calls": []}"#,
+];
+
 /// What became of the inputs, by outcome.
 type Tally = BTreeMap<Outcome, u32>;
 
@@ -320,6 +344,15 @@ fn policy_systemd() {
         "{tally:?}"
     );
     on_random_bytes(property::policy_systemd, 300);
+}
+
+#[test]
+fn profile_text() {
+    let tally = on_mutated_texts(property::profile_text, &COUNTS, 3000);
+    for outcome in ["strace", "perf", "frequency", "refused"] {
+        assert!(tally[outcome] > 50, "{outcome}: {tally:?}");
+    }
+    on_random_bytes(property::profile_text, 300);
 }
 
 #[test]

@@ -2,59 +2,13 @@
 
 use std::fmt;
 
-use serde_json::Value;
-use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, syscall};
+use tamis_abi::{Action, Arch, SeccompData};
 use tamis_diag::{Sources, render};
 use tamis_policy::kafel::{self, Options};
 use tamis_policy::loader::NoIncludes;
 use tamis_rules::{CmpOp, Ruleset};
-use tamis_testkit::corpus;
+use tamis_testkit::corpus::{self, texts};
 use tamis_testkit::rng::Rng;
-
-/// The policy that kafel was given for a policy of the corpus. A condition on 32 bits is one with a mask:
-/// arguments that a rule names itself have 64.
-fn policy_text(name: &str) -> Option<String> {
-    let policy: Value = serde_json::from_str(&corpus::text(name)?).expect("a policy is JSON");
-    let action = |value: &Value| {
-        let action = Action::from_ret(value.as_u64().expect("a number") as u32);
-        match action.kind {
-            ActionKind::Allow => "ALLOW".to_owned(),
-            ActionKind::Errno => format!("ERRNO({})", action.data),
-            ActionKind::Trap => format!("TRAP({})", action.data),
-            other => panic!("kafel was given no {other:?}"),
-        }
-    };
-    let mut text = format!("DEFAULT {}\n", action(&policy["default"]));
-    for rule in policy["rules"].as_array().expect("a list") {
-        let conditions = rule["conds"].as_array().expect("a list").iter();
-        let conditions: Vec<String> = conditions.map(condition).collect();
-        let nr = &rule["nr"];
-        let action = action(&rule["action"]);
-        let conditions = conditions.join(" && ");
-        text.push_str(&format!(
-            "{action} {{ SYSCALL[{nr}](a0, a1, a2, a3, a4, a5) {{ {conditions} }} }}\n"
-        ));
-    }
-    Some(text)
-}
-
-fn condition(condition: &Value) -> String {
-    let (arg, value) = (&condition["arg"], &condition["val"]);
-    let is_narrow = condition["width"] == 32;
-    let low = u64::from(u32::MAX);
-    let op = match condition["op"].as_str().expect("an operator") {
-        "eq" | "masked_eq" => "==",
-        "lt" => "<",
-        "gt" => ">",
-        other => panic!("kafel was given no {other}"),
-    };
-    match (condition["mask"].as_u64(), is_narrow) {
-        (Some(mask), true) => format!("(a{arg} & {}) {op} {value}", mask & low),
-        (Some(mask), false) => format!("(a{arg} & {mask}) {op} {value}"),
-        (None, true) => format!("(a{arg} & {low}) {op} {value}"),
-        (None, false) => format!("a{arg} {op} {value}"),
-    }
-}
 
 fn read(text: &str) -> Ruleset {
     let mut sources = Sources::new();
@@ -79,16 +33,12 @@ fn policies_mean_what_kafel_makes_of_them() {
         ("peers/firecracker-kafel-vmm.bpf", "peers/fc-vmm.pol.json"),
     ];
     for (program, policy) in cases {
-        let Some(text) = policy_text(policy) else {
+        let Some(text) = texts::kafel(policy) else {
             return;
         };
         assert!(corpus::is_program(&read(&text), program), "{program}");
     }
-    let allowed: Vec<&str> = (0..306)
-        .map(|nr| syscall::name(Arch::X86_64, Nr(nr)).expect("all are assigned"))
-        .collect();
-    let text = format!("ALLOW {{ {} }} DEFAULT ERRNO(1)", allowed.join(", "));
-    let ruleset = read(&text);
+    let ruleset = read(&texts::kafel_306());
     assert!(corpus::is_program(&ruleset, "peers/allow306-kafel.bpf"));
 }
 

@@ -1,57 +1,13 @@
 //! Minijail's policies against programs that minijail made, and constants against its table.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
-use tamis_abi::{Action, ActionKind, Arch, Nr, consts, syscall};
+use tamis_abi::{Action, Arch, consts, syscall};
 use tamis_diag::{Sources, render};
 use tamis_policy::front_end::ParsedPolicy;
 use tamis_policy::loader::{Loaded, NoIncludes};
 use tamis_policy::minijail::{self, DefaultAction, Dialect, Options, Settings};
 use tamis_rules::Ruleset;
-use tamis_testkit::corpus;
-
-/// The policy that minijail was given for a policy of the corpus, as a line for each call.
-fn policy_text(name: &str) -> Option<String> {
-    let policy: Value = serde_json::from_str(&corpus::text(name)?).expect("a policy is JSON");
-    let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for rule in policy["rules"].as_array().expect("a list") {
-        let action = Action::from_ret(rule["action"].as_u64().expect("a number") as u32);
-        let conditions = rule["conds"].as_array().expect("a list").iter();
-        let conditions: Vec<String> = conditions.map(condition).collect();
-        let filter = match (action.kind, conditions.as_slice()) {
-            (ActionKind::Allow, []) => "allow".to_owned(),
-            (ActionKind::Allow, conditions) => conditions.join(" && "),
-            (ActionKind::Errno, []) => format!("return {}", action.data),
-            other => panic!("minijail was given no {other:?}"),
-        };
-        let call = rule["name"].as_str().expect("a name");
-        lines.entry(call).or_default().push(filter);
-    }
-    let lines = lines.into_iter();
-    let lines = lines.map(|(call, filters)| format!("{call}: {}\n", filters.join(" || ")));
-    Some(lines.collect())
-}
-
-/// A condition; minijail compares 64 bits, whatever the policy says.
-fn condition(condition: &Value) -> String {
-    let arg = &condition["arg"];
-    let value = &condition["val"];
-    let op = match condition["op"].as_str().expect("an operator") {
-        "eq" => "==",
-        "ne" => "!=",
-        "lt" => "<",
-        "le" => "<=",
-        "gt" => ">",
-        "ge" => ">=",
-        "masked_eq" => {
-            assert_eq!(value.as_u64(), Some(0), "`in` can say no other");
-            return format!("arg{arg} in ~{}", condition["mask"]);
-        }
-        other => panic!("minijail was given no {other}"),
-    };
-    format!("arg{arg} {op} {value}")
-}
+use tamis_testkit::corpus::{self, texts};
 
 fn read(text: &str, settings: Settings) -> Ruleset {
     let mut sources = Sources::new();
@@ -76,11 +32,6 @@ fn settings(default: &str) -> Settings {
     }
 }
 
-fn first_306_calls() -> String {
-    let name = |nr| syscall::name(Arch::X86_64, Nr(nr)).expect("all are assigned");
-    (0..306).map(|nr| format!("{}: 1\n", name(nr))).collect()
-}
-
 #[test]
 fn policies_mean_what_the_compile_tool_makes_of_them() {
     let all = ["linear", "bst", "linear-freq", "bst-freq"];
@@ -90,7 +41,7 @@ fn policies_mean_what_the_compile_tool_makes_of_them() {
         ("firecracker", "peers/fc-vmm.pol.json", "trap", "-vmm"),
     ];
     for (program, policy, default, suffix) in cases {
-        let Some(text) = policy_text(policy) else {
+        let Some(text) = texts::minijail(policy) else {
             return;
         };
         let ruleset = read(&text, settings(default));
@@ -99,7 +50,7 @@ fn policies_mean_what_the_compile_tool_makes_of_them() {
             assert!(corpus::is_program(&ruleset, &name), "{name}");
         }
     }
-    let ruleset = read(&first_306_calls(), settings("return 1"));
+    let ruleset = read(&texts::minijail_306(), settings("return 1"));
     for kind in all {
         let name = format!("peers/allow306-minijail-{kind}.bpf");
         assert!(corpus::is_program(&ruleset, &name), "{name}");
@@ -112,12 +63,12 @@ fn policies_mean_what_the_library_makes_of_them() {
         dialect: Some(Dialect::C),
         ..Settings::default()
     };
-    let ruleset = read(&first_306_calls(), settings.clone());
+    let ruleset = read(&texts::minijail_306(), settings.clone());
     assert!(corpus::is_program(
         &ruleset,
         "peers/allow306-minijail-c.bpf"
     ));
-    let Some(text) = policy_text("peers/fc-vmm.pol.json") else {
+    let Some(text) = texts::minijail("peers/fc-vmm.pol.json") else {
         return;
     };
     let ruleset = read(&text, settings);

@@ -49,4 +49,9 @@ codes! { KAFEL;
     KAFEL_EMPTY = "TM1013", "policy that says nothing",
         "There is neither a block nor a `USE` nor a `DEFAULT` outside of the policies with names, so every \
          call is killed. Policies with names count only where they are used.";
+    KAFEL_LONG = "TM1014", "comparison of joined values",
+        "A filter loads one word of the call after the other and compares it with a number or with another word. \
+         Values that are joined from several arguments, as in `(a & b) <= c`, are compared bit by bit instead, \
+         which is correct and long: some instructions for each bit and argument, up to the kernel's limit of \
+         4096. Often single comparisons say what is meant, or a mask on each side: `(a & 0xff) <= 5`.";
 }

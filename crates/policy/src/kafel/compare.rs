@@ -20,7 +20,7 @@ pub(super) enum Value {
 #[derive(Debug)]
 pub(super) struct Compared {
     pub(super) predicate: Predicate,
-    /// How many tests of single bits it may have; none if the comparison is a test of the rules.
+    /// How many tests of single bits it has; none if the comparison is a test of the rules.
     pub(super) bit_tests: usize,
 }
 
@@ -56,10 +56,13 @@ pub(super) fn compare(left: &Value, op: CmpOp, right: &Value, is_wide: bool) -> 
             predicate,
             bit_tests: 0,
         },
-        None => Compared {
-            bit_tests: width.bits().count() * (leaves(left) + leaves(right)),
-            predicate: bit_by_bit(left, op, right, width),
-        },
+        None => {
+            let predicate = bit_by_bit(left, op, right, width);
+            Compared {
+                bit_tests: tests(&predicate),
+                predicate,
+            }
+        }
     }
 }
 
@@ -178,11 +181,13 @@ fn between(left: Masked, op: CmpOp, right: Masked, width: Width) -> Option<Predi
     }))
 }
 
-/// How many numbers and arguments a value has.
-fn leaves(value: &Value) -> usize {
-    match value {
-        Value::Number(_) | Value::Argument(_) => 1,
-        Value::And(parts) | Value::Or(parts) => parts.iter().map(leaves).sum(),
+/// How many tests a predicate has.
+fn tests(predicate: &Predicate) -> usize {
+    match predicate {
+        Predicate::True | Predicate::False => 0,
+        Predicate::Test(_) => 1,
+        Predicate::Not(inner) => tests(inner),
+        Predicate::All(parts) | Predicate::Any(parts) => parts.iter().map(tests).sum(),
     }
 }
 

@@ -16,6 +16,9 @@ use crate::sink::Sink;
 /// How many single-bit tests the conditions of a policy may come to.
 const MAX_BIT_TESTS: usize = 1 << 18;
 
+/// From how many on it is worth a word: two arguments of 32 bits, joined and compared, come to 64 and more.
+const MANY_BIT_TESTS: usize = 64;
+
 /// What kafel calls some calls: what their functions in the kernel are called.
 const KERNEL_NAMES: [(&str, &str); 6] = [
     ("newfstat", "fstat"),
@@ -224,6 +227,15 @@ impl Lowering<'_> {
             self.sink
                 .stop(diagnostic.label(comparison.span, "with this one"));
             return None;
+        }
+        if compared.bit_tests >= MANY_BIT_TESTS {
+            let bits = compared.bit_tests;
+            let message = format!("this comparison comes to {bits} tests of single bits");
+            self.sink.advise(
+                Diagnostic::warning(code::KAFEL_LONG, message)
+                    .label(comparison.span, "arguments are joined here")
+                    .help("compare the arguments one by one, or keep fewer bits of them"),
+            );
         }
         Some(compared.predicate)
     }

@@ -7,6 +7,7 @@
 pub mod gvisor;
 pub mod pol_json;
 pub mod profiles;
+pub mod texts;
 
 use std::path::{Path, PathBuf};
 
