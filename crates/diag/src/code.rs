@@ -2,7 +2,8 @@
 //!
 //! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
 //! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 06 profiles, 07 lint,
-//! 08 Firecracker filters, 09 minijail policies, 10 kafel policies, 11 systemd units. A number is never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
+//! 08 Firecracker filters, 09 minijail policies, 10 kafel policies, 11 systemd units, 13 matrices of options.
+//! A number is never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
 /// A stable name for one kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +38,7 @@ mod firecracker;
 mod input;
 mod kafel;
 mod lint;
+mod matrix;
 mod minijail;
 mod oci;
 mod profile;
@@ -46,8 +48,8 @@ mod systemd;
 mod tamis;
 
 pub use self::{
-    compile::*, firecracker::*, input::*, kafel::*, lint::*, minijail::*, oci::*, profile::*,
-    program::*, ruleset::*, systemd::*, tamis::*,
+    compile::*, firecracker::*, input::*, kafel::*, lint::*, matrix::*, minijail::*, oci::*,
+    profile::*, program::*, ruleset::*, systemd::*, tamis::*,
 };
 
 /// All codes, ascending.
@@ -65,6 +67,7 @@ pub fn all() -> impl Iterator<Item = Code> {
         minijail::MINIJAIL,
         kafel::KAFEL,
         systemd::SYSTEMD,
+        matrix::MATRIX,
     ]
     .into_iter()
     .flatten()

@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let compiled = policy.compile(&options)?;
     let report = args.compiler.stats.then(|| {
         let (program, endian) = (compiled.program(), compiled.endian());
-        let archs = archs(&policy);
+        let archs = policy.arches();
         Report::of(program, endian, &archs, compiled.remarks(), &options)
     });
     args.compiler.tell(compiled.remarks());
@@ -190,7 +190,7 @@ fn run_source(
     };
     target::tell_of_misfit(&options, &policy, global);
     let filter = policy.compile_template(&options)?;
-    let archs = archs(&policy);
+    let archs = policy.arches();
     args.compiler.tell(filter.remarks());
     if args.compiler.stats {
         let (program, endian) = (filter.template().unbound(), filter.endian());
@@ -212,7 +212,7 @@ fn run_source(
 }
 
 /// The error for a policy that is only for machines that a language doesn't know.
-fn no_target(language: &Language, archs: &[Arch]) -> Failure {
+pub(super) fn no_target(language: &Language, archs: &[Arch]) -> Failure {
     let named = |archs: Vec<Arch>| {
         let names: Vec<&str> = archs.into_iter().map(Arch::name).collect();
         names.join(", ")
@@ -237,12 +237,6 @@ fn listing(compiled: &Compiled) -> String {
         compiled.program(),
         disasm::Style::Commented(compiled.endian()),
     )
-}
-
-/// The architectures that the policy has rules for.
-fn archs(policy: &Policy) -> Vec<Arch> {
-    let sections = policy.ruleset.sections().iter();
-    sections.map(|section| section.arch).collect()
 }
 
 fn document<'a>(policy: &'a Policy, compiled: &Compiled, report: Option<Report>) -> Document<'a> {
