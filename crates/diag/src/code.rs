@@ -3,8 +3,8 @@
 //! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
 //! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 06 profiles, 07 lint,
 //! 08 Firecracker filters, 09 minijail policies, 10 kafel policies, 11 systemd units,
-//! 12 resources of the security-profiles-operator, 13 exporting. A number is never given a second
-//! meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
+//! 12 resources of the security-profiles-operator, 13 exporting, 14 matrices of options. A number is
+//! never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
 /// A stable name for one kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +40,7 @@ mod firecracker;
 mod input;
 mod kafel;
 mod lint;
+mod matrix;
 mod minijail;
 mod oci;
 mod profile;
@@ -50,8 +51,8 @@ mod systemd;
 mod tamis;
 
 pub use self::{
-    compile::*, export::*, firecracker::*, input::*, kafel::*, lint::*, minijail::*, oci::*,
-    profile::*, program::*, ruleset::*, spo::*, systemd::*, tamis::*,
+    compile::*, export::*, firecracker::*, input::*, kafel::*, lint::*, matrix::*, minijail::*,
+    oci::*, profile::*, program::*, ruleset::*, spo::*, systemd::*, tamis::*,
 };
 
 /// All codes, ascending.
@@ -71,6 +72,7 @@ pub fn all() -> impl Iterator<Item = Code> {
         systemd::SYSTEMD,
         spo::SPO,
         export::EXPORT,
+        matrix::MATRIX,
     ]
     .into_iter()
     .flatten()

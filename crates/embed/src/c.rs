@@ -4,7 +4,7 @@ use tamis_abi::{Arch, Endian};
 use tamis_bpf::Insn;
 use tamis_rules::VariableWidth;
 
-use super::{Field, Language, Source, Target, fill, indented};
+use super::{Field, Language, Source, Target, family, fill, indented};
 
 /// C.
 pub(super) static LANGUAGE: Language = Language {
@@ -14,11 +14,12 @@ pub(super) static LANGUAGE: Language = Language {
     reserved: &RESERVED,
     target,
     write,
+    write_family: family::c::write,
 };
 
 /// Keywords of C and C++, and what headers and compilers define in small letters.
 #[rustfmt::skip]
-const RESERVED: [&str; 88] = [
+pub(super) const RESERVED: [&str; 88] = [
     "alignas", "alignof", "and", "asm", "assert", "auto", "bool", "break", "case", "catch", "char", "class",
     "compl", "concept", "const", "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete",
     "do", "double", "else", "enum", "errno", "explicit", "export", "extern", "false", "float", "for", "friend",
@@ -203,7 +204,7 @@ fn write(source: &Source<'_>, targets: &[Target]) -> String {
     parts.map(|part| fill(part, &values)).concat()
 }
 
-fn entry(insn: Insn) -> String {
+pub(super) fn entry(insn: Insn) -> String {
     let Insn { code, jt, jf, k } = insn;
     format!("{{ {code:#04x}, {jt}, {jf}, {k:#x} }},")
 }
@@ -219,7 +220,7 @@ fn byte_order(source: &Source<'_>) -> &'static str {
     }
 }
 
-fn field(field: &Field) -> String {
+pub(super) fn field(field: &Field) -> String {
     let kind = match field.width {
         VariableWidth::U32 => "uint32_t",
         VariableWidth::U64 => "uint64_t",

@@ -4,7 +4,7 @@ use tamis_abi::Arch;
 use tamis_bpf::Insn;
 use tamis_rules::VariableWidth;
 
-use super::{Field, Language, Source, Target, Value, fill, indented};
+use super::{Field, Language, Source, Target, Value, family, fill, indented};
 
 /// Go.
 pub(super) static LANGUAGE: Language = Language {
@@ -14,11 +14,12 @@ pub(super) static LANGUAGE: Language = Language {
     reserved: &RESERVED,
     target,
     write,
+    write_family: family::go::write,
 };
 
 /// Keywords, and packages that no other can be.
 #[rustfmt::skip]
-const RESERVED: [&str; 27] = [
+pub(super) const RESERVED: [&str; 27] = [
     "_", "break", "case", "chan", "const", "continue", "default", "defer", "else", "fallthrough", "for", "func",
     "go", "goto", "if", "import", "init", "interface", "map", "package", "range", "return", "select", "struct",
     "switch", "type", "var",
@@ -129,7 +130,7 @@ func Bind(values *Values) (Filter, error) {
 }
 "#;
 
-const INSTALL: &str = r#"
+pub(super) const INSTALL: &str = r#"
 // sockFprog is a program as the kernel takes it.
 type sockFprog struct {
 	len   uint16
@@ -212,14 +213,14 @@ fn write(source: &Source<'_>, targets: &[Target]) -> String {
 }
 
 /// One of these, as gofmt has it.
-fn choice(conditions: &[&str]) -> String {
+pub(super) fn choice(conditions: &[&str]) -> String {
     match conditions {
         [condition] => (*condition).to_owned(),
         _ => format!("({})", conditions.join(" || ")),
     }
 }
 
-fn entry(insn: Insn) -> String {
+pub(super) fn entry(insn: Insn) -> String {
     let Insn { code, jt, jf, k } = insn;
     format!("{{{code:#04x}, {jt}, {jf}, {k:#x}}},")
 }
@@ -229,7 +230,7 @@ fn comment(text: &str) -> String {
 }
 
 /// The name of a field that other packages see: `control_fd` is `ControlFd`.
-fn exported(name: &str) -> String {
+pub(super) fn exported(name: &str) -> String {
     let capitalised = |part: &str| {
         let (first, rest) = part.split_at(part.len().min(1));
         first.to_ascii_uppercase() + rest
@@ -241,7 +242,7 @@ fn exported(name: &str) -> String {
     }
 }
 
-fn field(field: &Field) -> String {
+pub(super) fn field(field: &Field) -> String {
     let about = match field.narrow_range() {
         Some((first, last)) => format!(
             "// {} is {}, {first} to {last}.",

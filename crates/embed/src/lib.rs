@@ -11,6 +11,7 @@ pub mod annotation;
 pub mod build;
 mod c;
 pub mod digest;
+pub mod family;
 mod file;
 mod go;
 pub mod name;
@@ -23,6 +24,8 @@ use tamis_rules::{Variable, VariableWidth};
 
 pub use file::{EmbedError, Embedded, PolicyFile};
 pub use rust::LANGUAGE as RUST;
+
+use self::family::Family;
 
 /// A language that filters can be written in.
 #[derive(Debug)]
@@ -39,6 +42,7 @@ pub struct Language {
     /// can't be built for it.
     pub target: fn(Arch) -> Option<&'static str>,
     write: fn(&Source<'_>, &[Target]) -> String,
+    write_family: fn(&Family<'_>, &[Target]) -> String,
 }
 
 /// The languages, in the order of the help.
@@ -84,14 +88,25 @@ struct Value<'a> {
 impl Language {
     /// The text; `None` if the language can't be built for any architecture of the policy.
     pub fn text(&self, source: &Source<'_>) -> Option<String> {
-        let targets = source.archs.iter().filter_map(|arch| {
+        let targets = self.targets(source.archs);
+        (!targets.is_empty()).then(|| (self.write)(source, &targets))
+    }
+
+    /// The text for the filters of a family.
+    pub fn family_text(&self, family: &Family<'_>) -> Option<String> {
+        let targets = self.targets(family.archs);
+        (!targets.is_empty()).then(|| (self.write_family)(family, &targets))
+    }
+
+    /// The machines of these architectures that the language can be built for.
+    fn targets(&self, archs: &[Arch]) -> Vec<Target> {
+        let targets = archs.iter().filter_map(|arch| {
             Some(Target {
                 condition: (self.target)(*arch)?,
                 seccomp_nr: syscall::number(*arch, "seccomp")?.0,
             })
         });
-        let targets: Vec<Target> = targets.collect();
-        (!targets.is_empty()).then(|| (self.write)(source, &targets))
+        targets.collect()
     }
 }
 
@@ -109,13 +124,9 @@ impl Source<'_> {
         ]
     }
 
-    /// What to call the policy where a line break or the end of a comment would do harm.
+    /// What to call the policy in a comment.
     fn policy_in_comment(&self) -> String {
-        let is_harmless = |c: &char| !c.is_control() && !matches!(c, '*' | '\u{2028}' | '\u{2029}');
-        self.policy
-            .chars()
-            .map(|c| if is_harmless(&c) { c } else { '?' })
-            .collect()
+        in_comment(self.policy)
     }
 
     fn byte_order(&self) -> &'static str {
@@ -162,24 +173,7 @@ impl Source<'_> {
 
     /// The members of the structure of values.
     fn fields(&self, reserved: &[&str], style: fn(&str) -> String) -> Vec<Field> {
-        let mut fields: Vec<Field> = Vec::new();
-        for variable in self.filter.variables() {
-            if let Some(field) = fields.iter_mut().find(|field| field.name == *variable.name) {
-                field.count = field.count.map(|count| count + 1);
-                continue;
-            }
-            let taken = |text: &str| {
-                reserved.contains(&text) || fields.iter().any(|other| other.identifier == text)
-            };
-            fields.push(Field {
-                identifier: name::free(style(&variable.name), taken),
-                name: variable.name.to_string(),
-                width: variable.width,
-                count: variable.element.map(|_| 1),
-                range: variable.range,
-            });
-        }
-        fields
+        fields_of(self.filter.variables(), reserved, style)
     }
 
     /// All variables, with the places where they are among the fields.
@@ -210,6 +204,28 @@ impl Source<'_> {
     }
 }
 
+/// The members of a structure of values for these variables.
+fn fields_of(variables: &[Variable], reserved: &[&str], style: fn(&str) -> String) -> Vec<Field> {
+    let mut fields: Vec<Field> = Vec::new();
+    for variable in variables {
+        if let Some(field) = fields.iter_mut().find(|field| field.name == *variable.name) {
+            field.count = field.count.map(|count| count + 1);
+            continue;
+        }
+        let taken = |text: &str| {
+            reserved.contains(&text) || fields.iter().any(|other| other.identifier == text)
+        };
+        fields.push(Field {
+            identifier: name::free(style(&variable.name), taken),
+            name: variable.name.to_string(),
+            width: variable.width,
+            count: variable.element.map(|_| 1),
+            range: variable.range,
+        });
+    }
+    fields
+}
+
 impl Field {
     /// The range, if it isn't all of the width.
     fn narrow_range(&self) -> Option<(u64, u64)> {
@@ -230,6 +246,14 @@ impl Value<'_> {
             (below, above) => below.or(above),
         }
     }
+}
+
+/// A text for a place where a line break or the end of a comment would do harm.
+fn in_comment(text: &str) -> String {
+    let is_harmless = |c: &char| !c.is_control() && !matches!(c, '*' | '\u{2028}' | '\u{2029}');
+    text.chars()
+        .map(|c| if is_harmless(&c) { c } else { '?' })
+        .collect()
 }
 
 /// A text with `@key@` replaced by the values.

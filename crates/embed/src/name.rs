@@ -17,6 +17,15 @@ fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(is_inner)
 }
 
+/// The nearest identifier to a text that is none.
+pub fn near(language: &Language, text: &str) -> String {
+    let near = sanitised(text, language);
+    match near.strip_suffix('_') {
+        Some(keyword) => format!("{keyword}_{FALLBACK}"),
+        None => near,
+    }
+}
+
 /// The nearest identifier to a text.
 fn sanitised(text: &str, language: &Language) -> String {
     let is_inner = |c: char| c.is_ascii_alphanumeric();

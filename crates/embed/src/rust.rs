@@ -4,7 +4,7 @@ use tamis_abi::{Arch, Endian};
 use tamis_bpf::Insn;
 use tamis_rules::VariableWidth;
 
-use super::{Field, Language, Source, Target, Value, fill, indented};
+use super::{Field, Language, Source, Target, Value, family, fill, indented};
 
 /// Rust: modules that need no other crate.
 pub static LANGUAGE: Language = Language {
@@ -14,11 +14,12 @@ pub static LANGUAGE: Language = Language {
     reserved: &RESERVED,
     target,
     write,
+    write_family: family::rust::write,
 };
 
 /// Keywords.
 #[rustfmt::skip]
-const RESERVED: [&str; 53] = [
+pub(super) const RESERVED: [&str; 53] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
     "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match",
     "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait",
@@ -149,7 +150,7 @@ pub fn bind(values: &Values) -> Result<Filter, OutOfRange> {
 }
 "#;
 
-const INSTALL: &str = r#"
+pub(super) const INSTALL: &str = r#"
 /// `struct sock_fprog`.
 #[repr(C)]
 struct Fprog {
@@ -239,7 +240,7 @@ fn write(source: &Source<'_>, targets: &[Target]) -> String {
     parts.map(|part| fill(part, &values)).concat()
 }
 
-fn entry(insn: Insn) -> String {
+pub(super) fn entry(insn: Insn) -> String {
     let Insn { code, jt, jf, k } = insn;
     format!("insn({code:#04x}, {jt}, {jf}, {k:#x}),")
 }
@@ -255,7 +256,7 @@ fn byte_order(source: &Source<'_>) -> &'static str {
     }
 }
 
-fn field(field: &Field) -> String {
+pub(super) fn field(field: &Field) -> String {
     let about = match field.narrow_range() {
         Some((first, last)) => format!("`{}`, {first} to {last}.", field.name),
         None => format!("`{}`.", field.name),

@@ -18,6 +18,7 @@ pub mod kafel;
 pub mod limits;
 mod literal;
 pub mod loader;
+pub mod matrix;
 pub mod minijail;
 pub mod oci;
 mod sink;

@@ -187,6 +187,18 @@ fn variables() -> PathBuf {
     path
 }
 
+/// A matrix with all that the document can have.
+fn matrix() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let policy =
+        "let fds: u32[2]\nlet id: u64\ndefault allow\ndeny write(fd in fds), lseek(offset == id)\n";
+    fs::write(folder.join("schemas-matrix.tamis"), policy).unwrap();
+    let matrix = "policy = 'schemas-matrix.tamis'\narch = 'x86_64'\n[option.a]\nx = {}\ny = { rules = 'deny read' }\n";
+    let path = folder.join("schemas.toml");
+    fs::write(&path, matrix).unwrap();
+    path
+}
+
 #[test]
 fn every_document_fits_its_schema_and_every_schema_has_a_document() {
     let mut covered = vec![
@@ -206,6 +218,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("lint container-default pure-compute --json"),
         check("lint --list --json"),
         check("passes --json"),
+        check(&format!("precompile --json {}", matrix().display())),
         check("bisect pure-compute --json"),
         check("fuzz pure-compute --evaluations 1000 --json"),
         check("fuzz pure-compute container-default --time 1 --json"),

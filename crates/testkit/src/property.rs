@@ -5,6 +5,8 @@
 //! changed byte changes one choice of a generator. Each function says what became of the input, so that
 //! a test can tell whether it was an interesting one.
 
+use std::collections::BTreeSet;
+
 use tamis_abi::{Arch, Endian, SeccompData, Word};
 use tamis_bpf::asm::assemble;
 use tamis_bpf::disasm::{Style, disassemble_insns};
@@ -15,7 +17,7 @@ use tamis_diag::{Diagnostic, Sources, render};
 use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{Verdict as KernelVerdict, verdicts};
 use tamis_policy::loader::{Loaded, NoIncludes};
-use tamis_policy::{firecracker, kafel, minijail, oci, spo, systemd, tamis};
+use tamis_policy::{firecracker, kafel, matrix, minijail, oci, spo, systemd, tamis};
 use tamis_profile::Format;
 use tamis_prover::{Answer, LimitReached, Limits, Scope, Subject, Verdict, decide, prove};
 use tamis_rules::{Ruleset, text};
@@ -448,6 +450,36 @@ pub fn compile_ruleset(bytes: &[u8]) -> Outcome {
         assert_eq!(run.ret, expected, "{data:x?}\n{ruleset}");
     }
     "compiled"
+}
+
+/// Mistakes in a matrix of options have places; the policies of one without any are right in syntax, and each
+/// combination has a name of its own.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_matrix(bytes: &[u8]) -> Outcome {
+    const COMBINATIONS: usize = 16;
+    let matrix = read(bytes, |sources, text| {
+        let source = sources.add("fuzz.toml", text);
+        matrix::read(sources, source, false)
+    });
+    let Some(matrix) = matrix else {
+        return "refused";
+    };
+    let mut titles = BTreeSet::new();
+    for values in matrix.combinations().take(COMBINATIONS) {
+        let text = matrix.policy_text(&values);
+        let text = text.expect("a matrix without a policy is refused");
+        let mut sources = Sources::new();
+        let source = sources.add("fuzz.tamis", text.as_str());
+        let (_, diagnostics) = tamis::parse_syntax(&sources, source);
+        assert!(
+            !diagnostics.iter().any(Diagnostic::is_error),
+            "{text}\n{diagnostics:?}"
+        );
+        assert!(titles.insert(matrix.title(&values)), "{titles:?}");
+    }
+    "a matrix"
 }
 
 /// The outcome where the kernel can't be asked.

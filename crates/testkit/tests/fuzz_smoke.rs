@@ -183,6 +183,24 @@ const COUNTS: [&str; 4] = [
     r#"{"schema": "tamis-profile/1", "calls": []}"#,
 ];
 
+const MATRIX: &str = "\
+policy = 'a.tamis'
+arch = ['x86_64', 'x86']
+kernel = \"5.11\"
+let.MAX = 0x3f
+[option.net]
+none = {}
+host = { include = ['n.tamis'], let.MAX = '1 << 4', set.more = ['connect', '@timer'] }
+raw = { rules = \"\"\"allow socket(family == AF_PACKET)
+deny bind\"\"\", let.MAX = [1, 'AF_UNIX'] }
+[option.debug]
+false.profile = 'counts'
+true.rules = ['allow ptrace', 'allow kcmp']
+[[exclude]]
+net = ['raw', 'host']
+debug = true
+";
+
 /// What became of the inputs, by outcome.
 type Tally = BTreeMap<Outcome, u32>;
 
@@ -267,6 +285,12 @@ fn assembler() {
         tally["assembled"] > 100 && tally["refused"] > 100,
         "{tally:?}"
     );
+}
+
+#[test]
+fn policy_matrix() {
+    let tally = on_mutated_texts(property::policy_matrix, &[MATRIX], 2000);
+    assert!(tally["a matrix"] > 50 && tally["refused"] > 50, "{tally:?}");
 }
 
 #[test]

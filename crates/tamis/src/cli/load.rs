@@ -1,5 +1,7 @@
 //! From an input to a policy's meaning or a program.
 
+mod member;
+
 use std::path::{Path, PathBuf};
 
 use tamis_abi::{Arch, Endian, KernelVersion, SeccompData};
@@ -9,7 +11,7 @@ use tamis_compiler::{CompileError, Compiled, CompiledTemplate};
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_policy::front_end::{self, FrontEnd, ParsedPolicy};
 use tamis_policy::minijail::DefaultAction;
-use tamis_policy::{minijail, oci};
+use tamis_policy::{matrix, minijail, oci};
 use tamis_profile::Profile;
 use tamis_prover::Subject;
 use tamis_rules::{Ruleset, Variable, text};
@@ -52,6 +54,9 @@ pub(crate) struct LoadArgs {
     /// fourteen; may be repeated
     #[arg(long = "cap", value_name = "CAP", value_parser = parse_capability)]
     capabilities: Vec<String>,
+    /// Whether the container has no capabilities at all.
+    #[arg(skip)]
+    has_no_capabilities: bool,
     /// The oldest kernel that shall run the filter [default: a new one]. Before 5.11 calls that are
     /// always allowed are not free, so they count when a filter is made; entries of an OCI profile with
     /// a later `minKernel` are left out
@@ -274,6 +279,7 @@ impl LoadArgs {
     }
 
     fn parse(&self, input: Input) -> Result<Loaded, Failure> {
+        refuse_matrix(&input)?;
         let kind = self.from.unwrap_or_else(|| input.kind());
         let name = input.name.clone();
         if kind == Kind::Bpf {
@@ -428,7 +434,7 @@ impl LoadArgs {
     /// What the options say about policies of any language.
     fn wishes(&self) -> Result<front_end::Options, Failure> {
         let capabilities = match self.capabilities.as_slice() {
-            [] => None,
+            [] if !self.has_no_capabilities => None,
             given => Some(given.to_vec()),
         };
         let arch_json = match &self.arch_json {
@@ -561,6 +567,22 @@ fn read_table(path: &Path) -> Result<minijail::ArchJson, Failure> {
     })
 }
 
+/// Refuses a matrix of options, which is no policy by itself.
+fn refuse_matrix(input: &Input) -> Result<(), Failure> {
+    let Ok(text) = std::str::from_utf8(&input.bytes) else {
+        return Ok(());
+    };
+    if !matrix::recognises(text) {
+        return Ok(());
+    }
+    let mut sources = Sources::new();
+    let source = sources.add(input.name.as_str(), text);
+    let help = format!("`tamis precompile {}` makes a filter for each", input.name);
+    let diagnostic =
+        front_end::mistaken(source, "a policy or program", "a matrix of options", &help);
+    Err(Failure::Diagnostics(vec![diagnostic], sources))
+}
+
 /// What to say of a text with mistakes: if it looks like another kind, only that.
 fn misread(
     kind: Kind,
@@ -597,6 +619,12 @@ fn invalid(message: String) -> Failure {
 }
 
 impl Policy {
+    /// The architectures that it has rules for.
+    pub(crate) fn arches(&self) -> Vec<Arch> {
+        let sections = self.ruleset.sections().iter();
+        sections.map(|section| section.arch).collect()
+    }
+
     /// The options with the counts that the policy names, unless they have others.
     pub(crate) fn with_frequency(
         &self,

@@ -54,6 +54,11 @@ impl TargetArgs {
         check_given("--objective", self.objective.is_some() && !compiles)
     }
 
+    /// Whether the user says what to optimise for: by a profile, by an objective.
+    pub(crate) fn says(&self) -> (bool, bool) {
+        (!self.profiles.is_empty(), self.objective.is_some())
+    }
+
     /// The options for the compiler. Tables among the profiles are about the architecture of calls that
     /// name none.
     pub(crate) fn options(&self, load: &LoadArgs, global: &Global) -> Result<Options, Failure> {

@@ -192,7 +192,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let compiled = policy.compile(&options)?;
     let report = args.compiler.stats.then(|| {
         let (program, endian) = (compiled.program(), compiled.endian());
-        let archs = archs(&policy);
+        let archs = policy.arches();
         Report::of(program, endian, &archs, compiled.remarks(), &options)
     });
     args.compiler.tell(compiled.remarks());
@@ -237,7 +237,7 @@ impl Unbound {
         };
         target::tell_of_misfit(&options, &policy, global);
         let filter = policy.compile_template(&options)?;
-        let archs = archs(&policy);
+        let archs = policy.arches();
         args.compiler.tell(filter.remarks());
         let report = args.compiler.stats.then(|| {
             let (program, endian) = (filter.template().unbound(), filter.endian());
@@ -298,7 +298,7 @@ fn refuse_name(args: &Args) -> Result<(), Failure> {
 }
 
 /// The error for a policy that is only for machines that a language doesn't know.
-fn no_target(language: &Language, archs: &[Arch]) -> Failure {
+pub(super) fn no_target(language: &Language, archs: &[Arch]) -> Failure {
     let named = |archs: Vec<Arch>| {
         let names: Vec<&str> = archs.into_iter().map(Arch::name).collect();
         names.join(", ")
@@ -333,12 +333,6 @@ fn listing(compiled: &Compiled) -> String {
         compiled.program(),
         disasm::Style::Commented(compiled.endian()),
     )
-}
-
-/// The architectures that the policy has rules for.
-fn archs(policy: &Policy) -> Vec<Arch> {
-    let sections = policy.ruleset.sections().iter();
-    sections.map(|section| section.arch).collect()
 }
 
 fn document(unbound: Unbound) -> Document {

@@ -22,6 +22,7 @@ mod fuzz;
 mod lint;
 mod optimize;
 mod passes;
+mod precompile;
 mod profile;
 mod prove;
 mod reduce;
@@ -32,6 +33,7 @@ mod tables;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Compile(compile::Args),
+    Precompile(precompile::Args),
     Optimize(optimize::Args),
     Explain(explain::Args),
     Lint(lint::Args),
@@ -59,6 +61,7 @@ impl Command {
     pub(crate) fn run(&self, global: &Global) -> Result<u8, Failure> {
         match self {
             Command::Compile(args) => compile::run(args, global),
+            Command::Precompile(args) => precompile::run(args, global),
             Command::Optimize(args) => optimize::run(args, global),
             Command::Explain(args) => explain::run(args, global),
             Command::Lint(args) => lint::run(args, global),

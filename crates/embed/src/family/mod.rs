@@ -1,0 +1,263 @@
+//! The filters of a family as source code: one for each combination of a policy's options.
+//!
+//! The text has a type for each option, a structure of them, and a function that looks the filter of a combination
+//! up, puts it together and binds its variables. All of it is tables and loops over them, the same in every language:
+//! combinations are numbered as [`Family::members`] is, the programs are [stored together](share), and values are
+//! compared with ranges that a combination has. Each language is one file beside this one.
+
+pub(super) mod c;
+pub(super) mod go;
+pub(super) mod rust;
+pub mod share;
+
+use tamis_abi::{Arch, Endian};
+use tamis_bpf::Program;
+use tamis_policy::matrix::OptionAxis;
+use tamis_rules::Variable;
+
+use self::share::Shared;
+use super::{Field, name};
+
+/// What stands for a combination without a filter.
+const EXCLUDED: u16 = u16::MAX;
+
+/// How many numbers stand on a line.
+const NUMBERS_A_LINE: usize = 16;
+
+/// What the text is made of.
+#[derive(Debug)]
+pub struct Family<'a> {
+    /// The identifier that `--name` or the matrix gives.
+    pub name: &'a str,
+    /// What to call the matrix.
+    pub matrix: &'a str,
+    /// The architectures that the filters have rules for.
+    pub archs: &'a [Arch],
+    /// The byte order of their machines.
+    pub endian: Endian,
+    /// The options.
+    pub options: &'a [OptionAxis],
+    /// The variables of all filters.
+    pub variables: &'a [Variable],
+    /// For each combination what it has; `None` where it is excluded.
+    pub members: &'a [Option<Member>],
+    /// What a member has: the values that may be bound, by variable.
+    pub ranges: &'a [Vec<(u64, u64)>],
+    /// The filters that differ.
+    pub programs: &'a [FamilyProgram],
+    /// Their instructions.
+    pub shared: &'a Shared,
+}
+
+/// What a combination has, by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Member {
+    /// The filter.
+    pub program: usize,
+    /// The ranges of its variables.
+    pub ranges: usize,
+}
+
+/// A filter.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FamilyProgram {
+    /// The instructions, with 0 in the place of variables.
+    pub program: Program,
+    /// Where values belong: the instruction, and which half of the family's variables, two each.
+    pub patches: Vec<(u16, u8)>,
+}
+
+/// How the text calls an option and its values.
+struct Key<'a> {
+    option: &'a OptionAxis,
+    /// The member of the structure.
+    field: String,
+    /// The type.
+    kind: String,
+    /// The values.
+    values: Vec<String>,
+}
+
+impl Family<'_> {
+    /// The lines that every text begins with, to be made a comment.
+    fn about(&self) -> Vec<String> {
+        let archs: Vec<&str> = self.archs.iter().map(|arch| arch.name()).collect();
+        let byte_order = match self.endian {
+            Endian::Little => "little-endian",
+            Endian::Big => "big-endian",
+        };
+        let proof = match self.variables {
+            [] => "Each is proved to answer every call as its policy says.",
+            _ => {
+                "Each is proved to answer every call as its policy says, for all values of its variables."
+            }
+        };
+        let combinations = self.members.iter().flatten().count();
+        let filters = self.programs.len();
+        vec![
+            format!("{combinations} combinations of options, {filters} different filters."),
+            format!("For {}; {byte_order} machines.", archs.join(", ")),
+            proof.to_owned(),
+        ]
+    }
+
+    /// The length of the longest filter.
+    fn max_insns(&self) -> usize {
+        let lengths = self.programs.iter().map(|program| program.program.len());
+        lengths.max().unwrap_or(0)
+    }
+
+    /// Whether some filter needs the value of a variable.
+    fn has_patches(&self) -> bool {
+        self.programs
+            .iter()
+            .any(|program| !program.patches.is_empty())
+    }
+
+    /// Where the pieces and patches of each filter end, behind a first entry of zeros.
+    fn bounds(&self) -> Vec<(usize, usize)> {
+        let mut patches = 0;
+        let ends = self
+            .programs
+            .iter()
+            .zip(&self.shared.ends)
+            .map(|(program, pieces)| {
+                patches += program.patches.len();
+                (*pieces, patches)
+            });
+        [(0, 0)].into_iter().chain(ends).collect()
+    }
+
+    /// The number of the filter and of the ranges of each combination.
+    fn entries(&self) -> Vec<(u16, u16)> {
+        let entry = |member: &Option<Member>| match member {
+            Some(member) => (member.program as u16, member.ranges as u16),
+            None => (EXCLUDED, 0),
+        };
+        self.members.iter().map(entry).collect()
+    }
+
+    /// The places of all variables in the structure of values, in order.
+    fn places(&self, fields: &[Field]) -> Vec<String> {
+        let places = fields.iter().flat_map(|field| {
+            let name = &field.identifier;
+            match field.count {
+                None => vec![name.clone()],
+                Some(count) => (0..count).map(|index| format!("{name}[{index}]")).collect(),
+            }
+        });
+        places.collect()
+    }
+
+    /// The names of the options and values, none of which is taken in its scope.
+    fn keys(
+        &self,
+        names: Naming<'_>,
+        field: impl Fn(&str) -> String,
+        kind: impl Fn(&str) -> String,
+        value: impl Fn(&str, &str) -> String,
+    ) -> Vec<Key<'_>> {
+        let owned =
+            |names: &[&str]| -> Vec<String> { names.iter().map(|&own| own.into()).collect() };
+        let mut fields: Vec<String> = Vec::new();
+        let mut kinds = owned(names.taken_kinds);
+        let mut constants = owned(names.taken_constants);
+        let mut keys = Vec::new();
+        for option in self.options {
+            let name = plain(&option.name.value);
+            let field = free_in(&mut fields, field(&name));
+            let scope = match names.scope {
+                Scope::One => &mut constants,
+                Scope::Apart | Scope::Nested => &mut kinds,
+            };
+            let kind = free_in(scope, kind(&name));
+            if names.scope == Scope::Nested {
+                constants = owned(names.taken_constants);
+            }
+            // The constants of a switch are those of the language.
+            let own = option.values.iter().filter(|_| !option.is_switch());
+            let values =
+                own.map(|own| free_in(&mut constants, value(&kind, &plain(&own.name.value))));
+            let values = values.collect();
+            keys.push(Key {
+                option,
+                field,
+                kind,
+                values,
+            });
+        }
+        keys
+    }
+}
+
+/// What a language has to say about names.
+#[derive(Clone, Copy)]
+struct Naming<'n> {
+    /// Names that types can't have.
+    taken_kinds: &'n [&'n str],
+    /// Names that constants can't have.
+    taken_constants: &'n [&'n str],
+    scope: Scope,
+}
+
+/// Where the names of types and constants are known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// All types in one place, all constants in another.
+    Apart,
+    /// The constants of a type within it.
+    Nested,
+    /// Types and constants in one place.
+    One,
+}
+
+/// A name that isn't taken, which is taken from now on.
+fn free_in(taken: &mut Vec<String>, wanted: String) -> String {
+    let free = name::free(wanted, |text| taken.iter().any(|own| own == text));
+    taken.push(free.clone());
+    free
+}
+
+impl Key<'_> {
+    /// The numbers of a switch's values, if it is off and if it is on.
+    fn switch(&self) -> Option<(usize, usize)> {
+        let values = &self.option.values;
+        let place = |name: &str| values.iter().position(|value| value.name.value == name);
+        match self.option.is_switch() {
+            true => Some((place("false")?, place("true")?)),
+            false => None,
+        }
+    }
+}
+
+/// The text if something is so, else nothing.
+fn only_if(is_so: bool, text: &str) -> String {
+    if is_so {
+        text.to_owned()
+    } else {
+        String::new()
+    }
+}
+
+/// A name with `_` for `-`.
+fn plain(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// A name with capitals instead of `_`.
+fn camel(name: &str) -> String {
+    let capitalised = |part: &str| {
+        let (first, rest) = part.split_at(part.len().min(1));
+        first.to_ascii_uppercase() + rest
+    };
+    name.split('_').map(capitalised).collect()
+}
+
+/// Entries of a table, several on a line.
+fn rows(before: &str, entries: impl IntoIterator<Item = String>) -> String {
+    let entries: Vec<String> = entries.into_iter().collect();
+    let lines = entries
+        .chunks(NUMBERS_A_LINE)
+        .map(|line| format!("{before}{}\n", line.join(" ")));
+    lines.collect()
+}

@@ -1,0 +1,212 @@
+//! Matrices: one policy and its options, for all combinations of which filters are made.
+//!
+//! A program that may run with or without a network, as root or not, needs a filter for each case, and making
+//! one when it starts takes time that it doesn't have. A matrix is a TOML file that names a policy and, for each
+//! option, its values, each with what it adds to the policy:
+//!
+//! ```toml
+//! policy = "server.tamis"
+//!
+//! [option.network]
+//! none = {}
+//! host = { include = "network.tamis", let.MAX_FD = 1023 }
+//!
+//! [option.debug]
+//! false = {}
+//! true = { rules = "allow ptrace" }
+//! ```
+//!
+//! [`read`](read()) makes a [`Matrix`] of the text; `settings` says what options may set, `text` writes the policy of
+//! one combination in the tamis language, where it is an ordinary policy. What options mean is all in that text
+//! and in what a front end is told: no language knows of them.
+
+mod exclusion;
+mod reader;
+mod settings;
+mod text;
+mod toml;
+
+use std::fmt;
+
+use tamis_abi::Arch;
+use tamis_diag::{Diagnostic, SourceId, Sources, Span};
+
+pub use self::settings::Settings;
+
+use crate::sink::Sink;
+
+/// The most combinations of one matrix, excluded ones among them.
+pub const MAX_COMBINATIONS: usize = 4096;
+
+/// Something that a matrix says, with its place; it is equal to the same in another place.
+#[derive(Clone, Debug)]
+pub struct Placed<T> {
+    /// What it says.
+    pub value: T,
+    /// Where.
+    pub span: Span,
+}
+
+/// A word or text of a matrix.
+pub type Name = Placed<String>;
+
+/// A policy and its options.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    /// The text that it was read from.
+    pub source: SourceId,
+    /// What generated code calls the family.
+    pub name: Option<Name>,
+    /// The architectures of the filters; none if the policy is to say.
+    pub arches: Vec<Arch>,
+    /// What is to be small.
+    pub objective: Option<Goal>,
+    /// Where files are looked for that a policy includes.
+    pub include_dirs: Vec<Name>,
+    /// What holds for all combinations.
+    pub base: Settings,
+    /// The options, in the order of the text; at least one.
+    pub options: Vec<OptionAxis>,
+    /// Combinations that there are no filters for.
+    pub exclusions: Vec<Exclusion>,
+}
+
+/// What a filter is to be made for before anything else, as `--objective` calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// `steps`
+    Steps,
+    /// `ns`
+    Ns,
+    /// `length`
+    Length,
+}
+
+/// An option with its values.
+#[derive(Clone, Debug)]
+pub struct OptionAxis {
+    /// Its name.
+    pub name: Name,
+    /// Its values, in the order of the text; at least one.
+    pub values: Vec<OptionValue>,
+}
+
+/// A value of an option.
+#[derive(Clone, Debug)]
+pub struct OptionValue {
+    /// Its name.
+    pub name: Name,
+    /// What it sets.
+    pub settings: Settings,
+}
+
+/// A group of combinations without filters: those that have one of the listed values of each listed option.
+#[derive(Clone, Debug)]
+pub struct Exclusion {
+    /// Where it stands.
+    pub span: Span,
+    /// For each option its values, by index; an empty list stands for all.
+    pub values: Vec<Vec<usize>>,
+}
+
+/// One combination: the index of a value for each option.
+pub type Combination = Vec<usize>;
+
+impl<T: PartialEq> PartialEq for Placed<T> {
+    fn eq(&self, other: &Placed<T>) -> bool {
+        self.value == other.value
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.value)
+    }
+}
+
+impl OptionAxis {
+    /// Whether it is a switch: its values are `false` and `true`.
+    pub fn is_switch(&self) -> bool {
+        let has = |name: &str| self.values.iter().any(|value| value.name.value == name);
+        self.values.len() == 2 && has("false") && has("true")
+    }
+}
+
+impl Matrix {
+    /// All combinations, excluded ones too, in order: the last option changes fastest.
+    pub fn combinations(&self) -> impl Iterator<Item = Combination> + '_ {
+        (0..self.combinations_count()).map(|mut index| {
+            let mut values = vec![0; self.options.len()];
+            for (value, option) in values.iter_mut().zip(&self.options).rev() {
+                *value = index % option.values.len();
+                index /= option.values.len();
+            }
+            values
+        })
+    }
+
+    /// How many combinations there are, excluded ones among them; at most [`MAX_COMBINATIONS`].
+    pub fn combinations_count(&self) -> usize {
+        self.options
+            .iter()
+            .map(|option| option.values.len())
+            .product()
+    }
+
+    /// Whether there is no filter for a combination.
+    pub fn is_excluded(&self, values: &[usize]) -> bool {
+        self.exclusions
+            .iter()
+            .any(|exclusion| exclusion.matches(values))
+    }
+
+    /// What to call a combination: `network=host debug=true`.
+    pub fn title(&self, values: &[usize]) -> String {
+        let named = self.options.iter().zip(values);
+        let parts: Vec<String> = named
+            .map(|(option, value)| format!("{}={}", option.name, option.values[*value].name))
+            .collect();
+        parts.join(" ")
+    }
+}
+
+impl Exclusion {
+    /// Whether it is about a combination.
+    pub fn matches(&self, values: &[usize]) -> bool {
+        let mut listed = self.values.iter().zip(values);
+        listed.all(|(excluded, value)| excluded.is_empty() || excluded.contains(value))
+    }
+}
+
+/// Whether a text looks like a matrix. Mistakes in it don't matter.
+pub fn recognises(text: &str) -> bool {
+    let is_header = |line: &str| {
+        let rest = line.strip_prefix("[option").map(str::trim_start);
+        rest.is_some_and(|rest| rest.starts_with(['.', ']'])) || line.starts_with("[[exclude]]")
+    };
+    text.lines().map(str::trim).any(is_header)
+}
+
+/// Reads a matrix. There is none exactly if one of the diagnostics is an error.
+///
+/// ```
+/// use tamis_policy::matrix;
+/// let text = "policy = \"a.tamis\"\n[option.network]\nnone = {}\nhost = { include = \"net.tamis\" }\n";
+/// let mut sources = tamis_diag::Sources::new();
+/// let source = sources.add("a.toml", text);
+/// let (matrix, diagnostics) = matrix::read(&sources, source, false);
+/// let matrix = matrix.expect("no mistakes");
+/// assert_eq!(matrix.title(&[1]), "network=host");
+/// assert_eq!(matrix.policy_text(&[1]).as_deref(), Some("include \"net.tamis\"\ninclude \"a.tamis\"\n"));
+/// # assert!(diagnostics.is_empty());
+/// ```
+pub fn read(
+    sources: &Sources,
+    source: SourceId,
+    strict: bool,
+) -> (Option<Matrix>, Vec<Diagnostic>) {
+    let mut sink = Sink::new(strict);
+    let matrix = reader::matrix(&sources.get(source).text, source, &mut sink);
+    let has_failed = sink.has_failed();
+    (matrix.filter(|_| !has_failed), sink.into_diagnostics())
+}

@@ -1,0 +1,95 @@
+//! Writing a folder of filters: a file for each, and an index that says which combination has which.
+//!
+//! A folder is ours if its index says so. What such an index lists is replaced; anything else that has the name of a
+//! file to be written is somebody else's, and stays unless the user insists.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::report::SCHEMA;
+use crate::cli::Failure;
+use crate::cli::output::write_file;
+
+/// The name of the index.
+pub(super) const INDEX: &str = "index.json";
+
+/// The names of the filters' files.
+pub(super) fn names(count: usize) -> Vec<String> {
+    let width = count.saturating_sub(1).to_string().len();
+    (0..count)
+        .map(|index| format!("filter-{index:0width$}.bpf"))
+        .collect()
+}
+
+/// Writes the files and the index, and removes files that an earlier index lists and this one doesn't.
+pub(super) fn write(
+    folder: &Path,
+    files: &[(String, Vec<u8>)],
+    index: &str,
+    is_forced: bool,
+) -> Result<(), Failure> {
+    let shown = folder.display();
+    fs::create_dir_all(folder).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Failure::usage(
+            format!("{shown} is not a folder"),
+            "name a folder with `-o`: there is a file for each filter",
+        ),
+        _ => Failure::environment(format!("cannot make {shown}: {error}")),
+    })?;
+    let earlier = earlier(folder);
+    let names = files.iter().map(|(name, _)| name.as_str()).chain([INDEX]);
+    if !is_forced {
+        for name in names.clone() {
+            let is_ours = earlier.iter().any(|own| own == name);
+            if !is_ours && fs::symlink_metadata(folder.join(name)).is_ok() {
+                return Err(Failure::usage(
+                    format!("{shown}/{name} was not made by `tamis precompile`"),
+                    "name another folder with `-o`, or replace what is there with `--force`",
+                ));
+            }
+        }
+    }
+    for (name, bytes) in files {
+        write_file(&folder.join(name), bytes)?;
+    }
+    write_file(&folder.join(INDEX), index.as_bytes())?;
+    for name in earlier
+        .iter()
+        .filter(|own| !names.clone().any(|name| name == *own))
+    {
+        let path = folder.join(name);
+        fs::remove_file(&path).or_else(|error| match error.kind() {
+            ErrorKind::NotFound => Ok(()),
+            _ => Err(Failure::environment(format!(
+                "cannot remove {}: {error}",
+                path.display()
+            ))),
+        })?;
+    }
+    Ok(())
+}
+
+/// The files that an index of ours lists, itself among them; none if there is no such index.
+fn earlier(folder: &Path) -> Vec<String> {
+    let Ok(text) = fs::read_to_string(folder.join(INDEX)) else {
+        return Vec::new();
+    };
+    let Ok(index) = serde_json::from_str::<Value>(&text) else {
+        return Vec::new();
+    };
+    if index["schema"] != SCHEMA {
+        return Vec::new();
+    }
+    let filters = index["filters"].as_array().into_iter().flatten();
+    let files = filters.filter_map(|filter| filter["file"].as_str());
+    let is_ours =
+        |name: &&str| name.starts_with("filter-") && name.ends_with(".bpf") && !name.contains('/');
+    files
+        .filter(is_ours)
+        .map(str::to_owned)
+        .chain([INDEX.to_owned()])
+        .collect()
+}

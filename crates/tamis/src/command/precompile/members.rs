@@ -1,0 +1,368 @@
+//! From a matrix to the policies of its combinations, and from them to proved filters.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use tamis_abi::KernelVersion;
+use tamis_compiler::{CompiledTemplate, Objective, Options};
+use tamis_diag::{Diagnostic, Sources, code};
+use tamis_policy::front_end;
+use tamis_policy::matrix::{Combination, Goal, Matrix, Settings};
+use tamis_profile::Profile;
+
+use super::Args;
+use super::said::Said;
+use super::work::in_parallel;
+use crate::cli::input::{Input, Kind};
+use crate::cli::load::{LoadArgs, Loaded, Policy};
+use crate::cli::{Failure, Global, profile, target};
+
+/// A combination with its policy.
+pub(super) struct Member {
+    pub(super) values: Combination,
+    pub(super) title: String,
+    pub(super) policy: Policy,
+    kernel: Option<KernelVersion>,
+    /// Which of the [`Plan::profiles`] counts.
+    profile: Option<usize>,
+}
+
+/// The policies of all combinations that are not excluded.
+pub(super) struct Plan {
+    pub(super) members: Vec<Member>,
+    profiles: Vec<(Vec<String>, Profile)>,
+    load: LoadArgs,
+}
+
+/// A policy to be read.
+struct Reading {
+    values: Combination,
+    title: String,
+    input: Input,
+    load: LoadArgs,
+    profile: Option<usize>,
+}
+
+/// Reads the policies.
+pub(super) fn plan(
+    matrix: &Matrix,
+    sources: &Sources,
+    chosen: &[Combination],
+    args: &Args,
+    global: &Global,
+) -> Result<Plan, Failure> {
+    let folder = folder(&sources.name(matrix.source).clone());
+    let load = args.load.for_matrix(matrix, &folder);
+    let mut profiles = Vec::new();
+    let mut readings = Vec::new();
+    let mut inputs = HashMap::new();
+    for values in chosen {
+        let mut settings = matrix.settings(values);
+        let mut own = matrix.options.iter().zip(values);
+        let sets_kernel =
+            own.any(|(option, value)| option.values[*value].settings.kernel.is_some());
+        // What the command line says counts more than what the matrix says for all.
+        if load.kernel.is_some() && !sets_kernel {
+            settings.kernel = None;
+        }
+        readings.push(Reading {
+            values: values.clone(),
+            title: matrix.title(values),
+            input: input(matrix, sources, values, &settings, &folder, &mut inputs)?,
+            profile: profile_of(&settings, &folder, &load, &mut profiles, global)?,
+            load: load.for_combination(&settings),
+        });
+    }
+    let members = read(matrix, sources, readings, global)?;
+    Ok(Plan {
+        members,
+        profiles,
+        load,
+    })
+}
+
+/// Where a matrix lies.
+fn folder(name: &str) -> PathBuf {
+    Path::new(name).parent().unwrap_or(Path::new("")).to_owned()
+}
+
+/// The policy of a combination: its file, or a text that includes it.
+fn input(
+    matrix: &Matrix,
+    sources: &Sources,
+    values: &[usize],
+    settings: &Settings,
+    folder: &Path,
+    known: &mut HashMap<String, (Kind, Vec<u8>, String)>,
+) -> Result<Input, Failure> {
+    let Some(policy) = &settings.policy else {
+        unreachable!("a matrix without a policy has been refused");
+    };
+    if !known.contains_key(&policy.value) {
+        let path = match tamis_policy::embedded(&policy.value) {
+            Some(_) => policy.value.clone(),
+            None => folder.join(&policy.value).display().to_string(),
+        };
+        let input = Input::read(&path)?;
+        known.insert(
+            policy.value.clone(),
+            (input.kind(), input.bytes, input.name),
+        );
+    }
+    let (kind, bytes, name) = &known[&policy.value];
+    let taken = |option: &str| match kind {
+        Kind::Policy(front_end) => front_end.options.contains(&option),
+        _ => false,
+    };
+    let is_tamis = *kind == Kind::Policy(front_end::ALL[0]);
+    let wrong = [
+        (
+            matrix.text_span().filter(|_| !is_tamis),
+            "this is for policies in the tamis language",
+        ),
+        (
+            settings
+                .capabilities
+                .as_ref()
+                .map(|own| own.span)
+                .filter(|_| !taken("--cap")),
+            "capabilities are for OCI profiles",
+        ),
+        (
+            settings
+                .thread
+                .as_ref()
+                .map(|own| own.span)
+                .filter(|_| !taken("--thread")),
+            "threads are for Firecracker filters",
+        ),
+    ];
+    for (span, reason) in wrong {
+        let Some(span) = span else { continue };
+        let message = format!("`{}` is {}", policy.value, kind.title());
+        let diagnostic = Diagnostic::error(code::MATRIX_LANGUAGE, message)
+            .label(span, reason)
+            .label(policy.span, "the policy");
+        return Err(Failure::Diagnostics(vec![diagnostic], sources.clone()));
+    }
+    match (matrix.text_span(), matrix.policy_text(values)) {
+        (Some(_), Some(text)) => Ok(Input {
+            name: format!("{}[{}]", sources.name(matrix.source), matrix.title(values)),
+            bytes: text.into_bytes(),
+        }),
+        _ => Ok(Input {
+            name: name.clone(),
+            bytes: bytes.clone(),
+        }),
+    }
+}
+
+/// Reads the profiles of a combination, each list once.
+fn profile_of(
+    settings: &Settings,
+    folder: &Path,
+    load: &LoadArgs,
+    known: &mut Vec<(Vec<String>, Profile)>,
+    global: &Global,
+) -> Result<Option<usize>, Failure> {
+    if settings.profiles.is_empty() {
+        return Ok(None);
+    }
+    let path = |name: &String| folder.join(name).display().to_string();
+    let paths: Vec<String> = settings
+        .profiles
+        .iter()
+        .map(|name| path(&name.value))
+        .collect();
+    if let Some(index) = known.iter().position(|(own, _)| *own == paths) {
+        return Ok(Some(index));
+    }
+    let profile = profile::load(&paths, load.call_arch(), global)?;
+    known.push((paths, profile));
+    Ok(Some(known.len() - 1))
+}
+
+/// Reads the policies, and says what is to be said about them.
+fn read(
+    matrix: &Matrix,
+    sources: &Sources,
+    readings: Vec<Reading>,
+    global: &Global,
+) -> Result<Vec<Member>, Failure> {
+    let is_generated = matrix.text_span().is_some();
+    let understood = in_parallel(&readings, |reading| {
+        let mut load = reading.load.clone();
+        if is_generated {
+            load.from = Some(Kind::Policy(front_end::ALL[0]));
+        }
+        let input = Input {
+            name: reading.input.name.clone(),
+            bytes: reading.input.bytes.clone(),
+        };
+        let loaded = load.understand(input)?;
+        load.check_profile_options([&loaded])?;
+        match loaded {
+            Loaded::Policy(policy) => Ok((policy, load.kernel)),
+            Loaded::Program(raw) => Err(Failure::usage(
+                format!("{} is a program, not a policy", raw.name),
+                "name a policy in the matrix",
+            )),
+        }
+    });
+    let mut said = Said::default();
+    let mut members = Vec::new();
+    let all: Vec<String> = readings
+        .iter()
+        .map(|reading| reading.title.clone())
+        .collect();
+    for (reading, understood) in readings.into_iter().zip(understood) {
+        let Reading {
+            values,
+            title,
+            profile,
+            ..
+        } = reading;
+        match understood {
+            Ok((policy, kernel)) => {
+                said.add(&title, &policy.warnings, &policy.sources);
+                members.push(Member {
+                    values,
+                    title,
+                    policy,
+                    kernel,
+                    profile,
+                });
+            }
+            Err(Failure::Diagnostics(diagnostics, sources)) => {
+                said.add(&title, &diagnostics, &sources);
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    if let Some(failure) = said.failure(&all) {
+        return Err(failure);
+    }
+    let combinations = matrix.combinations();
+    said.forget_hidden_rules(
+        combinations
+            .filter(|values| !matrix.is_excluded(values))
+            .count(),
+    );
+    global.warn(&said.diagnostics(&all), said.sources());
+    check_arches(matrix, sources, &members)?;
+    Ok(members)
+}
+
+/// Refuses filters of one family that are for different machines.
+fn check_arches(matrix: &Matrix, sources: &Sources, members: &[Member]) -> Result<(), Failure> {
+    let Some(first) = members.first() else {
+        return Ok(());
+    };
+    let Some(other) = members
+        .iter()
+        .find(|own| own.policy.arches() != first.policy.arches())
+    else {
+        return Ok(());
+    };
+    let names = |member: &Member| {
+        let names: Vec<&str> = member
+            .policy
+            .arches()
+            .iter()
+            .map(|arch| arch.name())
+            .collect();
+        format!("with {} it is for {}", member.title, names.join(", "))
+    };
+    let diagnostic = Diagnostic::error(
+        code::MATRIX_VALUE,
+        "the filters are for different architectures",
+    )
+    .label(matrix.options[0].name.span, "with these options")
+    .note(names(first))
+    .note(names(other))
+    .help("say `arch = [\"x86_64\"]` at the top of the matrix");
+    Err(Failure::Diagnostics(vec![diagnostic], sources.clone()))
+}
+
+impl Plan {
+    /// Makes the filters and proves them: for each member the number of its filter, and the filters.
+    pub(super) fn compile(
+        &self,
+        matrix: &Matrix,
+        args: &Args,
+        global: &Global,
+    ) -> Result<(Vec<usize>, Vec<CompiledTemplate>), Failure> {
+        let (says_profile, says_objective) = args.target.says();
+        let mut common = args.target.options(&self.load, global)?;
+        if let (false, Some(goal)) = (says_objective, matrix.objective) {
+            common.objective = match goal {
+                Goal::Steps => Objective::Steps,
+                Goal::Ns => Objective::Ns,
+                Goal::Length => Objective::Length,
+            };
+        }
+        let profile = |member: &Member| member.profile.filter(|_| !says_profile);
+        let (common_profile, objective) = (common.profile, common.objective);
+        let options = |member: &Member| Options {
+            profile: match profile(member) {
+                Some(index) => Some(self.profiles[index].1.clone()),
+                None => common_profile.clone(),
+            },
+            objective,
+            kernel: member.kernel,
+            proof: args.limits.effort(),
+            ..Options::default()
+        };
+        let (jobs, numbers) = self.jobs(profile);
+        if let Some(first) = self.members.first() {
+            target::tell_of_misfit(&options(first), &first.policy, global);
+        }
+        let compiled = in_parallel(&jobs, |member| {
+            let options = member.policy.with_frequency(options(member));
+            member
+                .policy
+                .compile_template(&options)
+                .map_err(|failure| (member.title.clone(), failure))
+        });
+        let mut said = Said::default();
+        let mut filters = Vec::new();
+        for result in compiled {
+            match result {
+                Ok(filter) => filters.push(filter),
+                Err((title, Failure::Diagnostics(diagnostics, sources))) => {
+                    said.add(&title, &diagnostics, &sources);
+                }
+                Err((_, other)) => return Err(other),
+            }
+        }
+        let all: Vec<String> = jobs.iter().map(|member| member.title.clone()).collect();
+        match said.failure(&all) {
+            Some(failure) => Err(failure),
+            None => Ok((numbers, filters)),
+        }
+    }
+
+    /// One member of each group that means the same and is compiled alike, and for each member the number of its
+    /// group.
+    fn jobs(&self, profile: impl Fn(&Member) -> Option<usize>) -> (Vec<&Member>, Vec<usize>) {
+        let mut groups = HashMap::new();
+        let mut jobs = Vec::new();
+        let mut numbers = Vec::new();
+        for member in &self.members {
+            let meaning = member.policy.ruleset.to_string();
+            let frequency = member.policy.with_frequency(Options::default()).profile;
+            let key = (
+                meaning,
+                member.kernel,
+                profile(member),
+                frequency.map(|own| format!("{own:?}")),
+            );
+            let number = *groups.entry(key).or_insert_with(|| {
+                jobs.push(member);
+                jobs.len() - 1
+            });
+            numbers.push(number);
+        }
+        (jobs, numbers)
+    }
+}

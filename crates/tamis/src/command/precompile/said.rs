@@ -1,0 +1,160 @@
+//! What many policies' front ends say, each thing once.
+//!
+//! The policies of a family have most of their text in common, and what is said about it would be said for every
+//! combination. Here it is said once, with the combinations that it is about.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tamis_diag::render::render;
+use tamis_diag::{Diagnostic, Label, SourceId, Sources, Span, code};
+
+use crate::cli::Failure;
+
+/// How many combinations a note names.
+const MAX_NAMED: usize = 2;
+
+/// How many errors are shown.
+const MAX_ERRORS: usize = 20;
+
+/// Diagnostics about several policies.
+#[derive(Default)]
+pub(super) struct Said {
+    diagnostics: Vec<(Diagnostic, Vec<String>)>,
+    /// The places of what was said, by its text.
+    known: HashMap<String, usize>,
+    sources: Sources,
+}
+
+impl Said {
+    /// Adds what is said of the policy of a combination.
+    pub(super) fn add(&mut self, title: &str, diagnostics: &[Diagnostic], sources: &Sources) {
+        for diagnostic in diagnostics {
+            let one = std::slice::from_ref(diagnostic);
+            // The text of a generated policy is named by its combination.
+            let text = render(one, sources, false).replace(&format!("[{title}]"), "");
+            let index = *self.known.entry(text).or_insert_with(|| {
+                let moved = moved(diagnostic, sources, &mut self.sources);
+                self.diagnostics.push((moved, Vec::new()));
+                self.diagnostics.len() - 1
+            });
+            self.diagnostics[index].1.push(title.to_owned());
+        }
+    }
+
+    /// What was said, with those of all the combinations that it is about, unless it is about all.
+    pub(super) fn diagnostics(&self, all: &[String]) -> Vec<Diagnostic> {
+        let all = self.diagnostics.iter().map(|(diagnostic, titles)| {
+            let diagnostic = diagnostic.clone();
+            if titles.len() == all.len() {
+                return diagnostic;
+            }
+            if let Some(text) = common(titles, all) {
+                return diagnostic.note(format!("with {text}"));
+            }
+            let named = titles
+                .iter()
+                .take(MAX_NAMED)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
+            diagnostic.note(match titles.len().saturating_sub(MAX_NAMED) {
+                0 => format!("with {named}"),
+                more => format!("with {named} and {more} more"),
+            })
+        });
+        all.collect()
+    }
+
+    /// Forgets what is no wonder in some combinations: that a rule of an option takes calls from rules behind it.
+    pub(super) fn forget_hidden_rules(&mut self, combinations: usize) {
+        let is_wonder = |(diagnostic, titles): &(Diagnostic, Vec<String>)| {
+            diagnostic.code != code::NEVER_MATCHES || titles.len() == combinations
+        };
+        self.diagnostics.retain(is_wonder);
+        self.known.clear();
+    }
+
+    /// The failure of policies in which there are errors; `None` if there are none.
+    pub(super) fn failure(&self, all: &[String]) -> Option<Failure> {
+        let mut errors = self.diagnostics(all);
+        errors.retain(Diagnostic::is_error);
+        errors.truncate(MAX_ERRORS);
+        (!errors.is_empty()).then(|| Failure::Diagnostics(errors, self.sources.clone()))
+    }
+
+    /// The texts that it is about.
+    pub(super) fn sources(&self) -> &Sources {
+        &self.sources
+    }
+}
+
+/// What some combinations have in common and no other has, if anything: `network=machine|raw`.
+fn common(some: &[String], all: &[String]) -> Option<String> {
+    let options = some.first()?.split(' ').count();
+    let value = |title: &'_ str, axis: usize| title.split(' ').nth(axis).unwrap_or("").to_owned();
+    let mut parts = Vec::new();
+    let mut is_like: Vec<&String> = all.iter().collect();
+    for axis in 0..options {
+        let values = |titles: &[String]| -> BTreeSet<String> {
+            titles.iter().map(|title| value(title, axis)).collect()
+        };
+        let own = values(some);
+        if own.len() == values(all).len() {
+            continue;
+        }
+        is_like.retain(|title| own.contains(&value(title, axis)));
+        let bare = own
+            .iter()
+            .map(|text| text.split_once('=').map_or("", |(_, value)| value));
+        let name = own.first()?.split_once('=')?.0;
+        parts.push(format!("{name}={}", bare.collect::<Vec<_>>().join("|")));
+    }
+    (is_like.len() == some.len()).then(|| parts.join(" "))
+}
+
+/// A diagnostic with its places in other sources, to which the texts are added.
+fn moved(diagnostic: &Diagnostic, from: &Sources, to: &mut Sources) -> Diagnostic {
+    let mut source = |id: SourceId| {
+        let old = from.get(id);
+        let known = to
+            .with_ids()
+            .find(|(_, new)| new.name == old.name && new.text == old.text);
+        match known.map(|(id, _)| id) {
+            Some(id) => id,
+            None => to.add(old.name.clone(), old.text.clone()),
+        }
+    };
+    let mut label = |label: &Label| Label {
+        span: Span {
+            source: source(label.span.source),
+            ..label.span
+        },
+        text: label.text.clone(),
+    };
+    Diagnostic {
+        labels: diagnostic.labels.iter().map(&mut label).collect(),
+        ..diagnostic.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn combinations_are_named_by_what_they_have_in_common() {
+        let all: Vec<String> = ["a", "b", "c"]
+            .iter()
+            .flat_map(|first| ["x", "y"].map(|second| format!("p={first} q={second}")))
+            .collect();
+        let some = |numbers: &[usize]| {
+            numbers
+                .iter()
+                .map(|number| all[*number].clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(common(&some(&[0, 1]), &all).as_deref(), Some("p=a"));
+        assert_eq!(common(&some(&[0, 2]), &all).as_deref(), Some("p=a|b q=x"));
+        assert_eq!(common(&some(&[0, 3]), &all), None);
+    }
+}

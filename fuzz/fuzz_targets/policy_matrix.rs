@@ -1,0 +1,6 @@
+//! Text as a matrix of options: mistakes have places, and what it makes of a policy is right in syntax.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    tamis_testkit::property::policy_matrix(bytes);
+});
