@@ -21,7 +21,7 @@ use crate::rust;
 /// Compiles a policy for the machine that cargo builds for and writes the module to `OUT_DIR`, named as the policy
 /// with `.rs`. A mistake in the policy ends the build script with the message.
 ///
-/// The path is relative to the package. With [`write`] one can say more about how to read the policy.
+/// The path is relative to the package. With [`write()`] one can say more about how to read the policy.
 pub fn policy(path: impl AsRef<Path>) {
     write(&PolicyFile::new(path.as_ref(), target()));
 }

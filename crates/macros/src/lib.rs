@@ -2,7 +2,7 @@
 //!
 //! The macro reads a policy when the program is built, compiles it, has the filter proved, and leaves a module
 //! with the instructions. The program carries neither the policy nor tamis. Everything but the macro's own
-//! arguments ([`arguments`]) is done by `tamis-embed`, which build scripts use as well.
+//! arguments (`arguments.rs`) is done by `tamis-embed`, which build scripts use as well.
 #![forbid(unsafe_code)]
 
 mod arguments;

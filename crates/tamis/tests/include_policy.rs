@@ -230,3 +230,29 @@ fn warnings_of_the_policy_are_warnings_of_the_compiler() {
         );
     }
 }
+
+#[test]
+fn other_languages_and_folders_of_includes_are_taken_from_the_arguments() {
+    let filter = "{\"default_action\": \"trap\", \"filter_action\": \"allow\", \"filter\": [{\"syscall\": \"read\"}]}";
+    let firecracker = format!("{{\"vmm\": {filter}, \"api\": {filter}}}");
+    let files = [
+        ("vmm.json", &*firecracker),
+        (
+            "server.tamis",
+            "arch x86_64\ninclude \"/etc/tamis/elsewhere.tamis\"\nallow read\n",
+        ),
+    ];
+    let folder = folder("languages", &files);
+    fs::create_dir_all(folder.join("shared")).unwrap();
+    fs::write(folder.join("shared/elsewhere.tamis"), "kill @module\n").unwrap();
+    let main = "#![deny(warnings)]\n\
+                tamis::include_policy!(pub mod vmm = \"vmm.json\", from = \"firecracker\", thread = \"vmm\");\n\
+                tamis::include_policy!(pub(crate) mod server = \"server.tamis\", include_dir = \"shared\",);\n\
+                pub fn filters() -> (vmm::Filter, server::Filter) {\n    \
+                (vmm::Filter::new(), server::Filter::new())\n}\n";
+    let output = rustc(&folder, main, &["--emit=metadata"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let ambiguous = refusal(&folder, "tamis::include_policy!(\"vmm.json\");");
+    assert!(ambiguous.contains("vmm.json:1:"), "{ambiguous}");
+    assert!(ambiguous.contains("thread"), "{ambiguous}");
+}
