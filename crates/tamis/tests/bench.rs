@@ -68,7 +68,11 @@ fn a_filter_that_kills_is_measured_and_what_is_cached_is_told() {
     let filters = ["no filter", "empty", "uncacheable", path];
     assert_eq!(strings(&report["filters"], "name"), filters);
     let has_bitmap = tamis_kernel::probe().action_bitmap.is_present();
-    for (call, own_cached) in [("getpid", 1.0), ("close", 0.0), ("getppid", 0.0)] {
+    for (call, own_cached, is_made) in [
+        ("getpid", 1.0, true),
+        ("close", 0.0, true),
+        ("getppid", 0.0, false),
+    ] {
         let mut entries = report["calls"].as_array().unwrap().iter();
         let entry = entries.find(|entry| entry["name"] == call).expect(call);
         assert_eq!(strings(&entry["results"], "filter"), filters);
@@ -84,6 +88,12 @@ fn a_filter_that_kills_is_measured_and_what_is_cached_is_told() {
                 ns("min_ns") > 0.0 && ns("median_ns") >= ns("min_ns"),
                 "{entry}"
             );
+        }
+        // What isn't carried out is no faster than what is.
+        let own = &entry["results"][3];
+        for member in ["over_none_min_ns", "over_empty_median_ns"] {
+            assert!(entry["results"][1][member].is_number(), "{call}");
+            assert_eq!(own[member].is_number(), is_made, "{call}");
         }
     }
     assert_eq!(report["not_called"][0]["name"], "exit_group");

@@ -47,7 +47,7 @@ impl ChartFile {
 
 impl Document {
     /// Bars for the mix and each call: how much longer it takes under each filter, at its fastest, with
-    /// the median marked.
+    /// the median marked. A call that is not carried out has none.
     pub(super) fn chart(&self) -> Drawing {
         Bars {
             title: "What calls take longer than without a filter: minimum, and median as a mark"
@@ -62,8 +62,8 @@ impl Document {
 
 fn group(call: &CallEntry) -> Group {
     let bars = call.results[1..].iter().map(|result| Bar {
-        value: result.over_none_min_ns,
-        mark: Some(result.over_none_median_ns),
+        value: result.over_none_min_ns.unwrap_or(0.0),
+        mark: result.over_none_median_ns,
     });
     Group {
         name: call.name.clone(),

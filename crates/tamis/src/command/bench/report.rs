@@ -73,10 +73,11 @@ pub(super) struct ResultEntry {
     pub(super) filter: String,
     pub(super) min_ns: f64,
     pub(super) median_ns: f64,
-    pub(super) over_none_min_ns: f64,
-    pub(super) over_none_median_ns: f64,
-    pub(super) over_empty_min_ns: f64,
-    pub(super) over_empty_median_ns: f64,
+    /// None where no call is carried out: what is left out is no gain.
+    pub(super) over_none_min_ns: Option<f64>,
+    pub(super) over_none_median_ns: Option<f64>,
+    pub(super) over_empty_min_ns: Option<f64>,
+    pub(super) over_empty_median_ns: Option<f64>,
     pub(super) mean_steps: f64,
     pub(super) mean_executed_steps: f64,
     pub(super) cached_share: Option<f64>,
@@ -206,11 +207,12 @@ impl CallEntry {
         let subjects = findings.subjects.iter().enumerate();
         let results = subjects.zip(outcomes).map(|((index, subject), outcome)| {
             let timing = timings[index];
+            let is_made = outcome.made_share > 0.0;
             let over = |base: usize| {
                 let base = timings[base];
                 (
-                    timing.min_ns - base.min_ns,
-                    timing.median_ns - base.median_ns,
+                    is_made.then_some(timing.min_ns - base.min_ns),
+                    is_made.then_some(timing.median_ns - base.median_ns),
                 )
             };
             let (over_none, over_empty) = (over(NONE), over(EMPTY));

@@ -122,14 +122,14 @@ impl ResultEntry {
     fn write(&self, text: &mut String, label: &str, width: usize) {
         let _ = writeln!(
             text,
-            "  {:width$}  {:8.1} {:8.1}  {:+9.1} {:+8.1}  {:+10.1} {:+8.1}  {:>6} {:>8}  {:6}  {}",
+            "  {:width$}  {:8.1} {:8.1}  {:>9} {:>8}  {:>10} {:>8}  {:>6} {:>8}  {:6}  {}",
             label,
             self.min_ns,
             self.median_ns,
-            self.over_none_min_ns,
-            self.over_none_median_ns,
-            self.over_empty_min_ns,
-            self.over_empty_median_ns,
+            difference(self.over_none_min_ns),
+            difference(self.over_none_median_ns),
+            difference(self.over_empty_min_ns),
+            difference(self.over_empty_median_ns),
             steps(self.mean_steps),
             steps(self.mean_executed_steps),
             self.cached(),
@@ -183,6 +183,11 @@ impl FilterEntry {
             self.install_median_ns / 1000.0
         );
     }
+}
+
+/// How much longer something takes; a dash where that can't be said.
+fn difference(ns: Option<f64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), |ns| format!("{ns:+.1}"))
 }
 
 /// Steps, with a decimal if they are a mean.
