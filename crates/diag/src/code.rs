@@ -3,7 +3,7 @@
 //! A code is `TM` and four digits, grouped by hundred: 00 reading input, 01 programs and assembler,
 //! 02 the tamis language, 03 OCI profiles, 04 compiling, 05 the ruleset text form, 06 profiles, 07 lint,
 //! 08 Firecracker filters, 09 minijail policies, 10 kafel policies, 11 systemd units,
-//! 13 exporting. A number is never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
+//! 12 resources of the security-profiles-operator, 13 exporting. A number is never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
 /// A stable name for one kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,12 +44,13 @@ mod oci;
 mod profile;
 mod program;
 mod ruleset;
+mod spo;
 mod systemd;
 mod tamis;
 
 pub use self::{
     compile::*, export::*, firecracker::*, input::*, kafel::*, lint::*, minijail::*, oci::*,
-    profile::*, program::*, ruleset::*, systemd::*, tamis::*,
+    profile::*, program::*, ruleset::*, spo::*, systemd::*, tamis::*,
 };
 
 /// All codes, ascending.
@@ -67,6 +68,7 @@ pub fn all() -> impl Iterator<Item = Code> {
         minijail::MINIJAIL,
         kafel::KAFEL,
         systemd::SYSTEMD,
+        spo::SPO,
         export::EXPORT,
     ]
     .into_iter()

@@ -99,26 +99,11 @@ impl Reader {
 
     /// Parses the text; `None` after an error that leaves nothing to look at.
     pub fn parse<'t>(&mut self, text: &'t str) -> Option<Value<'t>> {
-        let Dialect {
-            document,
-            max_bytes,
-            max_depth,
-            ..
-        } = self.dialect;
-        if text.len() > *max_bytes {
-            let message = format!("{document} has at most {max_bytes} bytes");
-            self.error(self.dialect.too_large, Range::new(0, 0), message, "");
+        if !self.check_size(text) {
             return None;
         }
-        if let Some(at) = first_too_deep(text, *max_depth) {
-            let range = Range::new(at, at + 1);
-            let message = format!("nested more than {max_depth} levels deep");
-            self.error(
-                self.dialect.nesting,
-                range,
-                message,
-                "this is one level too many",
-            );
+        if let Some(at) = first_too_deep(text, self.dialect.max_depth) {
+            self.too_deep(at);
             return None;
         }
         let strict = ParseOptions {
@@ -160,8 +145,38 @@ impl Reader {
         }
     }
 
+    /// Whether the text is not too large; if it is, that is reported.
+    pub fn check_size(&mut self, text: &str) -> bool {
+        let Dialect {
+            document,
+            max_bytes,
+            too_large,
+            ..
+        } = self.dialect;
+        let fits = text.len() <= *max_bytes;
+        if !fits {
+            let message = format!("{document} has at most {max_bytes} bytes");
+            self.error(*too_large, Range::new(0, 0), message, "");
+        }
+        fits
+    }
+
+    /// Reports that a level too many is opened at this byte.
+    pub fn too_deep(&mut self, at: usize) {
+        let max_depth = self.dialect.max_depth;
+        let message = format!("nested more than {max_depth} levels deep");
+        let range = Range::new(at, at);
+        let label = "this is one level too many";
+        self.error(self.dialect.nesting, range, message, label);
+    }
+
+    /// What the language of the text says of its mistakes.
+    pub fn dialect(&self) -> &'static Dialect {
+        self.dialect
+    }
+
     /// Reports every key that an object has twice.
-    fn check_keys(&mut self, value: &Value) {
+    pub fn check_keys(&mut self, value: &Value) {
         match value {
             Value::Array(array) => array
                 .elements
@@ -339,9 +354,9 @@ pub fn member<'v, 't>(object: &'v Object<'t>, key: &str) -> Option<&'v Value<'t>
     (!matches!(prop.value, Value::NullKeyword(_))).then_some(&prop.value)
 }
 
-/// The opening bracket of an object: a label on the whole would fill the screen.
+/// Where an object begins: a label on the whole would fill the screen.
 pub fn start_of(range: Range) -> Range {
-    Range::new(range.start, range.start + 1)
+    Range::new(range.start, range.start)
 }
 
 fn type_name(value: &Value) -> &'static str {

@@ -10,14 +10,15 @@ use tamis_abi::{Arch, KernelVersion};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
 use crate::loader::Loader;
-use crate::{Parsed, firecracker, kafel, minijail, oci, systemd, tamis};
+use crate::{Parsed, firecracker, kafel, minijail, oci, spo, systemd, tamis};
 
 /// All languages. Where a text looks like several, or a file could be in several and looks like none,
 /// the first counts.
-pub static ALL: [&FrontEnd; 6] = [
+pub static ALL: [&FrontEnd; 7] = [
     &tamis::FRONT_END,
     &systemd::FRONT_END,
     &oci::FRONT_END,
+    &spo::FRONT_END,
     &firecracker::FRONT_END,
     &minijail::FRONT_END,
     &kafel::FRONT_END,

@@ -21,8 +21,10 @@ pub mod loader;
 pub mod minijail;
 pub mod oci;
 mod sink;
+pub mod spo;
 pub mod systemd;
 pub mod tamis;
+mod yaml;
 
 pub use embedded::embedded;
 

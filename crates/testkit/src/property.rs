@@ -15,7 +15,7 @@ use tamis_diag::{Diagnostic, Sources, render};
 use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{Verdict as KernelVerdict, verdicts};
 use tamis_policy::loader::{Loaded, NoIncludes};
-use tamis_policy::{firecracker, kafel, minijail, oci, systemd, tamis};
+use tamis_policy::{firecracker, kafel, minijail, oci, spo, systemd, tamis};
 use tamis_prover::{Answer, LimitReached, Limits, Scope, Subject, Verdict, decide, prove};
 use tamis_rules::{Ruleset, text};
 
@@ -249,6 +249,25 @@ pub fn policy_oci(bytes: &[u8]) -> Outcome {
     "a profile"
 }
 
+/// Mistakes in a resource of Kubernetes have places, in YAML and JSON; the ruleset of one without any survives
+/// the text form.
+///
+/// # Panics
+/// If it is broken.
+pub fn policy_spo(bytes: &[u8]) -> Outcome {
+    let ruleset = read(bytes, |sources, text| {
+        let source = sources.add("fuzz.yaml", text);
+        let options = oci::Options::docker(Arch::X86_64);
+        let parsed = spo::parse(sources, source, &options).parsed;
+        (parsed.ruleset, parsed.diagnostics)
+    });
+    let Some(ruleset) = ruleset else {
+        return "refused";
+    };
+    assert_text_form(&ruleset);
+    "a profile"
+}
+
 /// Mistakes in a file of Firecracker's filters have places; the ruleset of one without any survives the
 /// text form.
 ///
@@ -298,6 +317,35 @@ pub fn policy_minijail(bytes: &[u8]) -> Outcome {
         (Some(_), None) => "for the library only",
         (None, None) => "refused",
     }
+}
+
+/// Mistakes in a table of minijail's compile tool have places; with one without any, a policy is read for its
+/// architecture.
+///
+/// # Panics
+/// If it is broken.
+pub fn minijail_table(bytes: &[u8]) -> Outcome {
+    let ruleset = read(bytes, |sources, text| {
+        let source = sources.add("fuzz.policy", "{read, io@libc}: 1\nclose: arg0 == TCGETS\n");
+        let options = minijail::Options {
+            arches: Vec::new(),
+            settings: minijail::Settings {
+                arch_json: Some(minijail::ArchJson {
+                    name: "fuzz.json".to_owned(),
+                    text: text.to_owned(),
+                }),
+                ..minijail::Settings::default()
+            },
+            strict: false,
+        };
+        let parsed = minijail::parse(sources, source, &mut NoIncludes, &options).parsed;
+        (parsed.ruleset, parsed.diagnostics)
+    });
+    let Some(ruleset) = ruleset else {
+        return "refused";
+    };
+    assert_text_form(&ruleset);
+    "a table"
 }
 
 /// Mistakes in a kafel policy have places; the ruleset of one without any survives the text form. An

@@ -38,6 +38,34 @@ const PROFILE: &str = r#"{
   ]
 }"#;
 
+const RESOURCE: &str = "\
+apiVersion: security-profiles-operator.x-k8s.io/v1beta1 # ünique
+kind: SeccompProfile
+metadata: {name: 'a b', labels: {\"x\": on}}
+spec:
+  defaultAction: SCMP_ACT_ERRNO
+  architectures:
+  - SCMP_ARCH_NATIVE
+  listenerMetadata: >-
+    folded
+    text
+  syscalls:
+  - action: SCMP_ACT_ALLOW
+    names: [read, \"write\",
+      exit_group]
+  - names:
+    - socket
+    action: SCMP_ACT_ALLOW
+    args:
+    - index: 0
+      value: 40
+      op: SCMP_CMP_GT
+    - {index: 1, valueTwo: 1, op: SCMP_CMP_MASKED_EQ}
+---
+kind: &a Pod
+x: *a
+";
+
 const FILTER: &str = r#"{
   "vmm": {
     "mismatch_action": "trap", "match_action": "allow",
@@ -67,6 +95,13 @@ write: 1
 close: return
 dup: arg0 != 1 && arg1 <= 0x10 || arg2 in 7
 ";
+
+const TABLE: &str = r#"{
+  "arch_nr": 3221225655, "arch_name": "arm64", "bits": 64,
+  "syscalls": {"read": 63, "write": 64, "close": 57},
+  "constants": {"TCGETS": 21505, "MINUS": -1},
+  "syscall_groups": {"libc": {"io": ["read", "write"]}}
+}"#;
 
 const KAFEL: &str = "\
 /* a first line */
@@ -227,6 +262,17 @@ fn policy_oci() {
 }
 
 #[test]
+fn policy_spo() {
+    let single = &RESOURCE[..RESOURCE.find("---").expect("a second document")];
+    let tally = on_mutated_texts(property::policy_spo, &[RESOURCE, single], 3000);
+    assert!(
+        tally["a profile"] > 100 && tally["refused"] > 100,
+        "{tally:?}"
+    );
+    on_random_bytes(property::policy_spo, 300);
+}
+
+#[test]
 fn policy_firecracker() {
     let tally = on_mutated_texts(property::policy_firecracker, &[FILTER], 3000);
     assert!(
@@ -243,6 +289,15 @@ fn policy_minijail() {
         "{tally:?}"
     );
     on_random_bytes(property::policy_minijail, 300);
+}
+
+#[test]
+fn minijail_table() {
+    let tally = on_mutated_texts(property::minijail_table, &[TABLE], 2000);
+    assert!(
+        tally["a table"] > 100 && tally["refused"] > 100,
+        "{tally:?}"
+    );
 }
 
 #[test]

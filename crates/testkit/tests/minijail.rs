@@ -158,7 +158,10 @@ fn constants_have_the_values_of_minijails_table() {
 }
 
 /// Reads a policy of the corpus. Its includes are absolute; the files lie beside it.
-fn corpus_policy(name: &str) -> Option<(ParsedPolicy, String)> {
+fn corpus_policy(
+    name: &str,
+    arch_json: Option<minijail::ArchJson>,
+) -> Option<(ParsedPolicy, String)> {
     let mut sources = Sources::new();
     let root = sources.add(name, corpus::text(name)?);
     let mut load = |path: &str, _: &str| {
@@ -167,7 +170,8 @@ fn corpus_policy(name: &str) -> Option<(ParsedPolicy, String)> {
         let text = corpus::text(&name).ok_or("not in the corpus")?;
         Ok(Loaded { name, text })
     };
-    let options = Options::new(Arch::X86_64);
+    let mut options = Options::new(Arch::X86_64);
+    options.settings.arch_json = arch_json;
     let policy = minijail::parse(&mut sources, root, &mut load, &options);
     let messages = render::render(&policy.parsed.diagnostics, &sources, false);
     Some((policy, messages))
@@ -179,8 +183,26 @@ fn every_policy_of_the_corpus_is_read() {
         return;
     };
     for name in names {
-        let (policy, messages) = corpus_policy(&name).expect("the file is there");
+        let (policy, messages) = corpus_policy(&name, None).expect("the file is there");
         assert!(policy.parsed.ruleset.is_some(), "{name}\n{messages}");
+    }
+}
+
+#[test]
+fn the_tools_table_changes_nothing_about_the_policies_of_the_corpus() {
+    let Some(text) = corpus::text("minijail/constants.json") else {
+        return;
+    };
+    let table = minijail::ArchJson {
+        name: "constants.json".to_owned(),
+        text,
+    };
+    for name in corpus::files("minijail", ".policy").unwrap_or_default() {
+        let (with, messages) =
+            corpus_policy(&name, Some(table.clone())).expect("the file is there");
+        let (without, _) = corpus_policy(&name, None).expect("the file is there");
+        assert!(with.parsed.ruleset.is_some(), "{name}\n{messages}");
+        assert_eq!(with.parsed.ruleset, without.parsed.ruleset, "{name}");
     }
 }
 

@@ -57,8 +57,14 @@ codes! { MINIJAIL;
          say so too, `@default` has no place in it, and an allow list cannot include one.";
     MINIJAIL_GROUP = "TM0915", "unknown group of calls",
         "`group@namespace` stands for a list of calls in the table that minijail's tool was given. A policy \
-         alone does not say what is in it. List the calls in braces instead.";
+         alone does not say what is in it. Give the table, `--arch-json constants.json`, or list the calls in \
+         braces.";
     MINIJAIL_EMPTY = "TM0916", "policy without rules",
         "No line is about a call of this architecture, so every call gets the default: usually the wrong \
          file, or the wrong architecture.";
+    MINIJAIL_TABLE = "TM0917", "mistake in minijail's table",
+        "The file behind `--arch-json` is the JSON that minijail's tool takes: `arch_nr`, `arch_name` and `bits` of one \
+         architecture, its `syscalls` and `constants` by their names, and perhaps `syscall_groups`, which has \
+         lists of calls by namespace and group. With a table its names are the only ones, and the filter is for its \
+         architecture.";
 }

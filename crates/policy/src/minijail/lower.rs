@@ -13,6 +13,7 @@ use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Section, Test};
 
 use super::ast::{self, ActionKind, Atom, Call, Calls, Filter, Operator, StatementKind};
 use super::include::Expanded;
+use super::table::Table;
 use super::value::value;
 use super::{DefaultAction, Dialect, Settings};
 use crate::limits::{MAX_RULES, MAX_SET_ELEMENTS};
@@ -25,6 +26,8 @@ pub(super) struct Lowering<'a> {
     pub(super) policy: &'a Expanded,
     pub(super) dialect: Dialect,
     pub(super) settings: &'a Settings,
+    /// Where names get their numbers, if not from the kernel's tables.
+    pub(super) table: Option<&'a Table>,
     pub(super) sink: &'a mut Sink,
 }
 
@@ -268,7 +271,7 @@ impl Lowering<'_> {
             ActionKind::Log => Action::new(Kind::Log, 0),
             ActionKind::UserNotify => Action::new(Kind::Notify, 0),
             ActionKind::Return(Some(errno)) => {
-                let number = self.checked(value(arch, errno))?;
+                let number = self.checked(value(arch, self.table, errno))?;
                 let Ok(number) = u16::try_from(number) else {
                     let diagnostic =
                         Diagnostic::error(code::MINIJAIL_NUMBER, "an errno has 16 bits")
@@ -313,7 +316,7 @@ impl Lowering<'_> {
         } else {
             Operand::arg_low(atom.arg)
         };
-        let value = self.checked(value(arch, &atom.value))?;
+        let value = self.checked(value(arch, self.table, &atom.value))?;
         let none_of = |mask| {
             Predicate::Test(Test::Masked {
                 operand,
@@ -334,26 +337,37 @@ impl Lowering<'_> {
             .ok()
     }
 
-    /// The numbers of the calls that a line is about on an architecture, each with its place.
+    /// The numbers of the calls that a line is about on an architecture, each with its place. Groups may
+    /// share calls.
     fn numbers(&mut self, calls: &Calls, arch: Arch) -> Vec<(u32, Span)> {
-        let mut numbers: BTreeMap<u32, Span> = BTreeMap::new();
+        let mut numbers: BTreeMap<u32, (Span, bool)> = BTreeMap::new();
         for call in &calls.list {
             if !self.is_for(call, arch) {
                 continue;
             }
-            let Some(nr) = self.checked(number(call, arch)) else {
-                continue;
-            };
             let span = call.name.span;
-            if let Some(first) = numbers.insert(nr, span) {
-                let message = format!("`{}` is named twice", call.name.text);
-                let diagnostic = Diagnostic::warning(code::MINIJAIL_TWICE, message)
-                    .label(span, "once is enough")
-                    .label(first, "named here");
-                self.sink.report(diagnostic);
+            let is_group = call.name.text.contains('@');
+            let found = match (self.table, is_group) {
+                (Some(table), true) => group(call, table),
+                (Some(table), false) => number_of(call, table).map(|nr| vec![nr]),
+                (None, true) => Err(no_groups(call)),
+                (None, false) => number(call, arch).map(|nr| vec![nr]),
+            };
+            for nr in self.checked(found).unwrap_or_default() {
+                let earlier = numbers.insert(nr, (span, is_group));
+                if let Some((first, false)) = earlier
+                    && !is_group
+                {
+                    let message = format!("`{}` is named twice", call.name.text);
+                    let diagnostic = Diagnostic::warning(code::MINIJAIL_TWICE, message)
+                        .label(span, "once is enough")
+                        .label(first, "named here");
+                    self.sink.report(diagnostic);
+                }
             }
         }
-        numbers.into_iter().collect()
+        let numbers = numbers.into_iter();
+        numbers.map(|(nr, (span, _))| (nr, span)).collect()
     }
 
     /// Whether a call's qualifier lets it be for an architecture.
@@ -363,7 +377,10 @@ impl Lowering<'_> {
         };
         let mut is_for = false;
         for name in names {
+            let of_table = self.table.map(|table| table.arch_name == name.text);
             match super::arch::named(&name.text) {
+                _ if of_table == Some(true) => is_for = true,
+                Some(_) if of_table.is_some() => {}
                 Some(named) => is_for |= named.contains(&arch),
                 None => self.sink.report(unknown_arch(name)),
             }
@@ -388,24 +405,49 @@ fn unknown_arch(name: &ast::Name) -> Diagnostic {
     }
 }
 
+/// A group without a table that says what is in it.
+fn no_groups(call: &Call) -> Box<Diagnostic> {
+    let message = format!("unknown group of calls `{}`", call.name.text);
+    Box::new(
+        Diagnostic::error(code::MINIJAIL_GROUP, message)
+            .label(call.name.span, "")
+            .note("what is in a group stands in a table of minijail's tool, not in the policy")
+            .help("give the table, `--arch-json constants.json`, or list the calls in braces"),
+    )
+}
+
+/// The calls of a group.
+fn group(call: &Call, table: &Table) -> Result<Vec<u32>, Box<Diagnostic>> {
+    let name = &call.name;
+    let numbers = table.group(&name.text).ok_or_else(|| {
+        let message = format!("unknown group of calls `{}`", name.text);
+        let diagnostic = Diagnostic::error(code::MINIJAIL_GROUP, message)
+            .label(name.span, "the table has none of this name")
+            .help(table.other_group(&name.text));
+        Box::new(diagnostic)
+    })?;
+    Ok(numbers.to_vec())
+}
+
+/// The number that a table gives a call.
+fn number_of(call: &Call, table: &Table) -> Result<u32, Box<Diagnostic>> {
+    let name = &call.name;
+    table.number(&name.text).ok_or_else(|| {
+        let message = format!("the table has no call `{}`", name.text);
+        let diagnostic = Diagnostic::error(code::MINIJAIL_SYSCALL, message).label(name.span, "");
+        Box::new(match suggest::nearest(&name.text, table.calls()) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic.help("the table was given by `--arch-json`"),
+        })
+    })
+}
+
 fn number(call: &Call, arch: Arch) -> Result<u32, Box<Diagnostic>> {
     let ast::Name { text, span } = &call.name;
     let Some(name) = SyscallName::find(text) else {
-        let (code, message) = match text.contains('@') {
-            true => (
-                code::MINIJAIL_GROUP,
-                format!("unknown group of calls `{text}`"),
-            ),
-            false => (
-                code::MINIJAIL_SYSCALL,
-                format!("unknown system call `{text}`"),
-            ),
-        };
-        let diagnostic = Diagnostic::error(code, message).label(*span, "");
+        let message = format!("unknown system call `{text}`");
+        let diagnostic = Diagnostic::error(code::MINIJAIL_SYSCALL, message).label(*span, "");
         return Err(Box::new(match suggest::nearest(text, syscall::names()) {
-            _ if code == code::MINIJAIL_GROUP => diagnostic
-                .note("what is in a group stands in a table of minijail's tool, not in the policy")
-                .help("list the calls in braces"),
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
             None => diagnostic.help("`tamis tables syscalls` lists them"),
         }));

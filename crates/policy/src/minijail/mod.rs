@@ -10,8 +10,8 @@
 //! Minijail has two readers of the language: the compile tool `compile_seccomp_policy.py`, and the
 //! library behind `minijail0 -S`, which knows less and gives one kind of line the opposite meaning.
 //! [`Dialect`] says whose meaning counts. The stages, one file each: `lexer` and `parser` make the
-//! `ast`; `include` puts files together; `library` knows what the older reader lacks; `value` and
-//! `lower` make the ruleset.
+//! `ast`; `include` puts files together; `library` knows what the older reader lacks; `table`
+//! has the names that the caller gives; `value` and `lower` make the ruleset.
 
 mod arch;
 mod ast;
@@ -20,6 +20,7 @@ mod lexer;
 mod library;
 mod lower;
 mod parser;
+mod table;
 mod value;
 
 use std::str::FromStr;
@@ -35,6 +36,7 @@ use crate::loader::Loader;
 use crate::sink::Sink;
 use ast::StatementKind;
 use include::Expanded;
+use table::Table;
 
 /// The language in the registry.
 pub(crate) static FRONT_END: FrontEnd = FrontEnd {
@@ -48,11 +50,16 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
         "--default-action",
         "--denylist",
         "--use-kill-process",
+        "--arch-json",
     ],
     recognises: |text| parser::recognises(front_end::first_line(text)),
     parse: |sources, root, loader, wishes| {
+        let is_said = !wishes.asked_arches.is_empty() || wishes.minijail.arch_json.is_none();
         let options = Options {
-            arches: wishes.arches_one_by_one(),
+            arches: match is_said {
+                true => wishes.arches_one_by_one(),
+                false => Vec::new(),
+            },
             settings: wishes.minijail.clone(),
             strict: wishes.strict,
         };
@@ -80,6 +87,17 @@ pub struct Settings {
     pub kill_process: bool,
     /// Whether the policy is a deny list. A policy that says so is refused unless this does too.
     pub denylist: bool,
+    /// The table of calls, constants and groups that the compile tool is given, instead of the kernel's.
+    pub arch_json: Option<ArchJson>,
+}
+
+/// The table of one architecture: `constants.json`, as the compile tool takes it with `--arch-json`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchJson {
+    /// What diagnostics call it.
+    pub name: String,
+    /// Its text.
+    pub text: String,
 }
 
 /// An action that replaces the default of a policy; unlike `@default` it may be any.
@@ -153,7 +171,7 @@ impl FromStr for DefaultAction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The architectures of the filter. Minijail makes filters for one; several have the rules that the
-    /// policy has for each.
+    /// policy has for each. With a table it is that of the table, which need not be repeated here.
     pub arches: Vec<Arch>,
     /// What minijail is told beside the policy.
     pub settings: Settings,
@@ -197,6 +215,13 @@ pub fn parse(
 ) -> ParsedPolicy {
     let mut sink = Sink::new(options.strict);
     let dialect = options.settings.dialect.unwrap_or(Dialect::Python);
+    let Ok(table) = given_table(sources, options, &mut sink) else {
+        return Parsed::new(None, sink.into_diagnostics()).into();
+    };
+    let of_table = table.as_ref().map(|table| [table.arch]);
+    let arches = of_table
+        .as_ref()
+        .map_or(options.arches.as_slice(), |arch| arch);
     let policy = include::expand(sources, root, loader, dialect, &mut sink);
     check_denylist(root, &policy, &options.settings, &mut sink);
     check_dialect(&policy, &options.settings, &mut sink);
@@ -206,10 +231,11 @@ pub fn parse(
         policy: &policy,
         dialect,
         settings: &options.settings,
+        table: table.as_ref(),
         sink: &mut sink,
     };
     let mut sections: Vec<Section> = Vec::new();
-    for arch in &options.arches {
+    for arch in arches {
         if sections.iter().all(|section| section.arch != *arch) {
             sections.push(lowering.section(*arch));
         }
@@ -232,6 +258,45 @@ pub fn parse(
         frequencies: policy.frequencies,
         ..Parsed::new(Some(ruleset), sink.into_diagnostics()).into()
     }
+}
+
+/// The table that was given, if one was. An error is in the sink.
+fn given_table(
+    sources: &mut Sources,
+    options: &Options,
+    sink: &mut Sink,
+) -> Result<Option<Table>, ()> {
+    let Some(given) = &options.settings.arch_json else {
+        return Ok(None);
+    };
+    let source = sources.add(given.name.as_str(), given.text.as_str());
+    let start = Span {
+        source,
+        start: 0,
+        end: 0,
+    };
+    if options.settings.dialect == Some(Dialect::C) {
+        let message = "minijail's library takes no table";
+        let diagnostic = Diagnostic::error(code::MINIJAIL_NOT_IN_DIALECT, message)
+            .note("it has the numbers of the machine that it was built for")
+            .help("leave `--arch-json` out, or say `--dialect python`");
+        sink.report(diagnostic);
+        return Err(());
+    }
+    let (table, diagnostics) = table::read(sources, source);
+    for diagnostic in diagnostics {
+        sink.report(diagnostic);
+    }
+    let table = table.ok_or(())?;
+    if let Some(other) = options.arches.iter().find(|arch| **arch != table.arch) {
+        let message = format!("the table is for {}, not for {other}", table.arch);
+        let diagnostic = Diagnostic::error(code::MINIJAIL_TABLE, message)
+            .label(start, "this table")
+            .help("leave `--arch` out, or give the table of that architecture");
+        sink.report(diagnostic);
+        return Err(());
+    }
+    Ok(Some(table))
 }
 
 /// Refuses a deny list that was not asked for, and another policy where one was: the compile tool's

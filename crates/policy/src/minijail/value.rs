@@ -7,21 +7,29 @@ use tamis_abi::{Arch, consts};
 use tamis_diag::{Diagnostic, Span, code, suggest};
 
 use super::ast::{Value, ValueKind};
+use super::table::Table;
 
 /// The value, below two to the register's width.
 ///
 /// # Errors
 /// What is wrong: an unknown name, a number too large.
-pub(super) fn value(arch: Arch, value: &Value) -> Result<u64, Box<Diagnostic>> {
+pub(super) fn value(
+    arch: Arch,
+    table: Option<&Table>,
+    value: &Value,
+) -> Result<u64, Box<Diagnostic>> {
     let width = Width::of_registers(arch);
     match &value.kind {
         ValueKind::Number { size, is_negative } => number(*size, *is_negative, width, value.span),
-        ValueKind::Name(name) => constant(arch, name, value.span),
-        ValueKind::Complement(inner) => Ok(!self::value(arch, inner)? & width.max()),
+        ValueKind::Name(name) => match table {
+            Some(table) => constant_of(table, name, value.span),
+            None => constant(arch, name, value.span),
+        },
+        ValueKind::Complement(inner) => Ok(!self::value(arch, table, inner)? & width.max()),
         ValueKind::Or(operands) => {
             let mut bits = 0;
             for operand in operands {
-                bits |= self::value(arch, operand)?;
+                bits |= self::value(arch, table, operand)?;
             }
             Ok(bits)
         }
@@ -41,6 +49,17 @@ fn number(size: u64, is_negative: bool, width: Width, span: Span) -> Result<u64,
     Ok(match is_negative {
         true => size.wrapping_neg() & max,
         false => size,
+    })
+}
+
+fn constant_of(table: &Table, name: &str, span: Span) -> Result<u64, Box<Diagnostic>> {
+    table.constant(name).ok_or_else(|| {
+        let message = format!("the table has no constant `{name}`");
+        let diagnostic = Diagnostic::error(code::MINIJAIL_CONSTANT, message).label(span, "");
+        Box::new(match suggest::nearest(name, table.constants()) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic.help("write its value as a number"),
+        })
     })
 }
 

@@ -15,6 +15,7 @@
 
 mod clause;
 mod enosys;
+mod flavour;
 mod json;
 mod lower;
 mod model;
@@ -25,6 +26,7 @@ mod read;
 mod select;
 mod tree;
 
+use jsonc_parser::ast::Object;
 use tamis_abi::{Action, Arch};
 use tamis_abi::{KernelVersion, syscall};
 use tamis_diag::json::Reader;
@@ -33,7 +35,8 @@ use tamis_rules::Ruleset;
 
 use crate::front_end::{self, FrontEnd, ParsedPolicy};
 use crate::loader::Loader;
-use crate::{Parsed, firecracker, limits};
+use crate::{Parsed, firecracker, limits, spo};
+pub(crate) use flavour::{Flavour, OPERATOR};
 use model::{Entry, Profile};
 pub use names::{CAPABILITIES, capability};
 
@@ -66,7 +69,7 @@ fn recognises(text: &str) -> bool {
         "\"linux\"",
         "\"ociversion\"",
     ];
-    is_json && !firecracker::recognises(text) && {
+    is_json && !firecracker::recognises(text) && !spo::recognises(text) && {
         let text = text.to_ascii_lowercase();
         members.into_iter().any(|member| text.contains(member))
     }
@@ -78,24 +81,17 @@ fn parse_for_any(
     _: &mut dyn Loader,
     wishes: &front_end::Options,
 ) -> ParsedPolicy {
-    let mut options = Options::docker(wishes.native());
-    // One names the native architecture only: the profile says what comes with it.
-    if let [_, others @ ..] = wishes.asked_arches.as_slice()
-        && !others.is_empty()
-    {
-        options.arches = Some(others.to_vec());
-    }
-    if let Some(capabilities) = &wishes.capabilities {
-        options.capabilities.clone_from(capabilities);
-    }
-    options.kernel = wishes.kernel;
-    options.strict = wishes.strict;
-    options.enosys_tail = wishes.enosys_tail;
-    let profile = parse(sources, source, &options);
-    ParsedPolicy {
-        flags: profile.flags,
-        listener_path: profile.listener_path,
-        ..profile.parsed.into()
+    let profile = parse(sources, source, &Options::of(wishes));
+    profile.into()
+}
+
+impl From<ParsedProfile> for ParsedPolicy {
+    fn from(profile: ParsedProfile) -> ParsedPolicy {
+        ParsedPolicy {
+            flags: profile.flags,
+            listener_path: profile.listener_path,
+            ..profile.parsed.into()
+        }
     }
 }
 
@@ -131,6 +127,24 @@ pub enum EnosysTail {
 }
 
 impl Options {
+    /// What the caller says, the rest as Docker does it.
+    pub(crate) fn of(wishes: &front_end::Options) -> Options {
+        let mut options = Options::docker(wishes.native());
+        // One names the native architecture only: the profile says what comes with it.
+        if let [_, others @ ..] = wishes.asked_arches.as_slice()
+            && !others.is_empty()
+        {
+            options.arches = Some(others.to_vec());
+        }
+        if let Some(capabilities) = &wishes.capabilities {
+            options.capabilities.clone_from(capabilities);
+        }
+        options.kernel = wishes.kernel;
+        options.strict = wishes.strict;
+        options.enosys_tail = wishes.enosys_tail;
+        options
+    }
+
     /// What Docker does on this architecture with a container started without options: its fourteen
     /// default capabilities and a new kernel.
     pub fn docker(native: Arch) -> Options {
@@ -175,10 +189,6 @@ pub struct ParsedProfile {
 /// assert_eq!(ruleset.sections()[0].default, Action::errno(1));
 /// assert_eq!(ruleset.sections()[0].rules.len(), 1);
 /// ```
-#[expect(
-    clippy::missing_panics_doc,
-    reason = "architectures are collected without repetition"
-)]
 pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> ParsedProfile {
     let text = &sources.get(source).text;
     let mut reader = Reader::new(&json::DIALECT, source, options.strict);
@@ -186,6 +196,28 @@ pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> ParsedPr
     if let Some(document) = reader.parse(text) {
         profile = read::profile(&mut reader, &document);
     }
+    lowered(sources, reader, profile, options)
+}
+
+/// Reads a profile of this flavour from the object that it is.
+pub(crate) fn parse_object(
+    sources: &Sources,
+    mut reader: Reader,
+    object: &Object,
+    flavour: &Flavour,
+    options: &Options,
+) -> ParsedProfile {
+    let profile = read::read_profile(&mut reader, flavour, object);
+    lowered(sources, reader, profile, options)
+}
+
+/// The ruleset of what was read; `None` comes with an error.
+fn lowered(
+    sources: &Sources,
+    mut reader: Reader,
+    profile: Option<Profile>,
+    options: &Options,
+) -> ParsedProfile {
     let Some(profile) = profile else {
         return finish(None, None, reader.diagnostics);
     };

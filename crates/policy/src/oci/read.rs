@@ -1,5 +1,5 @@
-//! From JSON to a [`Profile`]: the schema of the OCI runtime specification and of the container
-//! engines, every mistake reported with its place.
+//! From JSON to a [`Profile`]: the schema of the OCI runtime specification, of the container engines and
+//! of what is made of theirs, every mistake reported with its place.
 
 use std::borrow::Cow;
 
@@ -10,38 +10,26 @@ use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_diag::json::{Reader, member, start_of};
 use tamis_diag::{Diagnostic, code};
 
-use super::json::{check_case, check_members};
+use super::flavour::{self, Flavour};
+use super::json::check_case;
 use super::model::{
     ArchFamily, CallName, Comparison, Condition, Entry, KernelVersion, Profile, Selector,
 };
 use super::names::{self, ACTIONS, ARCHES, CAPABILITIES, FLAGS, OPERATORS, Operator};
 
 const DEFAULT_ACTION: &str = "defaultAction";
-const PROFILE_MEMBERS: [&str; 9] = [
-    "defaultAction",
-    "defaultErrnoRet",
-    "defaultErrno",
-    "architectures",
-    "archMap",
-    "flags",
-    "listenerPath",
-    "listenerMetadata",
-    "syscalls",
-];
-const ENTRY_MEMBERS: [&str; 9] = [
-    "names", "name", "action", "errnoRet", "errno", "args", "comment", "includes", "excludes",
-];
+const FAMILY_MEMBERS: [&str; 2] = ["architecture", "subArchitectures"];
 const CONDITION_MEMBERS: [&str; 4] = ["index", "value", "valueTwo", "op"];
 const SELECTOR_MEMBERS: [&str; 3] = ["caps", "arches", "minKernel"];
-const FAMILY_MEMBERS: [&str; 2] = ["architecture", "subArchitectures"];
 
 /// Reads the profile in a document: the whole, or `linux.seccomp` of a container configuration.
 pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<Profile<'t>> {
+    let flavour = &flavour::RUNTIME;
     let root = reader.object(document, "a profile")?;
     let is_configuration = member(root, "defaultAction").is_none()
         && (member(root, "linux").is_some() || member(root, "ociVersion").is_some());
     if !is_configuration {
-        return read_profile(reader, root);
+        return read_profile(reader, flavour, root);
     }
     check_case(reader, root, &["linux", "defaultAction"]);
     let linux = match member(root, "linux") {
@@ -54,7 +42,7 @@ pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<P
     match linux.and_then(|linux| member(linux, "seccomp")) {
         Some(seccomp) => {
             let object = reader.object(seccomp, "`linux.seccomp`")?;
-            read_profile(reader, object)
+            read_profile(reader, flavour, object)
         }
         None => {
             let message = "the container configuration has no `linux.seccomp`".to_owned();
@@ -65,16 +53,20 @@ pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<P
     }
 }
 
-fn read_profile<'t>(reader: &mut Reader, root: &Object<'t>) -> Option<Profile<'t>> {
-    check_members(reader, root, "a profile", &PROFILE_MEMBERS);
-    let default = read_action(
-        reader,
-        root,
-        &[DEFAULT_ACTION, "defaultErrnoRet"],
-        "a profile",
-    );
-    let arches = read_arches(reader, root, "architectures");
-    let arch_map = read_arch_map(reader, root);
+/// Reads the object that is the profile.
+pub(super) fn read_profile<'t>(
+    reader: &mut Reader,
+    flavour: &Flavour,
+    root: &Object<'t>,
+) -> Option<Profile<'t>> {
+    flavour.check_members(reader, root, "a profile", flavour.profile_members);
+    let keys = [DEFAULT_ACTION, "defaultErrnoRet"];
+    let default = read_action(reader, flavour, root, &keys, "a profile");
+    let arches = read_arches(reader, flavour, root, "architectures");
+    let arch_map = match flavour.selects {
+        true => read_arch_map(reader, flavour, root),
+        false => Vec::new(),
+    };
     if let Some(both) = member(root, "archMap")
         && !arches.is_empty()
         && !arch_map.is_empty()
@@ -104,7 +96,7 @@ fn read_profile<'t>(reader: &mut Reader, root: &Object<'t>) -> Option<Profile<'t
         Some(list) => reader.array(list, "`syscalls`").map_or(Vec::new(), |list| {
             let elements = list.elements.iter();
             elements
-                .filter_map(|value| read_entry(reader, value))
+                .filter_map(|value| read_entry(reader, flavour, value))
                 .collect()
         }),
         None => Vec::new(),
@@ -133,18 +125,20 @@ fn read_flags(reader: &mut Reader, root: &Object) -> Vec<String> {
     flags
 }
 
-fn read_arches(reader: &mut Reader, object: &Object, key: &str) -> Vec<Arch> {
+fn read_arches(reader: &mut Reader, flavour: &Flavour, object: &Object, key: &str) -> Vec<Arch> {
     let Some(value) = member(object, key) else {
         return Vec::new();
     };
     let names = reader.strings(value, &format!("`{key}`"));
     names
         .into_iter()
-        .filter_map(|(name, range)| reader.lookup("architecture", name, range, &ARCHES))
+        // The native architecture is in the filter anyhow.
+        .filter(|(name, _)| !(flavour.names_native && *name == "SCMP_ARCH_NATIVE"))
+        .filter_map(|(name, range)| reader.lookup("architecture", name, range, flavour.arches))
         .collect()
 }
 
-fn read_arch_map(reader: &mut Reader, root: &Object) -> Vec<ArchFamily> {
+fn read_arch_map(reader: &mut Reader, flavour: &Flavour, root: &Object) -> Vec<ArchFamily> {
     let Some(value) = member(root, "archMap") else {
         return Vec::new();
     };
@@ -156,36 +150,38 @@ fn read_arch_map(reader: &mut Reader, root: &Object) -> Vec<ArchFamily> {
         let Some(object) = reader.object(element, "an element of `archMap`") else {
             continue;
         };
-        check_members(reader, object, "an element of `archMap`", &FAMILY_MEMBERS);
+        flavour.check_members(reader, object, "an element of `archMap`", &FAMILY_MEMBERS);
         let Some(value) = reader.required(object, "architecture", "an element of `archMap`") else {
             continue;
         };
         let native = reader
             .string(value, "`architecture`")
             .and_then(|name| reader.lookup("architecture", name, value.range(), &ARCHES));
-        let others = read_arches(reader, object, "subArchitectures");
+        let others = read_arches(reader, flavour, object, "subArchitectures");
         families.extend(native.map(|native| ArchFamily { native, others }));
     }
     families
 }
 
-fn read_entry<'t>(reader: &mut Reader, value: &Value<'t>) -> Option<Entry<'t>> {
+fn read_entry<'t>(reader: &mut Reader, flavour: &Flavour, value: &Value<'t>) -> Option<Entry<'t>> {
     let what = "an element of `syscalls`";
     let object = reader.object(value, what)?;
-    check_members(reader, object, what, &ENTRY_MEMBERS);
-    let names = read_names(reader, object);
-    let action = read_action(reader, object, &["action", "errnoRet"], what);
+    flavour.check_members(reader, object, what, flavour.entry_members);
+    let names = read_names(reader, flavour, object);
+    let action = read_action(reader, flavour, object, &["action", "errnoRet"], what);
     let args = match member(object, "args") {
         Some(list) => reader.array(list, "`args`").map_or(Vec::new(), |list| {
             let elements = list.elements.iter();
             elements
-                .filter_map(|value| read_condition(reader, value))
+                .filter_map(|value| read_condition(reader, flavour, value))
                 .collect()
         }),
         None => Vec::new(),
     };
-    let includes = read_selector(reader, object, "includes");
-    let excludes = read_selector(reader, object, "excludes");
+    let [includes, excludes] = match flavour.selects {
+        true => ["includes", "excludes"].map(|key| read_selector(reader, flavour, object, key)),
+        false => Default::default(),
+    };
     Some(Entry {
         span: reader.span(value.range()),
         names: names?,
@@ -197,7 +193,11 @@ fn read_entry<'t>(reader: &mut Reader, value: &Value<'t>) -> Option<Entry<'t>> {
 }
 
 /// The names of an entry: `names`, or the older `name` for one.
-fn read_names<'t>(reader: &mut Reader, object: &Object<'t>) -> Option<Vec<CallName<'t>>> {
+fn read_names<'t>(
+    reader: &mut Reader,
+    flavour: &Flavour,
+    object: &Object<'t>,
+) -> Option<Vec<CallName<'t>>> {
     let call_name = |reader: &Reader, text: &Cow<'t, str>, range| CallName {
         text: text.clone(),
         span: reader.span(range),
@@ -212,7 +212,8 @@ fn read_names<'t>(reader: &mut Reader, object: &Object<'t>) -> Option<Vec<CallNa
         }
         None => Vec::new(),
     };
-    if let Some(value) = member(object, "name")
+    if flavour.selects
+        && let Some(value) = member(object, "name")
         && let Some(name) = reader.string(value, "`name`")
         && !name.is_empty()
     {
@@ -243,18 +244,20 @@ fn read_names<'t>(reader: &mut Reader, object: &Object<'t>) -> Option<Vec<CallNa
 /// The action of an object, given the keys of the action and of its errno.
 fn read_action(
     reader: &mut Reader,
+    flavour: &Flavour,
     object: &Object,
     &[key, errno_key]: &[&str; 2],
     what: &str,
 ) -> Option<Action> {
     let errno = match member(object, errno_key) {
-        Some(value) => {
+        Some(value) if flavour.selects || key != DEFAULT_ACTION => {
             let what = format!("`{errno_key}`");
             let errno = reader.unsigned(value, &what, names::MAX_ERRNO)?;
             Some((errno as u16, value.range()))
         }
-        None => None,
+        _ => None,
     };
+    let errno = errno.filter(|(errno, _)| *errno != 0 || !flavour.omits_zero);
     let value = reader.required(object, key, what)?;
     let name = reader.string(value, &format!("`{key}`"))?;
     let kind = reader.lookup("action", name, value.range(), &ACTIONS)?;
@@ -276,18 +279,21 @@ fn read_action(
     Some(names::action(kind, errno.map(|(errno, _)| errno)))
 }
 
-fn read_condition(reader: &mut Reader, value: &Value) -> Option<Condition> {
+fn read_condition(reader: &mut Reader, flavour: &Flavour, value: &Value) -> Option<Condition> {
     let what = "a condition";
     let object = reader.object(value, what)?;
-    check_members(reader, object, what, &CONDITION_MEMBERS);
+    flavour.check_members(reader, object, what, &CONDITION_MEMBERS);
     let index = reader
         .required(object, "index", what)
         .and_then(|value| reader.unsigned(value, "`index`", 5));
-    let first = reader
-        .required(object, "value", what)
-        .and_then(|value| reader.unsigned(value, "`value`", u64::MAX));
+    let first = match member(object, "value") {
+        None if flavour.omits_zero => Some(0),
+        _ => reader
+            .required(object, "value", what)
+            .and_then(|value| reader.unsigned(value, "`value`", flavour.max_value)),
+    };
     let second = match member(object, "valueTwo") {
-        Some(value) => reader.unsigned(value, "`valueTwo`", u64::MAX),
+        Some(value) => reader.unsigned(value, "`valueTwo`", flavour.max_value),
         None => Some(0),
     };
     let op = reader.required(object, "op", what).and_then(|value| {
@@ -312,13 +318,13 @@ fn read_condition(reader: &mut Reader, value: &Value) -> Option<Condition> {
     })
 }
 
-fn read_selector(reader: &mut Reader, object: &Object, key: &str) -> Selector {
+fn read_selector(reader: &mut Reader, flavour: &Flavour, object: &Object, key: &str) -> Selector {
     let mut selector = Selector::default();
     let quoted = format!("`{key}`");
     let Some(object) = member(object, key).and_then(|value| reader.object(value, &quoted)) else {
         return selector;
     };
-    check_members(reader, object, &quoted, &SELECTOR_MEMBERS);
+    flavour.check_members(reader, object, &quoted, &SELECTOR_MEMBERS);
     if let Some(value) = member(object, "caps") {
         for (name, range) in reader.strings(value, "`caps`") {
             if !CAPABILITIES.contains(&name.as_ref()) {

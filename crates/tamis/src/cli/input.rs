@@ -95,12 +95,16 @@ impl Kind {
             Kind::Policy(front_end) => (front_end.recognises)(text),
             Kind::Rules => front_end::first_word(text) == Kind::RULESET,
             Kind::Text(form) => (form.recognises)(text),
-            Kind::Bpf => false,
+            // Zeros are letters, but no language has them.
+            Kind::Bpf => text.contains('\0'),
         }
     }
 
     /// What a text looks like, if it looks like anything.
     pub(crate) fn of_text(text: &str) -> Option<Kind> {
+        if Kind::Bpf.recognises(text) {
+            return Some(Kind::Bpf);
+        }
         let mut text_kinds = [Kind::Rules].into_iter().chain(Kind::all());
         text_kinds.find(|kind| kind.recognises(text))
     }
@@ -298,6 +302,9 @@ fn not_utf8(name: String, lossy: &str, at: usize) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use tamis_testkit::corpus;
+
+    use super::super::load::LoadArgs;
     use super::*;
 
     fn kind(name: &str, text: &str) -> &'static str {
@@ -330,6 +337,106 @@ mod tests {
         assert_eq!(kind("x", "0600000000000000\n"), "hex");
         assert_eq!(kind("x", "A = sys_number\n"), "seccomp-tools");
         assert_eq!(kind("x", "\u{6}\0\0\0\0\0\0\0"), "bpf");
+    }
+
+    /// A text in every kind.
+    const SAMPLES: [(&str, &str); 14] = [
+        ("tamis", "default errno(EPERM)\nallow read\n"),
+        ("systemd", "[Service]\nSystemCallFilter=read\n"),
+        ("oci", "{\"defaultAction\": \"SCMP_ACT_ERRNO\"}"),
+        (
+            "spo",
+            "apiVersion: security-profiles-operator.x-k8s.io/v1\nkind: SeccompProfile\nspec:\n  \
+             defaultAction: SCMP_ACT_ERRNO\n",
+        ),
+        (
+            "firecracker",
+            "{\"a\": {\"mismatch_action\": \"trap\", \"match_action\": \"allow\", \"filter\": []}}",
+        ),
+        ("minijail", "read: 1\nwrite: arg0 == 1\n"),
+        ("kafel", "ALLOW { read } DEFAULT KILL\n"),
+        (
+            "rules",
+            "ruleset bad-arch allow\nsection x86_64 default allow\n",
+        ),
+        ("c-array", "{ 0x06, 0, 0, 0x7fff0000 },\n"),
+        ("asm", "ld [4]\nret #allow\n"),
+        ("seccomp-tools", "A = sys_number\nreturn ALLOW\n"),
+        ("decimal", "1\n6 0 0 2147418112\n"),
+        ("hex", "060000000000ff7f\n"),
+        ("bpf", "\u{6}\0\0\0\0\0\0\0"),
+    ];
+
+    /// What an input that is given as something is said to be; `None` if it is taken.
+    fn mistaken(given_as: Kind, name: &str, bytes: &[u8]) -> Option<String> {
+        let input = Input {
+            name: name.to_owned(),
+            bytes: bytes.to_vec(),
+        };
+        match LoadArgs::of_kind(given_as).understand(input) {
+            Ok(_) => None,
+            Err(Failure::Diagnostics(diagnostics, _)) => {
+                let first = &diagnostics[0];
+                let is_named = [code::WRONG_KIND, code::NOT_UTF8].contains(&first.code);
+                Some(format!("{is_named}: {} {:?}", first.message, first.help))
+            }
+            Err(_) => Some("no diagnostics".to_owned()),
+        }
+    }
+
+    /// Everything that is wrong with how an input of a kind is taken for the others.
+    fn confusions(kind: &str, name: &str, bytes: &[u8]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for other in Kind::all() {
+            let answer = mistaken(other, name, bytes);
+            let is_right = match &answer {
+                // It may want for other files, or for an option.
+                _ if other.name() == kind => {
+                    !answer.as_ref().is_some_and(|text| text.starts_with("true"))
+                }
+                Some(text) => text.starts_with("true") && text.contains(&format!("--from {kind}`")),
+                None => false,
+            };
+            if !is_right {
+                wrong.push(format!("{name}: {kind} as {}: {answer:?}", other.name()));
+            }
+        }
+        wrong
+    }
+
+    #[test]
+    fn every_kind_given_as_any_other_is_named() {
+        let mut wrong = Vec::new();
+        for kind in Kind::all() {
+            let sample = SAMPLES.iter().find(|(name, _)| *name == kind.name());
+            let (name, text) = sample.expect("every kind has a sample");
+            assert_eq!(self::kind("x", text), *name);
+            wrong.extend(confusions(name, "x", text.as_bytes()));
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn every_file_of_the_corpus_given_as_another_kind_is_named() {
+        let folders = [
+            ("docker", ".json", "oci"),
+            ("firecracker", ".json", "firecracker"),
+            ("minijail", ".policy", "minijail"),
+            ("kafel", ".policy", "kafel"),
+            ("systemd/stack", ".bpf", "bpf"),
+        ];
+        let mut wrong = Vec::new();
+        for (folder, suffix, kind) in folders {
+            let Some(files) = corpus::files(folder, suffix) else {
+                return;
+            };
+            for file in files {
+                let path = corpus::path(&file).expect("the file is there");
+                let bytes = std::fs::read(path).expect("it can be read");
+                wrong.extend(confusions(kind, &file, &bytes));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     #[test]

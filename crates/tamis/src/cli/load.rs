@@ -1,6 +1,6 @@
 //! From an input to a policy's meaning or a program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tamis_abi::{Arch, Endian, KernelVersion, SeccompData};
 use tamis_bpf::forms::Form;
@@ -78,6 +78,10 @@ pub(crate) struct LoadArgs {
     /// allowed
     #[arg(long)]
     denylist: bool,
+    /// Minijail policies: the table of calls, constants and groups that its compile tool is given,
+    /// constants.json, instead of the kernel's; it names the architecture, too
+    #[arg(long, value_name = "FILE")]
+    arch_json: Option<PathBuf>,
     #[command(flatten)]
     bind: BindArgs,
     /// Whether the command has a use for variables without values.
@@ -282,7 +286,7 @@ impl LoadArgs {
                 let mut loader = FileLoader {
                     folders: &self.include_dirs,
                 };
-                let wishes = self.wishes();
+                let wishes = self.wishes()?;
                 let read = (front_end.parse)(&mut sources, source, &mut loader, &wishes);
                 let policy = self.policy(name, front_end, read, sources, source)?;
                 Ok(Loaded::Policy(policy))
@@ -339,6 +343,7 @@ impl LoadArgs {
             ("--default-action", self.default_action.is_some()),
             ("--use-kill-process", self.use_kill_process),
             ("--denylist", self.denylist),
+            ("--arch-json", self.arch_json.is_some()),
         ];
         let takes = |kind: &Option<Kind>, option: &str| match kind {
             Some(Kind::Policy(front_end)) => front_end.options.contains(&option),
@@ -421,12 +426,16 @@ impl LoadArgs {
     }
 
     /// What the options say about policies of any language.
-    fn wishes(&self) -> front_end::Options {
+    fn wishes(&self) -> Result<front_end::Options, Failure> {
         let capabilities = match self.capabilities.as_slice() {
             [] => None,
             given => Some(given.to_vec()),
         };
-        front_end::Options {
+        let arch_json = match &self.arch_json {
+            Some(path) => Some(read_table(path)?),
+            None => None,
+        };
+        Ok(front_end::Options {
             asked_arches: self.arches.clone(),
             stated_arches_win: self.stated_arches_win,
             strict: self.strict,
@@ -446,9 +455,10 @@ impl LoadArgs {
                 default_action: self.default_action.clone(),
                 kill_process: self.use_kill_process,
                 denylist: self.denylist,
+                arch_json,
             },
             ..front_end::Options::new(native_arches())
-        }
+        })
     }
 
     /// Keeps the ruleset and the warnings, or fails with everything.
@@ -465,6 +475,12 @@ impl LoadArgs {
         let Some(ruleset) = read.parsed.ruleset else {
             return Err(misread(kind, root, warnings, sources));
         };
+        if !warnings.is_empty()
+            && let Some(diagnostic) = mistaken(kind, root, &sources)
+        {
+            // A reader that ignores what it doesn't understand would make a filter all the same.
+            return Err(Failure::Diagnostics(vec![diagnostic], sources));
+        }
         let mut frequency: Option<Profile> = None;
         for source in read.frequencies {
             let reading = tamis_profile::read(&sources, source, self.call_arch());
@@ -501,14 +517,14 @@ impl LoadArgs {
                 input.name
             )));
         };
-        let name = input.name;
         match Program::new(insns) {
             Ok(program) => Ok(RawProgram {
-                name,
+                name: input.name,
                 program,
                 endian,
             }),
-            Err(error) => Err(invalid(format!("{name}: {error}"))),
+            Err(error) => Err(text_for_program(&input)
+                .unwrap_or_else(|| invalid(format!("{}: {error}", input.name)))),
         }
     }
 
@@ -532,6 +548,19 @@ impl LoadArgs {
     }
 }
 
+/// The table of minijail's compile tool.
+fn read_table(path: &Path) -> Result<minijail::ArchJson, Failure> {
+    let unreadable = |reason: &dyn std::fmt::Display| {
+        Failure::input(format!("cannot read {}: {reason}", path.display()))
+    };
+    let input = Input::read_file(path).map_err(|error| unreadable(&error))?;
+    let text = String::from_utf8(input.bytes).map_err(|error| unreadable(&error))?;
+    Ok(minijail::ArchJson {
+        name: input.name,
+        text,
+    })
+}
+
 /// What to say of a text with mistakes: if it looks like another kind, only that.
 fn misread(
     kind: Kind,
@@ -539,22 +568,24 @@ fn misread(
     diagnostics: Vec<Diagnostic>,
     sources: Sources,
 ) -> Failure {
-    let text = &sources.get(source).text;
-    let diagnostics = match Kind::of_text(text) {
-        Some(other) if !kind.recognises(text) => {
-            let help = format!("say `--from {}`", other.name());
-            let diagnostic = front_end::mistaken(source, kind.title(), other.title(), &help);
-            vec![diagnostic]
-        }
-        _ => diagnostics,
-    };
+    let mistaken = mistaken(kind, source, &sources);
+    let diagnostics = mistaken.map_or(diagnostics, |diagnostic| vec![diagnostic]);
     Failure::Diagnostics(diagnostics, sources)
+}
+
+/// What to say of a text that looks like another kind than it is read as, if it does.
+fn mistaken(kind: Kind, source: SourceId, sources: &Sources) -> Option<Diagnostic> {
+    let text = &sources.get(source).text;
+    let other = Kind::of_text(text).filter(|_| !kind.recognises(text))?;
+    let help = format!("say `--from {}`", other.name());
+    let diagnostic = front_end::mistaken(source, kind.title(), other.title(), &help);
+    Some(diagnostic)
 }
 
 /// What to say if a text was given where a raw program is expected.
 fn text_for_program(input: &Input) -> Option<Failure> {
     let text = std::str::from_utf8(&input.bytes).ok()?;
-    Kind::of_text(text)?;
+    Kind::of_text(text).filter(|kind| *kind != Kind::Bpf)?;
     let mut sources = Sources::new();
     let source = sources.add(input.name.as_str(), text);
     Some(misread(Kind::Bpf, source, Vec::new(), sources))

@@ -1,6 +1,6 @@
 //! Random rulesets that every policy language can say.
 //!
-//! One architecture, one action besides the default, and for each call no condition, a list of values of one argument, or
+//! One architecture, one action besides the default, which denies or allows, and for each call no condition, a list of values of one argument, or
 //! one comparison each of some whole arguments with constants. More alternatives are not the same in all languages:
 //! libseccomp, which defines what OCI profiles do, sometimes merges them. Here the ruleset comes first, and each
 //! language has to say it.
@@ -27,7 +27,14 @@ const MAX_ARGS: usize = 3;
 /// Never: the calls exist on x86_64.
 pub fn plain(rng: &mut Rng) -> Ruleset {
     let errno = Action::errno(rng.range(1..=40) as u16);
-    let default = *rng.choose(&[errno, Action::KILL_PROCESS]);
+    let denial = *rng.choose(&[errno, Action::KILL_PROCESS]);
+    let is_deny_list = rng.chance(1, 4);
+    let [default, action] = match is_deny_list {
+        true => [Action::ALLOW, denial],
+        false => [denial, Action::ALLOW],
+    };
+    // Some languages have no conditions, but lists of what is denied.
+    let is_unconditional = is_deny_list && rng.chance(1, 2);
     let mut constants = vec![0, 1, 2, 0x5401, 0xffff_ffff, 1 << 31, 1 << 32, u64::MAX];
     constants.extend((0..3).map(|_| rng.interesting_u64()));
     let mut rules = Vec::new();
@@ -36,8 +43,11 @@ pub fn plain(rng: &mut Rng) -> Ruleset {
             let nr = syscall::number(Arch::X86_64, name).expect("a call of x86_64");
             rules.push(Rule {
                 syscalls: IntervalSet::single(nr.0),
-                when: condition(rng, &constants),
-                action: Action::ALLOW,
+                when: match is_unconditional {
+                    true => Predicate::True,
+                    false => condition(rng, &constants),
+                },
+                action,
                 origin: None,
             });
         }

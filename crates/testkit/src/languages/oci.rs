@@ -1,105 +1,14 @@
-//! Rulesets as texts of every policy language, and back.
-//!
-//! The table [`ALL`] is the place for a new language: a printer of what it can say, which need be neither short nor
-//! pretty, and its parser with the options under which the text means what it says.
+//! OCI profiles, and the resources of Kubernetes that become such profiles.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tamis_abi::{Action, ActionKind, Arch, Nr, syscall};
-use tamis_diag::{Diagnostic, SourceId, Sources};
-use tamis_policy::loader::NoIncludes;
-use tamis_policy::tamis::export::{self, Style};
-use tamis_policy::{oci, tamis};
-use tamis_rules::{CmpOp, Operand, Part, Predicate, Ruleset, Section, Subject, Test, text};
+use tamis_abi::{Action, ActionKind, Nr, syscall};
+use tamis_rules::{CmpOp, Operand, Part, Ruleset, Subject, Test};
 
-/// A policy language.
-pub struct Language {
-    /// Its name, as `--from` takes it.
-    pub name: &'static str,
-    /// A text that means a ruleset, at least for calls of its architectures; `None` if the language can't say it.
-    pub print: fn(&Ruleset) -> Option<String>,
-    /// What a text means, for x86_64 if it doesn't say.
-    parse: fn(&mut Sources, SourceId) -> Result<Ruleset, Vec<Diagnostic>>,
-}
+use super::{alternatives, plain_section};
 
-/// All languages.
-pub const ALL: [Language; 3] = [
-    Language {
-        name: "rules",
-        print: |ruleset| Some(ruleset.to_string()),
-        parse: |sources, source| text::parse(sources, source),
-    },
-    Language {
-        name: "tamis",
-        print: |ruleset| export::policy(ruleset, Style::Explicit).ok(),
-        parse: |sources, source| {
-            let options = tamis::Options::new(vec![Arch::X86_64]);
-            let parsed = tamis::parse(sources, source, &mut NoIncludes, &options);
-            parsed.ruleset.ok_or(parsed.diagnostics)
-        },
-    },
-    Language {
-        name: "oci",
-        print: oci_profile,
-        parse: |sources, source| {
-            let options = oci::Options::docker(Arch::X86_64);
-            let parsed = oci::parse(sources, source, &options).parsed;
-            parsed.ruleset.ok_or(parsed.diagnostics)
-        },
-    },
-];
-
-impl Language {
-    /// What a text of this language means.
-    ///
-    /// # Errors
-    /// The mistakes in it.
-    pub fn parse(&self, text: &str) -> Result<Ruleset, Vec<Diagnostic>> {
-        let mut sources = Sources::new();
-        let source = sources.add(format!("fuzz.{}", self.name), text);
-        (self.parse)(&mut sources, source)
-    }
-}
-
-/// The alternatives of a condition, each some tests; `None` if it has another form.
-fn alternatives(condition: &Predicate) -> Option<Vec<Vec<&Test>>> {
-    fn conjunction(condition: &Predicate) -> Option<Vec<&Test>> {
-        match condition {
-            Predicate::True => Some(Vec::new()),
-            Predicate::Test(test) => Some(vec![test]),
-            Predicate::All(parts) => {
-                let parts: Option<Vec<Vec<&Test>>> = parts.iter().map(conjunction).collect();
-                Some(parts?.concat())
-            }
-            Predicate::False | Predicate::Not(_) | Predicate::Any(_) => None,
-        }
-    }
-    match condition {
-        Predicate::Any(parts) if !parts.is_empty() => parts.iter().map(conjunction).collect(),
-        other => Some(vec![conjunction(other)?]),
-    }
-}
-
-/// The one section of a ruleset for x86_64 whose rules are about one call each, all with one action.
-fn plain_section(ruleset: &Ruleset) -> Option<&Section> {
-    let [section] = ruleset.sections() else {
-        return None;
-    };
-    let mut named: Vec<u32> = Vec::new();
-    for rule in &section.rules {
-        let [(first, last)] = rule.syscalls.intervals() else {
-            return None;
-        };
-        if first != last || named.contains(first) || rule.action != section.rules[0].action {
-            return None;
-        }
-        named.push(*first);
-    }
-    (section.arch == Arch::X86_64).then_some(section)
-}
-
-fn oci_profile(ruleset: &Ruleset) -> Option<String> {
+pub(super) fn oci_profile(ruleset: &Ruleset) -> Option<String> {
     let section = plain_section(ruleset)?;
     let mut entries = Vec::new();
     for rule in &section.rules {
@@ -195,5 +104,60 @@ fn oci_condition(test: &Test) -> Option<Value> {
             Some(json!({"index": index(operand)?, "value": mask, "valueTwo": value, "op": op}))
         }
         Test::In { .. } | Test::Between { .. } => None,
+    }
+}
+
+/// The resource whose `spec` is the profile, in the block style of YAML.
+pub(super) fn spo_resource(ruleset: &Ruleset) -> Option<String> {
+    let text = oci_profile(ruleset)?;
+    let mut profile: Value = serde_json::from_str(&text).expect("it was printed as JSON");
+    // EPERM goes without saying, and nothing else can be said.
+    match profile.as_object_mut()?.remove("defaultErrnoRet") {
+        Some(errno) if errno != 1 => return None,
+        _ => {}
+    }
+    for entry in profile["syscalls"].as_array()? {
+        let has_zero = entry.get("errnoRet").is_some_and(|errno| *errno == 0);
+        let args = entry["args"].as_array()?.iter();
+        let mut values = args.flat_map(|arg| [arg.get("value"), arg.get("valueTwo")]);
+        let is_large = |value: Option<&Value>| {
+            let value = value.and_then(Value::as_u64);
+            value.is_some_and(|value| value > i64::MAX as u64)
+        };
+        if has_zero || values.any(is_large) {
+            return None;
+        }
+    }
+    let resource = json!({
+        "apiVersion": "security-profiles-operator.x-k8s.io/v1",
+        "kind": "SeccompProfile",
+        "spec": profile,
+    });
+    let mut yaml = String::new();
+    print_yaml(&resource, 0, &mut yaml);
+    Some(yaml)
+}
+
+/// A mapping or sequence, each member on a line of its own.
+fn print_yaml(value: &Value, depth: usize, yaml: &mut String) {
+    let indent = "  ".repeat(depth);
+    let mut member = |head: &str, value: &Value| {
+        yaml.push_str(&indent);
+        yaml.push_str(head);
+        match value {
+            Value::Array(list) if list.is_empty() => yaml.push_str(" []\n"),
+            Value::Array(_) | Value::Object(_) => {
+                yaml.push('\n');
+                print_yaml(value, depth + 1, yaml);
+            }
+            scalar => yaml.push_str(&format!(" {scalar}\n")),
+        }
+    };
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .for_each(|(key, value)| member(&format!("{key}:"), value)),
+        Value::Array(elements) => elements.iter().for_each(|value| member("-", value)),
+        _ => unreachable!("only mappings and sequences are printed"),
     }
 }

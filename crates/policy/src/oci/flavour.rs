@@ -1,0 +1,108 @@
+//! Where profiles differ by who reads them: container engines and runtimes, or the operator of Kubernetes
+//! that writes profiles for them.
+
+use jsonc_parser::ast::Object;
+use tamis_abi::Arch;
+use tamis_diag::json::Reader;
+
+use super::json;
+use super::names::ARCHES;
+
+/// What one kind of profiles has.
+#[derive(Debug)]
+pub(crate) struct Flavour {
+    /// The members of a profile.
+    pub(super) profile_members: &'static [&'static str],
+    /// The members of an entry.
+    pub(super) entry_members: &'static [&'static str],
+    /// The architectures by their names.
+    pub(super) arches: &'static [(&'static str, Arch)],
+    /// Whether `SCMP_ARCH_NATIVE` is one.
+    pub(super) names_native: bool,
+    /// Whether there is what engines select by: `archMap`, `includes`, `excludes`; and the older `name`, and
+    /// a `defaultErrnoRet`.
+    pub(super) selects: bool,
+    /// Whether zero counts as left out: for `value` and `errnoRet`.
+    pub(super) omits_zero: bool,
+    /// The largest `value`.
+    pub(super) max_value: u64,
+    /// Whether some readers take a member for a known one whose letters have another case.
+    pub(super) folds_case: bool,
+}
+
+/// Profiles of runtimes and engines.
+pub(super) static RUNTIME: Flavour = Flavour {
+    profile_members: &[
+        "defaultAction",
+        "defaultErrnoRet",
+        "defaultErrno",
+        "architectures",
+        "archMap",
+        "flags",
+        "listenerPath",
+        "listenerMetadata",
+        "syscalls",
+    ],
+    entry_members: &[
+        "names", "name", "action", "errnoRet", "errno", "args", "comment", "includes", "excludes",
+    ],
+    arches: &ARCHES,
+    names_native: false,
+    selects: true,
+    omits_zero: false,
+    max_value: u64::MAX,
+    folds_case: true,
+};
+
+/// `spec` of a `SeccompProfile` of the security-profiles-operator, version 1.0 of its interface.
+pub(crate) static OPERATOR: Flavour = Flavour {
+    profile_members: &[
+        "disabled",
+        "baseProfileName",
+        "defaultAction",
+        "architectures",
+        "listenerPath",
+        "listenerMetadata",
+        "syscalls",
+        "flags",
+    ],
+    entry_members: &["names", "action", "errnoRet", "args"],
+    // Those of the specification when the interface was written: up to riscv64.
+    arches: ARCHES.split_at(19).0,
+    names_native: true,
+    selects: false,
+    omits_zero: true,
+    max_value: i64::MAX as u64,
+    folds_case: false,
+};
+
+impl Flavour {
+    /// Reports members whose keys are not known.
+    pub(super) fn check_members(
+        &self,
+        reader: &mut Reader,
+        object: &Object,
+        what: &str,
+        known: &[&str],
+    ) {
+        if self.folds_case {
+            return json::check_members(reader, object, what, known);
+        }
+        for prop in &object.properties {
+            if !known.contains(&prop.name.as_str()) {
+                reader.unknown_member(prop, what, known);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_knows_architectures_up_to_riscv64() {
+        let last = OPERATOR.arches.last().expect("there are some");
+        assert_eq!(last.1, Arch::Riscv64);
+    }
+}

@@ -1,0 +1,288 @@
+//! Profiles as resources of Kubernetes: `SeccompProfile` of the security-profiles-operator, in YAML or JSON.
+//!
+//! ```text
+//! apiVersion: security-profiles-operator.x-k8s.io/v1beta1
+//! kind: SeccompProfile
+//! metadata:
+//!   name: reader
+//! spec:
+//!   defaultAction: SCMP_ACT_ERRNO
+//!   syscalls:
+//!   - action: SCMP_ACT_ALLOW
+//!     names: [read, write, exit_group]
+//! ```
+//!
+//! The operator writes `spec` to the nodes as the profile that the container runtime reads, so the meaning
+//! is that of [`oci`]; only the schema is another. What a base profile adds is not in the file: a warning
+//! says so, or an error where the filter would allow more without it. The cluster is never asked.
+
+use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::common::{Range, Ranged};
+use tamis_diag::json::{Dialect, Reader, member, start_of};
+use tamis_diag::{Diagnostic, SourceId, Sources, code};
+
+use crate::front_end::FrontEnd;
+use crate::oci::{self, ParsedProfile};
+use crate::{Parsed, limits, yaml};
+
+/// The language in the registry.
+pub(crate) static FRONT_END: FrontEnd = FrontEnd {
+    name: "spo",
+    title: "a SeccompProfile resource",
+    plural: "SeccompProfile resources",
+    about: "A SeccompProfile of the security-profiles-operator for Kubernetes, YAML or JSON",
+    extensions: &["yaml", "yml", "json"],
+    options: &["--enosys-tail"],
+    recognises,
+    parse: |sources, source, _, wishes| parse(sources, source, &oci::Options::of(wishes)).into(),
+};
+
+static DIALECT: Dialect = Dialect {
+    document: "a resource",
+    max_bytes: limits::MAX_SOURCE_BYTES,
+    max_depth: limits::MAX_NESTING,
+    too_large: code::FILE_TOO_LARGE,
+    syntax: code::SPO_SYNTAX,
+    nesting: code::SPO_NESTING,
+    duplicate_key: code::SPO_DUPLICATE_KEY,
+    wrong_type: code::OCI_TYPE,
+    range: code::OCI_RANGE,
+    missing: code::OCI_MISSING,
+    unknown_name: code::OCI_UNKNOWN_NAME,
+    unknown_member: code::OCI_UNKNOWN_MEMBER,
+    unknown_member_label: "Kubernetes drops this",
+};
+
+const KIND: &str = "SeccompProfile";
+const GROUP: &str = "security-profiles-operator.x-k8s.io";
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
+const RESOURCE_MEMBERS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+
+/// Whether a text looks like a resource of Kubernetes: YAML or JSON with `apiVersion` and `kind`.
+pub(crate) fn recognises(text: &str) -> bool {
+    let has_key = |key: &str| {
+        text.match_indices(key).any(|(at, _)| {
+            let before = text[..at].trim_end_matches(['"', '\'', ' ', '-']);
+            let after = text[at + key.len()..].trim_start_matches(['"', '\'']);
+            let begins = before.is_empty() || before.ends_with(['\n', '{', ',', '\r', '\t']);
+            begins && after.trim_start().starts_with(':')
+        })
+    };
+    has_key("apiVersion") && has_key("kind")
+}
+
+/// Reads the one `SeccompProfile` of a text. The options are those of OCI profiles; capabilities say
+/// nothing of these.
+///
+/// ```
+/// use tamis_abi::{Action, Arch};
+/// use tamis_policy::{oci, spo};
+///
+/// let mut sources = tamis_diag::Sources::new();
+/// let text = "apiVersion: security-profiles-operator.x-k8s.io/v1beta1\nkind: SeccompProfile\n\
+///             spec:\n  defaultAction: SCMP_ACT_ERRNO\n  syscalls:\n  - action: SCMP_ACT_ALLOW\n    \
+///             names: [read, write]\n";
+/// let source = sources.add("profile.yaml", text);
+/// let profile = spo::parse(&sources, source, &oci::Options::docker(Arch::X86_64));
+/// let ruleset = profile.parsed.ruleset.expect("it is a profile");
+/// assert_eq!(ruleset.sections()[0].default, Action::errno(1));
+/// ```
+pub fn parse(sources: &Sources, source: SourceId, options: &oci::Options) -> ParsedProfile {
+    let text = sources.get(source).text.as_ref();
+    let mut reader = Reader::new(&DIALECT, source, options.strict);
+    let documents = match is_json(text) {
+        true => reader.parse(text).map(|value| vec![value]),
+        false => yaml::documents(&mut reader, text, code::SPO_YAML),
+    };
+    let spec = documents
+        .as_ref()
+        .and_then(|documents| only_spec(&mut reader, documents));
+    match spec {
+        Some(spec) => {
+            check_spec(&mut reader, spec);
+            oci::parse_object(sources, reader, spec, &oci::OPERATOR, options)
+        }
+        None => ParsedProfile {
+            parsed: Parsed::new(None, reader.diagnostics),
+            flags: Vec::new(),
+            listener_path: None,
+            listener_metadata: None,
+        },
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    let inside = text.trim_start().strip_prefix('{');
+    inside.is_some_and(|inside| inside.trim_start().starts_with('"'))
+}
+
+/// What the documents hold.
+#[derive(Default)]
+struct Found<'v, 't> {
+    profiles: Vec<&'v Object<'t>>,
+    /// The kinds of other resources, with their places.
+    others: Vec<(String, Range)>,
+}
+
+/// The `spec` of the one profile among the documents, or an error.
+fn only_spec<'v, 't>(reader: &mut Reader, documents: &'v [Value<'t>]) -> Option<&'v Object<'t>> {
+    let errors = |reader: &Reader| reader.diagnostics.iter().any(Diagnostic::is_error);
+    let mut found = Found::default();
+    for document in documents {
+        collect(reader, document, &mut found);
+    }
+    let profile = match found.profiles.as_slice() {
+        [only] => *only,
+        [] if errors(reader) => return None,
+        [] => {
+            let message = "there is no SeccompProfile in this";
+            let start = Range::new(0, 0);
+            let (range, label) = match found.others.first() {
+                Some((kind, range)) => (*range, format!("this is a {kind}")),
+                None => (start, "there is no resource at all".to_owned()),
+            };
+            let diagnostic = Diagnostic::error(code::SPO_RESOURCE, message)
+                .label(reader.span(range), label)
+                .help(format!(
+                    "the resource has `apiVersion: {GROUP}/v1` and `kind: {KIND}`"
+                ));
+            reader.diagnostics.push(diagnostic);
+            return None;
+        }
+        several => {
+            let message = format!("there are {} profiles in this", several.len());
+            let mut diagnostic = Diagnostic::error(code::SPO_RESOURCE, message);
+            for profile in several.iter().take(3) {
+                let span = reader.span(place(profile));
+                diagnostic = diagnostic.label(span, "one");
+            }
+            let help = "give each a file of its own: a policy is one profile";
+            reader.diagnostics.push(diagnostic.help(help));
+            return None;
+        }
+    };
+    let known = RESOURCE_MEMBERS;
+    for prop in &profile.properties {
+        if !known.contains(&prop.name.as_str()) {
+            reader.unknown_member(prop, "a SeccompProfile", &known);
+        }
+    }
+    let spec = reader.required(profile, "spec", "a SeccompProfile")?;
+    reader.object(spec, "`spec`")
+}
+
+/// Where a resource begins, without what follows.
+fn place(object: &Object) -> Range {
+    match object
+        .properties
+        .iter()
+        .find(|prop| prop.name.as_str() == "metadata")
+    {
+        Some(metadata)
+            if let Some(name) = metadata.value.as_object().and_then(|of| of.get("name")) =>
+        {
+            name.range
+        }
+        _ => start_of(object.range),
+    }
+}
+
+/// Looks at one document, or at the items of a list.
+fn collect<'v, 't>(reader: &mut Reader, document: &'v Value<'t>, found: &mut Found<'v, 't>) {
+    if matches!(document, Value::NullKeyword(_)) {
+        return;
+    }
+    let Some(object) = reader.object(document, "a resource") else {
+        return;
+    };
+    let Some(value) = reader.required(object, "kind", "a resource") else {
+        return;
+    };
+    let Some(kind) = reader.string(value, "`kind`") else {
+        return;
+    };
+    if matches!(kind.as_ref(), "List" | "SeccompProfileList")
+        && let Some(Value::Array(items)) = member(object, "items")
+    {
+        for item in &items.elements {
+            collect(reader, item, found);
+        }
+        return;
+    }
+    if kind != KIND {
+        found.others.push((kind.to_string(), value.range()));
+        return;
+    }
+    let Some(version) = reader.required(object, "apiVersion", "a resource") else {
+        return;
+    };
+    let Some(name) = reader.string(version, "`apiVersion`") else {
+        return;
+    };
+    let known = VERSIONS.map(|version| format!("{GROUP}/{version}"));
+    match known.contains(&name.to_string()) {
+        true => found.profiles.push(object),
+        false => {
+            let known = known.each_ref().map(String::as_str);
+            let diagnostic = reader.unknown_name("apiVersion", name, version.range(), &known);
+            reader.diagnostics.push(Diagnostic {
+                code: code::SPO_RESOURCE,
+                ..diagnostic
+            });
+        }
+    }
+}
+
+/// What a spec says beyond a profile of runtimes.
+fn check_spec(reader: &mut Reader, spec: &Object) {
+    if let Some(value) = member(spec, "disabled") {
+        match value {
+            Value::BooleanLit(literal) if literal.value => {
+                let message = "the operator doesn't install this profile";
+                let diagnostic = Diagnostic::warning(code::SPO_RESOURCE, message)
+                    .label(reader.span(value.range()), "it is disabled");
+                reader.ignored(diagnostic);
+            }
+            Value::BooleanLit(_) => {}
+            _ => {
+                let message = "`disabled` must be a boolean".to_owned();
+                reader.error(code::OCI_TYPE, value.range(), message, "this is none");
+            }
+        }
+    }
+    let default = member(spec, "defaultAction").and_then(Value::as_string_lit);
+    if let Some(literal) = default
+        && literal.value == "SCMP_ACT_NOTIFY"
+    {
+        let message = "SCMP_ACT_NOTIFY is no default action".to_owned();
+        reader.error(
+            code::SPO_SPEC,
+            literal.range,
+            message,
+            "Kubernetes refuses this",
+        );
+    }
+    if let Some(value) = member(spec, "baseProfileName")
+        && let Some(name) = reader.string(value, "`baseProfileName`")
+        && !name.is_empty()
+    {
+        let is_permissive = default
+            .is_some_and(|name| matches!(name.value.as_ref(), "SCMP_ACT_ALLOW" | "SCMP_ACT_LOG"));
+        let message = format!("what the base profile `{name}` adds is not known");
+        let span = reader.span(value.range());
+        let help = "the operator writes the joined profile to its nodes, \
+                    /var/lib/kubelet/seccomp/operator/NAME.json; read that instead";
+        match is_permissive {
+            true => {
+                let label = "it may deny calls that would be allowed here";
+                let diagnostic = Diagnostic::error(code::SPO_BASE, message).label(span, label);
+                reader.diagnostics.push(diagnostic.help(help));
+            }
+            false => {
+                let label = "calls that only it allows are denied here";
+                let diagnostic = Diagnostic::warning(code::SPO_BASE, message).label(span, label);
+                reader.ignored(diagnostic.help(help));
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! YAML with places, as the values of JSON: what resources of Kubernetes are written in.
+//!
+//! The events of `saphyr-parser` become the values that the readers of JSON take, so that one reader of
+//! profiles serves both. Plain scalars are what Kubernetes takes them for: numbers, booleans - also `yes`,
+//! `off` and the like -, `null` or text. Anchors, aliases, tags and merge keys are refused: what they make of a
+//! text is not what a reviewer sees. Numbers keep their text, and only decimal ones get past the readers.
+
+use std::borrow::Cow;
+
+use jsonc_parser::ast::{
+    Array, BooleanLit, NullKeyword, NumberLit, Object, ObjectProp, ObjectPropName, StringLit, Value,
+};
+use jsonc_parser::common::{Range, Ranged};
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use tamis_diag::Code;
+use tamis_diag::json::Reader;
+
+/// The documents of a text; `None` after an error that leaves nothing to look at. `unread` is the code of
+/// what is YAML and refused all the same.
+pub(crate) fn documents<'t>(
+    reader: &mut Reader,
+    text: &'t str,
+    unread: Code,
+) -> Option<Vec<Value<'t>>> {
+    if !reader.check_size(text) {
+        return None;
+    }
+    let mut builder = Builder {
+        reader,
+        unread,
+        offsets: Offsets::new(text),
+        open: Vec::new(),
+        documents: Vec::new(),
+        failed: false,
+    };
+    builder.read()?;
+    let Builder {
+        documents, failed, ..
+    } = builder;
+    documents
+        .iter()
+        .for_each(|document| reader.check_keys(document));
+    (!failed).then_some(documents)
+}
+
+/// Bytes of characters, as the parser counts the latter.
+struct Offsets<'t> {
+    text: &'t str,
+    is_ascii: bool,
+    /// A character and its byte: the last that was asked for. Places come nearly in order.
+    last: (usize, usize),
+}
+
+impl<'t> Offsets<'t> {
+    fn new(text: &'t str) -> Offsets<'t> {
+        Offsets {
+            text,
+            is_ascii: text.is_ascii(),
+            last: (0, 0),
+        }
+    }
+
+    fn byte(&mut self, character: usize) -> usize {
+        if self.is_ascii {
+            return character.min(self.text.len());
+        }
+        let (mut at, mut byte) = self.last;
+        if character < at {
+            (at, byte) = (0, 0);
+        }
+        let rest = &self.text[byte..];
+        let ahead = rest.char_indices().nth(character - at);
+        byte += ahead.map_or(rest.len(), |(offset, _)| offset);
+        self.last = match ahead {
+            Some(_) => (character, byte),
+            None => (0, 0),
+        };
+        byte
+    }
+
+    fn range(&mut self, span: Span) -> Range {
+        let start = self.byte(span.start.index());
+        Range::new(start, self.byte(span.end.index()).max(start))
+    }
+}
+
+/// A sequence or mapping whose end has not come yet.
+enum Open<'t> {
+    Sequence(Array<'t>),
+    /// With the key whose value comes next.
+    Mapping(Object<'t>, Option<StringLit<'t>>),
+}
+
+struct Builder<'r, 't> {
+    reader: &'r mut Reader,
+    unread: Code,
+    offsets: Offsets<'t>,
+    open: Vec<Open<'t>>,
+    documents: Vec<Value<'t>>,
+    failed: bool,
+}
+
+impl<'t> Builder<'_, 't> {
+    /// Reads to the end, or to the first mistake that is not YAML.
+    fn read(&mut self) -> Option<()> {
+        let mut parser = Parser::new_from_str(self.offsets.text);
+        while let Some(event) = parser.next_event() {
+            let (event, span) = match event {
+                Ok(event) => event,
+                Err(error) => {
+                    let start = self.offsets.byte(error.marker().index());
+                    let end = self.offsets.text.ceil_char_boundary(start + 1);
+                    let range = Range::new(start, end.max(start));
+                    let code = self.reader.dialect().syntax;
+                    let message = "not valid YAML".to_owned();
+                    self.reader.error(code, range, message, error.info());
+                    return None;
+                }
+            };
+            let range = self.offsets.range(span);
+            self.take(event, range)?;
+        }
+        Some(())
+    }
+
+    fn take(&mut self, event: Event<'t>, range: Range) -> Option<()> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.refuse_anchor(anchor, range);
+                self.refuse_tag(tag.is_some(), range);
+                let value = self.scalar(text, style, range);
+                self.attach(value);
+            }
+            Event::Alias(_) => {
+                self.refuse(range, "aliases of YAML", "write what it stands for");
+                self.attach(null(range));
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.refuse_anchor(anchor, range);
+                self.refuse_tag(tag.is_some(), range);
+                let elements = Vec::new();
+                self.enter(Open::Sequence(Array { range, elements }), range)?;
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.refuse_anchor(anchor, range);
+                self.refuse_tag(tag.is_some(), range);
+                let properties = Vec::new();
+                self.enter(Open::Mapping(Object { range, properties }, None), range)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let value = match self.open.pop()? {
+                    Open::Sequence(mut array) => {
+                        array.range.end = range.end.max(array.range.end);
+                        Value::Array(array)
+                    }
+                    Open::Mapping(mut object, _) => {
+                        object.range.end = range.end.max(object.range.end);
+                        Value::Object(object)
+                    }
+                };
+                self.attach(value);
+            }
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd => {}
+        }
+        Some(())
+    }
+
+    fn enter(&mut self, open: Open<'t>, range: Range) -> Option<()> {
+        if self.open.len() >= self.reader.dialect().max_depth {
+            self.reader.too_deep(range.start);
+            return None;
+        }
+        self.open.push(open);
+        Some(())
+    }
+
+    /// Puts a value where it belongs: it is an element, a key, the value of one, or a document.
+    fn attach(&mut self, value: Value<'t>) {
+        match self.open.last_mut() {
+            None => self.documents.push(value),
+            Some(Open::Sequence(array)) => array.elements.push(value),
+            Some(Open::Mapping(object, key)) => match key.take() {
+                Some(name) => object.properties.push(ObjectProp {
+                    range: Range::new(name.range.start, value.range().end.max(name.range.end)),
+                    name: ObjectPropName::String(name),
+                    value,
+                }),
+                None => {
+                    let range = value.range();
+                    let name = self.key(value);
+                    if let Some(Open::Mapping(_, key)) = self.open.last_mut() {
+                        *key = Some(StringLit { range, value: name });
+                    }
+                }
+            },
+        }
+    }
+
+    /// The text of a key.
+    fn key(&mut self, value: Value<'t>) -> Cow<'t, str> {
+        let text = self.offsets.text;
+        match value {
+            Value::StringLit(literal) if literal.value == "<<" => {
+                self.refuse(
+                    literal.range,
+                    "merge keys of YAML",
+                    "write out what is merged",
+                );
+                literal.value
+            }
+            Value::StringLit(literal) => literal.value,
+            Value::NumberLit(literal) => literal.value.into(),
+            Value::BooleanLit(BooleanLit { range, .. })
+            | Value::NullKeyword(NullKeyword { range }) => {
+                text.get(range.start..range.end).unwrap_or_default().into()
+            }
+            Value::Array(Array { range, .. }) | Value::Object(Object { range, .. }) => {
+                let start = Range::new(range.start, range.start);
+                self.refuse(start, "keys that are no text", "only text can be a key");
+                Cow::Borrowed("")
+            }
+        }
+    }
+
+    fn scalar(&mut self, text: Cow<'t, str>, style: ScalarStyle, range: Range) -> Value<'t> {
+        if style == ScalarStyle::Plain {
+            let written = self.offsets.text.get(range.start..range.end);
+            match text.as_ref() {
+                "" | "~" | "null" | "Null" | "NULL" => return null(range),
+                word if let Some(value) = boolean(word) => {
+                    return Value::BooleanLit(BooleanLit { range, value });
+                }
+                number if written == Some(number) && is_number(number) => {
+                    let value = written.unwrap_or_default();
+                    return Value::NumberLit(NumberLit { range, value });
+                }
+                _ => {}
+            }
+        }
+        Value::StringLit(StringLit { range, value: text })
+    }
+
+    fn refuse_anchor(&mut self, anchor: usize, range: Range) {
+        if anchor != 0 {
+            let start = Range::new(range.start, range.start);
+            self.refuse(
+                start,
+                "anchors of YAML",
+                "this has one: delete `&` and the name",
+            );
+        }
+    }
+
+    fn refuse_tag(&mut self, is_tagged: bool, range: Range) {
+        if is_tagged {
+            let start = Range::new(range.start, range.start);
+            self.refuse(
+                start,
+                "tags of YAML",
+                "this has one: delete `!` and the name",
+            );
+        }
+    }
+
+    fn refuse(&mut self, range: Range, what: &str, label: &str) {
+        self.failed = true;
+        let message = format!("{what} are not read");
+        self.reader.error(self.unread, range, message, label);
+    }
+}
+
+fn null<'t>(range: Range) -> Value<'t> {
+    Value::NullKeyword(NullKeyword { range })
+}
+
+/// The words that are booleans to the readers of Kubernetes.
+fn boolean(word: &str) -> Option<bool> {
+    match word {
+        "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
+        "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether a plain scalar is a number in any of YAML's notations.
+fn is_number(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let digits = |text: &str, radix: u32| {
+        let is_digit = |letter: char| letter == '_' || letter.is_digit(radix);
+        text.chars().any(|letter| letter != '_') && text.chars().all(is_digit)
+    };
+    let (head, tail) = unsigned.split_at_checked(2).unwrap_or((unsigned, ""));
+    match head {
+        "0x" | "0X" => return digits(tail, 16),
+        "0o" | "0O" => return digits(tail, 8),
+        "0b" | "0B" => return digits(tail, 2),
+        _ => {}
+    }
+    if matches!(unsigned, ".inf" | ".Inf" | ".INF") {
+        return true;
+    }
+    let begins = unsigned.trim_start_matches('.');
+    begins.starts_with(|letter: char| letter.is_ascii_digit())
+        && (digits(unsigned, 10) || unsigned.parse::<f64>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_scalars_are_what_kubernetes_takes_them_for() {
+        for number in [
+            "0", "-1", "+1", "0x1f", "0o17", "017", "1_000", "1.5", ".5", "1e3",
+        ] {
+            assert!(is_number(number), "{number}");
+        }
+        for text in [
+            "", "-", "0x", "0xg", "1.2.3", "read", "_", "e3", "..5", "1a",
+        ] {
+            assert!(!is_number(text), "{text}");
+        }
+        assert_eq!(boolean("Yes"), Some(true));
+        assert_eq!(boolean("OFF"), Some(false));
+        assert_eq!(boolean("yEs"), None);
+        assert_eq!(boolean("ye"), None);
+    }
+
+    #[test]
+    fn bytes_are_found_in_any_order() {
+        let mut offsets = Offsets::new("aä€b");
+        assert_eq!(
+            [3, 1, 2, 4, 0, 9].map(|at| offsets.byte(at)),
+            [6, 1, 3, 7, 0, 7]
+        );
+    }
+}

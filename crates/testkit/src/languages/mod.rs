@@ -1,0 +1,158 @@
+//! Rulesets as texts of every policy language, and back.
+//!
+//! The table [`ALL`] is the place for a new language: a printer of what it can say, which need be neither short nor
+//! pretty, and its parser with the options under which the text means what it says.
+
+mod conditions;
+mod oci;
+
+use tamis_abi::Arch;
+use tamis_diag::{Diagnostic, SourceId, Sources};
+use tamis_policy::loader::NoIncludes;
+use tamis_policy::tamis::export::{self, Style};
+use tamis_policy::{Parsed, firecracker, kafel, minijail, oci as profiles, spo, systemd, tamis};
+use tamis_rules::{Predicate, Ruleset, Section, Test, text};
+
+/// A policy language.
+pub struct Language {
+    /// Its name, as `--from` takes it.
+    pub name: &'static str,
+    /// A text that means a ruleset, at least for calls of its architectures; `None` if the language can't say it.
+    pub print: fn(&Ruleset) -> Option<String>,
+    /// Whether that is a text for every [plain](crate::generate::plain) ruleset.
+    pub says_all_plain: bool,
+    /// What a text means, for x86_64 if it doesn't say.
+    parse: fn(&mut Sources, SourceId) -> Result<Ruleset, Vec<Diagnostic>>,
+}
+
+/// All languages.
+pub const ALL: [Language; 8] = [
+    Language {
+        name: "rules",
+        print: |ruleset| Some(ruleset.to_string()),
+        says_all_plain: true,
+        parse: |sources, source| text::parse(sources, source),
+    },
+    Language {
+        name: "tamis",
+        print: |ruleset| export::policy(ruleset, Style::Explicit).ok(),
+        says_all_plain: true,
+        parse: |sources, source| {
+            let options = tamis::Options::new(vec![Arch::X86_64]);
+            meaning(tamis::parse(sources, source, &mut NoIncludes, &options))
+        },
+    },
+    Language {
+        name: "oci",
+        print: oci::oci_profile,
+        says_all_plain: true,
+        parse: |sources, source| {
+            let options = profiles::Options::docker(Arch::X86_64);
+            meaning(profiles::parse(sources, source, &options).parsed)
+        },
+    },
+    Language {
+        name: "spo",
+        print: oci::spo_resource,
+        says_all_plain: false,
+        parse: |sources, source| {
+            let options = profiles::Options::docker(Arch::X86_64);
+            meaning(spo::parse(sources, source, &options).parsed)
+        },
+    },
+    Language {
+        name: "firecracker",
+        print: conditions::firecracker,
+        says_all_plain: false,
+        parse: |sources, source| {
+            let options = firecracker::Options::new(Arch::X86_64);
+            meaning(firecracker::parse(sources, source, &options))
+        },
+    },
+    Language {
+        name: "minijail",
+        print: conditions::minijail,
+        says_all_plain: false,
+        parse: |sources, source| {
+            let mut options = minijail::Options::new(Arch::X86_64);
+            options.settings.dialect = Some(minijail::Dialect::Python);
+            let default = conditions::minijail_default(&sources.get(source).text);
+            options.settings.default_action = default.and_then(|action| action.parse().ok());
+            meaning(minijail::parse(sources, source, &mut NoIncludes, &options).parsed)
+        },
+    },
+    Language {
+        name: "kafel",
+        print: conditions::kafel,
+        says_all_plain: true,
+        parse: |sources, source| {
+            let options = kafel::Options::new(Arch::X86_64);
+            meaning(kafel::parse(sources, source, &mut NoIncludes, &options))
+        },
+    },
+    Language {
+        name: "systemd",
+        print: conditions::systemd,
+        says_all_plain: false,
+        parse: |sources, source| {
+            let options = systemd::Options {
+                arches: vec![Arch::X86_64],
+                strict: true,
+            };
+            meaning(systemd::parse(sources, source, &options))
+        },
+    },
+];
+
+fn meaning(parsed: Parsed) -> Result<Ruleset, Vec<Diagnostic>> {
+    parsed.ruleset.ok_or(parsed.diagnostics)
+}
+
+impl Language {
+    /// What a text of this language means.
+    ///
+    /// # Errors
+    /// The mistakes in it.
+    pub fn parse(&self, text: &str) -> Result<Ruleset, Vec<Diagnostic>> {
+        let mut sources = Sources::new();
+        let source = sources.add(format!("fuzz.{}", self.name), text);
+        (self.parse)(&mut sources, source)
+    }
+}
+
+/// The alternatives of a condition, each some tests; `None` if it has another form.
+fn alternatives(condition: &Predicate) -> Option<Vec<Vec<&Test>>> {
+    fn conjunction(condition: &Predicate) -> Option<Vec<&Test>> {
+        match condition {
+            Predicate::True => Some(Vec::new()),
+            Predicate::Test(test) => Some(vec![test]),
+            Predicate::All(parts) => {
+                let parts: Option<Vec<Vec<&Test>>> = parts.iter().map(conjunction).collect();
+                Some(parts?.concat())
+            }
+            Predicate::False | Predicate::Not(_) | Predicate::Any(_) => None,
+        }
+    }
+    match condition {
+        Predicate::Any(parts) if !parts.is_empty() => parts.iter().map(conjunction).collect(),
+        other => Some(vec![conjunction(other)?]),
+    }
+}
+
+/// The one section of a ruleset for x86_64 whose rules are about one call each, all with one action.
+fn plain_section(ruleset: &Ruleset) -> Option<&Section> {
+    let [section] = ruleset.sections() else {
+        return None;
+    };
+    let mut named: Vec<u32> = Vec::new();
+    for rule in &section.rules {
+        let [(first, last)] = rule.syscalls.intervals() else {
+            return None;
+        };
+        if first != last || named.contains(first) || rule.action != section.rules[0].action {
+            return None;
+        }
+        named.push(*first);
+    }
+    (section.arch == Arch::X86_64).then_some(section)
+}

@@ -1,0 +1,6 @@
+//! Text as a table of minijail's compile tool: mistakes have places, and its names are those of a policy.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    tamis_testkit::property::minijail_table(bytes);
+});
