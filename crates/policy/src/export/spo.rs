@@ -1,7 +1,7 @@
 //! `SeccompProfile` resources of the Kubernetes Security Profiles Operator, as YAML.
 //!
 //! The resource holds an OCI profile with a few things less: no errno of the default action, which is
-//! `EPERM` then; numbers up to 2^63 - 1, as the API of Kubernetes has them; fewer architectures. An errno
+//! `EPERM` then, and no supervisor for it; numbers up to 2^63 - 1, as the API of Kubernetes has them; fewer architectures. An errno
 //! of 0 counts as left out.
 
 use std::fmt::Write;
@@ -36,6 +36,7 @@ const FLAVOUR: Flavour = Flavour {
     },
     default: |action| match action.kind {
         ActionKind::Errno | ActionKind::Trace => Action::new(action.kind, 1),
+        ActionKind::Notify => Action::errno(1),
         _ => action,
     },
     has_arch: |arch| {
