@@ -71,8 +71,6 @@ impl Source {
 pub struct Converted {
     /// The text.
     pub text: String,
-    /// The text that [`Exporter::front_end`] reads, which says the same.
-    pub read_back: String,
     /// The machines that it is for.
     pub machines: Vec<Machine>,
     /// What could not be said; if nothing, the text was proved to mean what the policy does.
@@ -262,7 +260,7 @@ fn compare(
     };
     let is_all = export.machines.len() == 1 && export.bad_arch == meaning.bad_arch;
     for machine in &export.machines {
-        let theirs = read_back(exporter, &export.read_back, machine.native)?;
+        let theirs = read_back(exporter, &export.text, machine.native)?;
         let theirs = space.ruleset(&theirs)?;
         let scope = Scope {
             arches: match is_all {
@@ -412,7 +410,6 @@ fn finish(
     losses.extend(installation(exporter, source));
     Ok(Converted {
         text: export.text,
-        read_back: export.read_back,
         machines: export.machines,
         losses,
         verdict: found.verdict,

@@ -74,7 +74,7 @@ pub fn policy_exports(bytes: &[u8]) -> Outcome {
     };
     let is_whole = converted.losses.is_empty();
     for machine in &converted.machines {
-        let said = read_back(exporter, &converted.read_back, machine.native);
+        let said = read_back(exporter, &converted.text, machine.native);
         let said = said.unwrap_or_else(|error| panic!("{error}"));
         for _ in 0..INPUTS {
             let data = call(&mut rng, &meant);

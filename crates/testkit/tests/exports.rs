@@ -70,7 +70,7 @@ fn outcome(exporter: &Exporter, name: &str, meant: &Ruleset) -> &'static str {
         Err(error) => panic!("{name} as {}: {error}", exporter.name),
     };
     let native = converted.machines[0].native;
-    let said = read_back(exporter, &converted.read_back, native).expect("it was read before");
+    let said = read_back(exporter, &converted.text, native).expect("it was read before");
     let said = space.ruleset(&said).expect("it was read before");
     match (converted.losses.is_empty(), converted.verdict) {
         (true, verdict) => {

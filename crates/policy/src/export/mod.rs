@@ -41,7 +41,7 @@ pub struct Exporter {
     pub plural: &'static str,
     /// What it is, in a few words, for the help.
     pub about: &'static str,
-    /// What reads [`Export::read_back`].
+    /// What reads the text.
     pub front_end: &'static FrontEnd,
     /// Whether a text says with which flags a filter is installed, and where its supervisor listens.
     pub takes_installation: bool,
@@ -140,8 +140,6 @@ impl Wishes<'_> {
 pub struct Export {
     /// The text.
     pub text: String,
-    /// The text that says the same to [`Exporter::front_end`]; mostly the same.
-    pub read_back: String,
     /// The machines that the text is for; each of them reads it for its architectures.
     pub machines: Vec<Machine>,
     /// What calls of other architectures get.

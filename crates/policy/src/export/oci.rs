@@ -39,6 +39,8 @@ pub(super) struct Flavour {
     pub(super) plural: &'static str,
     /// The largest number in a condition.
     pub(super) max_number: u64,
+    /// The nearest action that it has.
+    pub(super) said: fn(Action) -> Action,
     /// The nearest default action that it has.
     pub(super) default: fn(Action) -> Action,
     /// Whether it knows an architecture.
@@ -48,6 +50,7 @@ pub(super) struct Flavour {
 const FLAVOUR: Flavour = Flavour {
     plural: "OCI profiles",
     max_number: u64::MAX,
+    said,
     default: said,
     has_arch: |arch| arch_name(arch).is_some(),
 };
@@ -78,10 +81,8 @@ pub(super) struct Condition {
 fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnostic>> {
     let mut losses = Vec::new();
     let profile = profile(meaning, wishes, FLAVOUR, &mut losses)?;
-    let text = json(&profile, wishes);
     Ok(Export {
-        read_back: text.clone(),
-        text,
+        text: json(&profile, wishes),
         machines: vec![profile.machine()],
         bad_arch: Action::KILL_THREAD,
         losses,
@@ -97,7 +98,10 @@ pub(super) fn profile(
 ) -> Result<Profile, Box<Diagnostic>> {
     let plural = flavour.plural;
     let arches = arches(meaning, flavour, losses)?;
-    let actions = Actions { plural, said };
+    let actions = Actions {
+        plural,
+        said: flavour.said,
+    };
     let calls = Calls::of(meaning, &arches, actions, losses);
     let wanted = calls.default(plural, losses);
     let default = (flavour.default)(wanted);
@@ -189,7 +193,7 @@ fn arches(
 }
 
 /// The nearest action that profiles have.
-fn said(action: Action) -> Action {
+pub(super) fn said(action: Action) -> Action {
     let last = names::MAX_ERRNO as u16;
     match action.kind {
         ActionKind::Trace if action.data <= last => action,
@@ -436,7 +440,7 @@ pub(super) fn action_name(action: Action) -> (&'static str, Option<u16>) {
 }
 
 /// The text of a profile.
-pub(super) fn json(profile: &Profile, wishes: &Wishes<'_>) -> String {
+fn json(profile: &Profile, wishes: &Wishes<'_>) -> String {
     let mut members = Vec::new();
     let (action, errno) = action_name(profile.default);
     members.push(format!("  \"defaultAction\": \"{action}\""));

@@ -1,24 +1,24 @@
 //! `SeccompProfile` resources of the Kubernetes Security Profiles Operator, as YAML.
 //!
 //! The resource holds an OCI profile with a few things less: no errno of the default action, which is
-//! `EPERM` then; numbers up to 2^63 - 1, as the API of Kubernetes has them; fewer architectures. The errno of
-//! an entry is a string there.
+//! `EPERM` then, and no supervisor for it; numbers up to 2^63 - 1, as the API of Kubernetes has them; fewer architectures. An errno
+//! of 0 counts as left out.
 
 use std::fmt::Write;
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::Diagnostic;
 
-use super::oci::{Flavour, Profile, action_name, arch_name, json, profile, quoted};
+use super::oci::{Flavour, Profile, action_name, arch_name, profile, quoted, said};
 use super::{Export, Exporter, Meaning, Wishes};
-use crate::oci;
+use crate::spo;
 
 /// The exporter in the registry.
 pub(super) static EXPORTER: Exporter = Exporter {
     name: "spo",
     plural: "SeccompProfile resources",
     about: "A SeccompProfile of the Kubernetes Security Profiles Operator, as YAML",
-    front_end: &oci::FRONT_END,
+    front_end: &spo::FRONT_END,
     takes_installation: true,
     states_arches: false,
     write,
@@ -27,8 +27,16 @@ pub(super) static EXPORTER: Exporter = Exporter {
 const FLAVOUR: Flavour = Flavour {
     plural: "SeccompProfile resources",
     max_number: i64::MAX as u64,
+    said: |action| match said(action) {
+        Action {
+            kind: ActionKind::Errno | ActionKind::Trace,
+            data: 0,
+        } => Action::new(action.kind, 1),
+        said => said,
+    },
     default: |action| match action.kind {
         ActionKind::Errno | ActionKind::Trace => Action::new(action.kind, 1),
+        ActionKind::Notify => Action::errno(1),
         _ => action,
     },
     has_arch: |arch| {
@@ -42,7 +50,6 @@ fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnosti
     let profile = profile(meaning, wishes, FLAVOUR, &mut losses)?;
     Ok(Export {
         text: yaml(&profile, wishes),
-        read_back: json(&profile, wishes),
         machines: vec![profile.machine()],
         bad_arch: Action::KILL_THREAD,
         losses,
@@ -80,7 +87,7 @@ fn yaml(profile: &Profile, wishes: &Wishes<'_>) -> String {
         let (action, errno) = action_name(entry.action);
         let _ = writeln!(text, "  - action: {action}");
         if let Some(errno) = errno {
-            let _ = writeln!(text, "    errnoRet: \"{errno}\"");
+            let _ = writeln!(text, "    errnoRet: {errno}");
         }
         list(&mut text, "    names", entry.names.iter().copied());
         if entry.conditions.is_empty() {

@@ -71,7 +71,6 @@ fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnosti
     }
     .text(&arches, is_open);
     Ok(Export {
-        read_back: text.clone(),
         text,
         machines,
         bad_arch: match is_open {

@@ -47,7 +47,6 @@ fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnosti
     };
     let text = policy(&ruleset, style).map_err(|error| refusal(&error.to_string()))?;
     Ok(Export {
-        read_back: text.clone(),
         text,
         machines: arches
             .first()
