@@ -43,7 +43,12 @@ fn round(name: &str, text: &str, thread: Option<&str>) -> Option<[Duration; 2]> 
 
 fn main() {
     let mut cases: Vec<(String, Option<&str>)> = Vec::new();
-    for (folder, suffix) in [("docker", ".json"), ("minijail", ".policy")] {
+    let folders = [
+        ("docker", ".json"),
+        ("minijail", ".policy"),
+        ("kafel", ".policy"),
+    ];
+    for (folder, suffix) in folders {
         let files = corpus::files(folder, suffix).unwrap_or_default();
         cases.extend(files.into_iter().map(|file| (file, None)));
     }

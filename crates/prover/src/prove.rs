@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use tamis_abi::SeccompData;
+use tamis_rules::{Operand, Predicate, Test};
 
 use crate::comparison::{Pair, Scope, Verdict, verdict};
 use crate::diagram::LimitReached;
@@ -73,12 +74,29 @@ pub fn decide_until(
     limits: &Limits,
     stop: &Stop,
 ) -> Answer {
-    let (equality, method) = match by_diagrams(left, right, limits, stop) {
-        Ok((Equality::Unknown, _)) | Err(_) => match by_gates(left, right, limits, stop) {
-            Ok(equality) => (equality, Method::Gates),
-            Err(limit) => return Answer::Unknown(limit),
+    let joins = [left, right].into_iter().any(joins_words);
+    let first = Limits {
+        max_nodes: match joins {
+            true => limits.max_nodes.min(NODES_FOR_JOINED_WORDS),
+            false => limits.max_nodes,
         },
-        Ok((equality, nodes)) => (equality, Method::Diagrams { nodes }),
+        ..*limits
+    };
+    let diagrams = |limits: &Limits| match by_diagrams(left, right, limits, stop) {
+        Ok((Equality::Unknown, _)) | Err(_) => None,
+        Ok((equality, nodes)) => Some((equality, Method::Diagrams { nodes })),
+    };
+    let gates = || by_gates(left, right, limits, stop);
+    let (equality, method) = match diagrams(&first) {
+        Some(found) => found,
+        None => match gates() {
+            Ok(equality) => (equality, Method::Gates),
+            // What was cut short may still be within the limits.
+            Err(limit) => match (first != *limits).then(|| diagrams(limits)).flatten() {
+                Some(found) => found,
+                None => return Answer::Unknown(limit),
+            },
+        },
     };
     match equality {
         Equality::Equal => Answer::Equal(method),
@@ -92,6 +110,44 @@ pub fn decide_until(
                 right,
                 method,
             }
+        }
+    }
+}
+
+/// How far diagrams are tried first where words are joined bit by bit.
+///
+/// With the words one after the other in the order of variables, `(a & b) == c` has a node for every value of the
+/// first, so that two words of 32 bits always reach the limit; gates settle it at once.
+const NODES_FOR_JOINED_WORDS: usize = 4_000;
+
+/// Whether a rule joins words bit by bit: it tests single bits of several words, as many as a word has.
+fn joins_words(subject: &Subject<'_>) -> bool {
+    let Subject::Ruleset(ruleset) = subject else {
+        return false;
+    };
+    let mut rules = ruleset.sections().iter().flat_map(|section| &section.rules);
+    rules.any(|rule| {
+        let (mut bits, mut operands) = (0, Vec::new());
+        single_bits(&rule.when, &mut |operand| {
+            bits += 1;
+            if !operands.contains(&operand) {
+                operands.push(operand);
+            }
+        });
+        bits >= u32::BITS && operands.len() > 1
+    })
+}
+
+/// Calls a function with the operand of every test of a single bit.
+fn single_bits(predicate: &Predicate, found: &mut impl FnMut(Operand)) {
+    match predicate {
+        Predicate::Test(Test::Masked { operand, mask, .. }) if mask.is_power_of_two() => {
+            found(*operand);
+        }
+        Predicate::True | Predicate::False | Predicate::Test(_) => {}
+        Predicate::Not(inner) => single_bits(inner, found),
+        Predicate::All(parts) | Predicate::Any(parts) => {
+            parts.iter().for_each(|part| single_bits(part, found));
         }
     }
 }
