@@ -11,9 +11,9 @@
 //!   any of its bits (`jset`), anywhere and in any order. It looks at a few numbers only, the most
 //!   frequent ones and what is next to them; a program that decides all numbers decides these, too, so
 //!   what they take is a bound, exactly solved. It is weak where all numbers are equally frequent.
-//! - [`best_of_class`] is the optimum of a smaller class, for all numbers: `jge` anywhere, one `jset` of
-//!   any bits below 512 on each path, and at the ends chains of up to five `jeq`, or a `jset` that
-//!   decides. It bounds nothing else: with two such `jset`s on a path programs may do better.
+//! - [`fewest_with_bit_tests`] is the optimum of a smaller class, for all numbers: `jge` anywhere, on each
+//!   path a given number of `jset`s of up to three bits below 512, and at the ends chains of up to five
+//!   `jeq`, or a `jset` that decides. It bounds nothing else: with more such `jset`s programs may do better.
 //!
 //! Both leave out programs that calculate with the number: a mask and a comparison, or a table of bits
 //! that is shifted by it, which the kernel's bitmap does not follow.
@@ -26,10 +26,10 @@ use tamis_rules::{Predicate, Ruleset};
 
 use crate::goals::Case;
 
-mod class;
+mod paths;
 mod points;
 
-pub use class::best_of_class;
+pub use paths::fewest_with_bit_tests;
 pub use points::fewest_questions;
 
 /// Larger numbers are not told from each other: no call has one.

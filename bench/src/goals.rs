@@ -70,6 +70,12 @@ impl Case {
         let stack = Stack::new(vec![program.clone()]);
         figures::mean_steps(&self.samples, self.cached, &stack)
     }
+
+    /// The most steps that a stack of programs takes for a call that counts.
+    pub fn max_steps(&self, programs: &[Program]) -> u32 {
+        let stack = Stack::new(programs.to_vec());
+        figures::max_steps(&self.samples, self.cached, &stack)
+    }
 }
 
 /// A kernel without a bitmap.

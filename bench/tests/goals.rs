@@ -12,9 +12,9 @@ use tamis_testkit::diff;
 
 const HEADER: &str = "\
 # The compiler against the best program that another compiler made of the same policy: weighted mean of
-# executed instructions, and length. `with` is told the profile and the kernel of the case, `without` is
-# compiled with default options. Written by `cargo xtask counts`.
-case\tpeer_steps\tpeer_insns\tgoal_steps\tgoal_insns\twith_steps\twith_insns\twithout_steps\twithout_insns
+# executed instructions, the most of any call that counts, and length. `with` is told the profile and the
+# kernel of the case, `without` is compiled with default options. Written by `cargo xtask counts`.
+case\tpeer_steps\tpeer_max\tpeer_insns\tgoal_steps\tgoal_insns\twith_steps\twith_max\twith_insns\twithout_steps\twithout_max\twithout_insns
 ";
 
 fn line(case: &Case) -> String {
@@ -26,11 +26,17 @@ fn line(case: &Case) -> String {
     let compile = |options: &Options| compile(&case.ruleset, options).expect("it compiles");
     let (with, without) = (compile(&told), compile(&Options::default()));
     let mut line = case.name.to_owned();
-    let figures =
-        |program: &Program| format!("\t{:.2}\t{}", case.mean_steps(program), program.len());
+    let figures = |program: &Program| {
+        let (mean, max) = (
+            case.mean_steps(program),
+            case.max_steps(std::slice::from_ref(program)),
+        );
+        format!("\t{mean:.2}\t{max}\t{}", program.len())
+    };
     let peer_steps: f64 = case.peer.iter().map(|peer| case.mean_steps(peer)).sum();
+    let peer_max = case.max_steps(&case.peer);
     let peer_insns: usize = case.peer.iter().map(Program::len).sum();
-    write!(line, "\t{peer_steps:.2}\t{peer_insns}").expect("a string takes any text");
+    write!(line, "\t{peer_steps:.2}\t{peer_max}\t{peer_insns}").expect("a string takes any text");
     write!(line, "\t{:.2}\t{}", case.goal_steps, case.goal_insns).expect("a string takes any text");
     line += &figures(with.program());
     line += &figures(without.program());

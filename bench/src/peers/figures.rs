@@ -34,11 +34,7 @@ impl Figures {
         Figures {
             length_insns: length,
             mean_steps: mean_steps(allowed, Cached::Runs, stack),
-            max_steps: allowed
-                .iter()
-                .map(|sample| steps(stack, sample))
-                .max()
-                .unwrap_or(0),
+            max_steps: max_steps(allowed, Cached::Runs, stack),
             weighted_steps: mean_steps(weighted, Cached::Runs, stack),
             bitmap_steps: mean_steps(weighted, Cached::IsFree, stack),
             uncached_steps: mean_steps(weighted, Cached::IsLeftOut, stack),
@@ -53,12 +49,24 @@ fn steps(stack: &Stack, sample: &Sample) -> u32 {
     stack.run(&sample.data.image(Endian::Little)).steps
 }
 
+/// Whether the stack runs for a call.
+fn is_run(sample: &Sample, cached: Cached, stack: &Stack) -> bool {
+    cached == Cached::Runs || !stack.is_cacheable(sample.data.arch, sample.data.nr)
+}
+
+/// The most steps of a call for which the stack runs; 0 without calls.
+pub fn max_steps(samples: &[Sample], cached: Cached, stack: &Stack) -> u32 {
+    let run = samples
+        .iter()
+        .filter(|sample| sample.weight > 0.0 && is_run(sample, cached, stack));
+    run.map(|sample| steps(stack, sample)).max().unwrap_or(0)
+}
+
 /// The weighted mean of a stack's steps; 0 without calls.
 pub fn mean_steps(samples: &[Sample], cached: Cached, stack: &Stack) -> f64 {
     let (mut total, mut weight) = (0.0, 0.0);
     for sample in samples {
-        let data = &sample.data;
-        let is_run = cached == Cached::Runs || !stack.is_cacheable(data.arch, data.nr);
+        let is_run = is_run(sample, cached, stack);
         if is_run {
             total += sample.weight * f64::from(steps(stack, sample));
         }

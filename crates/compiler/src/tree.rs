@@ -9,14 +9,17 @@
 //! by dynamic programming over contiguous runs, with equality questions for heavy values anywhere and
 //! for light ones in chains (`table`); and still longer ones are first cut at their weighted median.
 //! Where a few bits tell two decisions apart, one question about them does (`bits`); where they tell most
-//! numbers from a few others, the others are left (`masks`).
+//! numbers from a few others, the others are left (`masks`); and where those with a bit and those without
+//! are easier to decide apart, both are lines of their own (`halves`).
 //!
 //! Every run gets a share of the weight, so that the depth stays logarithmic however uneven the weights
 //! are.
 
 mod bits;
 mod costs;
+mod halves;
 mod masks;
+mod sides;
 mod subsets;
 mod table;
 #[cfg(test)]
@@ -26,7 +29,8 @@ use tamis_abi::Word;
 
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
-use masks::{Grain, Masks};
+use masks::Masks;
+use sides::Grain;
 
 /// The longest line of numbers that is solved by one table; cubic time.
 const TABLE_RUNS: usize = 192;

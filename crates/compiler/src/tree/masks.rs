@@ -10,7 +10,8 @@
 //! what is left is not known but bounded: a chain of equality questions and halving are two ways to
 //! decide it, and when the tree is built it gets the best one.
 
-use super::bits::{bits_of, first_without};
+use super::bits::bits_of;
+use super::sides::{Grain, Sides};
 use super::{Span, question_cost};
 use crate::cost::Prices;
 use crate::dag::NodeId;
@@ -21,17 +22,11 @@ const MAX_RUNS: usize = 12;
 /// The fewest runs of other decisions: one is found by one or two questions in any case.
 const MIN_OTHERS: u32 = 2;
 
-/// Values of one run that are equally frequent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Grain {
-    pub(super) first: u32,
-    pub(super) last: u32,
-    pub(super) weight: u64,
-}
-
 /// The bit tests of a line.
 pub(super) struct Masks<'a> {
-    line: Line<'a>,
+    /// The line.
+    pub(super) sides: Sides<'a>,
+    prices: Prices,
     /// In order of first run.
     tests: Vec<Mask>,
 }
@@ -45,46 +40,27 @@ pub(super) struct Mask {
     pub(super) last: usize,
     /// The bits.
     pub(super) bits: u32,
-    /// The decision of all values of the part that have one of them.
-    pub(super) decision: NodeId,
     /// A tree that asks for them first costs no more.
     pub(super) cost: u32,
-}
-
-/// Runs, and how frequent their values are.
-struct Line<'a> {
-    spans: &'a [Span],
-    /// By run; none where all values are equally frequent.
-    grains: Vec<&'a [Grain]>,
-    prices: Prices,
 }
 
 impl<'a> Masks<'a> {
     /// Finds the bit tests of a line. Its runs consist of grains; those without any have values that are
     /// equally frequent. Linear in the runs.
     pub(super) fn new(spans: &'a [Span], grains: &'a [Grain], prices: Prices) -> Masks<'a> {
-        let of_span = |span: &Span| {
-            let start = grains.partition_point(|grain| grain.first < span.first);
-            let end = grains.partition_point(|grain| grain.first <= span.last);
-            match &grains[start..end] {
-                [_] => &[],
-                grains => grains,
-            }
-        };
-        let line = Line {
-            spans,
-            grains: spans.iter().map(of_span).collect(),
+        let mut masks = Masks {
+            sides: Sides::new(spans, grains),
             prices,
+            tests: Vec::new(),
         };
-        let mut tests = Vec::new();
         for (first, span) in spans.iter().enumerate() {
-            line.add_tests(first, span.node, &mut tests);
+            masks.add_tests(first, span.node);
             let mut behind = spans[first..].iter().take(MAX_RUNS);
             if let Some(other) = behind.find(|other| other.node != span.node) {
-                line.add_tests(first, other.node, &mut tests);
+                masks.add_tests(first, other.node);
             }
         }
-        Masks { line, tests }
+        masks
     }
 
     /// The tests for the parts that begin with a run.
@@ -94,30 +70,11 @@ impl<'a> Masks<'a> {
         &self.tests[start..end]
     }
 
-    /// What is left of the part if none of the bits is set.
-    pub(super) fn left(&self, mask: &Mask) -> Vec<Span> {
-        let mut left: Vec<Span> = Vec::new();
-        for at in mask.first..=mask.last {
-            let Some(rest) = self.line.without(at, mask.bits, mask.decision) else {
-                continue;
-            };
-            match left.last_mut() {
-                Some(before) if before.node == rest.node => {
-                    before.last = rest.last;
-                    before.weight += rest.weight;
-                }
-                _ => left.push(rest),
-            }
-        }
-        left
-    }
-}
-
-impl Line<'_> {
     /// Adds the tests that rid the parts beginning with a run of a decision.
-    fn add_tests(&self, first: usize, decision: NodeId, tests: &mut Vec<Mask>) {
+    fn add_tests(&mut self, first: usize, decision: NodeId) {
         let (mut used, mut reach, mut others) = (0, 0, 0);
-        for (last, span) in self.spans.iter().enumerate().skip(first).take(MAX_RUNS) {
+        let spans = self.sides.spans;
+        for (last, span) in spans.iter().enumerate().skip(first).take(MAX_RUNS) {
             if span.node == decision {
                 reach |= bits_of(span);
             } else {
@@ -129,11 +86,10 @@ impl Line<'_> {
                 && others >= MIN_OTHERS
                 && let Some(cost) = self.cost(first, last, decision, bits)
             {
-                tests.push(Mask {
+                self.tests.push(Mask {
                     first,
                     last,
                     bits,
-                    decision,
                     cost,
                 });
             }
@@ -143,13 +99,13 @@ impl Line<'_> {
     /// What asking for these bits and deciding what is left takes at most; `None` if more than half of
     /// the weight would be left.
     fn cost(&self, first: usize, last: usize, decision: NodeId, bits: u32) -> Option<u32> {
-        let spans = &self.spans[first..=last];
+        let spans = &self.sides.spans[first..=last];
         let whole: u32 = spans.iter().map(|span| span.weight).sum();
         let (mut left, mut runs) = (0, 0_u32);
         let mut before = None;
         let mut links = Links::default();
         for at in first..=last {
-            let Some(rest) = self.without(at, bits, decision) else {
+            let Some(rest) = self.sides.clear(at, bits) else {
                 continue;
             };
             left += rest.weight;
@@ -170,40 +126,6 @@ impl Line<'_> {
             .unwrap_or(halving)
             .min(halving);
         Some(question_cost(self.prices, whole - left, left) + rest)
-    }
-
-    /// The values of a run that are left if those of a decision that have one of these bits go.
-    fn without(&self, at: usize, bits: u32, decision: NodeId) -> Option<Span> {
-        let span = self.spans[at];
-        if span.node != decision || bits_of(&span) & bits == 0 {
-            return Some(span);
-        }
-        if common_bits(&span) & bits != 0 {
-            return None;
-        }
-        let first = first_without(span.first, bits).filter(|first| *first <= span.last)?;
-        let ratio = |first: u32, last: u32| {
-            let (before, until) = (
-                count_without(first.into(), bits),
-                count_without(u64::from(last) + 1, bits),
-            );
-            (until - before) as f64 / (f64::from(last - first) + 1.0)
-        };
-        let share = match self.grains[at] {
-            [] => ratio(span.first, span.last),
-            grains => {
-                let whole: u64 = grains.iter().map(|grain| grain.weight).sum();
-                let weigh = |grain: &Grain| grain.weight as f64 * ratio(grain.first, grain.last);
-                let left: f64 = grains.iter().map(weigh).sum();
-                left / whole.max(1) as f64
-            }
-        };
-        Some(Span {
-            first,
-            last: last_without(span.last, bits),
-            weight: (f64::from(span.weight) * share) as u32,
-            node: decision,
-        })
     }
 }
 
@@ -236,34 +158,4 @@ impl Links {
         }
         (!self.has_run).then_some(cost)
     }
-}
-
-/// Bits that all values have.
-fn common_bits(span: &Span) -> u32 {
-    let differ = span.first ^ span.last;
-    let same = !u32::MAX.checked_shr(differ.leading_zeros()).unwrap_or(0);
-    span.first & same
-}
-
-/// The largest value up to `last` that has none of these bits.
-fn last_without(last: u32, bits: u32) -> u32 {
-    match (last & bits).checked_ilog2() {
-        Some(top) => (((last >> top) - 1) << top | ((1 << top) - 1)) & !bits,
-        None => last,
-    }
-}
-
-/// How many values below this have none of these bits.
-fn count_without(end: u64, bits: u32) -> u64 {
-    let (mut count, mut rest) = (0, end);
-    while let Some(top) = rest.checked_ilog2() {
-        // All that agree above this bit, and have it clear.
-        let free = !u64::from(bits) & ((1 << top) - 1);
-        count += 1_u64 << free.count_ones();
-        if u64::from(bits) >> top & 1 == 1 {
-            break;
-        }
-        rest ^= 1 << top;
-    }
-    count
 }

@@ -7,8 +7,8 @@
 //! already taken out of the whole line: the part of a table either cuts within the table, or asks about
 //! its next heaviest value and goes on in the next table. Light values that stand between runs of one
 //! decision are asked about in short chains at the leaves, where the literature's trees, which never
-//! merge neighbours, have no use for them; a bit test may end a part, too, or leave little of it
-//! ([`masks`](super::masks)).
+//! merge neighbours, have no use for them; a bit test may end a part, too, leave little of it
+//! ([`masks`](super::masks)), or leave two lines ([`halves`](super::halves)).
 //!
 //! Tables beyond the first are only made for values heavy enough to pay. `O(n³)` each.
 
@@ -16,7 +16,9 @@ use tamis_abi::Word;
 
 use super::bits::{bits_of, separating_mask};
 use super::costs::{Costs, LIMIT_F32, Number, Questions};
+use super::halves::{self, Halves};
 use super::masks::{Mask, Masks};
+use super::sides::push;
 use super::{Span, question_cost};
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
@@ -87,6 +89,9 @@ pub(super) fn layers<'a, N: Number>(
         let mut layer = Layer::new(spans, prices, &heavy[..asked], next_heavy, next);
         layer.masks = masks;
         layer.fill(next);
+        if let (None, Some(masks)) = (next, masks) {
+            layer.halve(masks);
+        }
         layers.push(layer);
     }
     layers.reverse();
@@ -113,6 +118,8 @@ pub(super) struct Layer<'a, N> {
     /// The run that is asked about between this layer and the next.
     next_heavy: Option<usize>,
     masks: Option<&'a Masks<'a>>,
+    /// In order of first run; only in the last layer.
+    halves: Vec<Halves>,
     weight_before: Vec<u32>,
     costs: Costs<N>,
 }
@@ -126,8 +133,8 @@ enum Choice {
     Chain(Links, NodeId),
     /// Bits, and the decisions for yes and no.
     Bits(u32, NodeId, NodeId),
-    /// Bits that leave a line if none of them is set.
-    Mask(Mask),
+    /// Bits that leave lines.
+    Halves(u32),
     /// The right side begins with this run.
     Cut(usize),
 }
@@ -166,14 +173,24 @@ impl<'a, N: Number> Layer<'a, N> {
             is_gone,
             next_heavy,
             masks: None,
+            halves: Vec::new(),
             weight_before,
             // Parts without the next heavy value are what they are in the next layer.
             costs: next.map_or_else(|| Costs::new(spans.len()), |next| next.costs.clone()),
         }
     }
 
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.spans.len()
+    }
+
+    pub(super) fn prices(&self) -> Prices {
+        self.prices
+    }
+
+    /// The runs of a part that have not been asked about.
+    pub(super) fn left(&self, first: usize, last: usize) -> impl Iterator<Item = usize> {
+        (first..=last).filter(|at| !self.is_gone[*at])
     }
 
     pub(super) fn cost(&self, first: usize, last: usize) -> u32 {
@@ -213,6 +230,29 @@ impl<'a, N: Number> Layer<'a, N> {
                 self.costs
                     .ask_first(firsts.clone(), length, &questions, missed, next);
             }
+            self.costs.cut(firsts, length, &questions);
+        }
+    }
+
+    /// Takes into account bit tests that leave lines on both sides.
+    fn halve(&mut self, masks: &Masks<'_>) {
+        self.halves = halves::find(self, &masks.sides);
+        self.halves
+            .sort_unstable_by_key(|test| (test.first, test.last));
+        let Some(shortest) = self
+            .halves
+            .iter()
+            .map(|test| test.last + 1 - test.first)
+            .min()
+        else {
+            return;
+        };
+        for test in &self.halves {
+            self.costs.set(test.first, test.last, N::of(test.cost));
+        }
+        let questions = Questions::new(self.spans, &self.is_gone, self.prices);
+        for length in shortest..=self.size() {
+            let firsts = 0..self.size() + 1 - length;
             self.costs.cut(firsts, length, &questions);
         }
     }
@@ -300,6 +340,21 @@ impl<'a, N: Number> Layer<'a, N> {
             .map_or(&[][..], |masks| masks.beginning_with(first));
         let is_whole = |mask: &&Mask| !self.is_gone[mask.first..=mask.last].contains(&true);
         masks.iter().filter(is_whole)
+    }
+
+    /// The runs of a part whose values have none of these bits, and one of them.
+    fn sides(&self, first: usize, last: usize, bits: u32) -> [Vec<Span>; 2] {
+        let mut both = [Vec::new(), Vec::new()];
+        if let Some(Masks { sides, .. }) = self.masks {
+            for at in self.left(first, last) {
+                for (side, span) in both.iter_mut().zip(sides.split(at, bits)) {
+                    if let Some(span) = span {
+                        push(side, span);
+                    }
+                }
+            }
+        }
+        both
     }
 
     /// The decisions that may be what is left of a chain which begins with a run: those of the first two
@@ -402,14 +457,25 @@ impl<'a, N: Number> Layer<'a, N> {
         match self.bit_test(first, last) {
             Some((mask, set, clear)) => Choice::Bits(mask, set, clear),
             None => {
-                let mut masks = self.masks(first);
-                let mask = masks.find(|mask| mask.last == last && mask.cost == cost);
-                mask.map_or(Choice::Cut(cut), |mask| Choice::Mask(*mask))
+                let bits = self.halving(first, last, cost);
+                bits.map_or(Choice::Cut(cut), Choice::Halves)
             }
         }
     }
 
-    fn cut_cost(&self, first: usize, last: usize, cut: usize) -> u32 {
+    /// The bits that leave lines and bring a part to this cost.
+    fn halving(&self, first: usize, last: usize, cost: u32) -> Option<u32> {
+        let mut masks = self.masks(first);
+        let mask = masks.find(|mask| mask.last == last && mask.cost == cost);
+        let place = |test: &Halves| (test.first, test.last).cmp(&(first, last));
+        let found = self.halves.binary_search_by(place).ok();
+        let halves = found
+            .map(|at| self.halves[at])
+            .filter(|test| test.cost == cost);
+        mask.map(|mask| mask.bits).or(halves.map(|test| test.bits))
+    }
+
+    pub(super) fn cut_cost(&self, first: usize, last: usize, cut: usize) -> u32 {
         let (no, yes) = (self.weight(first, cut - 1), self.weight(cut, last));
         let sides = self.cost(first, cut - 1) + self.cost(cut, last);
         sides + question_cost(self.prices, yes, no)
@@ -455,11 +521,15 @@ impl<N: Number> Builder<'_, N> {
                 dag.ask(word, Question::Eq(span.first), span.node, rest)
             }),
             Choice::Bits(mask, set, clear) => dag.ask(word, Question::AnySet(mask), set, clear),
-            Choice::Mask(mask) => {
-                let left = layer.masks.map_or_else(Vec::new, |masks| masks.left(&mask));
-                let masks = Masks::new(&left, &[], layer.prices);
-                let no = build(dag, word, &left, layer.prices, Some(&masks));
-                dag.ask(word, Question::AnySet(mask.bits), mask.decision, no)
+            Choice::Halves(bits) => {
+                let [no, yes] = layer.sides(first, last, bits).map(|side| match &side[..] {
+                    [span] => span.node,
+                    side => {
+                        let masks = Masks::new(side, &[], layer.prices);
+                        build(dag, word, side, layer.prices, Some(&masks))
+                    }
+                });
+                dag.ask(word, Question::AnySet(bits), yes, no)
             }
             Choice::Cut(cut) => {
                 let no = self.build(dag, depth, first, cut - 1);

@@ -313,6 +313,53 @@ fn bits_send_most_of_a_neighbourhood_away_from_single_numbers() {
     assert!(with < 0.9 * without, "{with} {without}");
 }
 
+/// A line in which each of some values weighs alike, and those that are `denied` nothing.
+fn allowed_but(dag: &mut Dag, values: std::ops::Range<u32>, denied: &[u32]) -> Vec<Run> {
+    let (allow, deny) = (dag.ret(1), dag.ret(0));
+    let run = |value: u32| {
+        let is_allowed = values.contains(&value) && !denied.contains(&value);
+        Run {
+            first: value,
+            weight: if is_allowed { 100 } else { 0 },
+            node: if is_allowed { allow } else { deny },
+        }
+    };
+    (0..=values.end).map(run).collect()
+}
+
+/// The weight of all questions about the values of a line, and whether they find their decisions.
+fn asked(dag: &Dag, root: NodeId, runs: &[Run]) -> u64 {
+    let mut sum = 0;
+    for run in runs {
+        let (ret, questions) = steps(dag, root, Word::NR, run.first);
+        assert_eq!(Node::Ret(ret), dag.node(run.node), "{run:?} of {runs:?}");
+        sum += run.weight * questions as u64;
+    }
+    sum
+}
+
+#[test]
+fn bit_tests_on_small_intervals_are_right_and_pay() {
+    let mut numbers = Numbers(5);
+    let (mut with, mut without) = (0, 0);
+    for _ in 0..300 {
+        let mut dag = Dag::new();
+        let start = numbers.below(40) as u32;
+        let length = 8 + numbers.below(90) as u32;
+        let rarity = 2 + numbers.below(8);
+        let denied: Vec<u32> = (start..start + length)
+            .filter(|_| numbers.below(rarity) == 0)
+            .collect();
+        let runs = allowed_but(&mut dag, start..start + length, &denied);
+        let line = Line::new(Word::NR, &runs, STEPS);
+        let root = search(&mut dag, Word::NR, &runs, STEPS);
+        with += asked(&dag, root, &runs);
+        let root = table::build(&mut dag, Word::NR, &line.spans, STEPS, None);
+        without += asked(&dag, root, &runs);
+    }
+    assert!(with < without - without / 100, "{with} {without}");
+}
+
 /// What it costs to cut a line at its weighted median until nothing is left to decide.
 fn halving_cost(line: &Line, from: usize, to: usize) -> u32 {
     if to - from == 1 {

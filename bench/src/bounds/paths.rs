@@ -1,0 +1,278 @@
+//! The best tree of a class that can be solved for all numbers: cuts anywhere, a few bit tests on each path,
+//! and short ends.
+//!
+//! A bit test leaves the same stretch of numbers, but only those with a bit, or only those without. So a
+//! part of a tree is about some neighbouring runs and about the tests before it, which are at most two
+//! masks with an answer each. For every such pair all parts of the line are solved in one table, by the
+//! length of the part; a part of a line with fewer tests may take any further test, at the cost of the
+//! same part in the two tables behind it.
+
+use super::{Numbers, SIZE};
+
+/// The longest chain of equality questions at an end.
+const MAX_CHAIN: usize = 5;
+
+/// The most bits of a test that leaves lines.
+const MAX_BITS: u32 = 3;
+
+/// Words of a set of numbers.
+const WORDS: usize = SIZE / 64 + 1;
+
+/// Which numbers are left: a bit for each; what is beyond the last always is.
+type Set = [u64; WORDS];
+
+/// The mean number of questions about the number in the best tree with at most this many bit tests on a
+/// path, if they are for at most three bits each. Each further test takes hundreds of times longer.
+pub fn fewest_with_bit_tests(numbers: &Numbers, per_path: usize) -> f64 {
+    let line = Line::new(numbers);
+    let all = [u64::MAX; WORDS];
+    let table = line.solve(&all, per_path);
+    table.cost(0, line.runs.len() - 1)
+}
+
+/// Neighbouring numbers with one answer: the first and the last.
+struct Line<'a> {
+    numbers: &'a Numbers,
+    runs: Vec<(usize, usize)>,
+    /// The numbers that have one of some bits, by these bits.
+    masks: Vec<Set>,
+}
+
+/// What is left of a run.
+struct Left {
+    /// Which run it is.
+    run: usize,
+    answer: usize,
+    weight: f64,
+    values: Vec<usize>,
+}
+
+/// The least questions for every part of a line, each number as often as it is frequent.
+struct Table {
+    /// The first run left that is not before a run, and how many are left up to it.
+    places: Vec<(usize, usize)>,
+    stride: usize,
+    /// By the number of runs left in a part, then by the first of them.
+    costs: Vec<f64>,
+    /// The weight of the runs before each.
+    before: Vec<f64>,
+}
+
+impl Table {
+    fn cost(&self, first: usize, last: usize) -> f64 {
+        let (start, end) = (self.places[first].0, self.places[last].1);
+        if end <= start {
+            return 0.0;
+        }
+        self.costs[(end - start) * self.stride + start]
+    }
+
+    fn weight(&self, first: usize, last: usize) -> f64 {
+        self.before[self.places[last].1] - self.before[self.places[first].0]
+    }
+}
+
+impl<'a> Line<'a> {
+    fn new(numbers: &'a Numbers) -> Line<'a> {
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for nr in 0..=SIZE {
+            match runs.last_mut() {
+                Some(last) if numbers.answer[last.0] == numbers.answer[nr] => last.1 = nr,
+                _ => runs.push((nr, nr)),
+            }
+        }
+        let masks = (1..SIZE).filter(|bits| bits.count_ones() <= MAX_BITS);
+        let with = |bits: usize| {
+            let mut set = [0; WORDS];
+            for nr in (0..SIZE).filter(|nr| nr & bits != 0) {
+                set[nr / 64] |= 1 << (nr % 64);
+            }
+            set
+        };
+        Line {
+            numbers,
+            runs,
+            masks: masks.map(with).collect(),
+        }
+    }
+
+    /// All parts of what is left, with this many bit tests.
+    fn solve(&self, set: &Set, tests: usize) -> Table {
+        let left = self.left(set);
+        let mut table = self.prepare(&left);
+        if tests > 0 {
+            for mask in &self.masks {
+                let clear: Set = std::array::from_fn(|word| set[word] & !mask[word]);
+                let with: Set = std::array::from_fn(|word| set[word] & mask[word]);
+                if clear != *set && with != *set {
+                    let sides = [self.solve(&clear, tests - 1), self.solve(&with, tests - 1)];
+                    take_test(&mut table, &left, &sides);
+                }
+            }
+        }
+        for (first, part) in (0..left.len()).map(|first| (first, &left[first..])) {
+            leaves(part, |length, cost| {
+                let at = length * table.stride + first;
+                table.costs[at] = table.costs[at].min(cost);
+            });
+        }
+        cut(&mut table, left.len());
+        table
+    }
+
+    fn left(&self, set: &Set) -> Vec<Left> {
+        let left = self.runs.iter().enumerate().map(|(run, (first, last))| {
+            let is_left = |nr: &usize| *nr == SIZE || set[nr / 64] >> (nr % 64) & 1 == 1;
+            let values: Vec<usize> = (*first..=*last).filter(is_left).collect();
+            Left {
+                run,
+                answer: self.numbers.answer[*first],
+                weight: values.iter().map(|nr| self.numbers.weight[*nr]).sum(),
+                values,
+            }
+        });
+        left.filter(|left| !left.values.is_empty()).collect()
+    }
+
+    /// A table in which nothing is known.
+    fn prepare(&self, left: &[Left]) -> Table {
+        let mut places = Vec::with_capacity(self.runs.len());
+        let mut count = 0;
+        for run in 0..self.runs.len() {
+            let is_left = left.get(count).is_some_and(|left| left.run == run);
+            places.push((count, count + usize::from(is_left)));
+            count += usize::from(is_left);
+        }
+        let mut before = vec![0.0];
+        before.extend(left.iter().scan(0.0, |sum, run| {
+            *sum += run.weight;
+            Some(*sum)
+        }));
+        let stride = left.len() + 1;
+        Table {
+            places,
+            stride,
+            costs: vec![f64::INFINITY; stride * stride],
+            before,
+        }
+    }
+}
+
+/// Takes a bit test for every part into account, given both sides.
+fn take_test(table: &mut Table, left: &[Left], sides: &[Table; 2]) {
+    for (start, first) in left.iter().enumerate() {
+        for (end, last) in left.iter().enumerate().skip(start) {
+            let weight = table.weight(first.run, last.run);
+            let [clear, with] = sides;
+            let cost = weight + clear.cost(first.run, last.run) + with.cost(first.run, last.run);
+            let at = (end + 1 - start) * table.stride + start;
+            table.costs[at] = table.costs[at].min(cost);
+        }
+    }
+}
+
+/// Cuts every part where that is best, the short ones first.
+fn cut(table: &mut Table, count: usize) {
+    let stride = table.stride;
+    let mut best = vec![0.0; count];
+    for length in 2..=count {
+        let firsts = count + 1 - length;
+        best[..firsts].fill(f64::INFINITY);
+        for length_left in 1..length {
+            let lefts = &table.costs[length_left * stride..][..firsts];
+            let rights = &table.costs[(length - length_left) * stride + length_left..][..firsts];
+            for ((best, left), right) in best.iter_mut().zip(lefts).zip(rights) {
+                *best = f64::min(*best, left + right);
+            }
+        }
+        for (first, best) in best[..firsts].iter().enumerate() {
+            let weight = table.before[first + length] - table.before[first];
+            let at = length * stride + first;
+            table.costs[at] = table.costs[at].min(best + weight);
+        }
+    }
+}
+
+/// Calls `found` with how many of these runs need no cut, and what they cost then.
+fn leaves(runs: &[Left], mut found: impl FnMut(usize, f64)) {
+    let one = runs[0].answer;
+    let other = runs
+        .iter()
+        .map(|run| run.answer)
+        .find(|answer| *answer != one);
+    for base in [Some(one), other].into_iter().flatten() {
+        let mut links: Vec<f64> = Vec::new();
+        let mut weight = 0.0;
+        for (at, run) in runs.iter().enumerate() {
+            weight += run.weight;
+            if run.answer != base {
+                if run.values.len() > 1 || run.values[0] == SIZE || links.len() == MAX_CHAIN {
+                    break;
+                }
+                let place = links.partition_point(|link| *link >= run.weight);
+                links.insert(place, run.weight);
+            }
+            let chain = links.iter().scan(weight, |left, link| {
+                let asked = *left;
+                *left -= link;
+                Some(asked)
+            });
+            found(at + 1, chain.sum());
+        }
+    }
+    let two = [Some(one), other];
+    let ends = runs
+        .iter()
+        .position(|run| !two.contains(&Some(run.answer)) || run.values.contains(&SIZE));
+    for count in 2..=ends.unwrap_or(runs.len()) {
+        let part = &runs[..count];
+        if two
+            .into_iter()
+            .flatten()
+            .any(|clear| is_told_by_bits(part, clear))
+        {
+            found(count, part.iter().map(|run| run.weight).sum());
+        }
+    }
+}
+
+/// Whether the numbers with this answer have none of some bits, and all others one.
+fn is_told_by_bits(part: &[Left], answer: usize) -> bool {
+    let of = |is_clear: bool| {
+        let runs = part
+            .iter()
+            .filter(move |run| (run.answer == answer) == is_clear);
+        runs.flat_map(|run| run.values.iter().copied())
+    };
+    let used = of(true).fold(0, |bits, nr| bits | nr);
+    of(false).all(|nr| nr & !used != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 0 to 102, all equally frequent, of which some are answered otherwise.
+    fn numbers(others: &[usize]) -> Numbers {
+        let mut numbers = Numbers {
+            answer: vec![0; SIZE + 1],
+            weight: vec![0.0; SIZE + 1],
+        };
+        numbers.weight[..103].fill(1.0 / 103.0);
+        for nr in others {
+            numbers.answer[*nr] = 1;
+        }
+        numbers
+    }
+
+    #[test]
+    fn single_numbers_in_a_neighbourhood_take_little_more_than_one_question() {
+        // Sixteen have none of bits 1, 2 and 6; eleven of them are below 41, then come 41 and 56.
+        let expected = 1.0 + (16.0 + 5.0 + 4.0) / 103.0;
+        let numbers = numbers(&[41, 56]);
+        let best = fewest_with_bit_tests(&numbers, 1);
+        assert!((best - expected).abs() < 1e-9, "{best} {expected}");
+        let without = fewest_with_bit_tests(&numbers, 0);
+        assert!(without > 1.5, "{without}");
+    }
+}

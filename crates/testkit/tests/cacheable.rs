@@ -1,0 +1,94 @@
+//! Every number that can be decided without arguments is answered by the kernel's bitmap: the prover says
+//! which numbers are always allowed, the emulator of the kernel's check which ones the program lets it see.
+
+use tamis_abi::{Action, Arch, Endian, KernelVersion, Word};
+use tamis_bpf::cache::is_cacheable;
+use tamis_compiler::{Objective, Options, compile};
+use tamis_prover::{Limits, Space};
+use tamis_rules::Ruleset;
+use tamis_testkit::corpus::{gvisor, pol_json};
+use tamis_testkit::generate::profile::fitting;
+use tamis_testkit::generate::ruleset::{Size, ruleset};
+use tamis_testkit::rng::Rng;
+
+const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
+
+/// The numbers that the bitmaps of a kernel could cover, with some beyond.
+const NUMBERS: u32 = 520;
+
+/// The audit values and numbers that are allowed whatever else the call is.
+fn always_allowed(ruleset: &Ruleset) -> Vec<(u32, u32)> {
+    let mut space = Space::new(Limits::default());
+    let whole = space.ruleset(ruleset).expect("a policy is small");
+    let mut allowed = Vec::new();
+    for section in ruleset.sections() {
+        let audit = section.arch.audit();
+        let of_arch = space.with_word(whole, Word::ARCH, audit);
+        let of_arch = of_arch.expect("a policy is small");
+        let own_bit = if section.arch == Arch::X32 {
+            Arch::X32_BIT
+        } else {
+            0
+        };
+        for nr in own_bit..own_bit + NUMBERS {
+            let of_number = space.with_word(of_arch, Word::NR, nr);
+            let values = space.values(of_number.expect("a policy is small"));
+            if values.into_iter().eq([Action::ALLOW.ret()]) {
+                allowed.push((audit, nr));
+            }
+        }
+    }
+    allowed
+}
+
+/// Compiles with these options and looks at all numbers.
+fn assert_seen(ruleset: &Ruleset, allowed: &[(u32, u32)], options: &Options, name: &str) {
+    let compiled = compile(ruleset, options).expect("the policy compiles");
+    let mut unseen = allowed
+        .iter()
+        .filter(|(audit, nr)| !is_cacheable(compiled.program(), *audit, *nr));
+    assert_eq!(unseen.next(), None, "{name}, {:?}", options.objective);
+}
+
+#[test]
+fn random_rulesets_leave_no_number_to_the_filter_that_the_bitmap_could_answer() {
+    let mut count = 0;
+    for seed in 0..120 {
+        let mut rng = Rng::new(seed);
+        let endian = *rng.choose(&[Endian::Little, Endian::Big]);
+        let ruleset = ruleset(&mut rng, Size::SMALL, endian);
+        let options = Options {
+            objective: *rng.choose(&OBJECTIVES),
+            profile: rng.chance(1, 2).then(|| fitting(&mut rng, &ruleset)),
+            kernel: rng.chance(1, 4).then_some(KernelVersion::new(5, 4)),
+            ..Options::default()
+        };
+        let allowed = always_allowed(&ruleset);
+        count += allowed.len();
+        assert_seen(&ruleset, &allowed, &options, &format!("seed {seed}"));
+    }
+    assert!(count > 10_000, "{count}");
+}
+
+#[test]
+fn policies_of_the_corpus_leave_no_number_to_the_filter_that_the_bitmap_could_answer() {
+    let peers = ["docker", "fc-vmm", "gappy302"];
+    let peers = peers.map(|name| pol_json::ruleset(&format!("peers/{name}.pol.json")));
+    let sandboxes = ["gofer-directfs", "sentry-nvproxy", "sentry-systrap"];
+    let sandboxes = sandboxes.map(|name| gvisor::ruleset(&format!("gvisor/gvisor-{name}.json")));
+    for ruleset in peers.into_iter().chain(sandboxes) {
+        let Some(ruleset) = ruleset else { return };
+        let allowed = always_allowed(&ruleset);
+        assert!(!allowed.is_empty());
+        for objective in OBJECTIVES {
+            for kernel in [None, Some(KernelVersion::new(5, 4))] {
+                let options = Options {
+                    objective,
+                    kernel,
+                    ..Options::default()
+                };
+                assert_seen(&ruleset, &allowed, &options, "corpus");
+            }
+        }
+    }
+}
