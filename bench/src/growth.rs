@@ -15,7 +15,7 @@ pub struct Shape {
 }
 
 /// All shapes.
-pub const SHAPES: [Shape; 6] = [
+pub const SHAPES: [Shape; 7] = [
     Shape {
         name: "numbers",
         rule: |rng, index, _| {
@@ -38,6 +38,14 @@ pub const SHAPES: [Shape; 6] = [
         rule: |rng, _, _| {
             let request = is(1, rng.next_u64() & 0xffff_ffff);
             rule(IntervalSet::single(IOCTL), request, Action::ALLOW)
+        },
+    },
+    Shape {
+        name: "values with an errno each",
+        rule: |rng, index, _| {
+            let request = is(1, rng.next_u64() & 0xffff_ffff);
+            let action = Action::errno(1 + (index % 4000) as u16);
+            rule(IntervalSet::single(IOCTL), request, action)
         },
     },
     Shape {

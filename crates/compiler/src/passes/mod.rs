@@ -32,6 +32,7 @@ mod simplify_predicates;
 mod skip_known_loads;
 mod thread_jumps;
 
+mod chains;
 mod facts;
 mod knowledge;
 mod numbers;

@@ -22,7 +22,7 @@
 //!
 //! # Cost
 //! Linear: the number of blocks passed is bounded by a multiple of the number of edges; where that is
-//! not enough, a second run finds more.
+//! not enough, a second run finds more. A chain of equality tests is passed at once by a value that is known.
 //!
 //! # Prior art
 //! Jump threading in every compiler; libpcap's `opt_j` and `fold_edge`.
@@ -32,7 +32,9 @@ use tamis_bpf::cfg::{BlockId, Cfg, End};
 use crate::dataflow::flow::Flow;
 use crate::dataflow::live::{Live, may_end};
 use crate::dataflow::state::State;
+use crate::dataflow::value::Place;
 
+use super::chains::Chains;
 use super::{Changed, Claim, PassCx, PassInfo, Stage};
 
 /// About this pass.
@@ -56,6 +58,7 @@ struct Threader<'a> {
     graph: &'a mut Cfg,
     flow: Flow,
     live: Vec<Live>,
+    chains: Chains,
     budget: usize,
 }
 
@@ -64,6 +67,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut threader = Threader {
         flow: cx.flow(graph),
         live: vec![Live::default(); graph.len()],
+        chains: Chains::new(graph),
         budget: PASSED_PER_BLOCK * order.len(),
         graph,
     };
@@ -76,6 +80,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
             changed = true;
         }
         Live::note(&mut threader.live, id, threader.graph.block(id));
+        threader.chains.add(threader.graph, id);
     }
     cx.keep_flow(threader.flow);
     Changed::when(changed)
@@ -151,8 +156,13 @@ impl Threader<'_> {
         if !self.may_pass(id) {
             return None;
         }
-        let block = self.graph.block(id);
         let values = &mut self.flow.values;
+        if let Some(value) = state.constant(state.get(Place::A), values)
+            && let Some(next) = self.chains.pass(self.graph, id, value)
+        {
+            return Some(next);
+        }
+        let block = self.graph.block(id);
         for op in &block.ops {
             state.step(*op, values);
         }
