@@ -159,7 +159,7 @@ func (f *Filter) Install(flags uint32, noNewPrivs bool) (int, error) {
 			return -1, errno
 		}
 	}
-	program := sockFprog{uint16(len(f.insns)), &f.insns[0]}
+	program := sockFprog{uint16(@count@), &f.insns[0]}
 	result, _, errno := syscall.RawSyscall(sysSeccomp, setModeFilter, uintptr(flags), uintptr(unsafe.Pointer(&program)))
 	runtime.KeepAlive(f)
 	if errno != 0 {
@@ -199,6 +199,7 @@ fn write(source: &Source<'_>, targets: &[Target]) -> String {
         ("about", indented("// ", source.about())),
         ("imports", imports.to_owned()),
         ("numbers", indented("\t", numbers)),
+        ("count", "len(f.insns)".to_owned()),
         ("targets", choice(&conditions)),
         ("array_about", array_about.to_owned()),
         ("length", length.to_string()),

@@ -209,7 +209,7 @@ func Dump() {
 				}
 				continue
 			}
-			for _, insn := range filter.insns {
+			for _, insn := range filter.insns[:filter.length] {
 				bytes := binary.LittleEndian.AppendUint16(nil, insn.code)
 				bytes = append(bytes, insn.jt, insn.jf)
 				os.Stdout.Write(binary.LittleEndian.AppendUint32(bytes, insn.k))

@@ -3,7 +3,7 @@
 use super::super::c::{RESERVED, entry, field};
 use super::super::{Field, Target, fields_of, fill, in_comment, indented};
 use super::{EXCLUDED, Family, Key, Naming, Scope, name, only_if, rows};
-use crate::family::share::COUNT_BITS;
+use crate::family::share::{COUNT_BITS, FROM_END_BITS};
 use tamis_abi::Endian;
 
 const HEAD: &str = r#"/*
@@ -61,13 +61,14 @@ static inline int @name@_bind(struct @name@_filter *filter, const struct @name@_
 @words@	/* Stretches of @pool@: the first, shifted, and the number less one. */
 	static const uint32_t pieces[] = {
 @pieces@	};
-	/* Where the pieces@and_patches@ of each filter end. */
-	static const struct { uint32_t piece@patch_member@; } ends[] = {
+	/* Where the pieces@patches_too@ and instructions of each filter end. */
+	static const struct { uint32_t piece, insn@patch_member@; } ends[] = {
 @ends@	};
 	/* The filter@and_ranges@ of each combination. */
 	static const struct { uint16_t filter@range_member@; } members[] = {
 @members@	};
-@tables@	uint32_t piece, end, at, stop;
+@tables@	struct sock_filter insn;
+	uint32_t piece, end, at, stop, behind;
 	unsigned int index = 0, program, length = 0;
 @locals@
 @index@	program = members[index].filter;
@@ -75,12 +76,20 @@ static inline int @name@_bind(struct @name@_filter *filter, const struct @name@_
 		errno = EINVAL;
 		return -1;
 	}
-@checks@	end = ends[program + 1].piece;
+@checks@	behind = ends[program + 1].insn - ends[program].insn;
+	end = ends[program + 1].piece;
 	for (piece = ends[program].piece; piece < end; piece++) {
 		at = pieces[piece] >> @count_bits@;
 		stop = at + (pieces[piece] & @count_mask@u);
-		for (; at <= stop; at++)
-			filter->insns[length++] = insns[@place@];
+		for (; at <= stop; at++) {
+			insn = insns[@place@];
+			behind--;
+			/* Bits above the code say which skip is counted from the end. */
+			insn.jt = (uint8_t)(insn.jt + behind * (insn.code >> @jt_bit@ & 1u));
+			insn.jf = (uint8_t)(insn.jf + behind * (insn.code >> @jf_bit@ & 1u));
+			insn.code = (uint16_t)(insn.code & 0xff);
+			filter->insns[length++] = insn;
+		}
 	}
 	filter->insns_len = (unsigned short)length;
 @store@	return 0;
@@ -180,12 +189,14 @@ pub(crate) fn write(family: &Family<'_>, targets: &[Target]) -> String {
                 &format!(", const struct {name}_values *values"),
             ),
         ),
-        ("and_patches", only_if(family.has_patches(), " and patches")),
+        ("patches_too", only_if(family.has_patches(), ", patches")),
         ("patch_member", only_if(family.has_patches(), ", patch")),
         ("and_ranges", only_if(has_variables, " and the ranges")),
         ("range_member", only_if(has_variables, ", ranges")),
         ("excluded", EXCLUDED.to_string()),
         ("count_bits", COUNT_BITS.to_string()),
+        ("jt_bit", FROM_END_BITS[0].to_string()),
+        ("jf_bit", FROM_END_BITS[1].to_string()),
         ("count_mask", ((1 << COUNT_BITS) - 1).to_string()),
         ("checks", only_if(has_variables, CHECKS)),
         ("store", only_if(family.has_patches(), STORE)),
@@ -259,9 +270,9 @@ fn tables(family: &Family<'_>, fields: &[Field]) -> Vec<(&'static str, String)> 
     let ends = family
         .bounds()
         .into_iter()
-        .map(|(piece, patch)| match family.has_patches() {
-            true => format!("{{ {piece}, {patch} }},"),
-            false => format!("{{ {piece} }},"),
+        .map(|[piece, insn, patch]| match family.has_patches() {
+            true => format!("{{ {piece}, {insn}, {patch} }},"),
+            false => format!("{{ {piece}, {insn} }},"),
         });
     let members = family
         .entries()

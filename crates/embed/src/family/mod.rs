@@ -114,18 +114,20 @@ impl Family<'_> {
             .any(|program| !program.patches.is_empty())
     }
 
-    /// Where the pieces and patches of each filter end, behind a first entry of zeros.
-    fn bounds(&self) -> Vec<(usize, usize)> {
-        let mut patches = 0;
+    /// Where the pieces, instructions and patches of each filter end, all filters one after the other, behind a first
+    /// entry of zeros.
+    fn bounds(&self) -> Vec<[usize; 3]> {
+        let (mut insns, mut patches) = (0, 0);
         let ends = self
             .programs
             .iter()
             .zip(&self.shared.ends)
             .map(|(program, pieces)| {
+                insns += program.program.len();
                 patches += program.patches.len();
-                (*pieces, patches)
+                [*pieces, insns, patches]
             });
-        [(0, 0)].into_iter().chain(ends).collect()
+        [[0; 3]].into_iter().chain(ends).collect()
     }
 
     /// The number of the filter and of the ranges of each combination.

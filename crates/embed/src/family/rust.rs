@@ -5,7 +5,7 @@ use tamis_abi::Endian;
 use super::super::rust::{INSTALL, RESERVED, entry, field};
 use super::super::{Field, Target, fields_of, fill, in_comment, indented};
 use super::{EXCLUDED, Family, Key, Naming, Scope, camel, name, only_if, rows};
-use crate::family::share::COUNT_BITS;
+use crate::family::share::{COUNT_BITS, FROM_END_BITS};
 
 const HEAD: &str = r#"// The seccomp filters of @matrix@, made by tamis @version@. Change the matrix, not this file.
 //
@@ -41,9 +41,9 @@ static INSNS: [Insn; @insns_len@] = [
 static PIECES: [u32; @pieces_len@] = [
 @pieces@];
 
-/// Where the pieces and patches of each filter end.
+/// Where the pieces, instructions and patches of each filter end.
 #[rustfmt::skip]
-static ENDS: [(u32, u32); @ends_len@] = [
+static ENDS: [[u32; 3]; @ends_len@] = [
 @ends@];
 
 /// The filter and the ranges of each combination.
@@ -132,11 +132,21 @@ pub fn bind(config: &Config@parameter@) -> Result<Filter, BindError> {
     }
 @checks@    let program = usize::from(program);
     let (starts, ends) = (ENDS[program], ENDS[program + 1]);
-    let mut insns = Vec::with_capacity(@max_insns@);
-    for piece in &PIECES[starts.0 as usize..ends.0 as usize] {
+    let mut insns: Vec<Insn> = Vec::with_capacity(@max_insns@);
+    let mut behind = ends[1] - starts[1];
+    for piece in &PIECES[starts[0] as usize..ends[0] as usize] {
         let first = (piece >> @count_bits@) as usize;
         let last = first + (piece & @count_mask@) as usize;
-@extend@    }
+        insns.extend(@stored@.map(|mut insn| {
+            behind -= 1;
+            // Bits above the code say which skip is counted from the end.
+            let behind_if = |bit: u32| behind as u8 * (insn.code >> bit & 1) as u8;
+            insn.jt = insn.jt.wrapping_add(behind_if(@jt_bit@));
+            insn.jf = insn.jf.wrapping_add(behind_if(@jf_bit@));
+            insn.code &= 0xff;
+            insn
+        }));
+    }
 @store@    Ok(Filter(insns))
 }
 ";
@@ -150,7 +160,7 @@ const CHECKS: &str = r"    let values = [
     }
 ";
 
-const STORE: &str = r"    for (insn, half) in &PATCHES[starts.1 as usize..ends.1 as usize] {
+const STORE: &str = r"    for (insn, half) in &PATCHES[starts[2] as usize..ends[2] as usize] {
         insns[usize::from(*insn)].k = (values[usize::from(half / 2)] >> (half % 2 * 32)) as u32;
     }
 ";
@@ -194,6 +204,8 @@ pub(crate) fn write(family: &Family<'_>, targets: &[Target]) -> String {
         ("config", indented("    ", keys.iter().map(member))),
         ("excluded", EXCLUDED.to_string()),
         ("count_bits", COUNT_BITS.to_string()),
+        ("jt_bit", FROM_END_BITS[0].to_string()),
+        ("jf_bit", FROM_END_BITS[1].to_string()),
         ("count_mask", ((1 << COUNT_BITS) - 1).to_string()),
         ("max_insns", family.max_insns().to_string()),
         ("store", only_if(family.has_patches(), STORE)),
@@ -303,17 +315,13 @@ fn tables(family: &Family<'_>) -> Vec<(&'static str, String)> {
             "/// The filters' instructions.\n#[rustfmt::skip]\nstatic WORDS: [u16; {count}] = [\n{rows}];\n\n"
         )
     });
-    let (pool, extend) = match shared.words {
+    let (pool, stored) = match shared.words {
         Some(_) => (
             "`WORDS`",
-            "        insns.extend(WORDS[first..=last].iter().map(|word| INSNS[usize::from(*word)]));\n",
+            "WORDS[first..=last].iter().map(|word| INSNS[usize::from(*word)])",
         ),
-        None => (
-            "`INSNS`",
-            "        insns.extend_from_slice(&INSNS[first..=last]);\n",
-        ),
+        None => ("`INSNS`", "INSNS[first..=last].iter().copied()"),
     };
-    let pair = |(first, second): (usize, usize)| format!("({first}, {second}),");
     let entries = family.entries();
     let ends = family.bounds();
     let insns: Vec<String> = shared.insns.iter().copied().map(entry).collect();
@@ -323,7 +331,7 @@ fn tables(family: &Family<'_>) -> Vec<(&'static str, String)> {
         ("insns", indented("    ", insns)),
         ("words", words.unwrap_or_default()),
         ("pool", pool.to_owned()),
-        ("extend", extend.to_owned()),
+        ("stored", stored.to_owned()),
         ("pieces_len", shared.pieces.len().to_string()),
         (
             "pieces",
@@ -333,7 +341,14 @@ fn tables(family: &Family<'_>) -> Vec<(&'static str, String)> {
             ),
         ),
         ("ends_len", ends.len().to_string()),
-        ("ends", rows("    ", ends.into_iter().map(pair))),
+        (
+            "ends",
+            rows(
+                "    ",
+                ends.into_iter()
+                    .map(|[piece, insn, patch]| format!("[{piece}, {insn}, {patch}],")),
+            ),
+        ),
         ("members_len", entries.len().to_string()),
         (
             "members",

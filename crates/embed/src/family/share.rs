@@ -2,8 +2,12 @@
 //!
 //! The filters of one policy under different options have much in common: the same instructions, and whole
 //! stretches of them. A program is stored as *pieces*, stretches of a pool that all share; where that is smaller,
-//! the pool doesn't hold instructions but their numbers in a dictionary of those that differ. Putting a program
-//! together is a loop over its pieces. What is stored was proved before; [`Shared::program`] gives it back as it was.
+//! the pool doesn't hold instructions but their numbers in a dictionary of those that differ.
+//!
+//! What makes stretches differ that mean the same is distances: a call more, and all jumps to the verdicts at the end of the
+//! program are longer. So a jump to a `ret` is stored with the distance of that `ret` from the end, and a flag
+//! says so. Putting a program together is a loop over its pieces that counts such distances back. What is stored was proved
+//! before; [`Shared::program`] gives it back as it was.
 
 use std::collections::HashMap;
 
@@ -11,6 +15,16 @@ use tamis_bpf::Insn;
 
 /// How many bits of a piece say how many instructions it has, less one: a program has at most 4096.
 pub const COUNT_BITS: u32 = 12;
+
+/// Which bits of a stored instruction's code say that it skips to a place counted from the end, if its test
+/// holds and if not. Codes have 8 bits. Such a skip is what has to be added to the number of instructions behind, modulo
+/// 256, which takes no branch.
+pub const FROM_END_BITS: [u32; 2] = [8, 9];
+
+/// The class of instructions that test or jump, that of those which end a program, and the bits of either.
+const CLASS_JMP: u16 = 5;
+const CLASS_RET: u16 = 6;
+const CLASS_BITS: u16 = 7;
 
 /// How many bytes an instruction takes, a number in the dictionary, and a piece.
 const INSN_BYTES: usize = 8;
@@ -31,12 +45,19 @@ pub struct Shared {
     pub pieces: Vec<u32>,
     /// For each program the end of its pieces; they begin where those of the program before end.
     pub ends: Vec<usize>,
+    /// For each program its length.
+    pub lengths_insns: Vec<usize>,
 }
 
 impl Shared {
     /// Stores programs, none of them empty; `None` if they are too many for a piece to say where it begins.
     pub fn of(programs: &[&[Insn]]) -> Option<Shared> {
-        let (insns, numbered) = dictionary(programs);
+        let lengths_insns: Vec<usize> = programs.iter().map(|program| program.len()).collect();
+        let stored: Vec<Vec<Insn>> = programs
+            .iter()
+            .map(|program| counted_from_end(program))
+            .collect();
+        let (insns, numbered) = dictionary(&stored);
         let plain = Pool::of(&numbered, PIECE_BYTES * 2 / INSN_BYTES + 1);
         let plain = plain.map(|pool| Shared {
             insns: pool
@@ -47,6 +68,7 @@ impl Shared {
             words: None,
             pieces: pool.pieces,
             ends: pool.ends,
+            lengths_insns: lengths_insns.clone(),
         });
         let pool = Pool::of(&numbered, PIECE_BYTES * 2 / WORD_BYTES + 1);
         let worded = pool.and_then(|pool| {
@@ -57,6 +79,7 @@ impl Shared {
                 words: Some(words.ok()?),
                 pieces: pool.pieces,
                 ends: pool.ends,
+                lengths_insns,
             })
         });
         [plain, worded]
@@ -82,18 +105,61 @@ impl Shared {
             let first = (piece >> COUNT_BITS) as usize;
             let count = (piece & ((1 << COUNT_BITS) - 1)) as usize + 1;
             for place in first..first + count {
-                program.push(match &self.words {
+                let stored = match &self.words {
                     Some(words) => self.insns[usize::from(words[place])],
                     None => self.insns[place],
-                });
+                };
+                let behind = self.lengths_insns[index] - program.len() - 1;
+                program.push(counted_from_here(stored, behind));
             }
         }
         program
     }
 }
 
+/// A program with the distance from the end where it jumps to a `ret`.
+fn counted_from_end(program: &[Insn]) -> Vec<Insn> {
+    let from_end = |skip: u8, pc: usize| {
+        let target = pc + 1 + usize::from(skip);
+        let ends = program.get(target)?.code & CLASS_BITS == CLASS_RET;
+        let distance = u8::try_from(program.len() - target).ok()?;
+        ends.then_some(distance.wrapping_neg())
+    };
+    let stored = program.iter().enumerate().map(|(pc, insn)| {
+        let mut stored = *insn;
+        // The first of the class jumps always, by a constant of 32 bits.
+        if insn.code & CLASS_BITS != CLASS_JMP || insn.code == CLASS_JMP {
+            return stored;
+        }
+        if let Some(skip) = from_end(insn.jt, pc) {
+            stored.jt = skip;
+            stored.code |= 1 << FROM_END_BITS[0];
+        }
+        if let Some(skip) = from_end(insn.jf, pc) {
+            stored.jf = skip;
+            stored.code |= 1 << FROM_END_BITS[1];
+        }
+        stored
+    });
+    stored.collect()
+}
+
+/// A stored instruction as it stands in a program with so many instructions behind it.
+fn counted_from_here(stored: Insn, behind: usize) -> Insn {
+    let skip = |skip: u8, bit: u32| match stored.code >> bit & 1 {
+        0 => skip,
+        _ => skip.wrapping_add(behind as u8),
+    };
+    Insn {
+        code: stored.code & 0xff,
+        jt: skip(stored.jt, FROM_END_BITS[0]),
+        jf: skip(stored.jf, FROM_END_BITS[1]),
+        k: stored.k,
+    }
+}
+
 /// The instructions that differ, in the order in which they appear, and the programs as numbers of them.
-fn dictionary(programs: &[&[Insn]]) -> (Vec<Insn>, Vec<Vec<u32>>) {
+fn dictionary(programs: &[Vec<Insn>]) -> (Vec<Insn>, Vec<Vec<u32>>) {
     let mut insns = Vec::new();
     let mut numbers = HashMap::new();
     let mut number = |insn: &Insn| {
