@@ -13,7 +13,7 @@ use tamis_testkit::child;
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
 
 /// What examples hold that are not run.
-const NOT_RUN: [&str; 9] = [
+const NOT_RUN: [&str; 10] = [
     "--pid",
     "tamis run ",
     "tamis bench ",
@@ -23,6 +23,7 @@ const NOT_RUN: [&str; 9] = [
     "other-tool",
     "timeout 5",
     "strace ",
+    "kubectl ",
 ];
 
 fn stdout(args: &[&str]) -> String {
@@ -62,6 +63,8 @@ const POLICY: &str = "arch x86_64\ndefault errno(EPERM)\nallow read, write, exit
 const OTHER: &str = "arch x86_64\ndefault errno(EPERM)\nallow read, exit_group, execve\n";
 const SERVER: &str = "arch x86_64\nlet control_fd: u32 in 0..0x7fffffff\ndefault allow\nbad-arch kill-process\n\
                       errno(EPERM) write(fd != control_fd)\n";
+const MATRIX: &str =
+    "policy = 'policy.tamis'\n[option.network]\nnone = {}\nhost = { include = 'network.tamis' }\n";
 const MINIJAIL: &str = "read: 1\nwrite: 1\nexit_group: 1\nioctl: arg1 == 5\n";
 const STRACE: &str = "\
 % time     seconds  usecs/call     calls    errors syscall
@@ -99,13 +102,15 @@ fn folder() -> PathBuf {
     for (names, text) in [
         ("policy.tamis new.tamis service.tamis extra.tamis", POLICY),
         ("server.tamis", SERVER),
+        ("server.toml", MATRIX),
+        ("network.tamis", "allow connect\n"),
         ("large.policy", MINIJAIL),
         ("trace.txt", STRACE),
         ("monday.json tuesday.json", COUNTS),
     ] {
         names.split(' ').for_each(|name| write(name, text));
     }
-    for name in "profile.json default.json old.json main.json".split(' ') {
+    for name in "profile.json default.json old.json main.json docker.json".split(' ') {
         write(name, &oci(r#""read", "write", "clone", "clone3""#));
     }
     for name in ["new.json", "branch.json"] {

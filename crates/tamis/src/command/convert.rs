@@ -29,7 +29,7 @@ nothing is written.
 Examples:
   tamis convert policy.tamis --to oci -o profile.json
   tamis convert docker.json --arch x86_64 --to tamis
-  tamis convert filter.bpf --to systemd -o /etc/systemd/system/my.service.d/filter.conf
+  tamis convert filter.bpf --to systemd -o filter.conf
   tamis convert profile.json --to spo | kubectl apply -f -")]
 pub(crate) struct Args {
     /// The policy or program: a path, `-`, or the name of an embedded policy

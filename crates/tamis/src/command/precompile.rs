@@ -42,7 +42,7 @@ Examples:
   tamis precompile server.toml
   tamis precompile server.toml --emit c -o server_filters.h
   tamis precompile server.toml --emit bpf -o filters/
-  tamis precompile server.toml --only network=host --emit policy | tamis explain -")]
+  tamis precompile server.toml --only network=host --emit policy | tamis lint -")]
 pub(crate) struct Args {
     /// The matrix: a path, or `-` for standard input
     matrix: String,
