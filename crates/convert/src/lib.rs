@@ -54,6 +54,8 @@ pub struct Source {
     pub flags: Vec<String>,
     /// Where the supervisor of its filter listens.
     pub listener_path: Option<String>,
+    /// What that supervisor is told beside the call.
+    pub listener_metadata: Option<String>,
 }
 
 impl Source {
@@ -130,6 +132,7 @@ pub fn convert(
             name: &source.name,
             flags: &source.flags,
             listener_path: source.listener_path.as_deref(),
+            listener_metadata: source.listener_metadata.as_deref(),
             care: &care,
         };
         let export = (exporter.write)(&meaning, &wishes).map_err(Refusal::Unsayable)?;
@@ -466,13 +469,12 @@ fn installation(exporter: &Exporter, source: &Source) -> Option<Loss> {
     if exporter.takes_installation {
         return None;
     }
-    let mut what = source.flags.clone();
-    what.extend(
-        source
-            .listener_path
-            .iter()
-            .map(|path| format!("the listener {path}")),
-    );
+    let path = source.listener_path.iter();
+    let path = path.map(|path| format!("the listener {path}"));
+    let metadata = source.listener_metadata.iter();
+    let metadata = metadata.map(|text| format!("its metadata {text}"));
+    let flags = source.flags.iter().cloned();
+    let what: Vec<String> = flags.chain(path).chain(metadata).collect();
     (!what.is_empty()).then(|| Loss {
         code: code::EXPORT_INSTALLATION,
         message: format!(

@@ -119,6 +119,8 @@ pub struct ParsedPolicy {
     pub flags: Vec<String>,
     /// The socket of the supervisor that takes the calls which the filter hands over.
     pub listener_path: Option<String>,
+    /// What that supervisor is told beside the call.
+    pub listener_metadata: Option<String>,
     /// The texts that say how often calls are made; they are among the sources.
     pub frequencies: Vec<SourceId>,
 }
@@ -129,6 +131,7 @@ impl From<Parsed> for ParsedPolicy {
             parsed,
             flags: Vec::new(),
             listener_path: None,
+            listener_metadata: None,
             frequencies: Vec::new(),
         }
     }

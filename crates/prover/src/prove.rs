@@ -74,28 +74,32 @@ pub fn decide_until(
     limits: &Limits,
     stop: &Stop,
 ) -> Answer {
-    let joins = [left, right].into_iter().any(joins_words);
-    let first = Limits {
-        max_nodes: match joins {
-            true => limits.max_nodes.min(NODES_FOR_JOINED_WORDS),
-            false => limits.max_nodes,
-        },
-        ..*limits
-    };
     let diagrams = |limits: &Limits| match by_diagrams(left, right, limits, stop) {
         Ok((Equality::Unknown, _)) | Err(_) => None,
         Ok((equality, nodes)) => Some((equality, Method::Diagrams { nodes })),
     };
-    let gates = || by_gates(left, right, limits, stop);
-    let (equality, method) = match diagrams(&first) {
+    let gates = |limits: &Limits| {
+        let settled = |equality: &Equality| !matches!(equality, Equality::Unknown);
+        let found = by_gates(left, right, limits, stop).ok().filter(settled);
+        found.map(|equality| (equality, Method::Gates))
+    };
+    let joins = [left, right].into_iter().any(joins_words);
+    let first = Limits {
+        max_nodes: limits.max_nodes.min(NODES_FOR_JOINED_WORDS),
+        max_conflicts: limits.max_conflicts.min(CONFLICTS_FOR_JOINED_WORDS),
+        ..*limits
+    };
+    let briefly = || {
+        joins
+            .then(|| diagrams(&first).or_else(|| gates(&first)))
+            .flatten()
+    };
+    let found = briefly().or_else(|| diagrams(limits));
+    let (equality, method) = match found {
         Some(found) => found,
-        None => match gates() {
+        None => match by_gates(left, right, limits, stop) {
             Ok(equality) => (equality, Method::Gates),
-            // What was cut short may still be within the limits.
-            Err(limit) => match (first != *limits).then(|| diagrams(limits)).flatten() {
-                Some(found) => found,
-                None => return Answer::Unknown(limit),
-            },
+            Err(limit) => return Answer::Unknown(limit),
         },
     };
     match equality {
@@ -119,6 +123,10 @@ pub fn decide_until(
 /// With the words one after the other in the order of variables, `(a & b) == c` has a node for every value of the
 /// first, so that two words of 32 bits always reach the limit; gates settle it at once.
 const NODES_FOR_JOINED_WORDS: usize = 4_000;
+
+/// How far gates are tried next, before diagrams get all that they may have: where the joined words are only a small
+/// part of a policy, its other rules are what gates are slow with and diagrams are not.
+const CONFLICTS_FOR_JOINED_WORDS: u64 = 200;
 
 /// Whether a rule joins words bit by bit: it tests single bits of several words, as many as a word has.
 fn joins_words(subject: &Subject<'_>) -> bool {

@@ -104,6 +104,39 @@ fn policies_of_the_corpus_come_back_equal_or_stricter() {
     assert!(as_oci > 12, "{tally:?}");
 }
 
+/// As a drop-in the text comes behind the lines of a unit, and has to mean what it means alone.
+#[test]
+fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
+    let systemd = export::ALL.into_iter().find(|own| own.name == "systemd");
+    let systemd = systemd.expect("an exporter");
+    let units = [
+        "SystemCallFilter=~@mount\n",
+        "SystemCallFilter=@system-service\nSystemCallErrorNumber=ENOSYS\n",
+        "SystemCallLog=@clock\nSystemCallArchitectures=native\n",
+    ];
+    let mut written = 0;
+    for seed in 0..60 {
+        let meant = ruleset(&mut Rng::new(seed), Size::SMALL, Endian::Little);
+        let mut space = Space::new(Limits::default());
+        let function = space.ruleset(&meant).expect("a small ruleset");
+        let Ok(converted) = convert(&mut space, function, systemd, &Source::named("own")) else {
+            continue;
+        };
+        let native = converted.machines[0].native;
+        let mut meaning = |text: &str| {
+            let said = read_back(systemd, text, native).expect("a unit");
+            space.ruleset(&said).expect("a small ruleset")
+        };
+        let alone = meaning(&converted.text);
+        for unit in units {
+            let behind = format!("[Service]\n{unit}{}", converted.text);
+            assert_eq!(meaning(&behind), alone, "{behind}");
+        }
+        written += 1;
+    }
+    assert!(written > 20, "{written}");
+}
+
 /// An action without data that mean nothing to the kernel.
 fn without_idle_data(action: Action) -> Action {
     match action.kind {

@@ -251,3 +251,47 @@ fn gates_diagrams_and_evaluator_agree_on_random_rulesets() {
     println!("{tally:?}");
     assert!(tally.equal > 10 && tally.different > 20, "{tally:?}");
 }
+
+/// A rule that joins words sends its comparison to gates, which are slow with the lists of other rules: it comes back
+/// to diagrams before much is spent.
+#[test]
+fn lists_beside_joined_words_are_left_to_diagrams() {
+    let mut text = String::from("arch x86_64\ndefault errno(1)\n");
+    for (nr, name) in ["read", "write", "close", "ioctl"].into_iter().enumerate() {
+        let values: Vec<String> = (0..60)
+            .map(|index| (index * index * 7919 + nr * 31 + 5).to_string())
+            .collect();
+        let list = values.join(", ");
+        text.push_str(&format!("allow {name}(arg[0] in {{{list}}})\n"));
+    }
+    let bits: Vec<String> = (0..17)
+        .map(|bit| {
+            format!(
+                "(arg[0] & {0:#x} == 0 || arg[1] & {0:#x} == 0)",
+                1_u32 << bit
+            )
+        })
+        .collect();
+    text.push_str(&format!("allow munlock({})\n", bits.join(" && ")));
+    let mut sources = Sources::new();
+    let source = sources.add("test", text.as_str());
+    let options = tamis_policy::tamis::Options::new(vec![tamis_abi::Arch::X86_64]);
+    let mut none = tamis_policy::loader::NoIncludes;
+    let read = tamis_policy::tamis::parse(&mut sources, source, &mut none, &options);
+    let meant = read.ruleset.expect("a policy");
+    let compiled = tamis_compiler::compile(&meant, &tamis_compiler::Options::default());
+    let compiled = compiled.expect("it compiles");
+    let limits = Limits {
+        max_conflicts: 1_000_000,
+        ..Limits::default()
+    };
+    let answer = decide(
+        &Subject::Ruleset(&meant),
+        &little(compiled.program()),
+        &limits,
+    );
+    assert!(
+        matches!(answer, Answer::Equal(Method::Diagrams { nodes }) if nodes > 4_000),
+        "{answer:?}"
+    );
+}

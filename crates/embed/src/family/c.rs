@@ -139,17 +139,40 @@ static inline int @name@_install(const struct @name@_filter *filter, unsigned in
 #endif
 ";
 
+/// What the structures of a family are called behind its name.
+const OWN: [&str; 3] = ["config", "filter", "values"];
+
+/// The structures of the kernel's headers that the text includes; C has one space for the names of all structures and
+/// enumerations.
+const KERNEL_TAGS: [&str; 7] = [
+    "seccomp_data",
+    "seccomp_notif",
+    "seccomp_notif_addfd",
+    "seccomp_notif_resp",
+    "seccomp_notif_sizes",
+    "sock_filter",
+    "sock_fprog",
+];
+
+/// Whether a structure of a family of this name would be one of the kernel's.
+fn clashes(name: &str) -> bool {
+    OWN.iter()
+        .any(|own| KERNEL_TAGS.contains(&format!("{name}_{own}").as_str()))
+}
+
 /// The text.
 pub(crate) fn write(family: &Family<'_>, targets: &[Target]) -> String {
-    let name = family.name;
+    let name = &name::free(family.name.to_owned(), clashes);
     let conditions: Vec<String> = targets
         .iter()
         .map(|target| format!("({})", target.condition))
         .collect();
-    let taken = ["config", "filter", "values"].map(|own| format!("{name}_{own}"));
+    let mut taken: Vec<String> = OWN.map(|own| format!("{name}_{own}")).into();
+    taken.extend(KERNEL_TAGS.map(str::to_owned));
+    let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
     let keys = family.keys(
         Naming {
-            taken_kinds: &taken.each_ref().map(String::as_str),
+            taken_kinds: &taken,
             taken_constants: &["bind", "install"]
                 .map(|own| format!("{name}_{own}"))
                 .each_ref()

@@ -124,6 +124,8 @@ pub struct Wishes<'a> {
     pub flags: &'a [String],
     /// The socket of the supervisor.
     pub listener_path: Option<&'a str>,
+    /// What that supervisor is told beside the call.
+    pub listener_metadata: Option<&'a str>,
     /// Calls that were read in another way than they were written.
     pub care: &'a BTreeMap<&'static str, Care>,
 }

@@ -459,6 +459,9 @@ fn json(profile: &Profile, wishes: &Wishes<'_>) -> String {
     if let Some(path) = wishes.listener_path {
         members.push(format!("  \"listenerPath\": {}", quoted(path)));
     }
+    if let Some(text) = wishes.listener_metadata {
+        members.push(format!("  \"listenerMetadata\": {}", quoted(text)));
+    }
     let entries: Vec<String> = profile.entries.iter().map(entry_json).collect();
     members.push(match entries.as_slice() {
         [] => "  \"syscalls\": []".to_owned(),

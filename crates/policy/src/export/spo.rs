@@ -79,6 +79,9 @@ fn yaml(profile: &Profile, wishes: &Wishes<'_>) -> String {
     if let Some(path) = wishes.listener_path {
         let _ = writeln!(text, "  listenerPath: {}", quoted(path));
     }
+    if let Some(metadata) = wishes.listener_metadata {
+        let _ = writeln!(text, "  listenerMetadata: {}", quoted(metadata));
+    }
     if profile.entries.is_empty() {
         return text;
     }

@@ -173,6 +173,16 @@ struct Said {
     is_explicit: bool,
 }
 
+/// What every text begins with. As a drop-in it comes behind the lines of a unit, which would count together with it:
+/// an empty assignment takes them back.
+const HEAD: &str = "\
+[Service]
+SystemCallFilter=
+SystemCallErrorNumber=
+SystemCallLog=
+SystemCallArchitectures=
+";
+
 struct Unit {
     /// What numbers without a name get.
     default: Action,
@@ -184,7 +194,7 @@ struct Unit {
 impl Unit {
     fn text(&self, arches: &[Arch], is_open: bool) -> String {
         let passes = |action: Action| matches!(action.kind, ActionKind::Allow | ActionKind::Log);
-        let mut lines = String::from("[Service]\n");
+        let mut lines = String::from(HEAD);
         let is_allow_list = !passes(self.default);
         let usual = match is_allow_list {
             true => self.default,

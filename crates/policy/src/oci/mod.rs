@@ -90,6 +90,7 @@ impl From<ParsedProfile> for ParsedPolicy {
         ParsedPolicy {
             flags: profile.flags,
             listener_path: profile.listener_path,
+            listener_metadata: profile.listener_metadata,
             ..profile.parsed.into()
         }
     }

@@ -148,6 +148,8 @@ pub(crate) struct Installation {
     pub(crate) flags: Vec<String>,
     /// Where a supervisor listens for the calls that the filter hands over.
     pub(crate) listener_path: Option<String>,
+    /// What that supervisor is told beside the call.
+    pub(crate) listener_metadata: Option<String>,
 }
 
 /// A program with what is known of it.
@@ -507,6 +509,7 @@ impl LoadArgs {
             installation: Installation {
                 flags: read.flags,
                 listener_path: read.listener_path,
+                listener_metadata: read.listener_metadata,
             },
         })
     }

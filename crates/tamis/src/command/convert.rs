@@ -14,7 +14,7 @@ use tamis_rules::{Origin, Ruleset};
 
 use crate::cli::changes::{self, Change};
 use crate::cli::limits::LimitArgs;
-use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::load::{Installation, LoadArgs, Loaded};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::place::span;
 use crate::cli::{Failure, Global, exit};
@@ -145,23 +145,22 @@ struct Origins {
 /// What is known of the input beside its meaning.
 fn about(args: &Args, loaded: &Loaded) -> (Source, Origins) {
     let mut arches = args.load.arches.clone();
-    let (name, flags, listener_path, origins) = match loaded {
+    let (name, wanted, origins) = match loaded {
         Loaded::Policy(policy) => {
             let origins = Origins {
                 ruleset: Some(policy.ruleset.clone()),
                 sources: policy.sources.clone(),
             };
-            let wanted = policy.installation.clone();
             let sections = policy.ruleset.sections().iter();
             arches = sections.map(|section| section.arch).collect();
-            (&policy.name, wanted.flags, wanted.listener_path, origins)
+            (&policy.name, policy.installation.clone(), origins)
         }
         Loaded::Program(raw) => {
             let origins = Origins {
                 ruleset: None,
                 sources: Sources::new(),
             };
-            (&raw.name, Vec::new(), None, origins)
+            (&raw.name, Installation::default(), origins)
         }
     };
     let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str());
@@ -171,8 +170,9 @@ fn about(args: &Args, loaded: &Loaded) -> (Source, Origins) {
             .clone()
             .unwrap_or_else(|| stem.unwrap_or(name).to_owned()),
         arches,
-        flags,
-        listener_path,
+        flags: wanted.flags,
+        listener_path: wanted.listener_path,
+        listener_metadata: wanted.listener_metadata,
     };
     (source, origins)
 }
