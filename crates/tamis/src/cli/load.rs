@@ -115,6 +115,10 @@ enum EnosysTail {
 }
 
 /// An input, understood.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a command has one or two of them"
+)]
 pub(crate) enum Loaded {
     Policy(Policy),
     Program(RawProgram),
