@@ -7,6 +7,7 @@ use tamis_rules::{Operand, Part, Predicate, Ruleset, Section, Subject, Test};
 
 use crate::block_order::line_up;
 use crate::cost;
+use crate::dag::Walk;
 use crate::emit::emit;
 use crate::error::{CompileError, Contributor};
 use crate::expected;
@@ -272,14 +273,13 @@ fn nested(predicate: &Predicate) -> impl Iterator<Item = (&Predicate, usize)> {
 
 /// The numbers whose decisions are longest.
 fn contributors(ruleset: &Ruleset, layout: &Layout) -> Vec<Contributor> {
+    let mut walk = Walk::default();
     let mut outcomes: Vec<(u64, &Outcome)> = layout
         .outcomes
         .iter()
         .map(|outcome| {
-            (
-                cost::measure(&layout.dag, outcome.node, |_| true).length_insns,
-                outcome,
-            )
+            let measure = cost::measure(&layout.dag, outcome.node, &mut walk, |_| true);
+            (measure.length_insns, outcome)
         })
         .collect();
     outcomes.sort_by_key(|(length, _)| std::cmp::Reverse(*length));

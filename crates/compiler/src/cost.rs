@@ -3,7 +3,7 @@
 //! A *step* is one executed classic BPF instruction; *length* counts instructions whether executed or
 //! not. What the kernel makes of each is [`tamis_bpf::convert`]'s business.
 
-use crate::dag::{Dag, Node, NodeId, Question};
+use crate::dag::{Dag, Node, NodeId, Question, Walk};
 use crate::options::Objective;
 
 /// A predicted instruction of the kernel: the middle of the measured 0.1 to 0.3 ns.
@@ -85,17 +85,19 @@ pub const fn keeps_word(question: Question) -> bool {
     !matches!(question, Question::Masked { .. })
 }
 
-/// Measures a decision; the length is that of the nodes that are new. Linear in its size.
-pub fn measure(dag: &Dag, root: NodeId, is_new: impl Fn(NodeId) -> bool) -> Measure {
-    let below = dag.below([root]);
-    let place = |id: NodeId| below.binary_search(&id).unwrap_or(0);
-    let mut steps: Vec<u64> = Vec::with_capacity(below.len());
-    let mut needs_load = vec![false; below.len()];
+/// Measures a decision; the length is that of the nodes that are new. Log-linear in its size.
+pub fn measure(
+    dag: &Dag,
+    root: NodeId,
+    walk: &mut Walk,
+    is_new: impl Fn(NodeId) -> bool,
+) -> Measure {
+    walk.go_below(dag, [root]);
+    let below = walk.ids();
+    // By place: the steps from there on, and whether a parent leaves it to the node to load its word.
+    let mut found: Vec<(u64, bool)> = Vec::with_capacity(below.len());
     let mut length_insns = 0;
-    if let Some(load) = needs_load.last_mut() {
-        *load = true;
-    }
-    for id in &below {
+    for id in below {
         let Node::Ask {
             word,
             question,
@@ -103,7 +105,7 @@ pub fn measure(dag: &Dag, root: NodeId, is_new: impl Fn(NodeId) -> bool) -> Meas
             no,
         } = dag.node(*id)
         else {
-            steps.push(1);
+            found.push((1, false));
             continue;
         };
         let own = question_steps(question);
@@ -115,16 +117,22 @@ pub fn measure(dag: &Dag, root: NodeId, is_new: impl Fn(NodeId) -> bool) -> Meas
                 Node::Ret(_) => false,
                 Node::Ask { word: next, .. } => next != word || !keeps_word(question),
             };
-            needs_load[place(child)] |= load;
-            steps[place(child)] + u64::from(load)
+            let (steps, is_loaded) = &mut found[walk.place(child)];
+            *is_loaded |= load;
+            *steps + u64::from(load)
         };
-        let (yes, no) = (side(yes), side(no));
-        steps.push(own + yes.max(no));
+        let steps = own + side(yes).max(side(no));
+        found.push((steps, false));
     }
-    let new_loads = below.iter().zip(needs_load);
-    let loads = new_loads.filter(|(id, load)| *load && is_new(**id)).count() as u64;
+    let mut worst_steps = 1;
+    if let Some((steps, is_loaded)) = found.last_mut() {
+        *is_loaded = true;
+        worst_steps += *steps;
+    }
+    let new_loads = below.iter().zip(found);
+    let loads = new_loads.filter(|(id, (_, is_loaded))| *is_loaded && is_new(**id));
     Measure {
-        length_insns: length_insns + loads,
-        worst_steps: steps.last().copied().unwrap_or_default() + 1,
+        length_insns: length_insns + loads.count() as u64,
+        worst_steps,
     }
 }

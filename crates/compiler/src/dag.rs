@@ -8,14 +8,9 @@
 //! The graph knows nothing of instructions: what a question costs, where its word is loaded and how far
 //! a jump reaches is decided when blocks are made of it.
 
-use std::hash::BuildHasherDefault;
-
 use tamis_abi::{SeccompData, Word};
 
-use crate::hash::{FastMap, FastSet};
-
-/// How many nodes below others there is room for at first; most decisions about arguments have fewer.
-const FEW_NODES: usize = 28;
+use crate::hash::{Places, hash_of};
 
 /// The index of a node in its [`Dag`]. Children have smaller ids than their parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,7 +66,60 @@ pub enum Node {
 #[derive(Clone, Debug, Default)]
 pub struct Dag {
     nodes: Vec<Node>,
-    known: FastMap<Node, NodeId>,
+    known: Places,
+}
+
+/// The nodes below others. The memory is kept from one walk to the next, so that a walk takes time for what it
+/// meets and not for the whole graph.
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    ids: Vec<NodeId>,
+    /// By node, the last walk that met it, and its place among what that walk met.
+    met: Vec<(u32, u32)>,
+    walks: u32,
+}
+
+impl Walk {
+    /// Looks for the nodes that can be reached from the roots, and forgets all others. Log-linear in how many
+    /// those are.
+    pub fn go_below(&mut self, dag: &Dag, roots: impl IntoIterator<Item = NodeId>) {
+        self.walks += 1;
+        self.met.resize(dag.nodes.len().max(self.met.len()), (0, 0));
+        self.ids.clear();
+        for root in roots {
+            self.meet(root);
+        }
+        let mut next = 0;
+        while let Some(id) = self.ids.get(next) {
+            next += 1;
+            if let Node::Ask { yes, no, .. } = dag.node(*id) {
+                self.meet(yes);
+                self.meet(no);
+            }
+        }
+        self.ids.sort_unstable();
+        for (place, id) in (0..).zip(&self.ids) {
+            self.met[id.index()].1 = place;
+        }
+    }
+
+    fn meet(&mut self, id: NodeId) {
+        let walk = &mut self.met[id.index()].0;
+        if *walk != self.walks {
+            *walk = self.walks;
+            self.ids.push(id);
+        }
+    }
+
+    /// The nodes that were met, children before parents.
+    pub fn ids(&self) -> &[NodeId] {
+        &self.ids
+    }
+
+    /// The place of a node among those that were met.
+    pub fn place(&self, id: NodeId) -> usize {
+        self.met[id.index()].1 as usize
+    }
 }
 
 impl NodeId {
@@ -183,18 +231,9 @@ impl Dag {
 
     /// The nodes that can be reached from the roots, children before parents. Linear time.
     pub fn below(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<NodeId> {
-        let mut open: Vec<NodeId> = roots.into_iter().collect();
-        let mut seen = FastSet::with_capacity_and_hasher(FEW_NODES, BuildHasherDefault::default());
-        while let Some(id) = open.pop() {
-            if seen.insert(id)
-                && let Node::Ask { yes, no, .. } = self.node(id)
-            {
-                open.extend([yes, no]);
-            }
-        }
-        let mut ids: Vec<NodeId> = seen.into_iter().collect();
-        ids.sort_unstable();
-        ids
+        let mut walk = Walk::default();
+        walk.go_below(self, roots);
+        walk.ids
     }
 
     /// What the decision is for a call.
@@ -223,10 +262,14 @@ impl Dag {
     }
 
     fn intern(&mut self, node: Node) -> NodeId {
-        *self.known.entry(node).or_insert_with(|| {
+        let hash = hash_of(&node);
+        let known = self.known.find(hash, |place| self.nodes[place] == node);
+        let place = known.unwrap_or_else(|| {
             self.nodes.push(node);
-            NodeId(self.nodes.len() as u32 - 1)
-        })
+            self.known.insert(hash, self.nodes.len() - 1);
+            self.nodes.len() - 1
+        });
+        NodeId(place as u32)
     }
 }
 

@@ -10,22 +10,16 @@
 //! The price: some functions have diagrams that are exponentially larger than their formulas. Building
 //! stops with `None` when its budget is used up; the caller then lowers directly.
 
-use std::cell::OnceCell;
-use std::hash::BuildHasherDefault;
-
 use tamis_abi::Word;
 
 use crate::dag::{Dag, NodeId, Question};
 use crate::formula::Formula;
-use crate::hash::{FastMap, hash_of};
+use crate::hash::{Places, hash_of};
 use crate::samples::Sample;
-use crate::split::{Effort, Point, Points, split};
+use crate::split::{Effort, Expected, Point, has_choice, split};
 
 /// The most boolean variables; bounds the recursion together with the number of words.
 const MAX_QUESTIONS: usize = 64;
-
-/// How many nodes there is room for at first; most diagrams have fewer.
-const FEW_NODES: usize = 28;
 
 /// The order in which words are asked about: the first is asked first.
 pub(crate) type Order = [Word; Word::COUNT];
@@ -39,32 +33,6 @@ pub(crate) struct Case {
     pub(crate) ret: u32,
 }
 
-/// The decision of the first case that holds, else `default`, asking about words in this order.
-/// `None` if that takes more than `budget` elementary steps.
-pub(crate) fn build(cases: &[Case], default: u32, order: &Order, budget: u64) -> Option<Decision> {
-    let mut diagram = Diagram::new(cases, order, budget)?;
-    let mut root = diagram.leaf(default);
-    for case in cases.iter().rev() {
-        let condition = diagram.formula(&case.when)?;
-        let ret = diagram.leaf(case.ret);
-        root = diagram.choose(condition, ret, root)?;
-    }
-    Some(Decision { diagram, root })
-}
-
-/// A decision as a diagram.
-pub(crate) struct Decision {
-    diagram: Diagram,
-    root: Id,
-}
-
-impl Decision {
-    /// Adds the decision to a graph.
-    pub(crate) fn emit(&self, dag: &mut Dag, samples: &[Sample], effort: Effort) -> NodeId {
-        self.diagram.emit(dag, self.root, samples, effort)
-    }
-}
-
 /// The index of a diagram node; children have smaller ids than parents.
 type Id = u32;
 
@@ -74,13 +42,17 @@ type Variable = (Word, Option<Question>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Node {
-    /// Decided. In conditions 1 stands for true and 0 for false.
+    /// Decided. Conditions have the leaves [`TRUE`] and [`FALSE`], which stand for 1 and 0.
     Leaf(u32),
     /// By the value of a word: the place of its runs among those of all nodes.
     Split { variable: u32, from: u32, to: u32 },
     /// By the answer to a question.
     Choice { variable: u32, yes: Id, no: Id },
 }
+
+/// Conditions end in one of these leaves.
+const FALSE: Id = 0;
+const TRUE: Id = 1;
 
 /// First value and decision of a run.
 type Run = (u32, Id);
@@ -93,14 +65,15 @@ enum Column {
 }
 
 /// Which samples come to which node: a list per node, all in one place.
+#[derive(Debug, Default)]
 struct Arriving {
-    /// By node, its first entry.
-    first: Vec<u32>,
+    /// By node, its first entry, and what its samples weigh.
+    first: Vec<(u32, u64)>,
     entries: Vec<Entry>,
 }
 
 /// A sample that comes to a node, and the node's next entry.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
     sample: u32,
     next: u32,
@@ -110,25 +83,24 @@ impl Arriving {
     /// The index of no entry.
     const END: u32 = u32::MAX;
 
-    fn new(nodes: usize, samples: usize) -> Arriving {
-        Arriving {
-            first: vec![Arriving::END; nodes],
-            entries: Vec::with_capacity(4 * samples),
-        }
+    fn clear(&mut self) {
+        self.first.clear();
+        self.entries.clear();
     }
 
-    fn add(&mut self, node: Id, sample: usize) {
-        let first = &mut self.first[node as usize];
+    fn add(&mut self, node: Id, sample: u32, weight: u64) {
+        let (first, whole) = &mut self.first[node as usize];
         self.entries.push(Entry {
-            sample: sample as u32,
+            sample,
             next: *first,
         });
         *first = self.entries.len() as u32 - 1;
+        *whole += weight;
     }
 
     /// The samples that come to a node.
-    fn at(&self, node: usize) -> impl Iterator<Item = usize> {
-        let mut entry = self.first[node];
+    fn at(&self, node: Id) -> impl Iterator<Item = usize> {
+        let mut entry = self.first[node as usize].0;
         std::iter::from_fn(move || {
             let Entry { sample, next } = *self.entries.get(entry as usize)?;
             entry = next;
@@ -137,23 +109,76 @@ impl Arriving {
     }
 }
 
-struct Diagram {
+/// The values that a word has in the samples that come to a node.
+struct ArrivingValues<'a> {
+    arriving: &'a Arriving,
+    samples: &'a [Sample],
+    node: Id,
+    word: Word,
+}
+
+impl Expected for ArrivingValues<'_> {
+    fn whole(&self) -> u64 {
+        self.arriving.first[self.node as usize].1
+    }
+
+    fn points(&self) -> impl Iterator<Item = Point> {
+        let samples = self.arriving.at(self.node).map(|at| &self.samples[at]);
+        samples.map(|sample| Point {
+            value: sample.data.word(self.word),
+            weight: sample.weight,
+        })
+    }
+}
+
+/// A decision as a diagram. It is made again and again, of other lists and in other orders, with the memory of
+/// the one before.
+#[derive(Debug, Default)]
+pub(crate) struct Diagram {
     variables: Vec<Variable>,
     nodes: Vec<Node>,
     /// The runs of all splits, for each of them ascending from 0.
     runs: Vec<Run>,
     /// The runs so far of the splits that are being made, the innermost last.
     open: Vec<Run>,
-    /// The leaves and choices.
-    known: FastMap<Node, Id>,
-    /// The splits, by a hash of variable and runs, or by the next number that was free.
-    splits: FastMap<u64, Id>,
-    chosen: FastMap<(Id, Id, Id), Id>,
+    /// The nodes, by what they are.
+    known: Places,
+    /// What was asked for - condition, yes, no - and what that is.
+    chosen: Vec<([Id; 3], Id)>,
+    known_choices: Places,
     budget: u64,
+    root: Id,
+    /// By node, whether it is below the root.
+    wanted: Vec<bool>,
+    /// Whether it depends on the samples how a split is decided.
+    depends_on_samples: bool,
+    /// Of the samples that were asked about last; empty before.
+    arriving: Arriving,
 }
 
 impl Diagram {
-    fn new(cases: &[Case], order: &Order, budget: u64) -> Option<Diagram> {
+    /// Makes the diagram of the first case that holds, else `default`, asking about words in this order. `None`
+    /// if that takes more than `budget` elementary steps; then there is no diagram to be emitted.
+    pub(crate) fn build(
+        &mut self,
+        cases: &[Case],
+        default: u32,
+        order: &Order,
+        budget: u64,
+    ) -> Option<()> {
+        self.begin(cases, order, budget)?;
+        let mut root = self.leaf(default);
+        for case in cases.iter().rev() {
+            let condition = self.formula(&case.when)?;
+            let ret = self.leaf(case.ret);
+            root = self.choose(condition, ret, root)?;
+        }
+        self.root = root;
+        self.find_wanted();
+        Some(())
+    }
+
+    fn begin(&mut self, cases: &[Case], order: &Order, budget: u64) -> Option<()> {
         let mut questions: Vec<(Word, Question)> = Vec::new();
         let mut open: Vec<&Formula> = cases.iter().map(|case| &case.when).collect();
         while let Some(formula) = open.pop() {
@@ -172,9 +197,9 @@ impl Diagram {
         }
         // The worklist is a stack: turn the questions back into the order of the formula.
         questions.reverse();
-        let mut variables = Vec::with_capacity(Word::COUNT + questions.len());
+        self.variables.clear();
         for (place, word) in order.iter().enumerate() {
-            variables.push((*word, None));
+            self.variables.push((*word, None));
             for (asked, question) in &questions {
                 let other = match question {
                     Question::EqWord(other) | Question::GeWord(other) => *other,
@@ -182,20 +207,22 @@ impl Diagram {
                 };
                 let settled = |word: Word| order[..=place].contains(&word);
                 if (*asked == *word || other == *word) && settled(*asked) && settled(other) {
-                    variables.push((*asked, Some(*question)));
+                    self.variables.push((*asked, Some(*question)));
                 }
             }
         }
-        Some(Diagram {
-            variables,
-            nodes: Vec::with_capacity(FEW_NODES),
-            runs: Vec::with_capacity(4 * FEW_NODES),
-            open: Vec::with_capacity(FEW_NODES),
-            splits: FastMap::with_capacity_and_hasher(FEW_NODES, BuildHasherDefault::default()),
-            known: FastMap::with_capacity_and_hasher(FEW_NODES, BuildHasherDefault::default()),
-            chosen: FastMap::with_capacity_and_hasher(FEW_NODES, BuildHasherDefault::default()),
-            budget,
-        })
+        self.nodes.clear();
+        self.runs.clear();
+        self.open.clear();
+        self.known.clear();
+        self.chosen.clear();
+        self.known_choices.clear();
+        self.arriving.clear();
+        self.budget = budget;
+        // In the order of their ids.
+        self.leaf(0);
+        self.leaf(1);
+        Some(())
     }
 
     fn spend(&mut self, steps: usize) -> Option<()> {
@@ -213,24 +240,25 @@ impl Diagram {
     }
 
     fn formula(&mut self, formula: &Formula) -> Option<Id> {
-        let (yes, no) = (self.leaf(1), self.leaf(0));
         Some(match formula {
-            Formula::True => yes,
-            Formula::False => no,
-            Formula::All(parts) => self.combine(parts, |diagram, a, b| diagram.choose(a, b, no))?,
+            Formula::True => TRUE,
+            Formula::False => FALSE,
+            Formula::All(parts) => {
+                self.combine(parts, |diagram, a, b| diagram.choose(a, b, FALSE))?
+            }
             Formula::Any(parts) => {
-                self.combine(parts, |diagram, a, b| diagram.choose(a, yes, b))?
+                self.combine(parts, |diagram, a, b| diagram.choose(a, TRUE, b))?
             }
             Formula::In(word, set) => {
                 self.spend(set.intervals().len())?;
                 let start = self.open.len();
                 for (first, last) in set.intervals() {
                     if self.open.len() == start && *first > 0 {
-                        self.open.push((0, no));
+                        self.open.push((0, FALSE));
                     }
-                    self.open.push((*first, yes));
+                    self.open.push((*first, TRUE));
                     self.open
-                        .extend(last.checked_add(1).map(|after| (after, no)));
+                        .extend(last.checked_add(1).map(|after| (after, FALSE)));
                 }
                 self.split(self.variable((*word, None)), start)
             }
@@ -240,7 +268,11 @@ impl Diagram {
                 answer,
             } => {
                 let variable = self.variable((*word, Some(*question)));
-                let (yes, no) = if *answer { (yes, no) } else { (no, yes) };
+                let (yes, no) = if *answer {
+                    (TRUE, FALSE)
+                } else {
+                    (FALSE, TRUE)
+                };
                 self.choice(variable, yes, no)
             }
         })
@@ -256,30 +288,35 @@ impl Diagram {
             .iter()
             .map(|part| self.formula(part))
             .collect::<Option<Vec<Id>>>()?;
-        while ids.len() > 1 {
-            ids = ids
-                .chunks(2)
-                .map(|pair| match pair {
-                    [a, b] => two(self, *a, *b),
-                    _ => Some(pair[0]),
-                })
-                .collect::<Option<Vec<Id>>>()?;
+        let mut left = ids.len();
+        while left > 1 {
+            for pair in 0..left / 2 {
+                ids[pair] = two(self, ids[2 * pair], ids[2 * pair + 1])?;
+            }
+            if left % 2 == 1 {
+                ids[left / 2] = ids[left - 1];
+            }
+            left = left.div_ceil(2);
         }
         Some(ids[0])
     }
 
     /// `yes` where the condition is 1, `no` where it is 0. Recurses once per variable at most.
     fn choose(&mut self, condition: Id, yes: Id, no: Id) -> Option<Id> {
-        if let Node::Leaf(value) = self.nodes[condition as usize] {
-            return Some(if value == 1 { yes } else { no });
-        }
-        if yes == no {
-            return Some(yes);
-        }
-        if let Some(known) = self.chosen.get(&(condition, yes, no)) {
-            return Some(*known);
+        match condition {
+            TRUE => return Some(yes),
+            FALSE => return Some(no),
+            _ if yes == no => return Some(yes),
+            _ => {}
         }
         let three = [condition, yes, no];
+        let hash = hash_of(&(condition, yes, no));
+        let known = self
+            .known_choices
+            .find(hash, |place| self.chosen[place].0 == three);
+        if let Some(place) = known {
+            return Some(self.chosen[place].1);
+        }
         let top = three.iter().filter_map(|id| self.top(*id)).min()?;
         let result = if self.variables[top as usize].1.is_some() {
             self.spend(1)?;
@@ -291,7 +328,8 @@ impl Diagram {
         } else {
             self.choose_by_runs(three, top)?
         };
-        self.chosen.insert((condition, yes, no), result);
+        self.known_choices.insert(hash, self.chosen.len());
+        self.chosen.push((three, result));
         Some(result)
     }
 
@@ -372,24 +410,23 @@ impl Diagram {
             self.open.truncate(start);
             return only;
         }
-        let mut hash = hash_of(&(variable, &self.open[start..]));
-        while let Some(id) = self.splits.get(&hash) {
-            if let Node::Split { from, to, .. } = self.nodes[*id as usize]
-                && self.top(*id) == Some(variable)
-                && *self.runs(from, to) == self.open[start..]
-            {
-                self.open.truncate(start);
-                return *id;
-            }
-            hash = hash.wrapping_add(1);
+        let hash = hash_of(&(variable, &self.open[start..]));
+        let known = self.known.find(hash, |id| match self.nodes[id] {
+            Node::Split {
+                variable: by,
+                from,
+                to,
+            } => by == variable && *self.runs(from, to) == self.open[start..],
+            _ => false,
+        });
+        if let Some(id) = known {
+            self.open.truncate(start);
+            return id as Id;
         }
         let from = self.runs.len() as u32;
         self.runs.extend(self.open.drain(start..));
         let to = self.runs.len() as u32;
-        let id = self.nodes.len() as Id;
-        self.nodes.push(Node::Split { variable, from, to });
-        self.splits.insert(hash, id);
-        id
+        self.add(hash, Node::Split { variable, from, to })
     }
 
     fn choice(&mut self, variable: u32, yes: Id, no: Id) -> Id {
@@ -400,10 +437,17 @@ impl Diagram {
     }
 
     fn intern(&mut self, node: Node) -> Id {
-        *self.known.entry(node).or_insert_with(|| {
-            self.nodes.push(node);
-            self.nodes.len() as Id - 1
-        })
+        let hash = hash_of(&node);
+        let known = self.known.find(hash, |id| self.nodes[id] == node);
+        known.map_or_else(|| self.add(hash, node), |id| id as Id)
+    }
+
+    /// Adds a node that is not known.
+    fn add(&mut self, hash: u64, node: Node) -> Id {
+        let id = self.nodes.len();
+        self.known.insert(hash, id);
+        self.nodes.push(node);
+        id as Id
     }
 
     /// The runs of a split.
@@ -411,19 +455,20 @@ impl Diagram {
         &self.runs[from as usize..to as usize]
     }
 
-    /// Turns the diagram below `root` into questions; splits become decisions by value, in which each
-    /// value counts as much as the samples that come there with it.
-    fn emit(&self, dag: &mut Dag, root: Id, samples: &[Sample], effort: Effort) -> NodeId {
-        let wanted = self.below(root);
-        let arriving = OnceCell::new();
-        let arriving = || arriving.get_or_init(|| self.arriving(root, samples));
+    /// Turns the diagram into questions; splits become decisions by value, in which each value counts as much as
+    /// the samples that come there with it. The samples are the same as when the diagram was emitted before, if it
+    /// was.
+    pub(crate) fn emit(&mut self, dag: &mut Dag, samples: &[Sample], effort: Effort) -> NodeId {
+        if self.depends_on_samples && self.arriving.first.is_empty() {
+            self.find_arriving(samples);
+        }
         let mut emitted: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
         // What is not wanted gets any node: nothing refers to it.
         let unused = dag.ret(0);
-        for (id, node) in self.nodes.iter().enumerate() {
+        for (id, node) in (0..=self.root).zip(&self.nodes) {
             let child = |id: Id| emitted[id as usize];
             let made = match *node {
-                _ if !wanted[id] => unused,
+                _ if !self.wanted[id as usize] => unused,
                 Node::Leaf(ret) => dag.ret(ret),
                 Node::Choice { variable, yes, no } => {
                     let (word, question) = self.question(variable);
@@ -433,20 +478,18 @@ impl Diagram {
                     let word = self.variables[variable as usize].0;
                     let runs = self.runs(from, to).iter();
                     let runs = runs.map(|(first, id)| (*first, child(*id)));
-                    let point = |at: usize| {
-                        let sample = &samples[at];
-                        Point {
-                            value: sample.data.word(word),
-                            weight: sample.weight,
-                        }
+                    let values = ArrivingValues {
+                        arriving: &self.arriving,
+                        samples,
+                        node: id,
+                        word,
                     };
-                    let points = || Points::new(arriving().at(id).map(point).collect());
-                    split(dag, word, runs, points, effort)
+                    split(dag, word, runs, &values, effort)
                 }
             };
             emitted.push(made);
         }
-        emitted[root as usize]
+        emitted[self.root as usize]
     }
 
     /// The question that a choice decides by.
@@ -455,18 +498,19 @@ impl Diagram {
         (word, question.expect("a choice is about a question"))
     }
 
-    /// For each node the samples that come there.
-    fn arriving(&self, root: Id, samples: &[Sample]) -> Arriving {
-        let mut arriving = Arriving::new(self.nodes.len(), samples.len());
-        for sample in 0..samples.len() {
-            arriving.add(root, sample);
+    /// Finds for each node the samples that come there.
+    fn find_arriving(&mut self, samples: &[Sample]) {
+        let mut arriving = std::mem::take(&mut self.arriving);
+        arriving.first.resize(self.nodes.len(), (Arriving::END, 0));
+        for (sample, number) in samples.iter().zip(0..) {
+            arriving.add(self.root, number, sample.weight);
         }
-        for id in (0..=root as usize).rev() {
-            let mut entry = arriving.first[id];
+        for id in (0..=self.root).rev() {
+            let mut entry = arriving.first[id as usize].0;
             while let Some(Entry { sample, next }) = arriving.entries.get(entry as usize).copied() {
                 entry = next;
-                let data = &samples[sample as usize].data;
-                let next = match self.nodes[id] {
+                let Sample { data, weight } = &samples[sample as usize];
+                let next = match self.nodes[id as usize] {
                     Node::Leaf(_) => break,
                     Node::Choice { variable, yes, no } => {
                         let (word, question) = self.question(variable);
@@ -478,33 +522,36 @@ impl Diagram {
                         runs[runs.partition_point(|run| run.0 <= value) - 1].1
                     }
                 };
-                arriving.add(next, sample as usize);
+                arriving.add(next, sample, *weight);
             }
         }
-        arriving
+        self.arriving = arriving;
     }
 
-    /// For each node, whether a path from `root` leads to it.
-    fn below(&self, root: Id) -> Vec<bool> {
-        let mut seen = vec![false; self.nodes.len()];
-        seen[root as usize] = true;
-        for id in (0..=root as usize).rev() {
-            if !seen[id] {
+    /// Finds for each node whether a path from the root leads to it.
+    fn find_wanted(&mut self) {
+        self.depends_on_samples = false;
+        self.wanted.clear();
+        self.wanted.resize(self.nodes.len(), false);
+        self.wanted[self.root as usize] = true;
+        for id in (0..=self.root as usize).rev() {
+            if !self.wanted[id] {
                 continue;
             }
             match self.nodes[id] {
                 Node::Leaf(_) => {}
                 Node::Choice { yes, no, .. } => {
-                    seen[yes as usize] = true;
-                    seen[no as usize] = true;
+                    self.wanted[yes as usize] = true;
+                    self.wanted[no as usize] = true;
                 }
                 Node::Split { from, to, .. } => {
-                    for (_, child) in self.runs(from, to) {
-                        seen[*child as usize] = true;
+                    let runs = &self.runs[from as usize..to as usize];
+                    self.depends_on_samples |= has_choice(runs, |run| *run);
+                    for (_, child) in runs {
+                        self.wanted[*child as usize] = true;
                     }
                 }
             }
         }
-        seen
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn lower(
         }),
         Formula::In(word, set) => {
             let runs = runs(set, yes, no).into_iter();
-            split(dag, *word, runs, || samples.points(*word), effort)
+            split(dag, *word, runs, &samples.values(*word), effort)
         }
         Formula::Asked {
             word,

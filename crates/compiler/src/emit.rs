@@ -9,7 +9,7 @@ use tamis_abi::{Endian, Word};
 use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
 use tamis_bpf::{AluOp, Op, Operand, Test};
 
-use crate::dag::{Dag, Node, NodeId, Question};
+use crate::dag::{Dag, Node, NodeId, Question, Walk};
 
 /// What A and X hold on an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,10 @@ struct Held {
 
 /// The blocks of the decision below `root`, for machines of this byte order. Linear time.
 pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
-    let below = dag.below([root]);
-    let place = |id: NodeId| below.binary_search(&id).unwrap_or(0);
+    let mut walk = Walk::default();
+    walk.go_below(dag, [root]);
+    let below = walk.ids();
+    let place = |id: NodeId| walk.place(id);
     // Which instructions of a node's preparation are entered from somewhere, as a bit set, and which
     // bits of the word are in A whichever way it was entered.
     let mut entered = vec![0_u8; below.len()];

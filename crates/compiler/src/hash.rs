@@ -23,6 +23,72 @@ pub(crate) fn hash_of(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
+/// Where things lie in a list that somebody else keeps, found by a hash of what they are: a table of places
+/// with linear probing. Clearing it keeps the room, so one table serves many short lists without any allocation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// A power of two of slots, at most half of them taken: part of the hash, and the place.
+    slots: Vec<(u32, u32)>,
+    taken: usize,
+}
+
+impl Places {
+    const FEWEST_SLOTS: usize = 64;
+    const FREE: (u32, u32) = (0, u32::MAX);
+
+    /// Forgets all places. A table much larger than its last list gives back half of the room.
+    pub(crate) fn clear(&mut self) {
+        if self.slots.len() > Places::FEWEST_SLOTS && 16 * self.taken < self.slots.len() {
+            self.slots.truncate(self.slots.len() / 2);
+        }
+        self.slots.fill(Places::FREE);
+        self.taken = 0;
+    }
+
+    /// The place of the thing with this hash, if it was entered; `is_it` looks at a place.
+    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        let last = self.slots.len().checked_sub(1)?;
+        let tag = Places::tag(hash);
+        let mut at = tag as usize & last;
+        loop {
+            match self.slots[at] {
+                Places::FREE => return None,
+                (known, place) if known == tag && is_it(place as usize) => {
+                    return Some(place as usize);
+                }
+                _ => at = (at + 1) & last,
+            }
+        }
+    }
+
+    /// Enters the place of a thing that is not in the table.
+    pub(crate) fn insert(&mut self, hash: u64, place: usize) {
+        if 2 * self.taken >= self.slots.len() {
+            let slots = (2 * self.slots.len()).max(Places::FEWEST_SLOTS);
+            let old = std::mem::replace(&mut self.slots, vec![Places::FREE; slots]);
+            for slot in old.into_iter().filter(|slot| *slot != Places::FREE) {
+                self.put(slot);
+            }
+        }
+        self.put((Places::tag(hash), place as u32));
+        self.taken += 1;
+    }
+
+    fn put(&mut self, slot: (u32, u32)) {
+        let last = self.slots.len() - 1;
+        let mut at = slot.0 as usize & last;
+        while self.slots[at] != Places::FREE {
+            at = (at + 1) & last;
+        }
+        self.slots[at] = slot;
+    }
+
+    /// The high bits of a product depend on all bits of its factors.
+    const fn tag(hash: u64) -> u32 {
+        (hash >> 32) as u32
+    }
+}
+
 /// An odd number with well-mixed bits: the golden ratio as a fraction of 2^64.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -66,6 +132,27 @@ impl Hasher for FastHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_found_by_what_lies_there_and_not_after_clearing() {
+        let things: Vec<u32> = (0..1000).map(|n| n * n).collect();
+        let mut places = Places::default();
+        for round in 0..3 {
+            let of_round = &things[..things.len() >> (4 * round)];
+            let find = |places: &Places, thing: u32| {
+                places.find(hash_of(&thing), |place| of_round[place] == thing)
+            };
+            for (place, thing) in of_round.iter().enumerate() {
+                assert_eq!(find(&places, *thing), None);
+                places.insert(hash_of(thing), place);
+            }
+            for (place, thing) in of_round.iter().enumerate() {
+                assert_eq!(find(&places, *thing), Some(place));
+            }
+            assert_eq!(find(&places, 3), None);
+            places.clear();
+        }
+    }
 
     #[test]
     fn neighbouring_keys_spread_over_low_and_high_bits() {

@@ -12,11 +12,11 @@ use tamis_abi::Word;
 use tamis_profile::Call;
 
 use crate::cost::{self, Prices};
-use crate::dag::{Dag, NodeId, Question};
-use crate::diagram::{self, Case, Order};
+use crate::dag::{Dag, NodeId, Question, Walk};
+use crate::diagram::{Case, Diagram, Order};
 use crate::direct;
 use crate::formula::Formula;
-use crate::hash::{FastMap, FastSet};
+use crate::hash::FastMap;
 use crate::samples::{self, Sample, Samples};
 use crate::split::Effort;
 
@@ -32,18 +32,23 @@ const FEW_PARTS: u64 = 32;
 /// The decisions made so far: calls and architectures with the same list are decided once.
 #[derive(Debug)]
 pub(crate) struct Decisions {
-    prices: Prices,
     known: FastMap<(Vec<Case>, u32), NodeId>,
-    kept: FastSet<NodeId>,
+    ranking: Ranking,
+    /// The diagram in the order that is tried, and the best one so far.
+    diagrams: [Diagram; 2],
 }
 
 impl Decisions {
     /// No decision yet.
     pub(crate) fn new(prices: Prices) -> Decisions {
         Decisions {
-            prices,
             known: FastMap::default(),
-            kept: FastSet::default(),
+            ranking: Ranking {
+                prices,
+                is_kept: Vec::new(),
+                walk: Walk::default(),
+            },
+            diagrams: [Diagram::default(), Diagram::default()],
         }
     }
 
@@ -61,13 +66,13 @@ impl Decisions {
             return *node;
         }
         let node = self.lower(dag, &key.0, default, seen);
-        self.kept.extend(dag.below([node]));
+        self.ranking.keep(dag, node);
         self.known.insert(key, node);
         node
     }
 
     /// The best of all lowerings.
-    fn lower(&self, dag: &mut Dag, cases: &[Case], default: u32, seen: &[&Call]) -> NodeId {
+    fn lower(&mut self, dag: &mut Dag, cases: &[Case], default: u32, seen: &[&Call]) -> NodeId {
         let [first, ..] = cases else {
             return dag.ret(default);
         };
@@ -83,32 +88,65 @@ impl Decisions {
         }
         let used = words_used(cases);
         let budget = BUDGET_PER_PART * (used.parts + 16);
-        // Orders that come to the same decision are as good.
-        let mut ranks: Vec<(NodeId, u64)> = Vec::new();
-        let best = best_order(&used, |order| {
-            let decision = diagram::build(cases, default, order, budget)?;
-            let node = decision.emit(dag, samples.list(), Effort::Quick);
-            if let Some((_, rank)) = ranks.iter().find(|(known, _)| *known == node) {
-                return Some((*rank, decision));
+        let mut ranked: Vec<NodeId> = Vec::new();
+        let mut least: Option<u64> = None;
+        let mut orders = Orders::new(&used);
+        while let Some(order) = orders.next() {
+            let [diagram, best] = &mut self.diagrams;
+            if diagram.build(cases, default, &order, budget).is_none() {
+                continue;
             }
-            let rank = self.rank(dag, node, samples.list());
-            ranks.push((node, rank));
-            Some((rank, decision))
-        });
+            let node = diagram.emit(dag, samples.list(), Effort::Quick);
+            // Orders that come to the same decision are as good.
+            if ranked.contains(&node) {
+                continue;
+            }
+            ranked.push(node);
+            let rank = self.ranking.rank(dag, node, samples.list());
+            if least.is_none_or(|least| rank < least) {
+                least = Some(rank);
+                std::mem::swap(diagram, best);
+                orders.add_neighbours(order);
+            }
+        }
         let direct = lower_directly(dag, cases, default, &samples, Effort::Quick);
-        match best.filter(|(rank, _)| *rank < self.rank(dag, direct, samples.list())) {
-            Some((_, decision)) => decision.emit(dag, samples.list(), Effort::Thorough),
-            None => lower_directly(dag, cases, default, &samples, Effort::Thorough),
+        match least {
+            Some(least) if least < self.ranking.rank(dag, direct, samples.list()) => {
+                let [_, best] = &mut self.diagrams;
+                best.emit(dag, samples.list(), Effort::Thorough)
+            }
+            _ => lower_directly(dag, cases, default, &samples, Effort::Thorough),
+        }
+    }
+}
+
+/// How good decisions are, given those that were kept.
+#[derive(Debug)]
+struct Ranking {
+    prices: Prices,
+    /// By node, whether a decision that was kept uses it.
+    is_kept: Vec<bool>,
+    walk: Walk,
+}
+
+impl Ranking {
+    /// Takes note that a decision is used.
+    fn keep(&mut self, dag: &Dag, node: NodeId) {
+        self.walk.go_below(dag, [node]);
+        self.is_kept.resize(dag.len(), false);
+        for id in self.walk.ids() {
+            self.is_kept[id.index()] = true;
         }
     }
 
     /// Smaller is better: expected steps first of all, but a step is not worth any length; where length is
     /// what counts, an instruction is worth more than all steps. Mispredictions don't count: orders that
     /// save some make decisions much longer.
-    fn rank(&self, dag: &Dag, node: NodeId, samples: &[Sample]) -> u64 {
+    fn rank(&mut self, dag: &Dag, node: NodeId, samples: &[Sample]) -> u64 {
         /// More than the sixteenths of steps that any decision takes.
         const ANY_STEPS: u64 = 1 << 32;
-        let measure = cost::measure(dag, node, |node| !self.kept.contains(&node));
+        let is_kept = |node: NodeId| self.is_kept.get(node.index()) == Some(&true);
+        let measure = cost::measure(dag, node, &mut self.walk, |node| !is_kept(node));
         let mean_steps_x16 = samples::mean_steps_x16(dag, node, samples);
         let length = match self.prices.is_about_length() {
             true => ANY_STEPS * measure.length_insns,
@@ -151,31 +189,41 @@ fn is_about_two(question: Question) -> bool {
     matches!(question, Question::EqWord(_) | Question::GeWord(_))
 }
 
-/// The smallest rank and what has it, among some orders to begin with and neighbours of the best so far;
-/// `None` if none has a rank.
-fn best_order<T>(
-    used: &Used,
-    mut rank: impl FnMut(&Order) -> Option<(u64, T)>,
-) -> Option<(u64, T)> {
-    let most = (MAX_ORDERS * FEW_PARTS / used.parts.max(FEW_PARTS)).max(4);
-    let mut best: Option<(u64, T)> = None;
-    let mut open = VecDeque::from(orders(used));
-    let mut tried: Vec<Order> = Vec::new();
-    while let Some(order) = open.pop_front() {
-        if tried.contains(&order) {
-            continue;
-        }
-        if tried.len() as u64 == most {
-            break;
-        }
-        tried.push(order);
-        let Some(ranked) = rank(&order) else { continue };
-        if best.as_ref().is_none_or(|(least, _)| ranked.0 < *least) {
-            best = Some(ranked);
-            open.extend(neighbours(order, used));
+/// The orders to try: some to begin with and neighbours of the best so far.
+struct Orders<'a> {
+    used: &'a Used,
+    open: VecDeque<Order>,
+    tried: Vec<Order>,
+    most: usize,
+}
+
+impl Orders<'_> {
+    fn new(used: &Used) -> Orders<'_> {
+        let most = (MAX_ORDERS * FEW_PARTS / used.parts.max(FEW_PARTS)).max(4);
+        Orders {
+            used,
+            open: VecDeque::from(orders(used)),
+            tried: Vec::new(),
+            most: most as usize,
         }
     }
-    best
+
+    /// The next order that was not tried yet.
+    fn next(&mut self) -> Option<Order> {
+        while self.tried.len() < self.most {
+            let order = self.open.pop_front()?;
+            if !self.tried.contains(&order) {
+                self.tried.push(order);
+                return Some(order);
+            }
+        }
+        None
+    }
+
+    /// Has the neighbours of an order tried, too.
+    fn add_neighbours(&mut self, order: Order) {
+        self.open.extend(neighbours(order, self.used));
+    }
 }
 
 /// Unites neighbours with one action, and drops cases that change nothing.

@@ -17,7 +17,8 @@ use crate::cost::{keeps_word, question_steps};
 use crate::dag::{Dag, Node, NodeId, Question};
 use crate::diagram::Case;
 use crate::formula::Formula;
-use crate::split::{Point, Points};
+use crate::split::{Expected, Point, Points};
+use crate::tree::Run;
 
 /// The most calls that one condition yields.
 const MAX_WITNESSES: usize = 1024;
@@ -60,15 +61,42 @@ impl Samples {
         &self.list
     }
 
-    /// The values of a word.
-    pub(crate) fn points(&self, word: Word) -> &Points {
+    /// The values of a word; found when they are asked for.
+    pub(crate) fn values(&self, word: Word) -> impl Expected {
+        Values {
+            samples: self,
+            word,
+        }
+    }
+
+    fn points(&self, word: Word) -> &Points {
         self.points[word.index()].get_or_init(|| {
             let point = |sample: &Sample| Point {
                 value: sample.data.word(word),
                 weight: sample.weight,
             };
-            Points::sorted(self.list.iter().map(point).collect())
+            Points::new(self.list.iter().map(point).collect())
         })
+    }
+}
+
+/// The values of a word in all samples.
+struct Values<'a> {
+    samples: &'a Samples,
+    word: Word,
+}
+
+impl Expected for Values<'_> {
+    fn whole(&self) -> u64 {
+        self.samples.points(self.word).whole()
+    }
+
+    fn points(&self) -> impl Iterator<Item = Point> {
+        self.samples.points(self.word).points()
+    }
+
+    fn weigh(&self, runs: &mut [Run]) {
+        self.samples.points(self.word).weigh(runs);
     }
 }
 

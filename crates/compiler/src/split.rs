@@ -6,8 +6,6 @@
 //! other are nobody's: runs that they separated grow together. This file tries the cubes that the
 //! decisions suggest and keeps what costs least; without any it is a search tree.
 
-use std::borrow::Borrow;
-
 use tamis_abi::Word;
 
 use crate::cost::{Prices, keeps_word, question_steps};
@@ -55,24 +53,34 @@ struct Cube {
 }
 
 /// The values that are expected of a word.
+pub(crate) trait Expected {
+    /// The weight of all points.
+    fn whole(&self) -> u64;
+
+    /// The points, in any order.
+    fn points(&self) -> impl Iterator<Item = Point>;
+
+    /// Adds to each run the weight of the points in it.
+    fn weigh(&self, runs: &mut [Run]) {
+        for point in self.points() {
+            let at = runs.partition_point(|run| run.first <= point.value);
+            runs[at - 1].weight += point.weight;
+        }
+    }
+}
+
+/// The values that are expected of a word in many decisions: in order, so that a run is weighed in logarithmic
+/// time.
 #[derive(Debug)]
 pub(crate) struct Points {
     list: Vec<Point>,
-    /// The weight of all points before each, if the list is in order; else nothing.
+    /// The weight of all points before each, and of all.
     weight_before: Vec<u64>,
 }
 
 impl Points {
-    /// Points in any order, for one decision.
-    pub(crate) const fn new(list: Vec<Point>) -> Points {
-        Points {
-            list,
-            weight_before: Vec::new(),
-        }
-    }
-
-    /// Points that are put in order, for many decisions.
-    pub(crate) fn sorted(mut list: Vec<Point>) -> Points {
+    /// These points.
+    pub(crate) fn new(mut list: Vec<Point>) -> Points {
         list.sort_by_key(|point| point.value);
         let mut before = 0;
         let mut weight_before = vec![0];
@@ -85,26 +93,18 @@ impl Points {
             weight_before,
         }
     }
+}
 
+impl Expected for Points {
     fn whole(&self) -> u64 {
-        match self.weight_before.last() {
-            Some(whole) => *whole,
-            None => self.list.iter().map(|point| point.weight).sum(),
-        }
+        self.weight_before[self.list.len()]
     }
 
-    /// Gives the runs the weight of the points in them, and some more.
-    fn weigh(&self, runs: &mut [Run], more: u64) {
-        for run in &mut *runs {
-            run.weight = more;
-        }
-        if self.weight_before.is_empty() {
-            for point in &self.list {
-                let at = runs.partition_point(|run| run.first <= point.value);
-                runs[at - 1].weight += point.weight;
-            }
-            return;
-        }
+    fn points(&self) -> impl Iterator<Item = Point> {
+        self.list.iter().copied()
+    }
+
+    fn weigh(&self, runs: &mut [Run]) {
         let before = |first: u32| {
             let at = self.list.partition_point(|point| point.value < first);
             self.weight_before[at]
@@ -119,12 +119,12 @@ impl Points {
 }
 
 /// Adds the decision by the value of a word. The runs are first values with their decisions, ascending
-/// from 0. Where there is only one way to decide, nobody is asked for the points.
-pub(crate) fn split<P: Borrow<Points>>(
+/// from 0.
+pub(crate) fn split(
     dag: &mut Dag,
     word: Word,
     runs: impl Iterator<Item = (u32, NodeId)>,
-    points: impl FnOnce() -> P,
+    expected: &impl Expected,
     effort: Effort,
 ) -> NodeId {
     let mut line: Vec<Run> = Vec::with_capacity(runs.size_hint().0);
@@ -137,19 +137,20 @@ pub(crate) fn split<P: Borrow<Points>>(
             });
         }
     }
-    if line.len() <= 2 || matches!(cut(&line), Some(Cut::Single)) {
+    if !has_choice(&line, |run| (run.first, run.node)) {
         return balanced(dag, word, &line);
     }
-    let points = points();
-    let points: &Points = points.borrow();
-    let whole = points.whole();
+    let whole = expected.whole();
     // What was never seen is possible all the same.
     let floor = whole / 16 / line.len() as u64 + 1;
-    points.weigh(&mut line, 1 + floor);
+    for run in &mut line {
+        run.weight = 1 + floor;
+    }
+    expected.weigh(&mut line);
     if line.len() <= 3 || effort == Effort::Quick {
         return balanced(dag, word, &line);
     }
-    let mut points = points.list.clone();
+    let mut points: Vec<Point> = expected.points().collect();
     points.extend(line.iter().map(|run| Point {
         value: run.first,
         weight: floor,
@@ -250,6 +251,19 @@ fn weighed(runs: &[Run], points: &[Point]) -> Vec<Run> {
     weighed
 }
 
+/// Whether there are two ways to decide by these runs, each of which has a first value and a decision: one
+/// question may be all that it takes.
+pub(crate) fn has_choice<R, N: PartialEq>(runs: &[R], parts: impl Fn(&R) -> (u32, N)) -> bool {
+    match runs {
+        [] | [_] | [_, _] => false,
+        [before, single, after] => {
+            let [before, single, after] = [before, single, after].map(parts);
+            before.1 != after.1 || after.0 - single.0 != 1
+        }
+        _ => true,
+    }
+}
+
 /// Where a tree is cut that is not the best and is found at once: a value alone between equal decisions,
 /// or else so that both sides weigh nearly the same.
 enum Cut {
@@ -261,10 +275,7 @@ fn cut(runs: &[Run]) -> Option<Cut> {
     if runs.len() < 2 {
         return None;
     }
-    if let [before, single, after] = runs
-        && before.node == after.node
-        && after.first - single.first == 1
-    {
+    if runs.len() == 3 && !has_choice(runs, |run| (run.first, run.node)) {
         return Some(Cut::Single);
     }
     let whole: u64 = runs.iter().map(|run| run.weight).sum();
@@ -522,7 +533,7 @@ mod tests {
             })
             .collect();
         let runs = direct::runs(set, yes, no);
-        split(dag, WORD, runs.into_iter(), || Points::new(points), effort)
+        split(dag, WORD, runs.into_iter(), &Points::new(points), effort)
     }
 
     fn questions(dag: &Dag, root: NodeId) -> usize {
