@@ -15,7 +15,7 @@ use crate::passes::registry::Selection;
 use crate::verify::check_program;
 
 /// What the search found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Bisection {
     /// The program is right with all changes.
     Right {
@@ -29,7 +29,7 @@ pub enum Bisection {
 }
 
 /// The change that makes a right program wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Culprit {
     /// Which change it is, counted from 1: with this much fuel the program is wrong, with one unit less
     /// it is right.

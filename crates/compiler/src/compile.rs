@@ -150,7 +150,8 @@ pub(crate) fn build(
     endian: Endian,
     watch: &mut impl FnMut(&'static str, Made<'_>),
 ) -> Result<Built, CompileError> {
-    let mut cx = PassCx::new(options.fuel);
+    let archs = ruleset.sections().iter().map(|section| section.arch);
+    let mut cx = PassCx::of(options, archs);
     let rule_passes = options.passes.rule_passes();
     let simplified =
         passes::run_on_rules_watched(ruleset, rule_passes, &mut cx, &mut |pass, sections| {

@@ -16,6 +16,9 @@ pub struct Options {
     /// Whether the meaning is proved after every stage and every pass that changed something, and not
     /// only at the end; the error then says which one broke it.
     pub verify_each: bool,
+    /// Whether the program is measured before and after every run of a pass, for [`Remark`](crate::Remark)s
+    /// that say what it cost. Takes several times as long as compiling.
+    pub measure_runs: bool,
     /// How often which calls are made; by default [`Profile::builtin`] of ordinary programs.
     pub profile: Option<Profile>,
     /// What is worth most.

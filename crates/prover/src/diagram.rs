@@ -113,6 +113,8 @@ pub(crate) struct Diagram {
     unique: Vec<u32>,
     /// Direct-mapped and lossy: a collision forgets the older result.
     memory: Vec<Remembered>,
+    /// So many rows fit before tables grow, a limit is reached or the caller is asked whether to stop.
+    room: usize,
     max_nodes: usize,
     steps_left: u64,
     /// Asked now and then.
@@ -165,7 +167,7 @@ impl Links {
 const EMPTY: u32 = u32::MAX;
 /// Node numbers from here on stand for operations in the memory of results.
 const FIRST_TAG: u32 = u32::MAX - 0xff;
-const INITIAL_SLOTS: usize = 1 << 13;
+const INITIAL_SLOTS: usize = 1 << 14;
 /// How many slots of the hash table there are for each of the memory of results: most functions are made of
 /// conditions that need no memory, and fresh memory takes longer to get than to use.
 const SLOTS_PER_RESULT: usize = 4;
@@ -187,6 +189,7 @@ impl Diagram {
             rows: Vec::with_capacity(INITIAL_SLOTS / 2),
             unique: vec![EMPTY; INITIAL_SLOTS],
             memory: vec![nothing; INITIAL_SLOTS / SLOTS_PER_RESULT],
+            room: 2,
             max_nodes: max_nodes.clamp(2, FIRST_TAG as usize - 1),
             steps_left: max_steps,
             stop: Stop::default(),
@@ -491,31 +494,39 @@ impl Diagram {
         let mut slot = row.hash() as usize & mask;
         loop {
             let number = self.unique[slot];
-            if number == EMPTY {
-                return self.add(row, slot);
+            // There is no row `EMPTY`.
+            match self.rows.get(number as usize) {
+                Some(known) if *known == row => return Ok(Node(number)),
+                Some(_) => slot = (slot + 1) & mask,
+                None if self.rows.len() < self.room => {
+                    let number = self.rows.len() as u32;
+                    self.rows.push(row);
+                    self.unique[slot] = number;
+                    return Ok(Node(number));
+                }
+                None => {
+                    self.make_room()?;
+                    return self.intern(row);
+                }
             }
-            if self.rows[number as usize] == row {
-                return Ok(Node(number));
-            }
-            slot = (slot + 1) & mask;
         }
     }
 
-    /// Adds a row that isn't in the table yet and belongs into this slot.
-    fn add(&mut self, row: Row, slot: usize) -> Result<Node, LimitReached> {
-        if self.rows.len() >= self.max_nodes {
+    /// Makes room for at least one row.
+    #[cold]
+    fn make_room(&mut self) -> Result<(), LimitReached> {
+        let len = self.rows.len();
+        if len >= self.max_nodes {
             return Err(LimitReached::Nodes);
         }
-        if self.rows.len().is_multiple_of(NODES_BETWEEN_CHECKS) {
-            self.stop.check()?;
-        }
-        let number = self.rows.len() as u32;
-        self.rows.push(row);
-        self.unique[slot] = number;
-        if self.rows.len() * 2 > self.unique.len() {
+        self.stop.check()?;
+        if len * 2 > self.unique.len() {
             self.grow();
         }
-        Ok(Node(number))
+        self.room = (len + NODES_BETWEEN_CHECKS)
+            .min(self.unique.len() / 2 + 1)
+            .min(self.max_nodes);
+        Ok(())
     }
 
     fn place(&mut self, number: u32, hash: u32) {
@@ -528,7 +539,7 @@ impl Diagram {
     }
 
     fn grow(&mut self) {
-        self.unique = vec![EMPTY; self.unique.len() * 4];
+        self.unique = vec![EMPTY; self.unique.len() * 2];
         for number in 0..self.rows.len() {
             let row = self.rows[number];
             self.place(number as u32, row.hash());

@@ -357,6 +357,10 @@ impl State {
         if !live.x {
             self.x = ZERO;
         }
+        if live.slots == 0 {
+            self.memory = [ZERO; SLOTS];
+            return;
+        }
         for (slot, value) in self.memory.iter_mut().enumerate() {
             if live.slots >> slot & 1 == 0 {
                 *value = ZERO;

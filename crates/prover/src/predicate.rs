@@ -3,7 +3,6 @@
 //! Sets become conditions by halving, comparisons with constants are sets, comparisons of words with
 //! each other are relations.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -32,7 +31,7 @@ impl Space {
             Predicate::True => Ok(yes),
             Predicate::False => Ok(no),
             Predicate::Not(inner) => self.choose_by(inner, no, yes),
-            Predicate::All(parts) => self.choose_by_all(parts, yes, no),
+            Predicate::All(_) => self.choose_by_all(&required(predicate), yes, no),
             Predicate::Any(parts) => {
                 let parts: Vec<&Predicate> = parts.iter().collect();
                 self.choose_by_any(&parts, yes, no)
@@ -41,13 +40,16 @@ impl Space {
         }
     }
 
-    fn choose_by_all(&mut self, parts: &[Predicate], yes: Node, no: Node) -> Outcome<Node> {
+    fn choose_by_all(&mut self, parts: &[&Predicate], yes: Node, no: Node) -> Outcome<Node> {
+        if let [part] = parts {
+            return self.choose_by(part, yes, no);
+        }
         if self.diagram.top(yes).min(self.diagram.top(no)) != Variable::LEAF {
             let condition = self.choose_by_all(parts, TRUE, FALSE)?;
             return self.diagram.ite(condition, yes, no);
         }
         // What is tested last comes first: then every other test stands above what there is already.
-        let mut parts: Vec<&Predicate> = parts.iter().collect();
+        let mut parts = parts.to_vec();
         parts.sort_by_cached_key(|part| std::cmp::Reverse(first_variable(part)));
         let mut parts = parts.into_iter();
         parts.try_fold(yes, |rest, part| self.choose_by(part, rest, no))
@@ -63,18 +65,21 @@ impl Space {
         if let [part] = parts {
             return self.choose_by(part, yes, no);
         }
+        let mut alternatives = Vec::new();
+        parts
+            .iter()
+            .for_each(|part| add_alternatives(part, &mut alternatives));
         let mut sets: BTreeMap<Operand, Vec<RangeInclusive<u64>>> = BTreeMap::new();
-        let mut others = Vec::new();
-        for part in parts {
-            match value_set(part) {
-                Some((operand, set)) => {
-                    let ranges = set.intervals().iter().map(|(first, last)| *first..=*last);
-                    sets.entry(operand).or_default().extend(ranges);
+        alternatives.retain(
+            |alternative| match (&alternative.parts[..], &alternative.set) {
+                ([_], Some((_, operand, values))) => {
+                    sets.entry(*operand).or_default().extend_from_slice(values);
+                    false
                 }
-                None => others.push(*part),
-            }
-        }
-        if others.is_empty()
+                _ => true,
+            },
+        );
+        if alternatives.is_empty()
             && sets.len() == 1
             && let Some((operand, ranges)) = sets.pop_first()
         {
@@ -94,14 +99,30 @@ impl Space {
             let chosen = self.choose_by_set(Digits::of(operand), &set, holds, fails)?;
             any = self.diagram.either(chosen, any, holds, fails)?;
         }
-        for part in others {
-            let chosen = self.choose_by(part, holds, fails)?;
+        for alternative in alternatives {
+            let chosen = self.choose_by_alternative(alternative, holds, fails)?;
             any = self.diagram.either(chosen, any, holds, fails)?;
         }
         if (holds, fails) == (yes, no) {
             return Ok(any);
         }
         self.diagram.ite(any, yes, no)
+    }
+
+    fn choose_by_alternative(
+        &mut self,
+        alternative: Alternative<'_>,
+        yes: Node,
+        no: Node,
+    ) -> Outcome<Node> {
+        let mut parts = alternative.parts;
+        let Some((place, operand, values)) = alternative.set else {
+            return self.choose_by_all(&parts, yes, no);
+        };
+        let set = values.into_iter().collect();
+        let in_set = Predicate::Test(Test::In { operand, set });
+        parts[place] = &in_set;
+        self.choose_by_all(&parts, yes, no)
     }
 
     fn choose_by_test(&mut self, test: &Test, yes: Node, no: Node) -> Outcome<Node> {
@@ -268,15 +289,85 @@ impl Space {
     }
 }
 
+/// What an alternative asks for: that all of its parts hold.
+struct Alternative<'a> {
+    parts: Vec<&'a Predicate>,
+    /// A part that is a test of this operand and in whose place the values of several such tests count, because the
+    /// alternatives were the same otherwise.
+    set: Option<(usize, Operand, Vec<RangeInclusive<u64>>)>,
+}
+
+/// Adds what a predicate allows as alternatives to others. One that differs from the last of them in the values of one
+/// operand only becomes one with it: `any(all(a, x == 1), all(a, x == 2))` is `all(a, x in {1, 2})`.
+fn add_alternatives<'a>(predicate: &'a Predicate, alternatives: &mut Vec<Alternative<'a>>) {
+    if let Predicate::Any(parts) = predicate {
+        return parts
+            .iter()
+            .for_each(|part| add_alternatives(part, alternatives));
+    }
+    let parts = required(predicate);
+    if let Some(last) = alternatives.last_mut()
+        && last.takes(&parts)
+    {
+        return;
+    }
+    let set = match parts[..] {
+        [part] => value_set(part).map(|(operand, values)| (0, operand, values)),
+        _ => None,
+    };
+    alternatives.push(Alternative { parts, set });
+}
+
+impl Alternative<'_> {
+    /// Adds the values for which the other's parts hold; `false` if it differs in anything else.
+    fn takes(&mut self, other: &[&Predicate]) -> bool {
+        let mut pairs = self.parts.iter().zip(other);
+        let differing = pairs.position(|(own, other)| own != other);
+        let Some(place) = differing else {
+            return self.parts.len() == other.len();
+        };
+        if self.parts.len() != other.len() || pairs.any(|(own, other)| own != other) {
+            return false;
+        }
+        let (own, more) = (value_set(self.parts[place]), value_set(other[place]));
+        let (Some((operand, values)), Some((other_operand, more))) = (own, more) else {
+            return false;
+        };
+        let (known_place, _, known) = self.set.get_or_insert((place, operand, values));
+        let is_same = *known_place == place && operand == other_operand;
+        if is_same {
+            known.extend(more);
+        }
+        is_same
+    }
+}
+
+/// What must hold for a predicate to hold: its parts, if it is a conjunction, but for those that always do.
+fn required(predicate: &Predicate) -> Vec<&Predicate> {
+    let parts = match predicate {
+        Predicate::All(parts) => parts,
+        other => std::slice::from_ref(other),
+    };
+    parts
+        .iter()
+        .filter(|part| **part != Predicate::True)
+        .collect()
+}
+
 /// The values for which a predicate holds, if it is a test of one operand with constants that are
 /// intervals.
-fn value_set(predicate: &Predicate) -> Option<(Operand, Cow<'_, IntervalSet<u64>>)> {
-    match predicate {
-        Predicate::Test(Test::Compare { operand, op, value }) => {
-            Some((*operand, Cow::Owned(satisfying(*op, *value))))
-        }
-        Predicate::Test(Test::In { operand, set }) => Some((*operand, Cow::Borrowed(set))),
-        _ => None,
+fn value_set(predicate: &Predicate) -> Option<(Operand, Vec<RangeInclusive<u64>>)> {
+    let Predicate::Test(test) = predicate else {
+        return None;
+    };
+    let ranges = |set: &IntervalSet<u64>| {
+        let intervals = set.intervals().iter();
+        intervals.map(|(first, last)| *first..=*last).collect()
+    };
+    match test {
+        Test::Compare { operand, op, value } => Some((*operand, ranges(&satisfying(*op, *value)))),
+        Test::In { operand, set } => Some((*operand, ranges(set))),
+        Test::Masked { .. } | Test::Between { .. } => None,
     }
 }
 
@@ -381,5 +472,76 @@ fn satisfying(op: CmpOp, value: u64) -> IntervalSet<u64> {
         CmpOp::Le => IntervalSet::from_iter([0..=value]),
         CmpOp::Gt => above(),
         CmpOp::Ge => IntervalSet::from_iter([value..=u64::MAX]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::ArgIndex;
+
+    use super::*;
+    use crate::Limits;
+
+    fn compare(arg: usize, op: CmpOp, value: u64) -> Predicate {
+        Predicate::compare(Operand::arg(ArgIndex::ALL[arg]), op, value)
+    }
+
+    /// Alternatives of which some differ in one operand's values, some in more, and some in none.
+    fn alternatives() -> Vec<Predicate> {
+        let is = |arg, value| compare(arg, CmpOp::Eq, value);
+        let masked = |mask| {
+            let operand = Operand::arg_low(ArgIndex::ALL[2]);
+            Predicate::Test(Test::Masked {
+                operand,
+                mask,
+                value: mask,
+            })
+        };
+        vec![
+            Predicate::All(vec![is(0, 1), is(1, 2)]),
+            Predicate::All(vec![Predicate::True, is(0, 1), is(1, 3)]),
+            Predicate::All(vec![is(0, 1), compare(1, CmpOp::Gt, 9)]),
+            Predicate::All(vec![is(0, 4), is(1, 3)]),
+            Predicate::All(vec![is(0, 4), is(1, 3), masked(1)]),
+            Predicate::All(vec![is(0, 4), is(1, 3), masked(6)]),
+            Predicate::All(vec![is(0, 4), is(2, 3)]),
+            Predicate::Any(vec![is(3, 1), Predicate::All(vec![is(3, 2)]), is(1, 7)]),
+            Predicate::Any(vec![is(3, 5), Predicate::Any(Vec::new())]),
+        ]
+    }
+
+    #[test]
+    fn alternatives_mean_the_same_one_by_one_and_together() {
+        let all = alternatives();
+        let mut space = Space::new(Limits::default());
+        let leaves = [7, 9].map(|value| space.diagram.leaf(value).unwrap());
+        for first in 0..all.len() {
+            for step in 1..all.len() {
+                let list: Vec<Predicate> = (0..all.len())
+                    .map(|index| all[(first + index * step) % all.len()].clone())
+                    .collect();
+                let mut any = FALSE;
+                for predicate in &list {
+                    let holds = space.predicate(predicate).unwrap();
+                    any = space.diagram.ite(holds, TRUE, any).unwrap();
+                }
+                let together = Predicate::Any(list);
+                assert_eq!(space.predicate(&together), Ok(any), "{together:?}");
+                let chosen = space.diagram.ite(any, leaves[0], leaves[1]);
+                assert_eq!(space.choose_by(&together, leaves[0], leaves[1]), chosen);
+            }
+        }
+    }
+
+    #[test]
+    fn alternatives_that_differ_in_one_operand_become_one() {
+        let predicate = Predicate::Any(alternatives());
+        let mut found = Vec::new();
+        add_alternatives(&predicate, &mut found);
+        let lens: Vec<usize> = found.iter().map(|found| found.parts.len()).collect();
+        assert_eq!(lens, [2, 2, 3, 3, 2, 1, 1, 1]);
+        let sets = found.iter().map(|found| found.set.as_ref());
+        let lens: Vec<usize> = sets.map(|set| set.map_or(0, |set| set.2.len())).collect();
+        assert_eq!(lens, [3, 0, 0, 0, 0, 2, 1, 1]);
     }
 }

@@ -57,38 +57,39 @@ impl Space {
 /// The runs of numbers for which the same rules come into question: where each begins, and those rules
 /// in order, up to the first that always matches. Every border of `own` is one of a run.
 fn runs(section: &Section, own: &IntervalSet<u32>) -> Vec<(u32, Vec<usize>)> {
-    // Per number: the rules whose sets it begins and those whose sets end before it.
-    let mut borders: BTreeMap<u32, Vec<(usize, bool)>> = BTreeMap::from([(0, Vec::new())]);
-    for (first, last) in own.intervals() {
-        borders.entry(*first).or_default();
-        last.checked_add(1)
-            .map(|end| borders.entry(end).or_default());
-    }
+    // What begins or ends at a number: nothing, or a rule's interval.
+    let mut borders: Vec<(u32, Option<(usize, bool)>)> = vec![(0, None)];
+    let mut add = |(first, last): &(u32, u32), rule: Option<usize>| {
+        borders.push((*first, rule.map(|rule| (rule, true))));
+        let after = last.checked_add(1);
+        borders.extend(after.map(|after| (after, rule.map(|rule| (rule, false)))));
+    };
+    own.intervals()
+        .iter()
+        .for_each(|interval| add(interval, None));
     for (index, rule) in section.rules.iter().enumerate() {
-        for (first, last) in rule.syscalls.intervals() {
-            borders.entry(*first).or_default().push((index, true));
-            if let Some(end) = last.checked_add(1) {
-                borders.entry(end).or_default().push((index, false));
-            }
-        }
+        let intervals = rule.syscalls.intervals().iter();
+        intervals.for_each(|interval| add(interval, Some(index)));
     }
+    borders.sort_unstable();
     let mut active = BTreeSet::new();
-    let run = |(start, changes): (u32, Vec<(usize, bool)>)| {
-        for (index, begins) in changes {
+    let always = |index: &&usize| section.rules[**index].when == Predicate::True;
+    let run = |changes: &[(u32, Option<(usize, bool)>)]| {
+        for (index, begins) in changes.iter().filter_map(|(_, change)| *change) {
             if begins {
                 active.insert(index);
             } else {
                 active.remove(&index);
             }
         }
-        let always = |index: &&usize| section.rules[**index].when == Predicate::True;
-        let until = active
-            .iter()
-            .find(always)
-            .map_or(usize::MAX, |index| *index);
-        (start, active.range(..=until).copied().collect())
+        let until = active.iter().find(always).copied();
+        let rules = active.range(..=until.unwrap_or(usize::MAX));
+        (changes[0].0, rules.copied().collect())
     };
-    borders.into_iter().map(run).collect()
+    borders
+        .chunk_by(|one, other| one.0 == other.0)
+        .map(run)
+        .collect()
 }
 
 /// The answers that the rules of a section give together.

@@ -13,7 +13,7 @@ use crate::stop::Stop;
 pub struct Limits {
     /// The most diagram nodes; about a second's worth by default. Real filters need some thousands.
     ///
-    /// A node takes 12 bytes, up to 24 while the list of nodes grows, and 8 to 32 bytes of the hash table;
+    /// A node takes 12 bytes, up to 24 while the list of nodes grows, and 8 to 16 bytes of the hash table;
     /// remembered results add 4 MiB at most. With the default that is 90 MB.
     pub max_nodes: usize,
     /// The most steps of composing diagrams, all functions of the space together; a second's

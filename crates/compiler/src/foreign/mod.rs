@@ -84,7 +84,7 @@ pub fn optimise(
         archs: calls::archs(stack, &lift.lifted),
         effort: &options.proof,
     };
-    let (candidates, mut rejected) = candidates(stack, lift, endian, options, split)?;
+    let (candidates, mut rejected) = candidates(&input, lift, options, split)?;
     let rated = candidates.into_iter();
     let mut rated: Vec<(Rating, Candidate)> = rated
         .map(|candidate| (rate(&candidate.programs), candidate))
@@ -112,13 +112,12 @@ pub fn optimise(
 
 /// What might be better than the input, and ways in which nothing came about.
 fn candidates(
-    stack: &[Program],
+    input: &proved::Input<'_>,
     lift: Lift,
-    endian: Endian,
     options: &Options,
     split: Split,
 ) -> Result<(Vec<Candidate>, Vec<Rejected>), CompileError> {
-    let mut candidates = vec![by_passes(stack, options)];
+    let mut candidates = vec![by_passes(input, options)];
     let mut rejected = Vec::new();
     let mut add = |how: How, made: Result<Candidate, Why>| match made {
         Ok(candidate) => candidates.push(candidate),
@@ -128,19 +127,19 @@ fn candidates(
         add(How::LaidOutAnew, Err(Why::Unliftable(reason)));
     }
     for lifted in &lift.lifted {
-        let made = anew(lifted, endian, options, split)?;
+        let made = anew(lifted, input.endian, options, split)?;
         add(How::LaidOutAnew, made.ok_or(Why::NoProgram));
     }
-    let made = by_number(stack, endian, options);
+    let made = by_number(input, options);
     add(How::Redispatched, made.ok_or(Why::NoProgram));
     Ok((candidates, rejected))
 }
 
 /// Every program cleaned up on its own.
-fn by_passes(stack: &[Program], options: &Options) -> Candidate {
-    let mut cx = PassCx::new(options.fuel);
+fn by_passes(input: &proved::Input<'_>, options: &Options) -> Candidate {
+    let mut cx = PassCx::of(options, input.archs.iter().copied());
     let passes = options.passes.bytecode_passes();
-    let programs = stack.iter();
+    let programs = input.stack.iter();
     let programs = programs.map(|program| passes::optimise(program, passes, &mut cx));
     Candidate {
         programs: programs.collect(),
@@ -150,11 +149,12 @@ fn by_passes(stack: &[Program], options: &Options) -> Candidate {
 }
 
 /// Every program with a search of its own for the call; `None` if that can't be made of any.
-fn by_number(stack: &[Program], endian: Endian, options: &Options) -> Option<Candidate> {
+fn by_number(input: &proved::Input<'_>, options: &Options) -> Option<Candidate> {
     let mut remarks = Vec::new();
     let mut is_any_new = false;
-    let programs = stack.iter().map(|program| {
-        let Some((redispatched, done)) = redispatch(program, endian, options) else {
+    let programs = input.stack.iter().map(|program| {
+        let made = redispatch(program, input.endian, &input.archs, options);
+        let Some((redispatched, done)) = made else {
             return program.clone();
         };
         is_any_new = true;

@@ -40,6 +40,7 @@ const MAX_INTERVALS: usize = 20_000;
 pub(super) fn redispatch(
     program: &Program,
     endian: Endian,
+    archs: &[Arch],
     options: &Options,
 ) -> Option<(Program, Vec<Remark>)> {
     let graph = Cfg::from_program(program);
@@ -52,7 +53,7 @@ pub(super) fn redispatch(
     let root = root(&graph, endian, &mut leaves, &Weights::new(options))?;
     let mut laid_out = emit(&leaves.dag, root, endian);
     splice(&mut laid_out, &graph, &leaves);
-    let mut cx = PassCx::new(options.fuel);
+    let mut cx = PassCx::of(options, archs.iter().copied());
     passes::run_on_graph(&mut laid_out, options.passes.bytecode_passes(), &mut cx);
     let program = Program::new(linearise(&laid_out)).ok()?;
     Some((program, cx.into_remarks()))

@@ -55,9 +55,17 @@ use tamis_rules::{Predicate, Rule, Ruleset, Section};
 use crate::dataflow::flow::Flow;
 use crate::hash::{FastSet, hash_of};
 use crate::linearise::linearise;
+use crate::options::Options;
+use crate::report::calls::Counted;
 
 /// The most rounds of all passes of a stage.
 const MAX_ROUNDS: usize = 32;
+
+/// What has not been measured yet.
+const NOTHING: Size = Size::Program {
+    length_insns: 0,
+    cost: None,
+};
 
 /// What a pass works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -102,7 +110,7 @@ pub enum Changed {
 }
 
 /// A change that a pass applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Remark {
     /// The name of the pass.
     pub pass: &'static str,
@@ -123,6 +131,8 @@ pub struct PassCx {
     /// The run that is going on, and how many remarks there were before it.
     run: Run,
     earlier_remarks: usize,
+    /// The calls by which programs are measured, if they are.
+    counted: Option<Rc<Counted>>,
     /// The blocks of the graph in reverse postorder; none once a pass changed it.
     order: Option<Rc<[BlockId]>>,
     /// The flow of the graph as it was when it was last asked for.
@@ -145,16 +155,39 @@ impl PassCx {
             run: Run {
                 number: 1,
                 arch: None,
-                before: Size::Insns(0),
-                after: Size::Insns(0),
+                before: NOTHING,
+                after: NOTHING,
             },
             earlier_remarks: 0,
+            counted: None,
             order: None,
             flow: None,
             is_flow_new: false,
             hashes: None,
             settled: FastSet::default(),
         }
+    }
+
+    /// A context as the options say, for a program that serves these architectures.
+    pub(crate) fn of(options: &Options, archs: impl IntoIterator<Item = Arch>) -> PassCx {
+        let counted = options.measure_runs.then(|| {
+            let archs: Vec<Arch> = archs.into_iter().collect();
+            Rc::new(Counted::of(&archs, options))
+        });
+        PassCx {
+            counted,
+            ..PassCx::new(options.fuel)
+        }
+    }
+
+    /// How large the graph is and, if that was asked for, what it costs.
+    fn size_of(&self, graph: &Cfg) -> Size {
+        let counted = self.counted.as_ref();
+        let cost = counted.and_then(|counted| {
+            let program = Program::new(linearise(graph)).ok()?;
+            Some(counted.cost(&program))
+        });
+        Size::of_graph(graph, cost)
     }
 
     /// The reachable blocks of the graph, each before all that follow it.
@@ -359,7 +392,7 @@ pub(crate) fn run_on_graph_watched(
     watch: &mut impl FnMut(&'static str, &Cfg),
 ) {
     cx.begin_graph();
-    cx.run.after = Size::of_graph(graph);
+    cx.run.after = cx.size_of(graph);
     run_until_stable(passes, |pass| {
         let changed = run_on_blocks(pass, graph, cx);
         debug_assert!(
@@ -380,7 +413,8 @@ pub(crate) fn run_on_graph_watched(
 pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> Program {
     let mut graph = Cfg::from_program(program);
     let mut trial = PassCx::new(cx.fuel);
-    trial.run.after = Size::of_graph(&graph);
+    trial.counted.clone_from(&cx.counted);
+    trial.run.after = trial.size_of(&graph);
     run_until_stable(passes, |pass| {
         news(pass, run_on_blocks(pass, &mut graph, &mut trial))
     });
@@ -399,7 +433,7 @@ fn run_on_blocks(pass: &BytecodePass, graph: &mut Cfg, cx: &mut PassCx) -> Chang
     let changed = (pass.run)(graph, cx);
     if changed == Changed::Yes {
         cx.graph_changed();
-        cx.end_run(Size::of_graph(graph));
+        cx.end_run(cx.size_of(graph));
     }
     changed
 }

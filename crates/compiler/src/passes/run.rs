@@ -10,9 +10,10 @@ use tamis_bpf::cfg::{Cfg, End};
 use tamis_rules::{Predicate, Section};
 
 use super::Remark;
+use crate::report::calls::ProgramCost;
 
 /// How large a thing is that a pass works on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
     /// The rules of one architecture.
     Rules {
@@ -21,12 +22,17 @@ pub enum Size {
         /// How many tests of arguments their conditions have.
         tests: usize,
     },
-    /// Instructions, unconditional jumps not counted.
-    Insns(usize),
+    /// A program.
+    Program {
+        /// Instructions, unconditional jumps not counted.
+        length_insns: usize,
+        /// What calls cost, if that was [asked for](crate::Options::measure_runs).
+        cost: Option<ProgramCost>,
+    },
 }
 
 /// A run of a pass that changed something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
     /// Which one, counted from 1 in the order in which they happened.
     pub number: usize,
@@ -45,7 +51,9 @@ impl fmt::Display for Size {
                 let (s, t) = (plural(*rules), plural(*tests));
                 write!(f, "{rules} rule{s} with {tests} test{t}")
             }
-            Size::Insns(insns) => write!(f, "{insns} instruction{}", plural(*insns)),
+            Size::Program { length_insns, .. } => {
+                write!(f, "{length_insns} instruction{}", plural(*length_insns))
+            }
         }
     }
 }
@@ -63,12 +71,15 @@ impl Size {
         }
     }
 
-    pub(super) fn of_graph(graph: &Cfg) -> Size {
+    pub(super) fn of_graph(graph: &Cfg, cost: Option<ProgramCost>) -> Size {
         let insns = graph.blocks().map(|(_, block)| {
             let jumps = matches!(block.end, End::Goto(_));
             block.ops.len() + usize::from(!jumps)
         });
-        Size::Insns(insns.sum())
+        Size::Program {
+            length_insns: insns.sum(),
+            cost,
+        }
     }
 }
 

@@ -5,8 +5,12 @@
 //! each divided equally among all calls of which that is so: the parts of all calls, and what no call comes
 //! through, add up to the length. So the part says what the program would gain, about, if the policy did not treat the call
 //! in a way of its own.
+//!
+//! [`Counted`] is the calls alone, so that one list of them measures many programs: what there is after each run of
+//! a pass.
 
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
+use tamis_bpf::convert::kernel_len_insns;
 use tamis_bpf::{Program, interp};
 
 use super::ownership::parts;
@@ -49,19 +53,65 @@ pub struct Together {
     pub cached_share: f64,
 }
 
+/// What a program costs for all calls that count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProgramCost {
+    /// How many instructions the kernel makes of it.
+    pub kernel_insns: usize,
+    /// How many of the numbers called the kernel allows without running it.
+    pub cached_numbers: usize,
+    /// How many numbers are called.
+    pub numbers: usize,
+    /// What the calls cost.
+    pub calls: Together,
+}
+
+/// The calls that count.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    samples: Vec<Sample>,
+    has_bitmap: bool,
+}
+
+impl Counted {
+    /// Those of a profile; without one, all of the tables of these architectures.
+    pub(crate) fn of(archs: &[Arch], options: &Options) -> Counted {
+        let mut samples = match &options.profile {
+            Some(profile) => expected::samples(profile),
+            None => archs.iter().flat_map(|arch| once_each(*arch)).collect(),
+        };
+        samples.retain(|sample| sample.weight > 0.0 && archs.contains(&sample.arch));
+        Counted {
+            samples,
+            has_bitmap: options.has_bitmap(),
+        }
+    }
+
+    /// What a program costs for them together.
+    pub(crate) fn cost(&self, program: &Program) -> ProgramCost {
+        let costs = self.costs(program);
+        ProgramCost {
+            kernel_insns: kernel_len_insns(program),
+            cached_numbers: costs.iter().filter(|cost| cost.is_cached).count(),
+            numbers: costs.len(),
+            calls: together(&costs),
+        }
+    }
+
+    /// What each number costs, its part of the program left out.
+    fn costs(&self, program: &Program) -> Vec<CallCost> {
+        let whole: f64 = self.samples.iter().map(|sample| sample.weight).sum();
+        let same_number = |a: &Sample, b: &Sample| (a.arch, a.data.nr) == (b.arch, b.data.nr);
+        let numbers = self.samples.chunk_by(same_number);
+        let costs = numbers.map(|own| cost_of(program, own, whole, self.has_bitmap));
+        costs.collect()
+    }
+}
+
 /// What the calls of these architectures cost, by architecture and number. Calls that the profile doesn't
 /// count are left out.
 pub fn calls(program: &Program, archs: &[Arch], options: &Options) -> Vec<CallCost> {
-    let mut samples = match &options.profile {
-        Some(profile) => expected::samples(profile),
-        None => archs.iter().flat_map(|arch| once_each(*arch)).collect(),
-    };
-    samples.retain(|sample| sample.weight > 0.0 && archs.contains(&sample.arch));
-    let whole: f64 = samples.iter().map(|sample| sample.weight).sum();
-    let numbers = samples.chunk_by(|a, b| (a.arch, a.data.nr) == (b.arch, b.data.nr));
-    let mut costs: Vec<CallCost> = numbers
-        .map(|own| cost_of(program, own, whole, options.has_bitmap()))
-        .collect();
+    let mut costs = Counted::of(archs, options).costs(program);
     let known = costs.iter().map(|cost| (cost.arch, cost.nr));
     let parts = parts(program, &known.collect::<Vec<_>>());
     for (cost, part_insns) in costs.iter_mut().zip(parts) {

@@ -40,7 +40,7 @@ pub fn totals(remarks: &[Remark]) -> Vec<PassTotal> {
 }
 
 /// A run of a pass that changed something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassRun {
     /// The name of the pass.
     pub pass: &'static str,

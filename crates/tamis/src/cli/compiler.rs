@@ -1,7 +1,8 @@
 //! What the compiler is to do: options that `compile` and `optimize` share.
 
 use tamis_compiler::passes::registry::Selection;
-use tamis_compiler::{Options, Remark};
+use tamis_compiler::report::calls::ProgramCost;
+use tamis_compiler::{Options, Remark, Run, Size};
 
 use super::limits::LimitArgs;
 use super::load::LoadArgs;
@@ -17,8 +18,8 @@ pub(crate) struct CompilerArgs {
     /// Stop the passes after this many changes, to find the one that matters
     #[arg(long, value_name = "COUNT")]
     fuel: Option<u64>,
-    /// Say what each run of a pass changed and how large it made what it worked on, before and after, on
-    /// standard error
+    /// Say what each run of a pass changed, how large it made what it worked on and what calls cost, before and
+    /// after, on standard error
     #[arg(long)]
     remarks: bool,
     /// Also say how long the result is, what calls cost, where the instructions go, and how few steps are
@@ -39,6 +40,7 @@ impl CompilerArgs {
             passes: passes.map_or(Ok(Selection::default()), selection)?,
             fuel: self.fuel,
             proof: self.limits.effort(),
+            measure_runs: self.remarks || self.stats,
             ..self.target.options(load, global)?
         })
     }
@@ -48,6 +50,9 @@ impl CompilerArgs {
         if self.remarks {
             for run in remarks.chunk_by(|a, b| a.run.number == b.run.number) {
                 message(&run_line(&run[0]));
+                if let Some(line) = cost_line(&run[0].run) {
+                    message(&line);
+                }
                 for remark in run {
                     message(&remark_line(remark));
                 }
@@ -62,6 +67,35 @@ fn run_line(first: &Remark) -> String {
     let place = run.arch.map(|arch| format!(" {arch}")).unwrap_or_default();
     let (before, after) = (run.before, run.after);
     format!("run {}{place}: {pass}: {before} -> {after}", run.number)
+}
+
+/// What calls cost before and after a run, as far as it changed, for a person.
+fn cost_line(run: &Run) -> Option<String> {
+    let cost = |size| match size {
+        Size::Program { cost, .. } => cost,
+        Size::Rules { .. } => None,
+    };
+    let (before, after) = (cost(run.before)?, cost(run.after)?);
+    let mut parts = Vec::new();
+    let mut compare = |what: &str, figure: &dyn Fn(&ProgramCost) -> String| {
+        let (before, after) = (figure(&before), figure(&after));
+        if before != after {
+            parts.push(format!("{what} {before} -> {after}"));
+        }
+    };
+    compare("steps", &|cost| format!("{:.2}", cost.calls.mean_steps));
+    compare("steps of calls not cached", &|cost| {
+        format!("{:.2}", cost.calls.uncached_mean_steps)
+    });
+    compare("most steps", &|cost| cost.calls.max_steps.to_string());
+    compare("steps in the kernel", &|cost| {
+        format!("{:.2}", cost.calls.kernel_steps)
+    });
+    compare("instructions in the kernel", &|cost| {
+        cost.kernel_insns.to_string()
+    });
+    compare("cached numbers", &|cost| cost.cached_numbers.to_string());
+    (!parts.is_empty()).then(|| format!("  {}", parts.join(", ")))
 }
 
 /// What a pass changed, for a person.

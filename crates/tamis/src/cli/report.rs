@@ -6,7 +6,7 @@ use serde::Serialize;
 use tamis_abi::{Arch, Endian, Nr, syscall};
 use tamis_bpf::Program;
 use tamis_compiler::report::bound::{ArchBound, Kind, bounds};
-use tamis_compiler::report::calls::{CallCost, Together, calls, together};
+use tamis_compiler::report::calls::{CallCost, ProgramCost, Together, calls, together};
 use tamis_compiler::report::ownership::{Decision, Ownership, ownership};
 use tamis_compiler::report::{PassRun, PassTotal, runs, totals};
 use tamis_compiler::{Options, Remark, Size};
@@ -68,8 +68,27 @@ struct RunEntry {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum SizeEntry {
-    Rules { rules: usize, tests: usize },
-    Insns { length_insns: usize },
+    Rules {
+        rules: usize,
+        tests: usize,
+    },
+    Program {
+        length_insns: usize,
+        #[serde(flatten)]
+        cost: Option<CostEntry>,
+    },
+}
+
+/// What a program costs for all calls that count.
+#[derive(Serialize)]
+struct CostEntry {
+    kernel_length_insns: usize,
+    mean_steps: f64,
+    uncached_mean_steps: f64,
+    max_steps: u32,
+    kernel_mean_steps: f64,
+    cached_numbers: usize,
+    numbers: usize,
 }
 
 /// Instructions that decide about the arguments of some calls.
@@ -324,7 +343,10 @@ fn call_entry(cost: &CallCost) -> CallEntry {
 fn run_entry(of: &PassRun) -> RunEntry {
     let size = |size: Size| match size {
         Size::Rules { rules, tests } => SizeEntry::Rules { rules, tests },
-        Size::Insns(length_insns) => SizeEntry::Insns { length_insns },
+        Size::Program { length_insns, cost } => SizeEntry::Program {
+            length_insns,
+            cost: cost.as_ref().map(cost_entry),
+        },
     };
     RunEntry {
         run: of.run.number,
@@ -333,5 +355,17 @@ fn run_entry(of: &PassRun) -> RunEntry {
         changes: of.changes,
         before: size(of.run.before),
         after: size(of.run.after),
+    }
+}
+
+fn cost_entry(cost: &ProgramCost) -> CostEntry {
+    CostEntry {
+        kernel_length_insns: cost.kernel_insns,
+        mean_steps: cost.calls.mean_steps,
+        uncached_mean_steps: cost.calls.uncached_mean_steps,
+        max_steps: cost.calls.max_steps,
+        kernel_mean_steps: cost.calls.kernel_steps,
+        cached_numbers: cost.cached_numbers,
+        numbers: cost.numbers,
     }
 }
