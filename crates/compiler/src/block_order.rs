@@ -8,18 +8,28 @@
 //! is refused if another block would have to stand in between.
 //!
 //! How often a branch goes which way is counted by running the calls of the profile through the program
-//! in its usual order, with 0 for what is bound later. Whatever the new order saves, the program is not longer in it and no call takes
-//! more steps on average; else the usual order stays.
+//! in its usual order, with 0 for what is bound later. Whatever the new order saves, the program is not longer in it and calls take
+//! no more steps on average; else the usual order stays.
+//!
+//! Where frequent calls come to a short block by a `ja`, that block is [copied](crate::hot_copies), as long as the
+//! calls take fewer steps for it; not if length is what is asked for.
+
+use std::borrow::Cow;
 
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::validate::InvalidProgram;
 use tamis_bpf::{Op, Program, Template, interp};
 
 use crate::expected::{Expected, Sample};
+use crate::hot_copies;
 use crate::linearise::{Placed, in_order, place, sizes};
+use crate::options::{Objective, Options};
 
 /// The most edges that are tried.
 const MAX_EDGES: usize = 256;
+
+/// How often blocks are copied and put in line again.
+const MAX_COPYING: usize = 4;
 
 /// An edge along which a program could fall.
 struct Edge {
@@ -31,6 +41,13 @@ struct Edge {
     rivals: usize,
 }
 
+/// A program, where its blocks are, and what it costs for the calls.
+struct Lined {
+    placed: Placed,
+    template: Template,
+    cost: Expected,
+}
+
 /// The program of the graph, in an order that suits these calls. Linear in blocks and samples, but for a
 /// bound on the number of edges.
 ///
@@ -39,26 +56,62 @@ struct Edge {
 pub(crate) fn line_up(
     graph: &Cfg,
     samples: &[Sample],
-    has_bitmap: bool,
+    options: &Options,
 ) -> Result<Template, InvalidProgram> {
-    let usual = place(graph);
-    let template = Template::new(&usual.ops)?;
-    let program = template.unbound();
-    let edges = edges(graph, &counts(graph, &usual, program, samples, has_bitmap));
-    let mut chains = Chains::new(graph);
-    for edge in edges.iter().take(MAX_EDGES) {
-        chains.join(edge.from, edge.to);
+    let has_bitmap = options.has_bitmap();
+    let mut best = Lined::by_chains(graph, samples, has_bitmap)?;
+    if options.objective == Objective::Length {
+        return Ok(best.template);
     }
-    let Ok(reordered) = Template::new(&in_order(graph, &chains.order()).ops) else {
-        return Ok(template);
-    };
-    let changed = reordered.unbound();
-    let [before, after] =
-        [program, changed].map(|program| Expected::of(program, samples, has_bitmap));
-    let is_better = changed.len() <= program.len()
-        && after.steps <= before.steps
-        && after.kernel_insns < before.kernel_insns;
-    Ok(if is_better { reordered } else { template })
+    let mut graph = Cow::Borrowed(graph);
+    for _ in 0..MAX_COPYING {
+        let program = best.template.unbound();
+        let edges = hot_copies::edges(&graph, &best.placed, program, samples, has_bitmap);
+        if edges.is_empty() {
+            break;
+        }
+        hot_copies::copy(graph.to_mut(), &edges);
+        match Lined::by_chains(&graph, samples, has_bitmap) {
+            Ok(copied) if copied.cost.steps < best.cost.steps => best = copied,
+            _ => break,
+        }
+    }
+    Ok(best.template)
+}
+
+impl Lined {
+    fn new(placed: Placed, samples: &[Sample], has_bitmap: bool) -> Result<Lined, InvalidProgram> {
+        let template = Template::new(&placed.ops)?;
+        let cost = Expected::of(template.unbound(), samples, has_bitmap);
+        Ok(Lined {
+            placed,
+            template,
+            cost,
+        })
+    }
+
+    /// The blocks in chains by how often edges are taken, or in their usual order if that is not worse.
+    fn by_chains(
+        graph: &Cfg,
+        samples: &[Sample],
+        has_bitmap: bool,
+    ) -> Result<Lined, InvalidProgram> {
+        let usual = Lined::new(place(graph), samples, has_bitmap)?;
+        let program = usual.template.unbound();
+        let counts = counts(graph, &usual.placed, program, samples, has_bitmap);
+        let mut chains = Chains::new(graph);
+        for edge in edges(graph, &counts).iter().take(MAX_EDGES) {
+            chains.join(edge.from, edge.to);
+        }
+        let reordered = in_order(graph, &chains.order());
+        let Ok(reordered) = Lined::new(reordered, samples, has_bitmap) else {
+            return Ok(usual);
+        };
+        let is_better = reordered.template.unbound().len() <= program.len()
+            && reordered.cost.steps <= usual.cost.steps
+            && reordered.cost.kernel_insns < usual.cost.kernel_insns;
+        Ok(if is_better { reordered } else { usual })
+    }
 }
 
 /// How often the test at the end of each block did not hold.
@@ -214,7 +267,7 @@ impl<'a> Chains<'a> {
 mod tests {
     use super::*;
     use crate::linearise::linearise;
-    use tamis_abi::{Arch, SeccompData};
+    use tamis_abi::{Arch, KernelVersion, SeccompData};
     use tamis_bpf::cfg::Block;
     use tamis_bpf::convert::PROLOGUE_INSNS;
     use tamis_bpf::{Operand, Test};
@@ -253,12 +306,64 @@ mod tests {
         Sample { arch, data, weight }
     }
 
+    /// A kernel without a bitmap: every call runs the program.
+    fn options() -> Options {
+        Options {
+            kernel: Some(KernelVersion::new(5, 4)),
+            ..Options::default()
+        }
+    }
+
+    #[test]
+    fn a_short_block_far_away_is_copied_for_the_calls_that_come_often() {
+        // Two numbers share a block that stands behind the chain of comparisons.
+        let mut graph = Cfg::returning(0);
+        let branch = |ops: Vec<Op>, k: u32, yes: BlockId, no: BlockId| Block {
+            ops,
+            end: End::Branch {
+                test: Test::Eq,
+                operand: Operand::K(k),
+                yes,
+                no,
+            },
+        };
+        let miss = graph.entry();
+        let hit = graph.push(Block {
+            ops: Vec::new(),
+            end: End::Ret(1),
+        });
+        let shared = graph.push(branch(vec![Op::LoadData(24)], 0, hit, miss));
+        let mut next = graph.push(branch(Vec::new(), 2000, shared, miss));
+        for k in (1..=300).rev() {
+            let own = graph.push(Block {
+                ops: Vec::new(),
+                end: End::Ret(k),
+            });
+            next = graph.push(branch(Vec::new(), k, own, next));
+        }
+        let entry = graph.push(branch(vec![Op::LoadData(0)], 1000, shared, next));
+        graph.set_entry(entry);
+        let steps = |objective| {
+            let samples = [call(1000, 1.0)];
+            let options = Options {
+                objective,
+                ..options()
+            };
+            let template = line_up(&graph, &samples, &options).unwrap();
+            let program = template.unbound();
+            (Expected::of(program, &samples, false).steps, program.len())
+        };
+        let (few, more) = (steps(Objective::Steps), steps(Objective::Length));
+        assert_eq!((few.0, more.0), (5.0, 6.0));
+        assert!(more.1 < few.1);
+    }
+
     #[test]
     fn the_branch_that_is_taken_more_often_falls_through() {
         let graph = two_branches();
         for (hot, cold) in [(3, 30), (30, 3)] {
             let samples = [call(hot, 100.0), call(cold, 1.0)];
-            let template = line_up(&graph, &samples, false).unwrap();
+            let template = line_up(&graph, &samples, &options()).unwrap();
             let program = template.unbound();
             let cost = |nr: u32| Expected::of(program, &[call(nr, 1.0)], false);
             let needed = cost(hot).steps + (PROLOGUE_INSNS + 1) as f64;

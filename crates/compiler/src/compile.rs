@@ -165,7 +165,7 @@ pub(crate) fn build(
         watch(pass, Made::Graph(graph));
     });
     let template = match &options.profile {
-        Some(profile) => line_up(&graph, &expected::samples(profile), options.has_bitmap()),
+        Some(profile) => line_up(&graph, &expected::samples(profile), options),
         None => Template::new(&linearise_ops(&graph)),
     };
     let template = template.map_err(CompileError::Invalid)?;

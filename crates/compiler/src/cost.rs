@@ -51,6 +51,11 @@ impl Prices {
 }
 
 impl Prices {
+    /// Whether it is steps that count, and neither mispredictions nor length.
+    pub const fn are_steps(self) -> bool {
+        self.miss == 0 && !self.is_about_length()
+    }
+
     /// Whether length is worth more than all steps.
     pub const fn is_about_length(self) -> bool {
         self.insn >= 1 << 20

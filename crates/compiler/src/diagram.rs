@@ -57,11 +57,21 @@ const TRUE: Id = 1;
 /// First value and decision of a run.
 type Run = (u32, Id);
 
-/// What a node decides by the value of a word: the runs of a split, or one for all values.
+/// What a node decides by the value of a word, run by run.
 #[derive(Clone, Copy)]
-enum Column {
-    One(Id),
-    Many { from: u32, to: u32 },
+struct Column {
+    /// The decision of the run at which it stands.
+    decided: Id,
+    /// The places of the runs behind that.
+    next: u32,
+    to: u32,
+    /// Where the next one begins; [`Column::END`] if there is none.
+    border: u64,
+}
+
+impl Column {
+    /// Behind all values.
+    const END: u64 = 1 << 32;
 }
 
 /// Which samples come to which node: a list per node, all in one place.
@@ -335,28 +345,25 @@ impl Diagram {
 
     /// [`choose`](Self::choose) where the first variable is a word: run by run.
     fn choose_by_runs(&mut self, three: [Id; 3], top: u32) -> Option<Id> {
-        let columns = three.map(|id| self.column(id, top));
+        let mut columns = three.map(|id| self.column(id, top));
         let start = self.open.len();
-        let mut places = [0; 3];
         let mut first = 0;
-        loop {
+        while first < Column::END {
             self.spend(1)?;
-            let [condition, yes, no] =
-                std::array::from_fn(|column| self.decided(columns[column], places[column]));
-            let chosen = self.choose(condition, yes, no)?;
+            let [condition, yes, no] = &columns;
+            let chosen = self.choose(condition.decided, yes.decided, no.decided)?;
             if self.open.len() == start || self.open.last().is_none_or(|run| run.1 != chosen) {
-                self.open.push((first, chosen));
+                self.open.push((first as u32, chosen));
             }
-            let next: [_; 3] =
-                std::array::from_fn(|column| self.border(columns[column], places[column] + 1));
-            let Some(border) = next.into_iter().flatten().min() else {
-                return Some(self.split(top, start));
-            };
-            for (place, next) in places.iter_mut().zip(next) {
-                *place += u32::from(next == Some(border));
+            let [condition, yes, no] = &columns;
+            first = condition.border.min(yes.border).min(no.border);
+            for column in &mut columns {
+                if column.border == first {
+                    self.advance(column);
+                }
             }
-            first = border;
         }
+        Some(self.split(top, start))
     }
 
     fn top(&self, id: Id) -> Option<u32> {
@@ -379,28 +386,35 @@ impl Diagram {
         }
     }
 
+    /// What a node decides by the values of this word, from the first on.
     fn column(&self, id: Id, by: u32) -> Column {
         match self.nodes[id as usize] {
-            Node::Split { variable, from, to } if variable == by => Column::Many { from, to },
-            _ => Column::One(id),
-        }
-    }
-
-    /// The decision of a column's run.
-    fn decided(&self, column: Column, place: u32) -> Id {
-        match column {
-            Column::One(id) => id,
-            Column::Many { from, .. } => self.runs[(from + place) as usize].1,
-        }
-    }
-
-    /// Where a column's run begins, if there is one.
-    fn border(&self, column: Column, place: u32) -> Option<u32> {
-        match column {
-            Column::Many { from, to } if from + place < to => {
-                Some(self.runs[(from + place) as usize].0)
+            Node::Split { variable, from, to } if variable == by => {
+                let mut column = Column {
+                    decided: id,
+                    next: from,
+                    to,
+                    border: 0,
+                };
+                self.advance(&mut column);
+                column
             }
-            _ => None,
+            _ => Column {
+                decided: id,
+                next: 0,
+                to: 0,
+                border: Column::END,
+            },
+        }
+    }
+
+    /// Goes on to the next run, if there is one.
+    fn advance(&self, column: &mut Column) {
+        let rest = &self.runs[column.next as usize..column.to as usize];
+        if let [run, behind @ ..] = rest {
+            column.decided = run.1;
+            column.next += 1;
+            column.border = behind.first().map_or(Column::END, |run| u64::from(run.0));
         }
     }
 

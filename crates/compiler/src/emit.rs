@@ -56,6 +56,7 @@ pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
     let mut graph = Cfg::returning(0);
     // The block at which each instruction of a node's preparation is entered.
     let mut blocks: Vec<[BlockId; 4]> = Vec::with_capacity(below.len());
+    let mut ops = Vec::new();
     for (at, id) in below.iter().enumerate() {
         let node = dag.node(*id);
         let end = match node {
@@ -71,12 +72,8 @@ pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
                 branch(question, block(yes), block(no))
             }
         };
-        blocks.push(split_at_entries(
-            &mut graph,
-            &preparation(node, endian),
-            end,
-            entered[at],
-        ));
+        prepare(node, endian, &mut ops);
+        blocks.push(split_at_entries(&mut graph, &ops, end, entered[at]));
     }
     graph.set_entry(blocks[place(root)][0]);
     graph
@@ -117,10 +114,11 @@ fn held_after(word: Word, question: Question, intact: u32) -> Held {
     }
 }
 
-/// The instructions that bring A and X into the state in which the node branches; at most three.
-fn preparation(node: Node, endian: Endian) -> Vec<Op> {
+/// Finds the instructions that bring A and X into the state in which the node branches; at most three.
+fn prepare(node: Node, endian: Endian, ops: &mut Vec<Op>) {
+    ops.clear();
     let Node::Ask { word, question, .. } = node else {
-        return Vec::new();
+        return;
     };
     let load = |word: Word| Op::LoadData(word.offset(endian));
     match question {
@@ -129,12 +127,12 @@ fn preparation(node: Node, endian: Endian) -> Vec<Op> {
         | Question::AnySet(_)
         | Question::EqVariable(_)
         | Question::GeVariable(_)
-        | Question::GtVariable(_) => vec![load(word)],
+        | Question::GtVariable(_) => ops.push(load(word)),
         Question::Masked { mask, .. } => {
-            vec![load(word), Op::Alu(AluOp::And, Operand::K(mask))]
+            ops.extend([load(word), Op::Alu(AluOp::And, Operand::K(mask))]);
         }
         Question::EqWord(other) | Question::GeWord(other) => {
-            vec![load(other), Op::Tax, load(word)]
+            ops.extend([load(other), Op::Tax, load(word)]);
         }
     }
 }

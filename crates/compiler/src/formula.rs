@@ -277,6 +277,17 @@ fn by_upper_half(set: &IntervalSet<u64>) -> Vec<(IntervalSet<u32>, IntervalSet<u
         }
         add(high_last, high_last, (0, low_last));
     }
+    let to_set = |pieces: Intervals| -> IntervalSet<u32> {
+        pieces
+            .into_iter()
+            .map(|(first, last)| first..=last)
+            .collect()
+    };
+    // Most sets have one upper half only.
+    if let [(first, last, _)] = pieces[..] {
+        let lows = pieces.remove(0).2;
+        return vec![([first..=last].into_iter().collect(), to_set(lows))];
+    }
     let mut place: FastMap<Intervals, usize> = FastMap::default();
     let mut groups: Vec<(Intervals, Intervals)> = Vec::new();
     for (first, last, lows) in pieces {
@@ -286,12 +297,6 @@ fn by_upper_half(set: &IntervalSet<u64>) -> Vec<(IntervalSet<u32>, IntervalSet<u
         });
         groups[at].0.push((first, last));
     }
-    let to_set = |pieces: Intervals| -> IntervalSet<u32> {
-        pieces
-            .into_iter()
-            .map(|(first, last)| first..=last)
-            .collect()
-    };
     groups
         .into_iter()
         .map(|(uppers, lows)| (to_set(uppers), to_set(lows)))

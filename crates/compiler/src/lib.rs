@@ -42,6 +42,7 @@ mod diagram;
 mod direct;
 mod formula;
 mod hash;
+mod hot_copies;
 mod outcome;
 mod samples;
 mod split;

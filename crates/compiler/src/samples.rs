@@ -151,9 +151,9 @@ pub(crate) fn expected(cases: &[Case], default: u32, seen: &[&Call]) -> Vec<Samp
     let mut samples = Vec::new();
     let mut missed: Witnesses = vec![Witness::default()];
     for case in cases {
-        let taken = zip(&missed, witnesses(&case.when, true));
+        let taken = zip(missed.clone(), witnesses(&case.when, true));
         add(&mut samples, &taken, case.ret);
-        missed = zip(&missed, witnesses(&case.when, false));
+        missed = zip(missed, witnesses(&case.when, false));
     }
     add(&mut samples, &missed, default);
     let recorded = recorded(&samples, seen);
@@ -217,11 +217,16 @@ fn witnesses(formula: &Formula, holds: bool) -> Witnesses {
             }
         }
         Formula::All(parts) | Formula::Any(parts) => {
-            let lists = parts.iter().map(|part| witnesses(part, holds));
+            let mut lists = parts.iter().map(|part| witnesses(part, holds));
+            let first = lists.next().unwrap_or_default();
             if matches!(formula, Formula::All(_)) == holds {
-                lists.fold(vec![Witness::default()], |all, list| zip(&all, list))
+                lists.fold(first, zip)
             } else {
-                lists.flatten().take(MAX_WITNESSES).collect()
+                lists.fold(first, |mut all, mut list| {
+                    list.truncate(MAX_WITNESSES.saturating_sub(all.len()));
+                    all.append(&mut list);
+                    all
+                })
             }
         }
         Formula::In(word, set) if holds => values(*word, set),
@@ -263,16 +268,23 @@ fn answered(word: Word, question: Question, answer: bool) -> Witness {
 
 /// Calls that take an alternative of both lists; every alternative of the longer one occurs, and not all
 /// combinations.
-fn zip(left: &[Witness], right: Witnesses) -> Witnesses {
+fn zip(mut left: Witnesses, mut right: Witnesses) -> Witnesses {
     if left.is_empty() {
         return right;
     }
     if right.is_empty() {
-        return left.to_vec();
+        return left;
     }
-    let count = left.len().max(right.len());
-    let both = left.iter().cycle().zip(right.iter().cycle()).take(count);
-    both.map(|(left, right)| left.with(right)).collect()
+    if left.len() < right.len() {
+        for (right, left) in right.iter_mut().zip(left.iter().cycle()) {
+            *right = left.with(right);
+        }
+        return right;
+    }
+    for (left, right) in left.iter_mut().zip(right.iter().cycle()) {
+        *left = left.with(right);
+    }
+    left
 }
 
 /// What the profile saw. Arguments that it says nothing about are those of the other samples.

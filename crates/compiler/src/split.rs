@@ -6,6 +6,8 @@
 //! other are nobody's: runs that they separated grow together. This file tries the cubes that the
 //! decisions suggest and keeps what costs least; without any it is a search tree.
 
+use std::ops::Range;
+
 use tamis_abi::Word;
 
 use crate::cost::{Prices, keeps_word, question_steps};
@@ -138,7 +140,7 @@ pub(crate) fn split(
         }
     }
     if !has_choice(&line, |run| (run.first, run.node)) {
-        return balanced(dag, word, &line);
+        return balanced(dag, word, &line, 0);
     }
     let whole = expected.whole();
     // What was never seen is possible all the same.
@@ -148,16 +150,21 @@ pub(crate) fn split(
     }
     expected.weigh(&mut line);
     if line.len() <= 3 || effort == Effort::Quick {
-        return balanced(dag, word, &line);
+        return balanced(dag, word, &line, weight(&line));
     }
     let mut points: Vec<Point> = expected.points().collect();
     points.extend(line.iter().map(|run| Point {
         value: run.first,
         weight: floor,
     }));
-    points.sort_by_key(|point| point.value);
-    let (_, plan) = plan(&line, &points, whole / LENGTH_SHARE + 1, MAX_DEPTH);
-    plan.build(dag, word, &line, &points)
+    let mut planner = Planner {
+        runs: line,
+        points,
+        question_price: whole / LENGTH_SHARE + 1,
+    };
+    let all = planner.all();
+    let (_, plan) = planner.plan(&all, MAX_DEPTH, u64::MAX);
+    planner.build(dag, word, &all, &plan)
 }
 
 /// How a line is decided.
@@ -165,90 +172,173 @@ enum Plan {
     /// By a search tree.
     Tree,
     /// By a question about a cube, then inside and outside of it.
-    Cube(Cube, Box<Plan>, Box<Plan>),
+    Cube(Cube, Box<[Plan; 2]>),
 }
 
-impl Plan {
-    fn build(&self, dag: &mut Dag, word: Word, runs: &[Run], points: &[Point]) -> NodeId {
-        match self {
-            Plan::Tree => search(dag, word, runs, Prices::of(Objective::Steps)),
-            Plan::Cube(cube, inside, outside) => {
-                let [runs_in, runs_out] = cube.sides(runs);
-                let (points_in, points_out) = cube.partition(points);
-                let runs_in = weighed(&runs_in, &points_in);
-                let runs_out = weighed(&runs_out, &points_out);
-                let yes = inside.build(dag, word, &runs_in, &points_in);
-                let no = outside.build(dag, word, &runs_out, &points_out);
-                {
-                    let Cube { mask, value } = *cube;
-                    dag.ask(word, Question::Masked { mask, value }, yes, no)
+/// The search for a plan. What is inside and outside of the cubes that are looked at lies behind what they are
+/// cubes of, for as long as it is looked at.
+struct Planner {
+    runs: Vec<Run>,
+    points: Vec<Point>,
+    question_price: u64,
+}
+
+/// A line of runs and the points in them, ascending.
+struct Part {
+    runs: Range<usize>,
+    points: Range<usize>,
+    /// What the points weigh.
+    whole: u64,
+}
+
+impl Planner {
+    /// The whole line. Points of one value are made one.
+    fn all(&mut self) -> Part {
+        self.points.sort_unstable_by_key(|point| point.value);
+        self.points.dedup_by(|next, point| {
+            let is_equal = next.value == point.value;
+            point.weight += if is_equal { next.weight } else { 0 };
+            is_equal
+        });
+        Part {
+            runs: 0..self.runs.len(),
+            points: 0..self.points.len(),
+            whole: self.points.iter().map(|point| point.weight).sum(),
+        }
+    }
+
+    /// The cheapest plan, with its cost in units of the points' weight; one that costs the limit or more need not
+    /// be the cheapest. Trees are estimated, because exact ones take long to find.
+    fn plan(&mut self, part: &Part, depth: u32, limit: u64) -> (u64, Plan) {
+        let runs = &self.runs[part.runs.clone()];
+        let (weight, questions) = balanced_cost(runs, weight(runs));
+        let mut best = (weight + questions * self.question_price, Plan::Tree);
+        if depth == 0 || !CUBE_RUNS.contains(&runs.len()) {
+            return best;
+        }
+        let cubes = cubes(runs);
+        let kept = (self.runs.len(), self.points.len());
+        for cube in cubes {
+            let limit = best.0.min(limit);
+            let question = cube.question();
+            let reload = u64::from(!keeps_word(question));
+            let own = (question_steps(question) + reload) * (part.whole + self.question_price);
+            if own >= limit {
+                continue;
+            }
+            if let Some(sides) = self.sides(part, cube, limit - own)
+                && let Some((cost, plans)) = self.plan_sides(&sides, depth - 1, limit - own)
+            {
+                best = (own + cost, Plan::Cube(cube, Box::new(plans)));
+            }
+            self.runs.truncate(kept.0);
+            self.points.truncate(kept.1);
+        }
+        best
+    }
+
+    /// The cheapest plans for both sides, if they cost less than the limit together.
+    fn plan_sides(
+        &mut self,
+        [inside, outside]: &[Part; 2],
+        depth: u32,
+        limit: u64,
+    ) -> Option<(u64, [Plan; 2])> {
+        let least_outside = self.least_cost(outside);
+        let limit_inside = limit.checked_sub(least_outside)?;
+        let (cost_inside, inside) = self.plan(inside, depth, limit_inside);
+        if cost_inside >= limit_inside {
+            return None;
+        }
+        let limit_outside = limit - cost_inside;
+        let (cost_outside, outside) = self.plan(outside, depth, limit_outside);
+        (cost_outside < limit_outside).then(|| (cost_inside + cost_outside, [inside, outside]))
+    }
+
+    /// What any plan costs at least: one question, if there are two decisions.
+    fn least_cost(&self, part: &Part) -> u64 {
+        match part.runs.len() {
+            0 | 1 => 0,
+            runs => part.whole + runs as u64 + self.question_price,
+        }
+    }
+
+    /// What is inside of a cube, and what outside; `None` if nothing is won by asking for it, or if any plan costs
+    /// the limit at least.
+    fn sides(&mut self, part: &Part, cube: Cube, limit: u64) -> Option<[Part; 2]> {
+        let meets = |first, last| cube.meets(first, last);
+        let inside = restrict(&mut self.runs, part.runs.clone(), meets);
+        let misses = |first, last| !cube.covers(first, last);
+        let outside = restrict(&mut self.runs, part.runs.clone(), misses);
+        // A question of the search tree leaves as many runs as there were, or one more.
+        let most = part.runs.len() - usize::from(cube.value != 0);
+        if inside.len() >= part.runs.len() || inside.len() + outside.len() > most {
+            return None;
+        }
+        let sides = [(inside, true), (outside, false)].map(|(runs, is_inside)| {
+            let start = self.points.len();
+            let mut whole = 0;
+            for at in part.points.clone() {
+                let point = self.points[at];
+                if cube.has(point.value) == is_inside {
+                    whole += point.weight;
+                    self.points.push(point);
                 }
+            }
+            let points = start..self.points.len();
+            Part {
+                runs,
+                points,
+                whole,
+            }
+        });
+        let [inside, outside] = &sides;
+        if self.least_cost(inside) + self.least_cost(outside) >= limit {
+            return None;
+        }
+        for side in &sides {
+            let points = &self.points[side.points.clone()];
+            weigh(&mut self.runs[side.runs.clone()], points);
+        }
+        Some(sides)
+    }
+
+    fn build(&mut self, dag: &mut Dag, word: Word, part: &Part, plan: &Plan) -> NodeId {
+        match plan {
+            Plan::Tree => {
+                let runs = &self.runs[part.runs.clone()];
+                search(dag, word, runs, Prices::of(Objective::Steps))
+            }
+            Plan::Cube(cube, plans) => {
+                let sides = self.sides(part, *cube, u64::MAX);
+                let [inside, outside] = sides.expect("what was planned can be done");
+                let yes = self.build(dag, word, &inside, &plans[0]);
+                let no = self.build(dag, word, &outside, &plans[1]);
+                let Cube { mask, value } = *cube;
+                dag.ask(word, Question::Masked { mask, value }, yes, no)
             }
         }
     }
 }
 
-/// The cheapest plan, with its cost in units of the points' weight. Trees are estimated, because exact
-/// ones take long to find.
-fn plan(runs: &[Run], points: &[Point], question_price: u64, depth: u32) -> (u64, Plan) {
-    let whole: u64 = points.iter().map(|point| point.weight).sum();
-    let (weight, questions) = balanced_cost(runs);
-    let mut best = (weight + questions * question_price, Plan::Tree);
-    if depth == 0 || !CUBE_RUNS.contains(&runs.len()) {
-        return best;
-    }
-    for cube in cubes(runs) {
-        let question = cube.question();
-        let reload = u64::from(!keeps_word(question));
-        let own = (question_steps(question) + reload) * (whole + question_price);
-        if own >= best.0 {
-            continue;
-        }
-        let [inside, outside] = cube.sides(runs);
-        // A question of the search tree leaves as many runs as there were, or one more.
-        let most = runs.len() - usize::from(cube.value != 0);
-        if inside.len() >= runs.len() || inside.len() + outside.len() > most {
-            continue;
-        }
-        let (points_in, points_out) = cube.partition(points);
-        let inside = plan(
-            &weighed(&inside, &points_in),
-            &points_in,
-            question_price,
-            depth - 1,
-        );
-        if own + inside.0 >= best.0 {
-            continue;
-        }
-        let outside = plan(
-            &weighed(&outside, &points_out),
-            &points_out,
-            question_price,
-            depth - 1,
-        );
-        let sides = inside.0 + outside.0;
-        if own + sides < best.0 {
-            let plan = Plan::Cube(cube, Box::new(inside.1), Box::new(outside.1));
-            best = (own + sides, plan);
-        }
-    }
-    best
+/// What all runs weigh.
+fn weight(runs: &[Run]) -> u64 {
+    runs.iter().map(|run| run.weight).sum()
 }
 
-/// The runs, with the weight of the points in them.
-fn weighed(runs: &[Run], points: &[Point]) -> Vec<Run> {
-    let mut weighed: Vec<Run> = runs.iter().map(|run| Run { weight: 1, ..*run }).collect();
-    let mut at = 0;
-    for point in points {
-        while weighed
-            .get(at + 1)
-            .is_some_and(|next| next.first <= point.value)
-        {
-            at += 1;
-        }
-        weighed[at].weight += point.weight;
+/// Gives each run the weight of the points in it, which are ascending, and a little more.
+fn weigh(runs: &mut [Run], points: &[Point]) {
+    let mut rest = points;
+    for at in 0..runs.len() {
+        let end = runs.get(at + 1).map_or(rest.len(), |next| {
+            rest.iter()
+                .take_while(|point| point.value < next.first)
+                .count()
+        });
+        let (own, behind) = rest.split_at(end);
+        runs[at].weight = 1 + own.iter().map(|point| point.weight).sum::<u64>();
+        rest = behind;
     }
-    weighed
 }
 
 /// Whether there are two ways to decide by these runs, each of which has a first value and a decision: one
@@ -265,52 +355,53 @@ pub(crate) fn has_choice<R, N: PartialEq>(runs: &[R], parts: impl Fn(&R) -> (u32
 }
 
 /// Where a tree is cut that is not the best and is found at once: a value alone between equal decisions,
-/// or else so that both sides weigh nearly the same.
+/// or else so that both sides weigh nearly the same; with the weight before the cut.
 enum Cut {
     Single,
-    At(usize),
+    At(usize, u64),
 }
 
-fn cut(runs: &[Run]) -> Option<Cut> {
+fn cut(runs: &[Run], whole: u64) -> Option<Cut> {
     if runs.len() < 2 {
         return None;
     }
     if runs.len() == 3 && !has_choice(runs, |run| (run.first, run.node)) {
         return Some(Cut::Single);
     }
-    let whole: u64 = runs.iter().map(|run| run.weight).sum();
-    let mut left = 0;
-    let at = runs[..runs.len() - 1].iter().position(|run| {
-        let is_middle = 2 * left + run.weight >= whole;
-        left += run.weight;
-        is_middle
-    });
-    Some(Cut::At(at.unwrap_or(runs.len() - 1).max(1)))
+    let mut left = runs[0].weight;
+    let mut at = 1;
+    // The run in the middle is on the right side, unless it is the first.
+    while at + 1 < runs.len() && 2 * left + runs[at].weight < whole {
+        left += runs[at].weight;
+        at += 1;
+    }
+    Some(Cut::At(at, left))
 }
 
 /// Executed questions times weight, and questions, of [`balanced`].
-fn balanced_cost(runs: &[Run]) -> (u64, u64) {
-    let whole: u64 = runs.iter().map(|run| run.weight).sum();
-    match cut(runs) {
+fn balanced_cost(runs: &[Run], whole: u64) -> (u64, u64) {
+    match cut(runs, whole) {
         None => (0, 0),
         Some(Cut::Single) => (whole, 1),
-        Some(Cut::At(at)) => {
-            let (left, right) = (balanced_cost(&runs[..at]), balanced_cost(&runs[at..]));
+        Some(Cut::At(at, left)) => {
+            let right = balanced_cost(&runs[at..], whole - left);
+            let left = balanced_cost(&runs[..at], left);
             (left.0 + right.0 + whole, left.1 + right.1 + 1)
         }
     }
 }
 
-fn balanced(dag: &mut Dag, word: Word, runs: &[Run]) -> NodeId {
-    match cut(runs) {
+/// The decision by a tree that is found at once.
+fn balanced(dag: &mut Dag, word: Word, runs: &[Run], whole: u64) -> NodeId {
+    match cut(runs, whole) {
         None => runs[0].node,
         Some(Cut::Single) => {
             let single = Question::Eq(runs[1].first);
             dag.ask(word, single, runs[1].node, runs[0].node)
         }
-        Some(Cut::At(at)) => {
-            let no = balanced(dag, word, &runs[..at]);
-            let yes = balanced(dag, word, &runs[at..]);
+        Some(Cut::At(at, left)) => {
+            let no = balanced(dag, word, &runs[..at], left);
+            let yes = balanced(dag, word, &runs[at..], whole - left);
             dag.ask(word, Question::Ge(runs[at].first), yes, no)
         }
     }
@@ -328,19 +419,6 @@ impl Cube {
         } else {
             Question::Masked { mask, value }
         }
-    }
-
-    /// The line as it matters to elements, and to other values.
-    fn sides(self, runs: &[Run]) -> [Vec<Run>; 2] {
-        [
-            restrict(runs, |first, last| self.meets(first, last)),
-            restrict(runs, |first, last| !self.covers(first, last)),
-        ]
-    }
-
-    /// The elements, and the other values.
-    fn partition(self, points: &[Point]) -> (Vec<Point>, Vec<Point>) {
-        points.iter().partition(|point| self.has(point.value))
     }
 
     /// Whether an element is in `first..=last`.
@@ -401,25 +479,38 @@ fn spans(runs: &[Run]) -> impl Iterator<Item = (u32, u32, NodeId)> {
     pairs.map(|(run, last)| (run.first, last, run.node))
 }
 
-/// The line without the runs that need not be told apart from their neighbours: their values go to
+/// Adds the line without the runs that need not be told apart from their neighbours: their values go to
 /// whichever neighbour is longer than one value, and neighbours with one decision become one run.
-fn restrict(runs: &[Run], is_needed: impl Fn(u32, u32) -> bool) -> Vec<Run> {
-    let mut kept: Vec<Run> = Vec::with_capacity(runs.len());
+fn restrict(
+    runs: &mut Vec<Run>,
+    line: Range<usize>,
+    is_needed: impl Fn(u32, u32) -> bool,
+) -> Range<usize> {
+    let start = runs.len();
     let (mut gap, mut previous_is_single) = (None, true);
-    for (first, last, node) in spans(runs) {
+    for at in line.clone() {
+        let Run { first, node, .. } = runs[at];
+        let is_last = at + 1 == line.end;
+        let last = if is_last {
+            u32::MAX
+        } else {
+            runs[at + 1].first - 1
+        };
         if !is_needed(first, last) {
             gap = gap.or(Some(first));
             continue;
         }
-        let is_merged = kept.last().is_some_and(|run| run.node == node);
+        let is_first = runs.len() == start;
+        let is_merged = !is_first && runs.last().is_some_and(|run| run.node == node);
         if !is_merged {
             // The values between go to this run if only that leaves a single value before it.
-            let start = match gap {
-                Some(gap) if kept.is_empty() || previous_is_single && first < last => gap,
+            let from = match gap {
+                _ if is_first => 0,
+                Some(gap) if previous_is_single && first < last => gap,
                 _ => first,
             };
-            kept.push(Run {
-                first: if kept.is_empty() { 0 } else { start },
+            runs.push(Run {
+                first: from,
                 weight: 0,
                 node,
             });
@@ -427,12 +518,19 @@ fn restrict(runs: &[Run], is_needed: impl Fn(u32, u32) -> bool) -> Vec<Run> {
         previous_is_single = !is_merged && first == last;
         gap = None;
     }
-    kept
+    start..runs.len()
 }
 
 /// The cubes worth trying, the most promising first: what all values of a decision have in common, what
 /// all others have in common, bits that none of them has, and unions of aligned blocks of one decision.
 fn cubes(runs: &[Run]) -> Vec<Cube> {
+    let mut found: Vec<Cube> = Vec::with_capacity(MAX_CUBES);
+    let mut add = |cube: Cube| {
+        if found.len() < MAX_CUBES && cube.mask != 0 && !found.contains(&cube) {
+            found.push(cube);
+        }
+        found.len() == MAX_CUBES
+    };
     let mut classes: Vec<NodeId> = runs.iter().map(|run| run.node).collect();
     classes.sort_unstable();
     classes.dedup();
@@ -442,31 +540,29 @@ fn cubes(runs: &[Run]) -> Vec<Cube> {
             .map(|(first, last, _)| Cube::around(first, last))
             .reduce(Cube::hull)
     };
-    let mut cubes: Vec<Cube> = Vec::new();
     for class in &classes {
-        for hull in [
+        let hulls = [
             hull_of(&|node| node == *class),
             hull_of(&|node| node != *class),
-        ] {
-            let Some(hull) = hull else { continue };
+        ];
+        for hull in hulls.into_iter().flatten() {
             let zeros = Cube {
                 mask: hull.mask & !hull.value,
                 value: 0,
             };
-            cubes.extend([hull, zeros]);
+            if add(hull) | add(zeros) {
+                return found;
+            }
         }
     }
     for class in classes {
-        cubes.extend(unions_of_blocks(runs, class));
-    }
-    let mut different: Vec<Cube> = Vec::new();
-    for cube in cubes {
-        if cube.mask != 0 && !different.contains(&cube) {
-            different.push(cube);
+        for cube in unions_of_blocks(runs, class) {
+            if add(cube) {
+                return found;
+            }
         }
     }
-    different.truncate(MAX_CUBES);
-    different
+    found
 }
 
 /// Cubes of one decision's values that two or more of its aligned blocks make up, the largest first, by

@@ -18,6 +18,7 @@
 mod bits;
 mod costs;
 mod halves;
+mod layer;
 mod masks;
 mod sides;
 mod subsets;

@@ -32,7 +32,7 @@ use std::fmt;
 use tamis_abi::{Action, ActionKind, Arch, syscall};
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::export::{
-    Care, Export, Exporter, Group, Listing, Loss, Machine, Meaning, Outcome, Wishes,
+    Care, Export, Exporter, Group, Listing, Loss, Machine, Meaning, Outcome, Wishes, words,
 };
 use tamis_policy::front_end;
 use tamis_policy::loader::NoIncludes;
@@ -276,7 +276,8 @@ fn compare(
         let differences = space.differences_of(&comparison, &CaseLimits::default())?;
         found.is_complete &= differences.is_complete;
         for difference in differences.list {
-            found.verdict = worst(found.verdict, &difference);
+            let here = Verdict::of_pair(strictness(&difference));
+            found.verdict = found.verdict.and(here);
             if !found.differences.contains(&difference) {
                 found.differences.push(difference);
             }
@@ -314,21 +315,6 @@ fn strictness(difference: &Difference) -> std::cmp::Ordering {
         kind => Action::precedence(kind.ret()),
     };
     place(difference.right_ret).cmp(&place(difference.left_ret))
-}
-
-/// The verdict with one more difference, seen from the text.
-fn worst(verdict: Verdict, difference: &Difference) -> Verdict {
-    let here = match strictness(difference) {
-        std::cmp::Ordering::Less => Verdict::Stricter,
-        std::cmp::Ordering::Equal => Verdict::SameActions,
-        std::cmp::Ordering::Greater => Verdict::Looser,
-    };
-    match (verdict, here) {
-        (Verdict::Equal | Verdict::SameActions, here) => here,
-        (verdict, Verdict::SameActions) => verdict,
-        (verdict, here) if verdict == here => verdict,
-        _ => Verdict::Incomparable,
-    }
 }
 
 /// The names of the calls of a difference.
@@ -430,7 +416,7 @@ fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
             format!(
                 "{} cannot treat {} apart from the calls that are made through it",
                 exporter.plural,
-                calls.join(", ")
+                words::list(&calls)
             ),
         ),
         false => (
@@ -438,7 +424,7 @@ fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
             format!(
                 "{} are read in another way for {}",
                 exporter.plural,
-                calls.join(", ")
+                words::list(&calls)
             ),
         ),
     };

@@ -5,6 +5,7 @@
 //! is stricter if all pairs say so, a scope takes away pairs or calls, and cutting it into cases says
 //! where each pair occurs (see [`difference`](crate::difference)).
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData, Word, syscall};
@@ -63,6 +64,34 @@ pub enum Verdict {
     Incomparable,
 }
 
+impl Verdict {
+    /// What one pair of different answers says, of which the first is less if it is the stricter one.
+    pub const fn of_pair(strictness: Ordering) -> Verdict {
+        match strictness {
+            Ordering::Less => Verdict::Stricter,
+            Ordering::Equal => Verdict::SameActions,
+            Ordering::Greater => Verdict::Looser,
+        }
+    }
+
+    /// What two verdicts say together, each about a part of the calls.
+    ///
+    /// ```
+    /// use tamis_prover::Verdict::{Equal, Incomparable, Looser, SameActions, Stricter};
+    /// assert_eq!(Equal.and(SameActions).and(Stricter), Stricter);
+    /// assert_eq!(Stricter.and(Looser), Incomparable);
+    /// ```
+    #[must_use]
+    pub fn and(self, other: Verdict) -> Verdict {
+        match (self, other) {
+            (Verdict::Equal, verdict) | (verdict, Verdict::Equal) => verdict,
+            (Verdict::SameActions, verdict) | (verdict, Verdict::SameActions) => verdict,
+            (verdict, other) if verdict == other => verdict,
+            _ => Verdict::Incomparable,
+        }
+    }
+}
+
 /// Whether two answers count as equal.
 fn is_same(left: u32, right: u32, scope: &Scope) -> bool {
     let without_data = |ret: u32| match Action::from_ret(ret).kind {
@@ -75,7 +104,7 @@ fn is_same(left: u32, right: u32, scope: &Scope) -> bool {
 impl Pair {
     /// Which of the answers is the stricter one: less if it is the first. The kernel's order of actions;
     /// data don't count.
-    pub fn strictness(&self) -> std::cmp::Ordering {
+    pub fn strictness(&self) -> Ordering {
         let place = |ret: u32| Action::from_ret(ret).kind.ret().cast_signed();
         place(self.left).cmp(&place(self.right))
     }
@@ -97,19 +126,8 @@ impl Comparison {
 
 /// What pairs of answers say about the whole.
 pub(crate) fn verdict<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Verdict {
-    pairs.fold(Verdict::Equal, |verdict, pair| {
-        let here = match pair.strictness() {
-            std::cmp::Ordering::Less => Verdict::Stricter,
-            std::cmp::Ordering::Equal => Verdict::SameActions,
-            std::cmp::Ordering::Greater => Verdict::Looser,
-        };
-        match (verdict, here) {
-            (Verdict::Equal | Verdict::SameActions, here) => here,
-            (verdict, Verdict::SameActions) => verdict,
-            (verdict, here) if verdict == here => verdict,
-            _ => Verdict::Incomparable,
-        }
-    })
+    let each = pairs.map(|pair| Verdict::of_pair(pair.strictness()));
+    each.fold(Verdict::Equal, Verdict::and)
 }
 
 impl Space {

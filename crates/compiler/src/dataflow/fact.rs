@@ -127,6 +127,9 @@ impl Fact {
 
     /// The values possible by both; `None` if there are none.
     pub(crate) fn both(mut self, other: &Fact) -> Option<Fact> {
+        if let Some(k) = other.constant() {
+            return self.admits(k).then(|| Fact::exactly(k));
+        }
         self.low = self.low.max(other.low);
         self.high = self.high.min(other.high);
         self.clear |= other.clear;
@@ -156,6 +159,9 @@ impl Fact {
 
     /// The same with all that its parts say for each other.
     pub(crate) fn settled(self) -> Fact {
+        if self.constant().is_some() {
+            return self;
+        }
         let mut settled = self;
         while let Some(sharper) = settled.sharpened()
             && sharper != settled

@@ -4,6 +4,8 @@
 //! constant is not the value. Who comes with a value that is known would pass them one by one; here the block
 //! that holds it, or the end of the chain, is looked up.
 
+use std::collections::hash_map::Entry;
+
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{Operand, Test};
 
@@ -17,8 +19,16 @@ pub(super) struct Chains {
     ends: Vec<BlockId>,
     /// By chain: its first block so far.
     heads: Vec<BlockId>,
-    /// By chain and constant, the first block that asks for it.
-    known: FastMap<(u32, u32), BlockId>,
+    /// By chain and constant.
+    known: FastMap<(u32, u32), Asking>,
+}
+
+/// The blocks of a chain that ask for one constant.
+struct Asking {
+    /// The one nearest to the end.
+    last: BlockId,
+    /// Those before it, each before the ones that come earlier in this list; mostly none.
+    before: Vec<BlockId>,
 }
 
 #[derive(Clone, Copy)]
@@ -26,8 +36,6 @@ struct Link {
     chain: u32,
     /// How many blocks of the chain stand behind this one.
     behind: u32,
-    /// The next block of the chain that asks for the same constant.
-    same: Option<BlockId>,
 }
 
 /// What a block of a chain asks for and where it leads: if it is that, and if it isn't.
@@ -71,27 +79,35 @@ impl Chains {
             }
         };
         self.heads[chain as usize] = id;
-        let same = self.known.insert((chain, k), id);
-        self.links[id.index()] = Some(Link {
-            chain,
-            behind,
-            same,
-        });
+        match self.known.entry((chain, k)) {
+            Entry::Occupied(known) => known.into_mut().before.push(id),
+            Entry::Vacant(unknown) => {
+                unknown.insert(Asking {
+                    last: id,
+                    before: Vec::new(),
+                });
+            }
+        }
+        self.links[id.index()] = Some(Link { chain, behind });
     }
 
-    /// Where a block of a chain leads if the value is this one; `None` if it is in no chain.
+    /// Where a block of a chain leads if the value is this one; `None` if it is in no chain. Logarithmic in how
+    /// often the chain asks for the value.
     pub(super) fn pass(&self, graph: &Cfg, id: BlockId, value: u32) -> Option<BlockId> {
         let link = self.links[id.index()]?;
-        let mut found = self.known.get(&(link.chain, value)).copied();
-        while let Some(at) = found {
-            let there = self.links[at.index()]?;
-            if there.behind <= link.behind {
-                let (_, yes, _) = asked(graph, at)?;
-                return Some(yes);
-            }
-            found = there.same;
+        let is_there = |at: BlockId| {
+            let there = self.links[at.index()];
+            there.is_some_and(|there| there.behind <= link.behind)
+        };
+        let found = self.known.get(&(link.chain, value)).and_then(|asking| {
+            let count = asking.before.partition_point(|at| is_there(*at));
+            let nearest = asking.before[..count].last().copied();
+            nearest.or_else(|| Some(asking.last).filter(|at| is_there(*at)))
+        });
+        match found {
+            Some(at) => asked(graph, at).map(|(_, yes, _)| yes),
+            None => Some(self.ends[link.chain as usize]),
         }
-        Some(self.ends[link.chain as usize])
     }
 }
 
@@ -113,7 +129,7 @@ mod tests {
         let end = ret(&mut graph, 0);
         let mut no = end;
         let mut blocks = Vec::new();
-        for (k, answer) in [(3, 1), (2, 2), (3, 3), (1, 4)] {
+        for (k, answer) in [(3, 1), (2, 2), (3, 3), (1, 4), (3, 5), (3, 6)] {
             let yes = ret(&mut graph, answer);
             no = graph.push(Block {
                 ops: Vec::new(),
@@ -138,6 +154,9 @@ mod tests {
         assert_eq!(answer(1, 3), Some(End::Ret(1)));
         assert_eq!(answer(3, 1), Some(End::Ret(4)));
         assert_eq!(answer(2, 1), Some(End::Ret(0)));
+        assert_eq!(answer(4, 3), Some(End::Ret(5)));
+        assert_eq!(answer(5, 3), Some(End::Ret(6)));
+        assert_eq!(answer(2, 3), Some(End::Ret(3)));
         assert_eq!(answer(0, 9), Some(End::Ret(0)));
         assert_eq!(chains.pass(&graph, end, 9), None);
     }

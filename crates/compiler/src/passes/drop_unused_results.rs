@@ -43,22 +43,32 @@ pub(super) const INFO: PassInfo = PassInfo {
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut live = vec![Live::default(); graph.len()];
     let mut changed = false;
+    // The places of what goes from a block, descending.
+    let mut gone: Vec<usize> = Vec::new();
     for id in cx.order(graph).iter().rev().copied() {
         let block = graph.block_mut(id);
         let mut read = Live::at_end(block.end, &live);
-        let mut kept = Vec::with_capacity(block.ops.len());
-        for op in block.ops.drain(..).rev() {
+        for at in (0..block.ops.len()).rev() {
+            let op = block.ops[at];
             let is_unused = !read.contains(written_by(op)) && !may_end(op);
             if is_unused && cx.apply(1, || format!("{op:?} in block {}", id.0)) {
-                changed = true;
+                gone.push(at);
             } else {
                 read = read.before(op);
-                kept.push(op);
             }
         }
-        kept.reverse();
-        block.ops = kept;
-        Live::note(&mut live, id, graph.block(id));
+        live[id.index()] = read;
+        changed |= !gone.is_empty();
+        if !gone.is_empty() {
+            let mut places = 0..;
+            block.ops.retain(|_| {
+                let goes = gone.last().copied() == places.next();
+                if goes {
+                    gone.pop();
+                }
+                !goes
+            });
+        }
     }
     Changed::when(changed)
 }

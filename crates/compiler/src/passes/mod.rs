@@ -201,17 +201,19 @@ impl PassCx {
     /// The flow of the graph, brought up to date if the graph has changed since it was last
     /// [kept](Self::keep_flow).
     pub(crate) fn flow(&mut self, graph: &Cfg) -> Flow {
+        let is_new = std::mem::take(&mut self.is_flow_new);
         let mut flow = self.flow.take().unwrap_or_default();
-        if !self.is_flow_new {
+        if !is_new {
             flow.update(graph, &self.order(graph));
-            self.is_flow_new = true;
         }
         flow
     }
 
-    /// Leaves the flow to the passes that come next.
+    /// Leaves the flow to the passes that come next. It is that of the graph for which it was asked: a pass that
+    /// changed the graph says so at its end.
     pub(crate) fn keep_flow(&mut self, flow: Flow) {
         self.flow = Some(flow);
+        self.is_flow_new = true;
     }
 
     /// Takes note of the new ids of blocks, of which some are gone.

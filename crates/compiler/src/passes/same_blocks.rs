@@ -5,28 +5,16 @@ use std::hash::{Hash, Hasher};
 use tamis_bpf::Op;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 
-use crate::hash::{FastHasher, FastMap};
+use crate::hash::{FastHasher, Places};
 
 /// Blocks of which no two are equal. They stay in the graph and must not change, or to something that nothing is
 /// compared with.
+#[derive(Default)]
 pub(super) struct SameBlocks {
-    /// By hash, the block that was added last.
-    last: FastMap<u64, BlockId>,
-    /// By block, the one with the same hash that was added before.
-    before: Vec<Option<BlockId>>,
+    known: Places,
 }
 
 impl SameBlocks {
-    /// No blocks of this graph yet.
-    pub(super) fn new(graph: &Cfg) -> SameBlocks {
-        let mut last = FastMap::default();
-        last.reserve(graph.len());
-        SameBlocks {
-            last,
-            before: vec![None; graph.len()],
-        }
-    }
-
     /// The block with these instructions and this end.
     pub(super) fn find(&self, graph: &Cfg, ops: &[Op], end: End) -> Option<BlockId> {
         self.find_hashed(graph, hash(ops, end), ops, end)
@@ -38,21 +26,17 @@ impl SameBlocks {
         let hash = hash(&block.ops, block.end);
         let known = self.find_hashed(graph, hash, &block.ops, block.end);
         if known.is_none() {
-            self.before[id.index()] = self.last.insert(hash, id);
+            self.known.insert(hash, id.index());
         }
         known
     }
 
     fn find_hashed(&self, graph: &Cfg, hash: u64, ops: &[Op], end: End) -> Option<BlockId> {
-        let mut next = self.last.get(&hash).copied();
-        while let Some(id) = next {
-            let block = graph.block(id);
-            if block.end == end && block.ops == ops {
-                return Some(id);
-            }
-            next = self.before[id.index()];
-        }
-        None
+        let place = self.known.find(hash, |place| {
+            let block = graph.block(BlockId(place as u32));
+            block.end == end && block.ops == ops
+        });
+        place.map(|place| BlockId(place as u32))
     }
 }
 

@@ -123,7 +123,7 @@ fn farthest_entry(
         .take_while(|op| !may_end(**op))
         .count();
     let mut read = read_last.before_all(&block.ops[count..]);
-    let mut reads = vec![read; count];
+    let mut reads = [read; MAX_OPS];
     for (at, op) in block.ops[..count].iter().enumerate().rev() {
         reads[at] = read;
         read = read.before(*op);

@@ -10,7 +10,6 @@
 
 use std::ops::{Add, Range, Sub};
 
-use super::Span;
 use crate::cost::Prices;
 
 /// How many parts are cut side by side.
@@ -35,7 +34,7 @@ pub(super) trait Number:
 
     /// The smaller of the two.
     fn least(self, other: Self) -> Self {
-        if other < self { other } else { self }
+        if self < other { self } else { other }
     }
 }
 
@@ -76,16 +75,12 @@ pub(super) struct Questions<N> {
 }
 
 impl<N: Number> Questions<N> {
-    /// For a line of which some runs are gone.
-    pub(super) fn new(spans: &[Span], is_gone: &[bool], prices: Prices) -> Questions<N> {
+    /// For a line, given the weights of all runs before each.
+    pub(super) fn new(weight_before: &[u32], prices: Prices) -> Questions<N> {
         let before = |price: u32| {
-            let mut sum = 0;
-            let mut sums = vec![N::of(0)];
-            for (span, is_gone) in spans.iter().zip(is_gone) {
-                sum += if *is_gone { 0 } else { span.weight * price };
-                sums.push(N::of(sum));
-            }
-            sums.extend([N::of(sum); LANES]);
+            let mut sums = Vec::with_capacity(weight_before.len() + LANES);
+            sums.extend(weight_before.iter().map(|weight| N::of(weight * price)));
+            sums.extend([N::INFINITE; LANES]);
             sums
         };
         Questions {
@@ -140,20 +135,26 @@ impl<N: Number> Costs<N> {
         self.cells[place] = cost;
     }
 
-    /// Forgets what the parts of a length cost that begin with these runs.
-    pub(super) fn forget(&mut self, firsts: Range<usize>, length: usize) {
-        let place = self.place(firsts.start, length);
-        self.cells[place..][..firsts.len()].fill(N::INFINITE);
-    }
-
     const fn place(&self, first: usize, length: usize) -> usize {
         length * self.stride + first
     }
 
-    /// Cuts the parts of a length that begin with these runs where that is cheaper than what they cost. The
-    /// costs of all shorter parts must be known.
-    pub(super) fn cut(&mut self, firsts: Range<usize>, length: usize, questions: &Questions<N>) {
-        for first in firsts.clone().step_by(LANES) {
+    /// Cuts the parts of a length that begin with these runs, and end before `ends` has it for the first run,
+    /// where that is cheaper than what they cost. The costs of all shorter parts must be known. Parts between
+    /// these may be cut, too.
+    pub(super) fn cut(
+        &mut self,
+        firsts: Range<usize>,
+        length: usize,
+        ends: &[usize],
+        questions: &Questions<N>,
+    ) {
+        let mut first = firsts.start;
+        while first < firsts.end {
+            if ends[first] < first + length {
+                first += 1;
+                continue;
+            }
             let sides = match &questions.misses_before {
                 None => self.cheapest_sides(first, length),
                 Some(misses_before) => {
@@ -166,32 +167,7 @@ impl<N: Number> Costs<N> {
             for ((cell, sides), asked) in cells.zip(sides).zip(asked) {
                 *cell = cell.least(sides + asked);
             }
-        }
-    }
-
-    /// Asks about a run first where that is cheaper than what the parts cost, `next` being the costs of what
-    /// is left; all these parts hold the run, whose mispredictions cost `missed`.
-    pub(super) fn ask_first(
-        &mut self,
-        firsts: Range<usize>,
-        length: usize,
-        questions: &Questions<N>,
-        missed: N,
-        next: &Costs<N>,
-    ) {
-        for first in firsts.clone().step_by(LANES) {
-            let mut asked = questions.asked(first, length);
-            if let Some(misses_before) = &questions.misses_before {
-                let all = differences(misses_before, first, first + length);
-                for (asked, all) in asked.iter_mut().zip(all) {
-                    *asked = *asked + missed.least(all - missed);
-                }
-            }
-            let place = self.place(first, length);
-            let cells = self.cells[place..].iter_mut().take(firsts.end - first);
-            for ((cell, next), asked) in cells.zip(&next.cells[place..]).zip(asked) {
-                *cell = cell.least(*next + asked);
-            }
+            first += LANES;
         }
     }
 

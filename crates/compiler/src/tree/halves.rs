@@ -16,9 +16,9 @@
 //! When the tree is built the sides get the best there is, by the same means as any line.
 
 use super::bits::bits_of;
-use super::costs::Number;
+use super::costs::{Costs, Number};
+use super::layer::Layer;
 use super::sides::{Sides, clear, push};
-use super::table::Layer;
 use super::{Span, question_cost};
 use crate::cost::Prices;
 use crate::dag::NodeId;
@@ -53,20 +53,25 @@ pub(super) struct Halves {
 
 /// The tests that make parts of a line cheaper, given what these cost without. At most [`MAX_PARTS`] parts of
 /// [`MAX_RUNS`] runs are looked at; finding them takes as long as filling the table at most.
-pub(super) fn find<N: Number>(layer: &Layer<'_, N>, sides: &Sides<'_>) -> Vec<Halves> {
+pub(super) fn find<N: Number>(
+    layer: &Layer<'_>,
+    costs: &Costs<N>,
+    sides: &Sides<'_>,
+) -> Vec<Halves> {
     let search = Search {
         layer,
+        costs,
         sides,
-        prices: layer.prices(),
+        prices: layer.prices,
     };
-    let parts = relevant(layer).into_iter();
+    let parts = relevant(layer, costs).into_iter();
     parts
         .filter_map(|(first, last)| search.best(first, last))
         .collect()
 }
 
 /// The parts that a tree may have at little more cost than the cheapest, the longest first.
-fn relevant<N: Number>(layer: &Layer<'_, N>) -> Vec<(usize, usize)> {
+fn relevant<N: Number>(layer: &Layer<'_>, costs: &Costs<N>) -> Vec<(usize, usize)> {
     let size = layer.size();
     let mut slack = vec![u32::MAX; size * size];
     let mut parts = Vec::new();
@@ -75,7 +80,7 @@ fn relevant<N: Number>(layer: &Layer<'_, N>) -> Vec<(usize, usize)> {
         for first in 0..=size - length {
             let last = first + length - 1;
             let so_far = slack[first * size + last];
-            let cost = layer.cost(first, last);
+            let cost = costs.get(first, last).cost();
             if so_far > cost / SLACK || cost == 0 {
                 continue;
             }
@@ -86,7 +91,8 @@ fn relevant<N: Number>(layer: &Layer<'_, N>) -> Vec<(usize, usize)> {
                 return parts;
             }
             for cut in first + 1..=last {
-                let with = so_far + (layer.cut_cost(first, last, cut) - cost);
+                let sides = costs.get(first, cut - 1).cost() + costs.get(cut, last).cost();
+                let with = so_far + (sides + layer.cut_question(first, last, cut) - cost);
                 for side in [first * size + cut - 1, cut * size + last] {
                     slack[side] = slack[side].min(with);
                 }
@@ -97,7 +103,8 @@ fn relevant<N: Number>(layer: &Layer<'_, N>) -> Vec<(usize, usize)> {
 }
 
 struct Search<'a, 'b, N> {
-    layer: &'a Layer<'b, N>,
+    layer: &'a Layer<'b>,
+    costs: &'a Costs<N>,
     sides: &'a Sides<'a>,
     prices: Prices,
 }
@@ -106,7 +113,7 @@ impl<N: Number> Search<'_, '_, N> {
     /// The cheapest test of a part, if it makes it cheaper.
     fn best(&self, first: usize, last: usize) -> Option<Halves> {
         let mut best: Option<Halves> = None;
-        let mut known = self.layer.cost(first, last);
+        let mut known = self.costs.get(first, last).cost();
         for bits in self.candidates(first, last) {
             if let Some(cost) = self.cost(first, last, bits, known) {
                 known = cost;

@@ -3,6 +3,7 @@
 
 use tamis_abi::SeccompData;
 
+use super::table::Table;
 use super::*;
 use crate::dag::Node;
 use crate::options::Objective;
@@ -204,8 +205,8 @@ fn tables_come_close_to_the_cheapest_tree_and_cost_what_they_say() {
         let runs = random_line(&mut dag, &mut numbers, count);
         let prices = Prices::of(OBJECTIVES[round % 3]);
         let line = Line::new(Word::NR, &runs, prices);
-        let layers = table::layers::<f64>(&line.spans, prices, None);
-        let said = layers[0].cost(0, line.spans.len() - 1);
+        let table = Table::<f64>::new(&line.spans, prices, None);
+        let said = table.cost(0, 0, line.spans.len() - 1);
         let root = table::build(&mut dag, Word::NR, &line.spans, prices, None);
         assert_eq!(tree_cost(&dag, root, &line.spans, prices), said, "{runs:?}");
         let cheapest = least_cost(&line.spans, prices);
@@ -224,14 +225,33 @@ fn small_numbers_hold_costs_below_their_limit_exactly() {
         let count = 7 + numbers.below(50) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
         let line = Line::new(Word::NR, &runs, STEPS);
-        let small = table::layers::<f32>(&line.spans, STEPS, None);
-        let large = table::layers::<f64>(&line.spans, STEPS, None);
-        for (small, large) in small.iter().zip(&large) {
-            for last in 0..line.spans.len() {
-                for first in 0..=last {
-                    let costs = (small.cost(first, last), large.cost(first, last));
-                    assert_eq!(costs.0, costs.1, "{first}..={last} of {runs:?}");
-                }
+        let small = Table::<f32>::new(&line.spans, STEPS, None);
+        let large = Table::<f64>::new(&line.spans, STEPS, None);
+        for last in 0..line.spans.len() {
+            for first in 0..=last {
+                let costs = (small.cost(0, first, last), large.cost(0, first, last));
+                assert_eq!(costs.0, costs.1, "{first}..={last} of {runs:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_that_are_left_out_of_layers_are_never_cheaper() {
+    let mut numbers = Numbers(6);
+    for _ in 0..200 {
+        let mut dag = Dag::new();
+        let count = 7 + numbers.below(60) as usize;
+        let runs = random_line(&mut dag, &mut numbers, count);
+        let line = Line::new(Word::NR, &runs, STEPS);
+        let some = Table::<f64>::new(&line.spans, STEPS, None);
+        let all = Table::<f64>::of_parts(&line.spans, STEPS, None, |layers, _| {
+            vec![vec![line.spans.len(); line.spans.len()]; layers.len()]
+        });
+        for last in 0..line.spans.len() {
+            for first in 0..=last {
+                let costs = (some.cost(0, first, last), all.cost(0, first, last));
+                assert_eq!(costs.0, costs.1, "{first}..={last} of {runs:?}");
             }
         }
     }

@@ -13,7 +13,7 @@ pub mod pfc;
 mod spo;
 mod systemd;
 mod tamis;
-mod words;
+pub mod words;
 
 use std::collections::BTreeMap;
 

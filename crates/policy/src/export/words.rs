@@ -4,7 +4,7 @@
 const MAX_NAMED: usize = 5;
 
 /// `a`, `a and b`, `a, b, c, d and 7 more`, each in quotes.
-pub(super) fn list(names: &[&str]) -> String {
+pub fn list(names: &[&str]) -> String {
     let quoted =
         |names: &[&str]| -> Vec<String> { names.iter().map(|name| format!("`{name}`")).collect() };
     match names {

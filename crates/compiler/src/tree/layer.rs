@@ -1,0 +1,267 @@
+//! A line some of whose values have been asked about, and what parts of it cost that need no cut.
+//!
+//! A part of one decision is decided. One of which all but a few single values have one decision ends in a
+//! chain of equality questions, one with two decisions perhaps in a bit test.
+
+use std::ops::Range;
+
+use super::bits::{bits_of, separating_mask};
+use super::masks::{Mask, Masks};
+use super::sides::push;
+use super::{Span, question_cost};
+use crate::cost::Prices;
+use crate::dag::NodeId;
+
+/// The longest chain of equality questions at a leaf.
+pub(super) const MAX_CHAIN: usize = 5;
+
+/// The longest part that ends in a bit test.
+const MAX_BIT_RUNS: usize = 16;
+
+/// More than any cost.
+pub(super) const LARGEST: u32 = i32::MAX as u32;
+
+/// A line without the values that have been asked about.
+pub(super) struct Layer<'a> {
+    pub(super) spans: &'a [Span],
+    pub(super) prices: Prices,
+    masks: Option<&'a Masks<'a>>,
+    /// Whether a run has been asked about.
+    is_gone: Vec<bool>,
+    weight_before: Vec<u32>,
+}
+
+/// The runs that a chain asks about, in order.
+#[derive(Default)]
+pub(super) struct Links {
+    runs: [usize; MAX_CHAIN],
+    count: usize,
+}
+
+impl Links {
+    pub(super) fn as_slice(&self) -> &[usize] {
+        &self.runs[..self.count]
+    }
+}
+
+impl<'a> Layer<'a> {
+    pub(super) fn new(
+        spans: &'a [Span],
+        prices: Prices,
+        masks: Option<&'a Masks<'a>>,
+        gone: &[usize],
+    ) -> Layer<'a> {
+        let is_gone: Vec<bool> = (0..spans.len()).map(|at| gone.contains(&at)).collect();
+        let mut weight_before = Vec::with_capacity(spans.len() + 1);
+        let mut before = 0;
+        weight_before.push(before);
+        for (span, is_gone) in spans.iter().zip(&is_gone) {
+            before += if *is_gone { 0 } else { span.weight };
+            weight_before.push(before);
+        }
+        Layer {
+            spans,
+            prices,
+            masks,
+            is_gone,
+            weight_before,
+        }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// The weights of all runs before each, and of the whole line.
+    pub(super) fn weight_before(&self) -> &[u32] {
+        &self.weight_before
+    }
+
+    /// The runs of a part that have not been asked about.
+    pub(super) fn left(&self, first: usize, last: usize) -> impl Iterator<Item = usize> {
+        (first..=last).filter(|at| !self.is_gone[*at])
+    }
+
+    pub(super) fn weight(&self, first: usize, last: usize) -> u32 {
+        self.weight_before[last + 1] - self.weight_before[first]
+    }
+
+    /// What the question costs that cuts a part.
+    pub(super) fn cut_question(&self, first: usize, last: usize, cut: usize) -> u32 {
+        let (no, yes) = (self.weight(first, cut - 1), self.weight(cut, last));
+        question_cost(self.prices, yes, no)
+    }
+
+    /// What it costs to ask about a value of a part first.
+    pub(super) fn first_question(&self, first: usize, last: usize, run: usize) -> u32 {
+        let yes = self.spans[run].weight;
+        question_cost(self.prices, yes, self.weight(first, last) - yes)
+    }
+
+    /// Puts into `row` the costs of the parts that begin with a run, end with one of `lasts`, and need no
+    /// cut, by last run, as far as there are any; [`LARGEST`] for others.
+    pub(super) fn leaves(&self, first: usize, lasts: Range<usize>, row: &mut Vec<u32>) {
+        row.clear();
+        let bases = self.bases(first);
+        if bases.iter().all(Option::is_none) {
+            row.resize(lasts.len(), 0);
+        }
+        for base in bases.into_iter().flatten() {
+            let mut links = Links::default();
+            for last in first..lasts.end {
+                if self.is_link(last, base) && !self.add_link(&mut links, last) {
+                    break;
+                }
+                let Some(place) = last.checked_sub(lasts.start) else {
+                    continue;
+                };
+                let cost = self.chain_cost(first, last, &links);
+                match row.get_mut(place) {
+                    Some(least) => *least = cost.min(*least),
+                    None => row.push(cost),
+                }
+            }
+        }
+        self.bit_leaves(first, &lasts, row);
+        for mask in self.masks(first).filter(|mask| lasts.contains(&mask.last)) {
+            let place = mask.last - lasts.start;
+            row.resize(row.len().max(place + 1), LARGEST);
+            row[place] = row[place].min(mask.cost);
+        }
+    }
+
+    /// Takes into account bit tests for the parts that begin with a run and end with one of `within`.
+    fn bit_leaves(&self, first: usize, within: &Range<usize>, row: &mut Vec<u32>) {
+        // The decisions met, at most two; the bits that their values have, and their weights.
+        let mut met: [Option<(NodeId, u32, u32)>; 2] = [None; 2];
+        let lasts = first..within.end.min(first + MAX_BIT_RUNS);
+        for last in lasts.filter(|at| !self.is_gone[*at]) {
+            let Span { node, weight, .. } = self.spans[last];
+            let used = bits_of(&self.spans[last]);
+            let is_its =
+                |met: &&mut Option<(NodeId, u32, u32)>| met.is_none_or(|met| met.0 == node);
+            match met.iter_mut().find(is_its) {
+                Some(Some((_, bits, sum))) => {
+                    *bits |= used;
+                    *sum += weight;
+                }
+                Some(unmet) => *unmet = Some((node, used, weight)),
+                None => return,
+            }
+            let (Some(place), [Some((_, one, weight)), Some((_, other, other_weight))]) =
+                (last.checked_sub(within.start), met)
+            else {
+                continue;
+            };
+            let asked = question_cost(self.prices, weight, other_weight);
+            // Without a bit that only one of them has, there is no mask; and more values never make up
+            // for a mask that is missing.
+            let is_less = row.get(place).is_none_or(|cost| asked < *cost);
+            if is_less && one != other {
+                if self.bit_test(first, last).is_none() {
+                    return;
+                }
+                row.resize(row.len().max(place + 1), LARGEST);
+                row[place] = asked;
+            }
+        }
+    }
+
+    /// The bit tests that leave something, for the parts that begin with a run. They know nothing of
+    /// runs that are gone.
+    pub(super) fn masks(&self, first: usize) -> impl Iterator<Item = &Mask> {
+        let masks = self
+            .masks
+            .map_or(&[][..], |masks| masks.beginning_with(first));
+        let is_whole = |mask: &&Mask| !self.is_gone[mask.first..=mask.last].contains(&true);
+        masks.iter().filter(is_whole)
+    }
+
+    /// The runs of a part whose values have none of these bits, and one of them.
+    pub(super) fn sides(&self, first: usize, last: usize, bits: u32) -> [Vec<Span>; 2] {
+        let mut both = [Vec::new(), Vec::new()];
+        if let Some(Masks { sides, .. }) = self.masks {
+            for at in self.left(first, last) {
+                for (side, span) in both.iter_mut().zip(sides.split(at, bits)) {
+                    if let Some(span) = span {
+                        push(side, span);
+                    }
+                }
+            }
+        }
+        both
+    }
+
+    /// The decisions that may be what is left of a chain which begins with a run: those of the first two
+    /// runs there. A chain that begins with two other values has a cut behind them that is as good.
+    pub(super) fn bases(&self, first: usize) -> [Option<NodeId>; 2] {
+        let mut left = (first..self.size()).filter(|at| !self.is_gone[*at]);
+        let one = left.next().map(|at| self.spans[at].node);
+        let other = left
+            .map(|at| self.spans[at].node)
+            .find(|node| Some(*node) != one);
+        [one, other]
+    }
+
+    /// The single values of a part, the heaviest first, if all else has the decision `base` and there
+    /// are not too many.
+    pub(super) fn links(&self, first: usize, last: usize, base: NodeId) -> Option<Links> {
+        let mut links = Links::default();
+        let mut wanted = (first..=last).filter(|at| self.is_link(*at, base));
+        wanted
+            .all(|at| self.add_link(&mut links, at))
+            .then_some(links)
+    }
+
+    fn is_link(&self, at: usize, base: NodeId) -> bool {
+        !self.is_gone[at] && self.spans[at].node != base
+    }
+
+    /// Adds a run behind those that are as heavy, unless it is no single value or one too many.
+    fn add_link(&self, links: &mut Links, at: usize) -> bool {
+        if links.count == MAX_CHAIN || !self.spans[at].is_single() {
+            return false;
+        }
+        let is_before = |link: &usize| self.spans[*link].weight >= self.spans[at].weight;
+        let place = links.as_slice().iter().take_while(|link| is_before(link));
+        let place = place.count();
+        links.runs.copy_within(place..links.count, place + 1);
+        links.runs[place] = at;
+        links.count += 1;
+        true
+    }
+
+    pub(super) fn chain_cost(&self, first: usize, last: usize, links: &Links) -> u32 {
+        let mut left = self.weight(first, last);
+        let mut cost = 0;
+        for link in links.as_slice() {
+            let yes = self.spans[*link].weight;
+            left -= yes;
+            cost += question_cost(self.prices, yes, left);
+        }
+        cost
+    }
+
+    /// The bits that decide a part with two decisions, the decision if one of them is set, and the
+    /// other.
+    pub(super) fn bit_test(&self, first: usize, last: usize) -> Option<(u32, NodeId, NodeId)> {
+        let left = || self.left(first, last);
+        let one = self.spans[left().next()?].node;
+        let other = left()
+            .map(|at| self.spans[at].node)
+            .find(|node| *node != one)?;
+        if left().any(|at| self.spans[at].node != one && self.spans[at].node != other) {
+            return None;
+        }
+        [(one, other), (other, one)]
+            .into_iter()
+            .find_map(|(set, clear)| {
+                let of = |node: NodeId| {
+                    let inside = left().map(|at| &self.spans[at]);
+                    inside.filter(move |span| span.node == node)
+                };
+                let mask = separating_mask(of(set), of(clear))?;
+                Some((mask, set, clear))
+            })
+    }
+}
