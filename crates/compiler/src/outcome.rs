@@ -350,3 +350,38 @@ fn neighbours(order: Order, used: &Used) -> Vec<Order> {
     });
     swapped.chain(moved).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::{Action, ArgIndex, SeccompData};
+    use tamis_rules::IntervalSet;
+
+    use super::*;
+    use crate::options::Objective;
+
+    #[test]
+    fn many_values_with_an_answer_each_are_decided_by_a_tree() {
+        let word = Word::arg_low(ArgIndex::ALL[1]);
+        let other = Action::errno(1).ret();
+        let answer = |n: u16| Action::errno(n + 2).ret();
+        let value = |n: u16| 7 * u32::from(n) + 3;
+        let case = |n| Case {
+            when: Formula::In(word, IntervalSet::single(value(n))),
+            ret: answer(n),
+        };
+        for count in [9, 300, 1000] {
+            let mut dag = Dag::new();
+            let mut decisions = Decisions::new(Prices::of(Objective::Steps));
+            let node = decisions.decide(&mut dag, (0..count).map(case).collect(), other, &[]);
+            let decided =
+                |value| dag.evaluate(node, &SeccompData::default().with_word(word, value));
+            for n in 0..count {
+                assert_eq!(decided(value(n)), answer(n));
+                assert_eq!(decided(value(n) + 1), other);
+            }
+            let measure = cost::measure(&dag, node, &mut Walk::default(), |_| true);
+            let depth = u64::from(2 * count.ilog2());
+            assert!(measure.worst_steps <= depth + 2, "{count}: {measure:?}");
+        }
+    }
+}
