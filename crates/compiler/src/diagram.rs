@@ -7,6 +7,9 @@
 //! For a given order the diagram of a function is unique, so sharing and the discovery of dead
 //! alternatives come for free.
 //!
+//! Parts of a condition are combined in pairs, and long lists of cases in halves, so `n` values with an answer
+//! each cost `n log n` steps. A diagram that is made anew takes the memory of the one before.
+//!
 //! The price: some functions have diagrams that are exponentially larger than their formulas. Building
 //! stops with `None` when its budget is used up; the caller then lowers directly.
 
@@ -20,6 +23,9 @@ use crate::split::{Effort, Expected, Point, has_choice, split};
 
 /// The most boolean variables; bounds the recursion together with the number of words.
 const MAX_QUESTIONS: usize = 64;
+
+/// The longest list of cases that is decided one after the other.
+const FEW_CASES: usize = 8;
 
 /// The order in which words are asked about: the first is asked first.
 pub(crate) type Order = [Word; Word::COUNT];
@@ -42,7 +48,9 @@ type Variable = (Word, Option<Question>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Node {
-    /// Decided. Conditions have the leaves [`TRUE`] and [`FALSE`], which stand for 1 and 0.
+    /// Not decided: the condition doesn't hold, or none of some cases.
+    Open,
+    /// Decided. Where a condition holds stands [`HOLDS`].
     Leaf(u32),
     /// By the value of a word: the place of its runs among those of all nodes.
     Split { variable: u32, from: u32, to: u32 },
@@ -50,9 +58,9 @@ enum Node {
     Choice { variable: u32, yes: Id, no: Id },
 }
 
-/// Conditions end in one of these leaves.
-const FALSE: Id = 0;
-const TRUE: Id = 1;
+/// What conditions end in: they don't hold or they do.
+const OPEN: Id = 0;
+const HOLDS: Id = 1;
 
 /// First value and decision of a run.
 type Run = (u32, Id);
@@ -177,15 +185,28 @@ impl Diagram {
         budget: u64,
     ) -> Option<()> {
         self.begin(cases, order, budget)?;
-        let mut root = self.leaf(default);
+        let default = self.leaf(default);
+        self.root = self.cases(cases, default)?;
+        self.find_wanted();
+        Some(())
+    }
+
+    /// The decision of the first case that holds, else `rest`. Each half of a long list is decided by itself, so
+    /// that a value takes part in a logarithmic number of steps.
+    fn cases(&mut self, cases: &[Case], rest: Id) -> Option<Id> {
+        if cases.len() > FEW_CASES {
+            let (first, second) = cases.split_at(cases.len() / 2);
+            let first = self.cases(first, OPEN)?;
+            let second = self.cases(second, rest)?;
+            return self.choose(first, first, second);
+        }
+        let mut decision = rest;
         for case in cases.iter().rev() {
             let condition = self.formula(&case.when)?;
             let ret = self.leaf(case.ret);
-            root = self.choose(condition, ret, root)?;
+            decision = self.choose(condition, ret, decision)?;
         }
-        self.root = root;
-        self.find_wanted();
-        Some(())
+        Some(decision)
     }
 
     fn begin(&mut self, cases: &[Case], order: &Order, budget: u64) -> Option<()> {
@@ -230,7 +251,7 @@ impl Diagram {
         self.arriving.clear();
         self.budget = budget;
         // In the order of their ids.
-        self.leaf(0);
+        self.intern(Node::Open);
         self.leaf(1);
         Some(())
     }
@@ -251,24 +272,24 @@ impl Diagram {
 
     fn formula(&mut self, formula: &Formula) -> Option<Id> {
         Some(match formula {
-            Formula::True => TRUE,
-            Formula::False => FALSE,
+            Formula::True => HOLDS,
+            Formula::False => OPEN,
             Formula::All(parts) => {
-                self.combine(parts, |diagram, a, b| diagram.choose(a, b, FALSE))?
+                self.combine(parts, |diagram, a, b| diagram.choose(a, b, OPEN))?
             }
             Formula::Any(parts) => {
-                self.combine(parts, |diagram, a, b| diagram.choose(a, TRUE, b))?
+                self.combine(parts, |diagram, a, b| diagram.choose(a, HOLDS, b))?
             }
             Formula::In(word, set) => {
                 self.spend(set.intervals().len())?;
                 let start = self.open.len();
                 for (first, last) in set.intervals() {
                     if self.open.len() == start && *first > 0 {
-                        self.open.push((0, FALSE));
+                        self.open.push((0, OPEN));
                     }
-                    self.open.push((*first, TRUE));
+                    self.open.push((*first, HOLDS));
                     self.open
-                        .extend(last.checked_add(1).map(|after| (after, FALSE)));
+                        .extend(last.checked_add(1).map(|after| (after, OPEN)));
                 }
                 self.split(self.variable((*word, None)), start)
             }
@@ -279,9 +300,9 @@ impl Diagram {
             } => {
                 let variable = self.variable((*word, Some(*question)));
                 let (yes, no) = if *answer {
-                    (TRUE, FALSE)
+                    (HOLDS, OPEN)
                 } else {
-                    (FALSE, TRUE)
+                    (OPEN, HOLDS)
                 };
                 self.choice(variable, yes, no)
             }
@@ -311,11 +332,12 @@ impl Diagram {
         Some(ids[0])
     }
 
-    /// `yes` where the condition is 1, `no` where it is 0. Recurses once per variable at most.
+    /// `no` where the condition is open, `yes` where it is decided, however that is. Recurses once per variable at
+    /// most.
     fn choose(&mut self, condition: Id, yes: Id, no: Id) -> Option<Id> {
-        match condition {
-            TRUE => return Some(yes),
-            FALSE => return Some(no),
+        match self.nodes[condition as usize] {
+            Node::Open => return Some(no),
+            Node::Leaf(_) => return Some(yes),
             _ if yes == no => return Some(yes),
             _ => {}
         }
@@ -368,7 +390,7 @@ impl Diagram {
 
     fn top(&self, id: Id) -> Option<u32> {
         match self.nodes[id as usize] {
-            Node::Leaf(_) => None,
+            Node::Open | Node::Leaf(_) => None,
             Node::Split { variable, .. } | Node::Choice { variable, .. } => Some(variable),
         }
     }
@@ -483,6 +505,7 @@ impl Diagram {
             let child = |id: Id| emitted[id as usize];
             let made = match *node {
                 _ if !self.wanted[id as usize] => unused,
+                Node::Open => unused,
                 Node::Leaf(ret) => dag.ret(ret),
                 Node::Choice { variable, yes, no } => {
                     let (word, question) = self.question(variable);
@@ -525,7 +548,7 @@ impl Diagram {
                 entry = next;
                 let Sample { data, weight } = &samples[sample as usize];
                 let next = match self.nodes[id as usize] {
-                    Node::Leaf(_) => break,
+                    Node::Open | Node::Leaf(_) => break,
                     Node::Choice { variable, yes, no } => {
                         let (word, question) = self.question(variable);
                         if question.holds(word, data) { yes } else { no }
@@ -553,7 +576,7 @@ impl Diagram {
                 continue;
             }
             match self.nodes[id] {
-                Node::Leaf(_) => {}
+                Node::Open | Node::Leaf(_) => {}
                 Node::Choice { yes, no, .. } => {
                     self.wanted[yes as usize] = true;
                     self.wanted[no as usize] = true;

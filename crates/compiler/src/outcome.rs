@@ -102,20 +102,24 @@ impl Decisions {
                 continue;
             }
             ranked.push(node);
-            let rank = self.ranking.rank(dag, node, samples.list());
-            if least.is_none_or(|least| rank < least) {
+            let limit = least.unwrap_or(u64::MAX);
+            if let Some(rank) = self.ranking.rank(dag, node, samples.list(), limit) {
                 least = Some(rank);
                 std::mem::swap(diagram, best);
                 orders.add_neighbours(order);
             }
         }
         let direct = lower_directly(dag, cases, default, &samples, Effort::Quick);
-        match least {
-            Some(least) if least < self.ranking.rank(dag, direct, samples.list()) => {
-                let [_, best] = &mut self.diagrams;
-                best.emit(dag, samples.list(), Effort::Thorough)
-            }
-            _ => lower_directly(dag, cases, default, &samples, Effort::Thorough),
+        // Of two that are equally good, the direct one.
+        let is_diagram_better = least.is_some_and(|least| {
+            let rank = self.ranking.rank(dag, direct, samples.list(), least + 1);
+            rank.is_none()
+        });
+        if is_diagram_better {
+            let [_, best] = &mut self.diagrams;
+            best.emit(dag, samples.list(), Effort::Thorough)
+        } else {
+            lower_directly(dag, cases, default, &samples, Effort::Thorough)
         }
     }
 }
@@ -139,20 +143,22 @@ impl Ranking {
         }
     }
 
-    /// Smaller is better: expected steps first of all, but a step is not worth any length; where length is
-    /// what counts, an instruction is worth more than all steps. Mispredictions don't count: orders that
-    /// save some make decisions much longer.
-    fn rank(&mut self, dag: &Dag, node: NodeId, samples: &[Sample]) -> u64 {
+    /// How good a decision is, if it is better than the limit. Smaller is better: expected steps first of all, but
+    /// a step is not worth any length; where length is what counts, an instruction is worth more than all steps.
+    /// Mispredictions don't count: orders that save some make decisions much longer.
+    fn rank(&mut self, dag: &Dag, node: NodeId, samples: &[Sample], limit: u64) -> Option<u64> {
         /// More than the sixteenths of steps that any decision takes.
         const ANY_STEPS: u64 = 1 << 32;
         let is_kept = |node: NodeId| self.is_kept.get(node.index()) == Some(&true);
         let measure = cost::measure(dag, node, &mut self.walk, |node| !is_kept(node));
-        let mean_steps_x16 = samples::mean_steps_x16(dag, node, samples);
         let length = match self.prices.is_about_length() {
             true => ANY_STEPS * measure.length_insns,
             false => measure.length_insns,
         };
-        mean_steps_x16 + 2 * measure.worst_steps + length
+        let fixed = 2 * measure.worst_steps + length;
+        let limit = limit.checked_sub(fixed)?;
+        let mean_steps_x16 = samples::mean_steps_x16(dag, node, samples, limit)?;
+        Some(mean_steps_x16 + fixed)
     }
 }
 
@@ -343,4 +349,39 @@ fn neighbours(order: Order, used: &Used) -> Vec<Order> {
         order
     });
     swapped.chain(moved).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::{Action, ArgIndex, SeccompData};
+    use tamis_rules::IntervalSet;
+
+    use super::*;
+    use crate::options::Objective;
+
+    #[test]
+    fn many_values_with_an_answer_each_are_decided_by_a_tree() {
+        let word = Word::arg_low(ArgIndex::ALL[1]);
+        let other = Action::errno(1).ret();
+        let answer = |n: u16| Action::errno(n + 2).ret();
+        let value = |n: u16| 7 * u32::from(n) + 3;
+        let case = |n| Case {
+            when: Formula::In(word, IntervalSet::single(value(n))),
+            ret: answer(n),
+        };
+        for count in [9, 300, 1000] {
+            let mut dag = Dag::new();
+            let mut decisions = Decisions::new(Prices::of(Objective::Steps));
+            let node = decisions.decide(&mut dag, (0..count).map(case).collect(), other, &[]);
+            let decided =
+                |value| dag.evaluate(node, &SeccompData::default().with_word(word, value));
+            for n in 0..count {
+                assert_eq!(decided(value(n)), answer(n));
+                assert_eq!(decided(value(n) + 1), other);
+            }
+            let measure = cost::measure(&dag, node, &mut Walk::default(), |_| true);
+            let depth = u64::from(2 * count.ilog2());
+            assert!(measure.worst_steps <= depth + 2, "{count}: {measure:?}");
+        }
+    }
 }

@@ -162,14 +162,24 @@ pub(crate) fn expected(cases: &[Case], default: u32, seen: &[&Call]) -> Vec<Samp
 }
 
 /// The mean number of executed instructions of a decision in sixteenths, with the first load and the
-/// return. Linear in samples times depth.
-pub(crate) fn mean_steps_x16(dag: &Dag, root: NodeId, samples: &[Sample]) -> u64 {
-    let (mut sum, mut whole) = (0_u128, 0_u128);
+/// return, if it is below the limit. Linear in samples times depth, or less where the limit is reached before.
+pub(crate) fn mean_steps_x16(
+    dag: &Dag,
+    root: NodeId,
+    samples: &[Sample],
+    limit: u64,
+) -> Option<u64> {
+    let weights = samples.iter().map(|sample| u128::from(sample.weight));
+    let whole = weights.sum::<u128>().max(1);
+    let mut sum_x16 = 0_u128;
     for sample in samples {
-        sum += u128::from(sample.weight) * u128::from(steps(dag, root, &sample.data));
-        whole += u128::from(sample.weight);
+        sum_x16 += 16 * u128::from(sample.weight) * u128::from(steps(dag, root, &sample.data));
+        if sum_x16 >= u128::from(limit) * whole {
+            return None;
+        }
     }
-    (16 * sum / whole.max(1)) as u64
+    let mean = (sum_x16 / whole) as u64;
+    (mean < limit).then_some(mean)
 }
 
 fn steps(dag: &Dag, root: NodeId, data: &SeccompData) -> u64 {

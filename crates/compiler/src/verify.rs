@@ -183,7 +183,12 @@ pub(crate) fn compare(
     made: &Subject<'_>,
     effort: &ProofEffort,
 ) -> Result<(), CompileError> {
-    match decide_until(given, made, &effort.limits, &effort.stop) {
+    no_difference(decide_until(given, made, &effort.limits, &effort.stop))
+}
+
+/// An answer of the prover as what it means for what was made.
+pub(crate) fn no_difference(answer: Answer) -> Result<(), CompileError> {
+    match answer {
         Answer::Equal(_) => Ok(()),
         Answer::Different {
             data, left, right, ..

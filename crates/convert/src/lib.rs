@@ -35,6 +35,7 @@ use tamis_policy::export::{
     Care, Export, Exporter, Group, Listing, Loss, Machine, Meaning, Outcome, Wishes, words,
 };
 use tamis_policy::front_end;
+use tamis_policy::installation::Installation;
 use tamis_policy::loader::NoIncludes;
 use tamis_prover::{
     CaseLimits, Difference, Function, LimitReached, Machine as Place, Scope, Space, Undecompilable,
@@ -50,12 +51,8 @@ pub struct Source {
     /// The architectures that it is for, even where it treats their calls as it does those of others;
     /// those that it treats differently are known without.
     pub arches: Vec<Arch>,
-    /// The flags that its filter is to be installed with.
-    pub flags: Vec<String>,
-    /// Where the supervisor of its filter listens.
-    pub listener_path: Option<String>,
-    /// What that supervisor is told beside the call.
-    pub listener_metadata: Option<String>,
+    /// What it wants of whoever installs its filter.
+    pub installation: Installation,
 }
 
 impl Source {
@@ -130,9 +127,9 @@ pub fn convert(
     loop {
         let wishes = Wishes {
             name: &source.name,
-            flags: &source.flags,
-            listener_path: source.listener_path.as_deref(),
-            listener_metadata: source.listener_metadata.as_deref(),
+            flags: &source.installation.flags,
+            listener_path: source.installation.listener_path.as_deref(),
+            listener_metadata: source.installation.listener_metadata.as_deref(),
             care: &care,
         };
         let export = (exporter.write)(&meaning, &wishes).map_err(Refusal::Unsayable)?;
@@ -455,12 +452,7 @@ fn installation(exporter: &Exporter, source: &Source) -> Option<Loss> {
     if exporter.takes_installation {
         return None;
     }
-    let path = source.listener_path.iter();
-    let path = path.map(|path| format!("the listener {path}"));
-    let metadata = source.listener_metadata.iter();
-    let metadata = metadata.map(|text| format!("its metadata {text}"));
-    let flags = source.flags.iter().cloned();
-    let what: Vec<String> = flags.chain(path).chain(metadata).collect();
+    let what = source.installation.phrases();
     (!what.is_empty()).then(|| Loss {
         code: code::EXPORT_INSTALLATION,
         message: format!(

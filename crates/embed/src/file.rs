@@ -158,7 +158,7 @@ impl PolicyFile {
         };
         let read = (front_end.parse)(&mut sources, root, &mut loader, &self.wishes());
         let files = loader.files;
-        let diagnostics = read.parsed.diagnostics;
+        let mut diagnostics = read.parsed.diagnostics;
         let Some(ruleset) = read.parsed.ruleset else {
             return Err(EmbedError::Policy(diagnostics, sources));
         };
@@ -168,8 +168,10 @@ impl PolicyFile {
             let Some(profile) = reading.profile else {
                 return Err(EmbedError::Policy(reading.diagnostics, sources));
             };
+            diagnostics.extend(reading.diagnostics);
             options.profile.get_or_insert_default().merge(&profile);
         }
+        diagnostics.extend(read.installation.left_out());
         let filter = compile_template(&ruleset, &options).map_err(EmbedError::Compile)?;
         let sections = ruleset.sections().iter();
         Ok(Embedded {
@@ -216,8 +218,8 @@ impl Embedded {
         &self.files
     }
 
-    /// What the policy's language says of it, short of errors; each as it is shown to people, its headline
-    /// first.
+    /// What there is to say of the policy and its tables of frequencies, short of errors, and what it wants of whoever
+    /// installs the filter; each as it is shown to people, its headline first.
     pub fn warnings(&self) -> Vec<String> {
         messages(&self.warnings, &self.sources)
     }

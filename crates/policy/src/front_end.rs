@@ -9,6 +9,7 @@ use std::path::Path;
 use tamis_abi::{Arch, KernelVersion};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
+use crate::installation::Installation;
 use crate::loader::Loader;
 use crate::{Parsed, firecracker, kafel, minijail, oci, spo, systemd, tamis};
 
@@ -115,12 +116,8 @@ impl Options {
 pub struct ParsedPolicy {
     /// The ruleset and the diagnostics.
     pub parsed: Parsed,
-    /// The flags that the filter is to be installed with, such as `SECCOMP_FILTER_FLAG_LOG`.
-    pub flags: Vec<String>,
-    /// The socket of the supervisor that takes the calls which the filter hands over.
-    pub listener_path: Option<String>,
-    /// What that supervisor is told beside the call.
-    pub listener_metadata: Option<String>,
+    /// What it wants of whoever installs its filter.
+    pub installation: Installation,
     /// The texts that say how often calls are made; they are among the sources.
     pub frequencies: Vec<SourceId>,
 }
@@ -129,9 +126,7 @@ impl From<Parsed> for ParsedPolicy {
     fn from(parsed: Parsed) -> ParsedPolicy {
         ParsedPolicy {
             parsed,
-            flags: Vec::new(),
-            listener_path: None,
-            listener_metadata: None,
+            installation: Installation::default(),
             frequencies: Vec::new(),
         }
     }

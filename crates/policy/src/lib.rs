@@ -14,6 +14,7 @@ pub mod embedded;
 pub mod export;
 pub mod firecracker;
 pub mod front_end;
+pub mod installation;
 pub mod kafel;
 pub mod limits;
 mod literal;

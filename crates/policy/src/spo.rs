@@ -22,6 +22,7 @@ use tamis_diag::json::{Dialect, Reader, member, start_of};
 use tamis_diag::{Diagnostic, SourceId, Sources, code};
 
 use crate::front_end::FrontEnd;
+use crate::installation::Installation;
 use crate::oci::{self, ParsedProfile};
 use crate::{Parsed, limits, yaml};
 
@@ -104,9 +105,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &oci::Options) -> Par
         }
         None => ParsedProfile {
             parsed: Parsed::new(None, reader.diagnostics),
-            flags: Vec::new(),
-            listener_path: None,
-            listener_metadata: None,
+            installation: Installation::default(),
         },
     }
 }

@@ -4,8 +4,6 @@
 //! forks, each side is entered in a state that lacks what it can't need any more, so that states meet
 //! again after a branch; what lies between two forks is run at once.
 
-use std::collections::BTreeMap;
-
 use tamis_abi::{Endian, Word};
 use tamis_bpf::validate::{self, DATA_SIZE_BYTES};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
@@ -13,6 +11,7 @@ use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
 use crate::bits;
 use crate::code::Code;
 use crate::diagram::{FALSE, LimitReached, Node, TRUE};
+use crate::hash::FastMap;
 use crate::liveness::{Live, live_before};
 use crate::relation::Comparison;
 use crate::space::Space;
@@ -58,7 +57,7 @@ pub(crate) enum Step {
 }
 
 /// What the machine holds before an instruction.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct State {
     a: Value,
     x: Value,
@@ -100,7 +99,7 @@ struct Explorer<'a> {
     /// Per instruction: the states in which it is entered.
     entered: Vec<Vec<StateId>>,
     /// The states of instructions that have more than a few.
-    crowded: BTreeMap<(Pc, State), StateId>,
+    crowded: FastMap<(Pc, State), StateId>,
 }
 
 /// Finds the states of a program.
@@ -114,7 +113,7 @@ pub(crate) fn explore(space: &mut Space, code: Code<'_>, endian: Endian) -> Outc
         states: Vec::new(),
         uses: Vec::new(),
         entered: vec![Vec::new(); code.shape().len()],
-        crowded: BTreeMap::new(),
+        crowded: FastMap::default(),
     };
     let memory = [ZERO; SLOTS];
     let (a, x) = (ZERO, ZERO);

@@ -50,7 +50,9 @@ pub use comparison::{Comparison, Pair, Scope, Verdict};
 pub use decompile::Undecompilable;
 pub use diagram::LimitReached;
 pub use difference::{Difference, Differences};
-pub use prove::{Answer, Method, Report, decide, decide_until, prove, prove_by_gates};
+pub use prove::{
+    Answer, Method, Report, decide, decide_by_gates, decide_until, prove, prove_by_gates,
+};
 pub use reach::DeadCode;
 pub use space::{Equality, Function, Limits, Space};
 pub use stop::Stop;

@@ -94,14 +94,31 @@ pub fn decide_until(
             .then(|| diagrams(&first).or_else(|| gates(&first)))
             .flatten()
     };
-    let found = briefly().or_else(|| diagrams(limits));
-    let (equality, method) = match found {
-        Some(found) => found,
-        None => match by_gates(left, right, limits, stop) {
-            Ok(equality) => (equality, Method::Gates),
-            Err(limit) => return Answer::Unknown(limit),
-        },
-    };
+    match briefly().or_else(|| diagrams(limits)) {
+        Some((equality, method)) => answer(left, right, equality, method),
+        None => decide_by_gates(left, right, limits, stop),
+    }
+}
+
+/// Decides as [`decide`] does, but without trying diagrams, and until the caller stops it: for subjects of which it is
+/// known that diagrams reach a limit, which takes a second by default.
+///
+/// # Panics
+/// As [`decide`].
+pub fn decide_by_gates(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    limits: &Limits,
+    stop: &Stop,
+) -> Answer {
+    match by_gates(left, right, limits, stop) {
+        Ok(equality) => answer(left, right, equality, Method::Gates),
+        Err(limit) => Answer::Unknown(limit),
+    }
+}
+
+/// What was found, with a witness confirmed.
+fn answer(left: &Subject<'_>, right: &Subject<'_>, equality: Equality, method: Method) -> Answer {
     match equality {
         Equality::Equal => Answer::Equal(method),
         Equality::Unknown => Answer::Unknown(LimitReached::Conflicts),

@@ -4,12 +4,13 @@
 //! the answer is composed from the last of these rules to the first: the rule's action where its
 //! predicate holds, else what came out so far. Nothing of a compiler is used.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use tamis_abi::Word;
 use tamis_rules::{IntervalSet, Predicate, Ruleset, Section};
 
 use crate::diagram::{LimitReached, Node};
+use crate::hash::FastMap;
 use crate::piecewise::Piecewise;
 use crate::space::{Function, Space};
 
@@ -38,7 +39,7 @@ impl Space {
         let mut answers = Answers {
             section,
             default: self.diagram.leaf(section.default.ret())?,
-            known: BTreeMap::new(),
+            known: FastMap::default(),
         };
         let own = Section::domain(section.arch);
         let mut by_number = Piecewise::everywhere(Word::NR, others);
@@ -97,7 +98,7 @@ struct Answers<'a> {
     section: &'a Section,
     default: Node,
     /// The answers found so far, by the rules in question.
-    known: BTreeMap<Vec<usize>, Node>,
+    known: FastMap<Vec<usize>, Node>,
 }
 
 impl Answers<'_> {

@@ -1,24 +1,23 @@
 //! The values that a program computes with, as functions of the input.
 
-use std::collections::BTreeMap;
-
 use tamis_abi::Word;
 use tamis_bpf::AluOp;
 
 use crate::bits::{self, Bits};
 use crate::diagram::{Diagram, FALSE, LimitReached, Node, View};
+use crate::hash::FastMap;
 
 type Outcome<T> = Result<T, LimitReached>;
 
 /// A value by its number in [`Values`]: states are small and quick to compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Value(u32);
 
 /// The value 0, which also stands for everything that isn't needed any more.
 pub(crate) const ZERO: Value = Value(0);
 
 /// What a value is. One that can be written in several ways is written in the first of them.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
     Constant(u32),
     /// The bits of the word that are in the mask, which isn't 0.
@@ -32,7 +31,7 @@ pub(crate) enum Shape {
 /// The distinct values that were met.
 pub(crate) struct Values {
     shapes: Vec<Shape>,
-    numbers: BTreeMap<Shape, Value>,
+    numbers: FastMap<Shape, Value>,
     /// The unmasked words, which are loaded again and again.
     words: [Option<Value>; Word::COUNT_WITH_VARIABLES],
 }
@@ -41,7 +40,7 @@ impl Values {
     pub(crate) fn new() -> Values {
         let mut values = Values {
             shapes: Vec::new(),
-            numbers: BTreeMap::new(),
+            numbers: FastMap::default(),
             words: [None; Word::COUNT_WITH_VARIABLES],
         };
         // Makes it number 0, which is `ZERO`.
@@ -135,13 +134,13 @@ pub(crate) fn bits_of(diagram: &mut Diagram, shape: &Shape) -> Outcome<Bits> {
 /// The function that returns a value.
 pub(crate) fn returning(diagram: &mut Diagram, shape: &Shape) -> Outcome<Node> {
     let bits = bits_of(diagram, shape)?;
-    returning_bits(diagram, &bits, &mut BTreeMap::new())
+    returning_bits(diagram, &bits, &mut FastMap::default())
 }
 
 fn returning_bits(
     diagram: &mut Diagram,
     bits: &Bits,
-    known: &mut BTreeMap<Bits, Node>,
+    known: &mut FastMap<Bits, Node>,
 ) -> Outcome<Node> {
     if let Some(constant) = bits::as_constant(bits) {
         return diagram.leaf(constant);

@@ -133,9 +133,12 @@ fn entries_follow_capabilities_kernel_and_architecture() {
 fn what_concerns_the_installation_is_kept() {
     let profile = read(SAMPLE, &Options::docker(Arch::X86_64));
     assert_eq!(profile.parsed.diagnostics, []);
-    assert_eq!(profile.flags, ["SECCOMP_FILTER_FLAG_LOG"]);
-    assert_eq!(profile.listener_path.as_deref(), Some("/run/seccomp.sock"));
-    assert_eq!(profile.listener_metadata.as_deref(), Some("x"));
+    assert_eq!(profile.installation.flags, ["SECCOMP_FILTER_FLAG_LOG"]);
+    assert_eq!(
+        profile.installation.listener_path.as_deref(),
+        Some("/run/seccomp.sock")
+    );
+    assert_eq!(profile.installation.listener_metadata.as_deref(), Some("x"));
 }
 
 #[test]

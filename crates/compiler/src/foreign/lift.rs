@@ -22,6 +22,8 @@ pub(super) struct Lift {
     pub(super) lifted: Vec<Lifted>,
     /// Why there is none.
     pub(super) unliftable: Option<Undecompilable>,
+    /// Whether the diagram of the input reaches a limit, as it would again in a proof.
+    pub(super) is_beyond_diagrams: bool,
 }
 
 /// A ruleset for an input.
@@ -39,11 +41,13 @@ impl Lift {
         let mut lift = Lift {
             lifted: Vec::new(),
             unliftable: None,
+            is_beyond_diagrams: false,
         };
         let function = match space.subject(&Subject::whole(&Subject::programs(stack, endian))) {
             Ok(function) => function,
             Err(limit) => {
                 lift.unliftable = Some(limit.into());
+                lift.is_beyond_diagrams = true;
                 return lift;
             }
         };

@@ -83,6 +83,7 @@ pub fn optimise(
         before: rate(stack),
         archs: calls::archs(stack, &lift.lifted),
         effort: &options.proof,
+        is_beyond_diagrams: lift.is_beyond_diagrams,
     };
     let (candidates, mut rejected) = candidates(&input, lift, options, split)?;
     let rated = candidates.into_iter();

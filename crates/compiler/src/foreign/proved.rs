@@ -5,7 +5,7 @@
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::Program;
-use tamis_prover::Subject;
+use tamis_prover::{Limits, Subject, decide_by_gates};
 
 use super::rating::Rating;
 use super::rejected::{Rejected, Why};
@@ -13,7 +13,7 @@ use crate::error::CompileError;
 use crate::options::ProofEffort;
 use crate::passes::Remark;
 use crate::stats::Stats;
-use crate::verify::compare;
+use crate::verify::{compare, no_difference};
 
 /// How a result came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub(super) struct Input<'a> {
     pub(super) before: Rating,
     pub(super) archs: Vec<Arch>,
     pub(super) effort: &'a ProofEffort,
+    /// Whether a proof need not try diagrams, because that of the input reaches a limit.
+    pub(super) is_beyond_diagrams: bool,
 }
 
 /// Programs that do together exactly what the input does, and are no worse.
@@ -140,7 +142,14 @@ pub(super) fn prove(
         false => Subject::Stack(&given),
     };
     let made = Subject::programs(&candidate.programs, endian);
-    match compare(&given, &Subject::whole(&made), input.effort) {
+    let made = Subject::whole(&made);
+    let proof = if input.is_beyond_diagrams {
+        let limits = limits_of_gates(stack, &input.effort.limits);
+        no_difference(decide_by_gates(&given, &made, &limits, &input.effort.stop))
+    } else {
+        compare(&given, &made, input.effort)
+    };
+    match proof {
         Ok(()) => Ok(Ok(Optimised {
             programs: candidate.programs,
             endian,
@@ -153,6 +162,19 @@ pub(super) fn prove(
         })),
         Err(CompileError::Unproven { limit }) => Ok(Err(Why::Unproven(limit))),
         Err(error) => Err(error),
+    }
+}
+
+/// The limits of a proof by gates alone. A conflict takes the longer the larger the circuit is, so that long programs
+/// may have fewer.
+fn limits_of_gates(stack: &[Program], limits: &Limits) -> Limits {
+    /// The longest that may have all.
+    const SHORT_INSNS: u64 = 256;
+    let insns: u64 = stack.iter().map(|program| program.len() as u64).sum();
+    let conflicts = limits.max_conflicts.saturating_mul(SHORT_INSNS);
+    Limits {
+        max_conflicts: conflicts / insns.max(SHORT_INSNS),
+        ..*limits
     }
 }
 

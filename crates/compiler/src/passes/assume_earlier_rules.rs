@@ -29,7 +29,6 @@ use tamis_rules::{Predicate, Rule, Section};
 
 use super::facts::Facts;
 use super::{Changed, Claim, PassCx, PassInfo, Stage, describe};
-use crate::hash::FastMap;
 
 /// How many earlier rules are looked at.
 const MAX_EARLIER: usize = 16;
@@ -49,66 +48,82 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    let mut earlier = Earlier::default();
+    let conditional = Conditional::of(section);
     let mut changed = false;
     for place in 0..section.rules.len() {
         let (before, after) = section.rules.split_at_mut(place);
         let rule = &mut after[0];
-        if rule.when != Predicate::True {
-            let mut facts = earlier.facts_at(rule, before);
-            if !facts.is_empty() {
-                let simplified = facts.simplify(&rule.when);
-                if simplified != rule.when && cx.apply(0, || describe(place + 1, rule)) {
-                    rule.when = simplified;
-                    changed = true;
-                }
+        if rule.when == Predicate::True {
+            continue;
+        }
+        let mut facts = conditional.facts_at(rule, before);
+        if !facts.is_empty() {
+            let simplified = facts.simplify(&rule.when);
+            if simplified != rule.when && cx.apply(0, || describe(place + 1, rule)) {
+                rule.when = simplified;
+                changed = true;
             }
-            earlier.add(rule, place);
         }
     }
     Changed::when(changed)
 }
 
 /// The places of conditional rules, by what they are about.
-#[derive(Default)]
-struct Earlier {
-    by_number: FastMap<u32, Vec<usize>>,
+struct Conditional {
+    /// Numbers and places, ascending.
+    by_number: Vec<(u32, usize)>,
+    /// Those about very many numbers, ascending.
     about_many: Vec<usize>,
 }
 
-impl Earlier {
+impl Conditional {
+    fn of(section: &Section) -> Conditional {
+        let mut conditional = Conditional {
+            by_number: Vec::new(),
+            about_many: Vec::new(),
+        };
+        for (place, rule) in section.rules.iter().enumerate() {
+            if rule.when == Predicate::True {
+                continue;
+            }
+            let intervals = rule.syscalls.intervals().iter();
+            let counts = intervals
+                .clone()
+                .map(|(first, last)| u64::from(last - first) + 1);
+            if counts.sum::<u64>() > MAX_NUMBERS {
+                conditional.about_many.push(place);
+            } else {
+                let numbers = intervals.flat_map(|(first, last)| *first..=*last);
+                conditional
+                    .by_number
+                    .extend(numbers.map(|number| (number, place)));
+            }
+        }
+        conditional.by_number.sort_unstable();
+        conditional
+    }
+
     fn facts_at(&self, rule: &Rule, earlier: &[Rule]) -> Facts {
         let mut facts = Facts::default();
-        let first = rule.syscalls.intervals().first();
-        let about_it = first.and_then(|(first, _)| self.by_number.get(first));
-        let places = about_it.into_iter().flatten().chain(&self.about_many);
-        for place in places {
+        let Some((first, _)) = rule.syscalls.intervals().first() else {
+            return facts;
+        };
+        let from = self.by_number.partition_point(|(number, _)| number < first);
+        let about_it = self.by_number[from..].iter();
+        let about_it =
+            about_it.take_while(|(number, place)| number == first && *place < earlier.len());
+        let about_many = self
+            .about_many
+            .iter()
+            .take_while(|place| **place < earlier.len());
+        let about_it = about_it.map(|(_, place)| place).take(MAX_EARLIER);
+        for place in about_it.chain(about_many.take(MAX_EARLIER)) {
             let other = &earlier[*place];
             if rule.syscalls.is_subset(&other.syscalls) {
                 facts.assume(&other.when, false);
             }
         }
         facts
-    }
-
-    fn add(&mut self, rule: &Rule, place: usize) {
-        let intervals = rule.syscalls.intervals();
-        let count: u64 = intervals
-            .iter()
-            .map(|(first, last)| u64::from(last - first) + 1)
-            .sum();
-        let keep = |places: &mut Vec<usize>| {
-            if places.len() < MAX_EARLIER {
-                places.push(place);
-            }
-        };
-        if count > MAX_NUMBERS {
-            keep(&mut self.about_many);
-            return;
-        }
-        for number in intervals.iter().flat_map(|(first, last)| *first..=*last) {
-            keep(self.by_number.entry(number).or_default());
-        }
     }
 }
 

@@ -40,6 +40,10 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
+    let default = section.default;
+    if section.rules.iter().all(|rule| rule.action != default) {
+        return Changed::No;
+    }
     let mut answered_otherwise = Numbers::default();
     let mut changed = false;
     let mut kept: Vec<Rule> = Vec::with_capacity(section.rules.len());

@@ -23,7 +23,7 @@
 //! # Prior art
 //! Shadowed-rule analysis of packet filters.
 
-use tamis_rules::{IntervalSet, Predicate, Rule, Section};
+use tamis_rules::{IntervalSet, Predicate, Section};
 
 use super::numbers::Numbers;
 use super::{Changed, Claim, PassCx, PassInfo, Stage, describe};
@@ -42,27 +42,32 @@ pub(super) const INFO: PassInfo = PassInfo {
 pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
     let mut decided = Numbers::default();
     let mut changed = false;
-    let mut kept: Vec<Rule> = Vec::with_capacity(section.rules.len());
-    for (number, mut rule) in (1..).zip(std::mem::take(&mut section.rules)) {
-        let open = if rule.when == Predicate::False {
-            IntervalSet::empty()
-        } else {
-            decided.missing_of(&rule.syscalls)
-        };
-        let shrinks = open != rule.syscalls || open.is_empty();
-        if shrinks && cx.apply(0, || describe(number, &rule)) {
-            rule.syscalls = open.clone();
-            changed = true;
-            if open.is_empty() {
-                continue;
+    let mut number = 0;
+    section.rules.retain_mut(|rule| {
+        number += 1;
+        if rule.when == Predicate::False
+            || rule.syscalls.is_empty()
+            || decided.meets(&rule.syscalls)
+        {
+            let open = if rule.when == Predicate::False {
+                IntervalSet::empty()
+            } else {
+                decided.missing_of(&rule.syscalls)
+            };
+            if !cx.apply(0, || describe(number, rule)) {
+                if rule.when == Predicate::True {
+                    decided.add(&open);
+                }
+                return true;
             }
+            changed = true;
+            rule.syscalls = open;
         }
         if rule.when == Predicate::True {
-            decided.add(&open);
+            decided.add(&rule.syscalls);
         }
-        kept.push(rule);
-    }
-    section.rules = kept;
+        !rule.syscalls.is_empty()
+    });
     Changed::when(changed)
 }
 

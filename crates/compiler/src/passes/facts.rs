@@ -206,16 +206,28 @@ impl Facts {
     }
 }
 
-/// Whether a condition is a test, or a list of several tests of one subject each, which have nothing to tell
-/// each other.
+/// Whether a condition's parts have nothing to tell each other: it is a test, a list of several tests of one subject
+/// each, or a list of several such lists.
 pub(super) fn is_about_one_each(predicate: &Predicate) -> bool {
-    let Some((_, parts)) = Kind::of(predicate) else {
-        return matches!(predicate, Predicate::Test(_));
-    };
-    let mut subjects: Vec<Option<Subject>> = parts.iter().map(literal).collect();
-    subjects.sort_unstable();
-    let is_new = subjects.windows(2).all(|pair| pair[0] != pair[1]);
-    parts.len() >= 2 && is_new && subjects.iter().all(Option::is_some)
+    match Kind::of(predicate) {
+        None => matches!(predicate, Predicate::Test(_)),
+        Some((_, parts)) => {
+            parts.len() >= 2
+                && (are_about_one_each(parts) || parts.iter().all(is_list_about_one_each))
+        }
+    }
+}
+
+fn is_list_about_one_each(predicate: &Predicate) -> bool {
+    Kind::of(predicate).is_some_and(|(_, parts)| parts.len() >= 2 && are_about_one_each(parts))
+}
+
+/// Whether these are tests of one subject each.
+fn are_about_one_each(parts: &[Predicate]) -> bool {
+    let rest = |index| parts[index + 1..].iter().map(literal);
+    let mut subjects = parts.iter().map(literal).enumerate();
+    // There are few subjects, so that a longer list ends soon.
+    subjects.all(|(index, subject)| subject.is_some() && rest(index).all(|other| other != subject))
 }
 
 const fn constant(answer: bool) -> Predicate {

@@ -34,7 +34,7 @@ use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 
 use super::shape::Kind;
 use super::{Changed, Claim, PassCx, PassInfo, Stage, describe};
-use crate::hash::FastMap;
+use crate::hash::{FastMap, hash_of};
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -118,14 +118,14 @@ fn merge(
 
 /// For each rule the place of its collection; nothing if each is one of its own.
 fn places(rules: &[Rule], cx: &mut PassCx, key: fn(&Rule) -> Key<'_>) -> Vec<usize> {
-    let mut latest: FastMap<Key<'_>, usize> =
-        FastMap::with_capacity_and_hasher(rules.len(), BuildHasherDefault::default());
-    let mut is_alone = |rule| latest.insert(key(rule), 0).is_none();
-    let alone = rules.iter().take_while(|rule| is_alone(rule)).count();
-    if alone == rules.len() {
+    // Different hashes are different keys; most rules have one of their own.
+    let mut hashes: Vec<u64> = rules.iter().map(|rule| hash_of(&key(rule))).collect();
+    hashes.sort_unstable();
+    if hashes.windows(2).all(|pair| pair[0] != pair[1]) {
         return Vec::new();
     }
-    latest.clear();
+    let mut latest: FastMap<Key<'_>, usize> =
+        FastMap::with_capacity_and_hasher(rules.len(), BuildHasherDefault::default());
     let mut touched = Touched::default();
     let (mut next, mut changed) = (0, false);
     let mut places = Vec::with_capacity(rules.len());

@@ -9,6 +9,15 @@ use tamis_rules::IntervalSet;
 pub(super) struct Numbers(BTreeMap<u32, u32>);
 
 impl Numbers {
+    /// Whether some number of a set is in this one.
+    pub(super) fn meets(&self, set: &IntervalSet<u32>) -> bool {
+        !self.0.is_empty()
+            && set.intervals().iter().any(|(first, last)| {
+                let latest = self.0.range(..=last).next_back();
+                latest.is_some_and(|(_, end)| first <= end)
+            })
+    }
+
     /// What of a set is not in this one.
     pub(super) fn missing_of(&self, set: &IntervalSet<u32>) -> IntervalSet<u32> {
         let mut rest = Vec::new();

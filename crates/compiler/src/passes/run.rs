@@ -64,7 +64,9 @@ const fn plural(count: usize) -> &'static str {
 
 impl Size {
     pub(super) fn of_section(section: &Section) -> Size {
-        let tests = section.rules.iter().map(|rule| tests(&rule.when));
+        let mut open = Vec::new();
+        let tests = section.rules.iter();
+        let tests = tests.map(|rule| tests_of(&rule.when, &mut open));
         Size::Rules {
             rules: section.rules.len(),
             tests: tests.sum(),
@@ -83,16 +85,22 @@ impl Size {
     }
 }
 
-/// The tests of a condition, without recursion.
-fn tests(condition: &Predicate) -> usize {
-    let mut open = vec![condition];
+/// The tests of a condition, without recursion: `open` is empty before and afterwards.
+fn tests_of<'a>(condition: &'a Predicate, open: &mut Vec<&'a Predicate>) -> usize {
     let mut tests = 0;
+    open.push(condition);
     while let Some(condition) = open.pop() {
-        match condition {
-            Predicate::True | Predicate::False => {}
-            Predicate::Test(_) => tests += 1,
-            Predicate::Not(inner) => open.push(inner),
-            Predicate::All(parts) | Predicate::Any(parts) => open.extend(parts),
+        let parts = match condition {
+            Predicate::True | Predicate::False => &[],
+            Predicate::Test(_) => std::slice::from_ref(condition),
+            Predicate::Not(inner) => std::slice::from_ref(&**inner),
+            Predicate::All(parts) | Predicate::Any(parts) => &parts[..],
+        };
+        for part in parts {
+            match part {
+                Predicate::Test(_) => tests += 1,
+                other => open.push(other),
+            }
         }
     }
     tests

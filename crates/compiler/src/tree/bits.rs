@@ -18,23 +18,32 @@ pub(super) fn separating_mask<'a>(
     let mask = !used;
     for span in set {
         reach |= bits_of(span);
-        if first_without(span.first, mask).is_some_and(|at| at <= span.last) {
+        if !has_bits(span, mask) {
             return None;
         }
     }
     Some(mask & reach)
 }
 
+/// Whether all values have one of these bits.
+pub(super) fn has_bits(span: &Span, mask: u32) -> bool {
+    common_bits(span) & mask != 0 || first_without(span.first, mask).is_none_or(|at| at > span.last)
+}
+
 /// The bits that one of the values has.
 pub(super) fn bits_of(span: &Span) -> u32 {
-    let Span { first, last, .. } = *span;
-    let differ = first ^ last;
-    let below = if differ == 0 {
-        0
-    } else {
-        u32::MAX >> differ.leading_zeros()
-    };
-    last | below
+    span.last | varying_bits(span)
+}
+
+/// The bits that all values have.
+pub(super) fn common_bits(span: &Span) -> u32 {
+    span.last & !varying_bits(span)
+}
+
+/// The bits up to the highest one that some values have and some do not.
+fn varying_bits(span: &Span) -> u32 {
+    let differ = span.first ^ span.last;
+    u32::MAX.checked_shr(differ.leading_zeros()).unwrap_or(0)
 }
 
 /// The smallest value from `first` on that has none of these bits.

@@ -12,11 +12,8 @@ use std::ops::{Add, Range, Sub};
 
 use crate::cost::Prices;
 
-/// How many parts are cut side by side.
-const LANES: usize = 16;
-
-/// Numbers of parts that begin one run after the other.
-type Lanes<N> = [N; LANES];
+/// How many parts are cut side by side at most.
+const MAX_LANES: usize = 16;
 
 /// A kind of number that holds whole numbers exactly up to a limit. Larger sums may be rounded, but not to
 /// anything below the limit.
@@ -78,9 +75,9 @@ impl<N: Number> Questions<N> {
     /// For a line, given the weights of all runs before each.
     pub(super) fn new(weight_before: &[u32], prices: Prices) -> Questions<N> {
         let before = |price: u32| {
-            let mut sums = Vec::with_capacity(weight_before.len() + LANES);
+            let mut sums = Vec::with_capacity(weight_before.len() + MAX_LANES);
             sums.extend(weight_before.iter().map(|weight| N::of(weight * price)));
-            sums.extend([N::INFINITE; LANES]);
+            sums.extend([N::INFINITE; MAX_LANES]);
             sums
         };
         Questions {
@@ -91,19 +88,19 @@ impl<N: Number> Questions<N> {
     }
 
     /// What a question costs about parts of a length, without mispredictions.
-    fn asked(&self, first: usize, length: usize) -> Lanes<N> {
+    fn asked<const LANES: usize>(&self, first: usize, length: usize) -> [N; LANES] {
         let steps = differences(&self.steps_before, first, first + length);
         steps.map(|steps| steps + self.insn)
     }
 }
 
 /// For each of the parts, how much a sum grows between two places.
-fn differences<N: Number>(sums: &[N], from: usize, to: usize) -> Lanes<N> {
-    let (from, to) = (lanes(sums, from), lanes(sums, to));
+fn differences<N: Number, const LANES: usize>(sums: &[N], from: usize, to: usize) -> [N; LANES] {
+    let (from, to): (&[N; LANES], &[N; LANES]) = (lanes(sums, from), lanes(sums, to));
     std::array::from_fn(|lane| to[lane] - from[lane])
 }
 
-fn lanes<N>(numbers: &[N], from: usize) -> &Lanes<N> {
+fn lanes<N, const LANES: usize>(numbers: &[N], from: usize) -> &[N; LANES] {
     let lanes = numbers[from..].first_chunk();
     lanes.expect("lists are longer than the line by a number of lanes")
 }
@@ -119,10 +116,10 @@ pub(super) struct Costs<N> {
 impl<N: Number> Costs<N> {
     /// Infinite costs, for a line of `size` runs.
     pub(super) fn new(size: usize) -> Costs<N> {
-        let stride = size.max(LANES + 1);
+        let stride = size.max(MAX_LANES + 1);
         Costs {
             stride,
-            cells: vec![N::INFINITE; stride * (size + 1) + LANES],
+            cells: vec![N::INFINITE; stride * (size + 1) + MAX_LANES],
         }
     }
 
@@ -151,30 +148,43 @@ impl<N: Number> Costs<N> {
     ) {
         let mut first = firsts.start;
         while first < firsts.end {
+            let count = firsts.end - first;
             if ends[first] < first + length {
                 first += 1;
-                continue;
+            } else if count <= MAX_LANES / 2 {
+                self.cut_lanes::<{ MAX_LANES / 2 }>(first, count, length, questions);
+                first += MAX_LANES / 2;
+            } else {
+                self.cut_lanes::<MAX_LANES>(first, count, length, questions);
+                first += MAX_LANES;
             }
-            let sides = match &questions.misses_before {
-                None => self.cheapest_sides(first, length),
-                Some(misses_before) => {
-                    self.cheapest_sides_with_misses(first, length, misses_before)
-                }
-            };
-            let asked = questions.asked(first, length);
-            let place = self.place(first, length);
-            let cells = self.cells[place..].iter_mut().take(firsts.end - first);
-            for ((cell, sides), asked) in cells.zip(sides).zip(asked) {
-                *cell = cell.least(sides + asked);
-            }
-            first += LANES;
+        }
+    }
+
+    /// Cuts so many parts of a length, the first of which begins with this run.
+    fn cut_lanes<const LANES: usize>(
+        &mut self,
+        first: usize,
+        count: usize,
+        length: usize,
+        questions: &Questions<N>,
+    ) {
+        let sides: [N; LANES] = match &questions.misses_before {
+            None => self.cheapest_sides(first, length),
+            Some(misses_before) => self.cheapest_sides_with_misses(first, length, misses_before),
+        };
+        let asked = questions.asked::<LANES>(first, length);
+        let place = self.place(first, length);
+        let cells = self.cells[place..].iter_mut().take(count);
+        for ((cell, sides), asked) in cells.zip(sides).zip(asked) {
+            *cell = cell.least(sides + asked);
         }
     }
 
     /// What both sides of the cheapest cut of parts of a length cost.
-    fn cheapest_sides(&self, first: usize, length: usize) -> Lanes<N> {
+    fn cheapest_sides<const LANES: usize>(&self, first: usize, length: usize) -> [N; LANES] {
         let mut best = [N::INFINITE; LANES];
-        for (lefts, rights) in self.sides(first, length) {
+        for (lefts, rights) in self.sides::<LANES>(first, length) {
             for lane in 0..LANES {
                 best[lane] = best[lane].least(lefts[lane] + rights[lane]);
             }
@@ -183,17 +193,17 @@ impl<N: Number> Costs<N> {
     }
 
     /// The same with the mispredictions of the cut.
-    fn cheapest_sides_with_misses(
+    fn cheapest_sides_with_misses<const LANES: usize>(
         &self,
         first: usize,
         length: usize,
         misses_before: &[N],
-    ) -> Lanes<N> {
-        let starts = lanes(misses_before, first);
-        let ends = lanes(misses_before, first + length);
+    ) -> [N; LANES] {
+        let starts: &[N; LANES] = lanes(misses_before, first);
+        let ends: &[N; LANES] = lanes(misses_before, first + length);
         let mut best = [N::INFINITE; LANES];
-        for (left, (lefts, rights)) in (1..).zip(self.sides(first, length)) {
-            let cuts = lanes(misses_before, first + left);
+        for (left, (lefts, rights)) in (1..).zip(self.sides::<LANES>(first, length)) {
+            let cuts: &[N; LANES] = lanes(misses_before, first + left);
             for lane in 0..LANES {
                 let missed = (ends[lane] - cuts[lane]).least(cuts[lane] - starts[lane]);
                 best[lane] = best[lane].least(lefts[lane] + rights[lane] + missed);
@@ -203,7 +213,11 @@ impl<N: Number> Costs<N> {
     }
 
     /// The costs of the left and right sides of all cuts of parts of a length, the shortest left ones first.
-    fn sides(&self, first: usize, length: usize) -> impl Iterator<Item = (&Lanes<N>, &Lanes<N>)> {
+    fn sides<const LANES: usize>(
+        &self,
+        first: usize,
+        length: usize,
+    ) -> impl Iterator<Item = (&[N; LANES], &[N; LANES])> {
         // The left sides' costs are one row of the table apart. So are those of the right sides, which get
         // shorter, but each begins a run later, too.
         let lefts = self.cells[self.place(first, 1)..].chunks_exact(self.stride);

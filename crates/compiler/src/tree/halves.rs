@@ -91,10 +91,15 @@ fn relevant<N: Number>(layer: &Layer<'_>, costs: &Costs<N>) -> Vec<(usize, usize
                 return parts;
             }
             for cut in first + 1..=last {
-                let sides = costs.get(first, cut - 1).cost() + costs.get(cut, last).cost();
-                let with = so_far + (sides + layer.cut_question(first, last, cut) - cost);
-                for side in [first * size + cut - 1, cut * size + last] {
-                    slack[side] = slack[side].min(with);
+                let left = costs.get(first, cut - 1).cost();
+                let right = costs.get(cut, last).cost();
+                let with = so_far + (left + right + layer.cut_question(first, last, cut) - cost);
+                let sides = [(first * size + cut - 1, left), (cut * size + last, right)];
+                for (side, cost) in sides {
+                    // Other sides are not looked at.
+                    if with <= cost / SLACK {
+                        slack[side] = slack[side].min(with);
+                    }
                 }
             }
         }

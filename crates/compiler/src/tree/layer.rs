@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::bits::{bits_of, separating_mask};
+use super::bits::{bits_of, has_bits, separating_mask};
 use super::masks::{Mask, Masks};
 use super::sides::push;
 use super::{Span, question_cost};
@@ -44,6 +44,28 @@ impl Links {
     }
 }
 
+/// The runs with a decision in a part that may end in a bit test.
+#[derive(Clone, Copy)]
+struct Met {
+    node: NodeId,
+    /// The bits that their values have.
+    bits: u32,
+    weight: u32,
+    /// Whether all values have a bit that none of those with the other decision has.
+    may_be_set: bool,
+}
+
+impl Met {
+    const fn new(node: NodeId) -> Met {
+        Met {
+            node,
+            bits: 0,
+            weight: 0,
+            may_be_set: true,
+        }
+    }
+}
+
 impl<'a> Layer<'a> {
     pub(super) fn new(
         spans: &'a [Span],
@@ -51,7 +73,10 @@ impl<'a> Layer<'a> {
         masks: Option<&'a Masks<'a>>,
         gone: &[usize],
     ) -> Layer<'a> {
-        let is_gone: Vec<bool> = (0..spans.len()).map(|at| gone.contains(&at)).collect();
+        let mut is_gone = vec![false; spans.len()];
+        for at in gone {
+            is_gone[*at] = true;
+        }
         let mut weight_before = Vec::with_capacity(spans.len() + 1);
         let mut before = 0;
         weight_before.push(before);
@@ -99,28 +124,24 @@ impl<'a> Layer<'a> {
     }
 
     /// Puts into `row` the costs of the parts that begin with a run, end with one of `lasts`, and need no
-    /// cut, by last run, as far as there are any; [`LARGEST`] for others.
-    pub(super) fn leaves(&self, first: usize, lasts: Range<usize>, row: &mut Vec<u32>) {
+    /// cut, by last run, as far as there are any; [`LARGEST`] for others. Given a heavy value that may be
+    /// asked about first, the parts have it, and chains that ask about it are left out: it is the heaviest
+    /// of their values.
+    pub(super) fn leaves(
+        &self,
+        first: usize,
+        lasts: Range<usize>,
+        heavy: Option<usize>,
+        row: &mut Vec<u32>,
+    ) {
         row.clear();
         let bases = self.bases(first);
         if bases.iter().all(Option::is_none) {
             row.resize(lasts.len(), 0);
         }
-        for base in bases.into_iter().flatten() {
-            let mut links = Links::default();
-            for last in first..lasts.end {
-                if self.is_link(last, base) && !self.add_link(&mut links, last) {
-                    break;
-                }
-                let Some(place) = last.checked_sub(lasts.start) else {
-                    continue;
-                };
-                let cost = self.chain_cost(first, last, &links);
-                match row.get_mut(place) {
-                    Some(least) => *least = cost.min(*least),
-                    None => row.push(cost),
-                }
-            }
+        let is_wanted = |base: &NodeId| heavy.is_none_or(|heavy| self.spans[heavy].node == *base);
+        for base in bases.into_iter().flatten().filter(is_wanted) {
+            self.chains(first, &lasts, base, row);
         }
         self.bit_leaves(first, &lasts, row);
         for mask in self.masks(first).filter(|mask| lasts.contains(&mask.last)) {
@@ -130,37 +151,62 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Takes into account bit tests for the parts that begin with a run and end with one of `within`.
-    fn bit_leaves(&self, first: usize, within: &Range<usize>, row: &mut Vec<u32>) {
-        // The decisions met, at most two; the bits that their values have, and their weights.
-        let mut met: [Option<(NodeId, u32, u32)>; 2] = [None; 2];
-        let lasts = first..within.end.min(first + MAX_BIT_RUNS);
-        for last in lasts.filter(|at| !self.is_gone[*at]) {
-            let Span { node, weight, .. } = self.spans[last];
-            let used = bits_of(&self.spans[last]);
-            let is_its =
-                |met: &&mut Option<(NodeId, u32, u32)>| met.is_none_or(|met| met.0 == node);
-            match met.iter_mut().find(is_its) {
-                Some(Some((_, bits, sum))) => {
-                    *bits |= used;
-                    *sum += weight;
-                }
-                Some(unmet) => *unmet = Some((node, used, weight)),
-                None => return,
+    /// Takes into account chains for the parts that begin with a run and end with one of `lasts`.
+    fn chains(&self, first: usize, lasts: &Range<usize>, base: NodeId, row: &mut Vec<u32>) {
+        let mut links = Links::default();
+        for last in first..lasts.end {
+            if self.is_link(last, base) && !self.add_link(&mut links, last) {
+                return;
             }
-            let (Some(place), [Some((_, one, weight)), Some((_, other, other_weight))]) =
-                (last.checked_sub(within.start), met)
-            else {
+            let Some(place) = last.checked_sub(lasts.start) else {
                 continue;
             };
-            let asked = question_cost(self.prices, weight, other_weight);
-            // Without a bit that only one of them has, there is no mask; and more values never make up
-            // for a mask that is missing.
-            let is_less = row.get(place).is_none_or(|cost| asked < *cost);
-            if is_less && one != other {
-                if self.bit_test(first, last).is_none() {
-                    return;
-                }
+            let cost = self.chain_cost(first, last, &links);
+            match row.get_mut(place) {
+                Some(least) => *least = cost.min(*least),
+                None => row.push(cost),
+            }
+        }
+    }
+
+    /// Takes into account bit tests for the parts that begin with a run and end with one of `lasts`.
+    fn bit_leaves(&self, first: usize, lasts: &Range<usize>, row: &mut Vec<u32>) {
+        // The decisions met, at most two.
+        let mut met: [Option<Met>; 2] = [None; 2];
+        let until = lasts.end.min(first + MAX_BIT_RUNS);
+        for last in (first..until).filter(|at| !self.is_gone[*at]) {
+            let span = &self.spans[last];
+            let is_its = |met: &Option<Met>| met.is_none_or(|met| met.node == span.node);
+            let Some(its) = met.iter().position(is_its) else {
+                return;
+            };
+            let other = met[1 - its];
+            let own = met[its].get_or_insert(Met::new(span.node));
+            let before = own.bits;
+            own.bits |= bits_of(span);
+            own.weight += span.weight;
+            own.may_be_set &= has_bits(span, !other.map_or(0, |other| other.bits));
+            let own = *own;
+            if let Some(other) = &mut met[1 - its]
+                && other.may_be_set
+                && own.bits != before
+            {
+                let mut theirs = self.left(first, last).map(|at| &self.spans[at]);
+                other.may_be_set =
+                    theirs.all(|span| span.node != other.node || has_bits(span, !own.bits));
+            }
+            let [Some(one), Some(other)] = met else {
+                continue;
+            };
+            if !one.may_be_set && !other.may_be_set {
+                // More values never make up for a mask that is missing.
+                return;
+            }
+            let Some(place) = last.checked_sub(lasts.start) else {
+                continue;
+            };
+            let asked = question_cost(self.prices, one.weight, other.weight);
+            if row.get(place).is_none_or(|cost| asked < *cost) {
                 row.resize(row.len().max(place + 1), LARGEST);
                 row[place] = asked;
             }

@@ -73,18 +73,22 @@ impl<'a> Masks<'a> {
     /// Adds the tests that rid the parts beginning with a run of a decision.
     fn add_tests(&mut self, first: usize, decision: NodeId) {
         let (mut used, mut reach, mut others) = (0, 0, 0);
+        let (mut whole, mut kept) = (0, 0);
         let spans = self.sides.spans;
         for (last, span) in spans.iter().enumerate().skip(first).take(MAX_RUNS) {
+            whole += span.weight;
             if span.node == decision {
                 reach |= bits_of(span);
             } else {
                 used |= bits_of(span);
+                kept += span.weight;
                 others += 1;
             }
             let bits = reach & !used;
             if bits != 0
                 && others >= MIN_OTHERS
-                && let Some(cost) = self.cost(first, last, decision, bits)
+                && kept <= whole / 2
+                && let Some(cost) = self.cost(first, last, decision, bits, whole)
             {
                 self.tests.push(Mask {
                     first,
@@ -96,27 +100,35 @@ impl<'a> Masks<'a> {
         }
     }
 
-    /// What asking for these bits and deciding what is left takes at most; `None` if more than half of
-    /// the weight would be left.
-    fn cost(&self, first: usize, last: usize, decision: NodeId, bits: u32) -> Option<u32> {
-        let spans = &self.sides.spans[first..=last];
-        let whole: u32 = spans.iter().map(|span| span.weight).sum();
+    /// What asking for these bits, which only values with the decision have, and deciding what is left takes
+    /// at most; `None` if more than half of the whole weight would be left.
+    fn cost(
+        &self,
+        first: usize,
+        last: usize,
+        decision: NodeId,
+        bits: u32,
+        whole: u32,
+    ) -> Option<u32> {
         let (mut left, mut runs) = (0, 0_u32);
         let mut before = None;
         let mut links = Links::default();
         for at in first..=last {
-            let Some(rest) = self.sides.clear(at, bits) else {
-                continue;
-            };
-            left += rest.weight;
+            let span = &self.sides.spans[at];
+            if span.node == decision {
+                let Some(rest) = self.sides.clear(at, bits) else {
+                    continue;
+                };
+                left += rest.weight;
+            } else {
+                left += span.weight;
+                links.add(span);
+            }
             if left > whole / 2 {
                 return None;
             }
-            if rest.node != decision {
-                links.add(&rest);
-            }
-            runs += u32::from(before != Some(rest.node));
-            before = Some(rest.node);
+            runs += u32::from(before != Some(span.node));
+            before = Some(span.node);
         }
         let Prices { step, miss, insn } = self.prices;
         let levels = runs.next_power_of_two().ilog2();

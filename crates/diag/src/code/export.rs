@@ -27,8 +27,9 @@ codes! { EXPORT;
          `ipc` as well. An entry for `socket` applies to both ways in OCI profiles and systemd's lists, while \
          the policy answers them differently. What is written is at least as strict.";
     EXPORT_INSTALLATION = "TM1307", "flags and listener",
-        "The policy says with which flags its filter is to be installed, or where a supervisor listens. The \
-         language has no words for that; whoever installs the filter has to know it.";
+        "The policy says with which flags its filter is to be installed, or where a supervisor listens. What is \
+         made of it has no words for that, be it a program or a policy in another language; whoever installs the \
+         filter has to know it.";
     EXPORT_REFUSED = "TM1308", "policy that cannot be exported",
         "Nothing could be written that is at least as strict as the policy, or the policy cannot be taken \
          apart call by call within the limits. Nothing is written then: an export that lets through what the \

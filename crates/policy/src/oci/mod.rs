@@ -34,6 +34,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_rules::Ruleset;
 
 use crate::front_end::{self, FrontEnd, ParsedPolicy};
+use crate::installation::Installation;
 use crate::loader::Loader;
 use crate::{Parsed, firecracker, limits, spo};
 pub(crate) use flavour::{Flavour, OPERATOR};
@@ -88,9 +89,7 @@ fn parse_for_any(
 impl From<ParsedProfile> for ParsedPolicy {
     fn from(profile: ParsedProfile) -> ParsedPolicy {
         ParsedPolicy {
-            flags: profile.flags,
-            listener_path: profile.listener_path,
-            listener_metadata: profile.listener_metadata,
+            installation: profile.installation,
             ..profile.parsed.into()
         }
     }
@@ -165,12 +164,9 @@ impl Options {
 pub struct ParsedProfile {
     /// The ruleset and the diagnostics.
     pub parsed: Parsed,
-    /// `flags` as written, such as `SECCOMP_FILTER_FLAG_LOG`.
-    pub flags: Vec<String>,
-    /// `listenerPath`: the socket to which the runtime sends the notification descriptor.
-    pub listener_path: Option<String>,
-    /// `listenerMetadata`: text that the runtime passes on with it.
-    pub listener_metadata: Option<String>,
+    /// `flags`, `listenerPath` and `listenerMetadata` as written: the runtime installs with these, sends the descriptor for
+    /// notifications to that socket, and the text with it.
+    pub installation: Installation,
 }
 
 /// Reads a profile: a seccomp object of either flavour, or a container's `config.json` with one in
@@ -267,19 +263,14 @@ fn finish(
     // Errors first, so that the limit doesn't cut them off.
     diagnostics.sort_by_key(|diagnostic| !diagnostic.is_error());
     diagnostics.truncate(limits::MAX_DIAGNOSTICS);
-    let (flags, listener_path, listener_metadata) = match profile {
-        Some(profile) => (
-            profile.flags,
-            profile.listener_path,
-            profile.listener_metadata,
-        ),
-        None => Default::default(),
-    };
+    let installation = profile.map(|profile| Installation {
+        flags: profile.flags,
+        listener_path: profile.listener_path,
+        listener_metadata: profile.listener_metadata,
+    });
     ParsedProfile {
         parsed: Parsed::new(ruleset, diagnostics),
-        flags,
-        listener_path,
-        listener_metadata,
+        installation: installation.unwrap_or_default(),
     }
 }
 

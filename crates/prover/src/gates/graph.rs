@@ -1,14 +1,13 @@
 //! The gates: and-gates with inverters on their edges, each kept once.
 
-use std::collections::BTreeMap;
-
 use tamis_abi::Word;
 
 use crate::diagram::LimitReached;
+use crate::hash::FastMap;
 use crate::stop::Stop;
 
 /// The output of a gate, or its inverse: twice the number of the gate, plus one if inverted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Gate(u32);
 
 impl Gate {
@@ -37,7 +36,7 @@ impl From<bool> for Gate {
 }
 
 /// What drives a gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Driver {
     False,
     /// A bit of the input; bit 0 is the lowest.
@@ -48,7 +47,7 @@ pub(super) enum Driver {
 
 pub(super) struct Gates {
     drivers: Vec<Driver>,
-    numbers: BTreeMap<Driver, u32>,
+    numbers: FastMap<Driver, u32>,
     max_gates: usize,
     stop: Stop,
 }
@@ -60,7 +59,7 @@ impl Gates {
     pub(super) fn new(max_gates: usize, stop: Stop) -> Gates {
         Gates {
             drivers: vec![Driver::False],
-            numbers: BTreeMap::new(),
+            numbers: FastMap::default(),
             max_gates: max_gates.min(1 << 30),
             stop,
         }

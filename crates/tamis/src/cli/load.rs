@@ -10,6 +10,7 @@ use tamis_bpf::{Program, asm, cache, program};
 use tamis_compiler::{CompileError, Compiled, CompiledTemplate};
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_policy::front_end::{self, FrontEnd, ParsedPolicy};
+use tamis_policy::installation::Installation;
 use tamis_policy::minijail::DefaultAction;
 use tamis_policy::{matrix, minijail, oci};
 use tamis_profile::Profile;
@@ -115,12 +116,8 @@ enum EnosysTail {
 }
 
 /// An input, understood.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a command has one or two of them"
-)]
 pub(crate) enum Loaded {
-    Policy(Policy),
+    Policy(Box<Policy>),
     Program(RawProgram),
 }
 
@@ -141,19 +138,8 @@ pub(crate) struct Policy {
     pub(crate) sources: Sources,
     /// What the front end said about it, short of errors.
     pub(crate) warnings: Vec<Diagnostic>,
-    /// What it wants of the one who installs its filter.
+    /// What it wants of whoever installs its filter.
     pub(crate) installation: Installation,
-}
-
-/// What a policy wants of the one who installs its filter; only OCI profiles say.
-#[derive(Clone, Default)]
-pub(crate) struct Installation {
-    /// The names of flags, such as `SECCOMP_FILTER_FLAG_LOG`.
-    pub(crate) flags: Vec<String>,
-    /// Where a supervisor listens for the calls that the filter hands over.
-    pub(crate) listener_path: Option<String>,
-    /// What that supervisor is told beside the call.
-    pub(crate) listener_metadata: Option<String>,
 }
 
 /// A program with what is known of it.
@@ -265,7 +251,7 @@ impl LoadArgs {
     /// Understands an input that has been read.
     pub(crate) fn understand(&self, input: Input) -> Result<Loaded, Failure> {
         let policy = match self.parse(input)? {
-            Loaded::Policy(policy) => policy,
+            Loaded::Policy(policy) => *policy,
             program @ Loaded::Program(_) => return Ok(program),
         };
         let declared = policy.ruleset.variables().to_vec();
@@ -276,11 +262,11 @@ impl LoadArgs {
                 let diagnostic = bind::unbound(variable);
                 Err(Failure::Diagnostics(vec![diagnostic], policy.sources))
             }
-            _ => Ok(Loaded::Policy(Policy {
+            _ => Ok(Loaded::Policy(Box::new(Policy {
                 ruleset,
                 declared,
                 ..policy
-            })),
+            }))),
         }
     }
 
@@ -301,10 +287,10 @@ impl LoadArgs {
                 let wishes = self.wishes()?;
                 let read = (front_end.parse)(&mut sources, source, &mut loader, &wishes);
                 let policy = self.policy(name, front_end, read, sources, source)?;
-                Ok(Loaded::Policy(policy))
+                Ok(Loaded::Policy(Box::new(policy)))
             }
             Kind::Rules => match text::parse(&sources, source) {
-                Ok(ruleset) => Ok(Loaded::Policy(Policy {
+                Ok(ruleset) => Ok(Loaded::Policy(Box::new(Policy {
                     name,
                     kind,
                     frequency: None,
@@ -313,7 +299,7 @@ impl LoadArgs {
                     sources,
                     warnings: Vec::new(),
                     installation: Installation::default(),
-                })),
+                }))),
                 Err(diagnostics) => Err(misread(kind, source, diagnostics, sources)),
             },
             Kind::Text(form) => self
@@ -328,7 +314,7 @@ impl LoadArgs {
         let loaded = self.load(path, global)?;
         self.check_arches([&loaded])?;
         match loaded {
-            Loaded::Policy(policy) => Ok(policy),
+            Loaded::Policy(policy) => Ok(*policy),
             Loaded::Program(raw) => Err(Failure::usage(
                 format!("{} is a program, not a policy", raw.name),
                 "`tamis disasm` shows a program, `--from` overrides what was detected",
@@ -510,11 +496,7 @@ impl LoadArgs {
             declared: Vec::new(),
             sources,
             warnings,
-            installation: Installation {
-                flags: read.flags,
-                listener_path: read.listener_path,
-                listener_metadata: read.listener_metadata,
-            },
+            installation: read.installation,
         })
     }
 
@@ -630,6 +612,19 @@ impl Policy {
     pub(crate) fn arches(&self) -> Vec<Arch> {
         let sections = self.ruleset.sections().iter();
         sections.map(|section| section.arch).collect()
+    }
+
+    /// Says what it wants of whoever installs its filter, which the filter doesn't say.
+    pub(crate) fn tell_of_installation(&self, global: &Global) {
+        if let Some(warning) = self.installation.left_out() {
+            global.warn(&[warning], &self.sources);
+        }
+    }
+
+    /// What there is to say of it as a filter: its warnings, and what it wants of whoever installs the filter.
+    pub(crate) fn all_warnings(&self) -> Vec<Diagnostic> {
+        let warnings = self.warnings.iter().cloned();
+        warnings.chain(self.installation.left_out()).collect()
     }
 
     /// The options with the counts that the policy names, unless they have others.

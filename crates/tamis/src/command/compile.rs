@@ -189,6 +189,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ..policy.with_frequency(args.compiler.options(&load, global)?)
     };
     target::tell_of_misfit(&options, &policy, global);
+    policy.tell_of_installation(global);
     let compiled = policy.compile(&options)?;
     let report = args.compiler.stats.then(|| {
         let (program, endian) = (compiled.program(), compiled.endian());
@@ -236,6 +237,7 @@ impl Unbound {
             ..policy.with_frequency(args.compiler.options(&load, global)?)
         };
         target::tell_of_misfit(&options, &policy, global);
+        policy.tell_of_installation(global);
         let filter = policy.compile_template(&options)?;
         let archs = policy.arches();
         args.compiler.tell(filter.remarks());

@@ -9,12 +9,13 @@ use tamis_abi::{Action, Arch, call};
 use tamis_convert::{self as convert, Converted, Refusal, Source};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
 use tamis_policy::export::{self, Exporter, Loss, Machine};
+use tamis_policy::installation::Installation;
 use tamis_prover::{Function, Space, Verdict};
 use tamis_rules::{Origin, Ruleset};
 
 use crate::cli::changes::{self, Change};
 use crate::cli::limits::LimitArgs;
-use crate::cli::load::{Installation, LoadArgs, Loaded};
+use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::place::span;
 use crate::cli::{Failure, Global, exit};
@@ -170,9 +171,7 @@ fn about(args: &Args, loaded: &Loaded) -> (Source, Origins) {
             .clone()
             .unwrap_or_else(|| stem.unwrap_or(name).to_owned()),
         arches,
-        flags: wanted.flags,
-        listener_path: wanted.listener_path,
-        listener_metadata: wanted.listener_metadata,
+        installation: wanted,
     };
     (source, origins)
 }

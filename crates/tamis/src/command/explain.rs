@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut explanations = Vec::new();
     for text in &args.calls {
         let data = cli_call::parse(text, args.load.call_arch())?;
-        explanations.push(explain(&raw, policy.as_ref(), &data));
+        explanations.push(explain(&raw, policy.as_deref(), &data));
     }
     if global.json {
         print_json(&Document {

@@ -198,7 +198,7 @@ impl Args {
         match self.load.read(input)? {
             Loaded::Policy(policy) => {
                 let found = self.found(&policy.name, Meaning::Policy(&policy.ruleset), checks)?;
-                Ok(self.policy_report(policy, found))
+                Ok(self.policy_report(*policy, found))
             }
             Loaded::Program(raw) => self.program_report(raw.name.clone(), vec![raw], checks),
         }

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         policies.push(match &loaded {
             Loaded::Policy(policy) => {
                 target::tell_of_misfit(&options, policy, global);
-                Some(policy.clone())
+                Some(Policy::clone(policy))
             }
             Loaded::Program(_) => None,
         });

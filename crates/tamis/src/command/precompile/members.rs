@@ -202,7 +202,7 @@ fn read(
         let loaded = load.understand(input)?;
         load.check_profile_options([&loaded])?;
         match loaded {
-            Loaded::Policy(policy) => Ok((policy, load.kernel)),
+            Loaded::Policy(policy) => Ok((*policy, load.kernel)),
             Loaded::Program(raw) => Err(Failure::usage(
                 format!("{} is a program, not a policy", raw.name),
                 "name a policy in the matrix",
@@ -224,7 +224,7 @@ fn read(
         } = reading;
         match understood {
             Ok((policy, kernel)) => {
-                said.add(&title, &policy.warnings, &policy.sources);
+                said.add(&title, &policy.all_warnings(), &policy.sources);
                 members.push(Member {
                     values,
                     title,
