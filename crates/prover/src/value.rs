@@ -140,7 +140,8 @@ pub(crate) fn returning(diagram: &mut Diagram, shape: &Shape) -> Outcome<Node> {
 fn returning_bits(
     diagram: &mut Diagram,
     bits: &Bits,
-    known: &mut FastMap<Bits, Node>,
+    // In boxes: a table of the bits themselves takes twice their room whenever it grows.
+    known: &mut FastMap<Box<Bits>, Node>,
 ) -> Outcome<Node> {
     if let Some(constant) = bits::as_constant(bits) {
         return diagram.leaf(constant);
@@ -159,7 +160,7 @@ fn returning_bits(
     let low = returning_bits(diagram, &low, known)?;
     let high = returning_bits(diagram, &high, known)?;
     let node = diagram.branch(variable, low, high)?;
-    known.insert(*bits, node);
+    known.insert(Box::new(*bits), node);
     // Distinct tuples of bits are distinct functions: the table holds as many nodes, except for the
     // leaves, and its limit bounds `known` as well.
     Ok(node)
