@@ -43,7 +43,7 @@ const MAX_HEAVY: usize = 8;
 const MAX_WORK: usize = 1 << 21;
 
 /// A part that is heavier than a value by this factor is cut before it is asked about the value.
-const CUT_FIRST: u32 = 4;
+const CUT_FIRST: u32 = 8;
 
 /// Parts of no more runs may be asked about a value first, however heavy they are: there may be nothing to
 /// cut, as what is left may end in a chain or in a bit test. Hardly a chain is longer.
