@@ -136,6 +136,12 @@ impl<N: Number> Costs<N> {
         length * self.stride + first
     }
 
+    /// What the left and the right sides of all cuts of a part cost, the shortest left one first.
+    pub(super) fn cuts(&self, first: usize, last: usize) -> impl Iterator<Item = (u32, u32)> {
+        let sides = self.sides::<1>(first, last + 1 - first);
+        sides.map(|(left, right)| (left[0].cost(), right[0].cost()))
+    }
+
     /// Cuts the parts of a length that begin with these runs, and end before `ends` has it for the first run,
     /// where that is cheaper than what they cost. The costs of all shorter parts must be known. Parts between
     /// these may be cut, too.

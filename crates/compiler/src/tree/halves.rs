@@ -73,6 +73,7 @@ pub(super) fn find<N: Number>(
 /// The parts that a tree may have at little more cost than the cheapest, the longest first.
 fn relevant<N: Number>(layer: &Layer<'_>, costs: &Costs<N>) -> Vec<(usize, usize)> {
     let size = layer.size();
+    let weight_before = layer.weight_before();
     let mut slack = vec![u32::MAX; size * size];
     let mut parts = Vec::new();
     slack[size - 1] = 0;
@@ -90,10 +91,12 @@ fn relevant<N: Number>(layer: &Layer<'_>, costs: &Costs<N>) -> Vec<(usize, usize
             if parts.len() == MAX_PARTS {
                 return parts;
             }
-            for cut in first + 1..=last {
-                let left = costs.get(first, cut - 1).cost();
-                let right = costs.get(cut, last).cost();
-                let with = so_far + (left + right + layer.cut_question(first, last, cut) - cost);
+            let before = &weight_before[first..=last + 1];
+            let (start, end) = (before[0], before[length]);
+            for (cut, (left, right)) in (first + 1..).zip(costs.cuts(first, last)) {
+                let at = before[cut - first];
+                let asked = question_cost(layer.prices, end - at, at - start);
+                let with = so_far + (left + right + asked - cost);
                 let sides = [(first * size + cut - 1, left), (cut * size + last, right)];
                 for (side, cost) in sides {
                     // Other sides are not looked at.

@@ -13,10 +13,10 @@ use crate::cost::Prices;
 use crate::dag::NodeId;
 
 /// The longest chain of equality questions at a leaf.
-pub(super) const MAX_CHAIN: usize = 5;
+const MAX_CHAIN: usize = 5;
 
 /// The longest part that ends in a bit test.
-const MAX_BIT_RUNS: usize = 16;
+pub(super) const MAX_BIT_RUNS: usize = 16;
 
 /// More than any cost.
 pub(super) const LARGEST: u32 = i32::MAX as u32;

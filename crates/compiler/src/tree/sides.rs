@@ -158,7 +158,7 @@ fn last_with(last: u32, bits: u32) -> Option<u32> {
     }
     // All that is lower than a multiple of twice the lowest bit, and next to it, has that bit.
     let lowest = bits & bits.wrapping_neg();
-    (last & !(2 * lowest - 1)).checked_sub(1)
+    (last & !(lowest | (lowest - 1))).checked_sub(1)
 }
 
 /// How many values below this have none of these bits.
@@ -210,5 +210,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_highest_bit_splits_the_whole_line() {
+        let node = Dag::new().ret(0);
+        let span = |first: u32, last: u32| Span {
+            first,
+            last,
+            weight: 100,
+            node,
+        };
+        let ends = |span: Span| {
+            let spans = [span];
+            let sides = Sides::new(&spans, &[]).split(0, 1 << 31);
+            sides.map(|side| side.map(|side| (side.first, side.last)))
+        };
+        let (below, above) = ((0, u32::MAX / 2), (1 << 31, u32::MAX));
+        assert_eq!(ends(span(0, u32::MAX)), [Some(below), Some(above)]);
+        assert_eq!(ends(span(0, below.1)), [Some(below), None]);
+        assert_eq!(ends(span(above.0, u32::MAX)), [None, Some(above)]);
+        assert_eq!(last_with(below.1, 1 << 31), None);
     }
 }

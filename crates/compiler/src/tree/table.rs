@@ -15,8 +15,8 @@
 //! cut that does not have the value weighs more than `w`, asking after the cut is cheaper. If all cuts down
 //! to the value leave no more than `w` on the other side, no two of these sides are on the left or on the
 //! right of the value, as one cut could take them both off, and be cheaper unless the rest is lighter than
-//! they are. So after two cuts less than `3w` is left, or a chain. Hence all layers but the first need no
-//! more than the neighbourhoods of the values that are gone. (Longer chains than [`MAX_CHAIN_RUNS`], with
+//! they are. So after two cuts less than `3w` is left, or a leaf. Hence all layers but the first need no
+//! more than the neighbourhoods of the values that are gone. (Longer leaves than [`MAX_LEAF_RUNS`], with
 //! heavy runs of their decision side by side, are the exception; a test shows how rarely that matters.)
 //!
 //! There is one table: each layer changes the costs of the parts with its own next value only, and those of
@@ -28,7 +28,7 @@ use tamis_abi::Word;
 use super::Span;
 use super::costs::{Costs, LIMIT_F32, Number, Questions};
 use super::halves::{self, Halves};
-use super::layer::{LARGEST, Layer, Links, MAX_CHAIN};
+use super::layer::{LARGEST, Layer, Links, MAX_BIT_RUNS};
 use super::masks::Masks;
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
@@ -43,11 +43,11 @@ const MAX_HEAVY: usize = 8;
 const MAX_WORK: usize = 1 << 21;
 
 /// A part that is heavier than a value by this factor is cut before it is asked about the value.
-const CUT_FIRST: u32 = 4;
+const CUT_FIRST: u32 = 8;
 
 /// Parts of no more runs may be asked about a value first, however heavy they are: there may be nothing to
-/// cut, as what is left may end in a chain.
-const MAX_CHAIN_RUNS: usize = 2 * MAX_CHAIN + 2;
+/// cut, as what is left may end in a chain or in a bit test. Hardly a chain is longer.
+const MAX_LEAF_RUNS: usize = MAX_BIT_RUNS;
 
 /// Adds the tree of least cost.
 pub(super) fn build(
@@ -226,23 +226,26 @@ impl<'a, N: Number> Table<'a, N> {
             cells: Vec::new(),
         };
         let mut leaves = Vec::with_capacity(size);
+        let mut longest = 0;
         for first in (0..=run).rev().take_while(|first| ends[*first] > run) {
-            layer.leaves(first, run..ends[first], Some(run), &mut leaves);
+            let (end, end_without) = (ends[first], ends_without[first]);
+            layer.leaves(first, run..end, Some(run), &mut leaves);
+            leaves.resize(end - run, LARGEST);
             without.starts.push(without.cells.len());
-            for last in run..ends[first] {
-                let leaf = leaves.get(last - run).copied().map_or(N::INFINITE, N::of);
-                let mut cost = leaf;
-                if last < ends_without[first] {
+            for (last, leaf) in (run..end).zip(&leaves) {
+                let mut cost = N::of(*leaf);
+                if last < end_without {
                     let rest = self.costs.get(first, last);
                     without.cells.push(rest);
                     cost = cost.least(rest + N::of(layer.first_question(first, last, run)));
                 }
                 self.costs.set(first, last, cost);
             }
+            longest = longest.max(end - first);
         }
         self.without.push(without);
         let questions = Questions::new(layer.weight_before(), layer.prices);
-        for length in 2..=size {
+        for length in 2..=longest {
             let firsts = (run + 1).saturating_sub(length)..(size + 1 - length).min(run + 1);
             self.costs.cut(firsts, length, ends, &questions);
         }
@@ -340,7 +343,7 @@ fn restrict(ends: &mut [usize], layer: &Layer<'_>, run: usize) {
     let most = layer.spans[run].weight.saturating_mul(CUT_FIRST);
     let mut end = layer.size();
     for first in (0..=run).rev() {
-        while end > run && end - first > MAX_CHAIN_RUNS && layer.weight(first, end - 1) > most {
+        while end > run && end - first > MAX_LEAF_RUNS && layer.weight(first, end - 1) > most {
             end -= 1;
         }
         ends[first] = end.min(ends[first]);
