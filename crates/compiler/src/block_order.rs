@@ -12,7 +12,7 @@
 //! no more steps on average; else the usual order stays.
 //!
 //! Where frequent calls come to a short block by a `ja`, that block is [copied](crate::hot_copies), as long as the
-//! calls take fewer steps for it; not if length is what is asked for.
+//! calls take fewer steps for it, by enough for the instructions that it takes; not if length is what is asked for.
 
 use std::borrow::Cow;
 
@@ -30,6 +30,10 @@ const MAX_EDGES: usize = 256;
 
 /// How often blocks are copied and put in line again.
 const MAX_COPYING: usize = 4;
+
+/// How many steps on average a further instruction has to save: as much as in all that is decided by steps
+/// ([`Prices`](crate::cost::Prices)).
+const STEPS_FOR_AN_INSN: f64 = 1.0 / 4096.0;
 
 /// An edge along which a program could fall.
 struct Edge {
@@ -72,7 +76,7 @@ pub(crate) fn line_up(
         }
         hot_copies::copy(graph.to_mut(), &edges);
         match Lined::by_chains(&graph, samples, has_bitmap) {
-            Ok(copied) if copied.cost.steps < best.cost.steps => best = copied,
+            Ok(copied) if best.is_worth_replacing_by(&copied) => best = copied,
             _ => break,
         }
     }
@@ -88,6 +92,13 @@ impl Lined {
             template,
             cost,
         })
+    }
+
+    /// Whether a program saves enough steps for the instructions that it has more.
+    fn is_worth_replacing_by(&self, other: &Lined) -> bool {
+        let len = |lined: &Lined| lined.template.unbound().len() as f64;
+        let added_insns = (len(other) - len(self)).max(0.0);
+        self.cost.steps - other.cost.steps > added_insns * STEPS_FOR_AN_INSN
     }
 
     /// The blocks in chains by how often edges are taken, or in their usual order if that is not worse.

@@ -48,9 +48,7 @@ impl Prices {
             },
         }
     }
-}
 
-impl Prices {
     /// Whether it is steps that count, and neither mispredictions nor length.
     pub const fn are_steps(self) -> bool {
         self.miss == 0 && !self.is_about_length()

@@ -81,7 +81,7 @@ pub struct Walk {
 
 impl Walk {
     /// Looks for the nodes that can be reached from the roots, and forgets all others. Log-linear in how many
-    /// those are.
+    /// those are; the first walk over a graph takes room for all of its nodes.
     pub fn go_below(&mut self, dag: &Dag, roots: impl IntoIterator<Item = NodeId>) {
         self.walks += 1;
         self.met.resize(dag.nodes.len().max(self.met.len()), (0, 0));
@@ -116,7 +116,7 @@ impl Walk {
         &self.ids
     }
 
-    /// The place of a node among those that were met.
+    /// The place of a node among those that were met; it means nothing for others.
     pub fn place(&self, id: NodeId) -> usize {
         self.met[id.index()].1 as usize
     }
@@ -210,30 +210,6 @@ impl Dag {
         } else {
             self.plain(word, Question::Masked { mask, value }, yes, no)
         }
-    }
-
-    /// Whether the decision is the same for every call that agrees on number and architecture.
-    /// Linear in the size of the graph below the node.
-    pub fn asks_only(&self, root: NodeId, words: &[Word]) -> bool {
-        self.below([root])
-            .into_iter()
-            .all(|id| match self.node(id) {
-                Node::Ret(_) => true,
-                Node::Ask { word, question, .. } => {
-                    let other = match question {
-                        Question::EqWord(other) | Question::GeWord(other) => Some(other),
-                        _ => None,
-                    };
-                    words.contains(&word) && other.is_none_or(|other| words.contains(&other))
-                }
-            })
-    }
-
-    /// The nodes that can be reached from the roots, children before parents. Linear time.
-    pub fn below(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<NodeId> {
-        let mut walk = Walk::default();
-        walk.go_below(self, roots);
-        walk.ids
     }
 
     /// What the decision is for a call.

@@ -24,7 +24,7 @@ struct Held {
     index: Option<Word>,
 }
 
-/// The blocks of the decision below `root`, for machines of this byte order. Linear time.
+/// The blocks of the decision below `root`, for machines of this byte order. Log-linear in the graph.
 pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
     let mut walk = Walk::default();
     walk.go_below(dag, [root]);

@@ -36,7 +36,8 @@ impl Places {
     const FEWEST_SLOTS: usize = 64;
     const FREE: (u32, u32) = (0, u32::MAX);
 
-    /// Forgets all places. A table much larger than its last list gives back half of the room.
+    /// Forgets all places. A table much larger than its last list uses half of its room from
+    /// then on, so that there is less to forget.
     pub(crate) fn clear(&mut self) {
         if self.slots.len() > Places::FEWEST_SLOTS && 16 * self.taken < self.slots.len() {
             self.slots.truncate(self.slots.len() / 2);

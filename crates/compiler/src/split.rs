@@ -607,6 +607,7 @@ fn unions_of_blocks(runs: &[Run], class: NodeId) -> Vec<Cube> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dag::{Node, Walk};
     use crate::direct;
     use tamis_abi::SeccompData;
     use tamis_rules::IntervalSet;
@@ -633,11 +634,10 @@ mod tests {
     }
 
     fn questions(dag: &Dag, root: NodeId) -> usize {
-        let below = dag.below([root]);
-        below
-            .into_iter()
-            .filter(|id| matches!(dag.node(*id), crate::dag::Node::Ask { .. }))
-            .count()
+        let mut walk = Walk::default();
+        walk.go_below(dag, [root]);
+        let is_question = |id: &&NodeId| matches!(dag.node(**id), Node::Ask { .. });
+        walk.ids().iter().filter(is_question).count()
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What a policy wants of whoever installs its filter: flags, and a supervisor that listens.
 //!
-//! It is no part of the meaning, and no program has room for it. Whoever makes something of a policy that does not say it either
-//! tells so ([`Installation::left_out`]).
+//! It is no part of the meaning, and no program has room for it. A command that hands out a program made of such a
+//! policy warns of it ([`Installation::left_out`]).
 
 use tamis_diag::{Diagnostic, code};
 
-/// What a policy wants of whoever installs its filter; OCI profiles and the SeccompProfile resources of Kubernetes say.
+/// What a policy wants of whoever installs its filter. OCI profiles and the SeccompProfile resources of Kubernetes have it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installation {
     /// The names of flags, such as `SECCOMP_FILTER_FLAG_LOG`.

@@ -321,24 +321,33 @@ fn add_alternatives<'a>(predicate: &'a Predicate, alternatives: &mut Vec<Alterna
 impl Alternative<'_> {
     /// Adds the values for which the other's parts hold; `false` if it differs in anything else.
     fn takes(&mut self, other: &[&Predicate]) -> bool {
+        if self.parts.len() != other.len() {
+            return false;
+        }
         let mut pairs = self.parts.iter().zip(other);
-        let differing = pairs.position(|(own, other)| own != other);
-        let Some(place) = differing else {
-            return self.parts.len() == other.len();
+        let Some(place) = pairs.position(|(own, other)| own != other) else {
+            return true;
         };
-        if self.parts.len() != other.len() || pairs.any(|(own, other)| own != other) {
+        if pairs.any(|(own, other)| own != other) {
             return false;
         }
-        let (own, more) = (value_set(self.parts[place]), value_set(other[place]));
-        let (Some((operand, values)), Some((other_operand, more))) = (own, more) else {
+        let Some((operand, more)) = value_set(other[place]) else {
             return false;
         };
-        let (known_place, _, known) = self.set.get_or_insert((place, operand, values));
-        let is_same = *known_place == place && operand == other_operand;
-        if is_same {
-            known.extend(more);
+        if self.set.is_none() {
+            self.set = value_set(self.parts[place])
+                .filter(|(own, _)| *own == operand)
+                .map(|(_, values)| (place, operand, values));
         }
-        is_same
+        match &mut self.set {
+            Some((known_place, known_operand, known))
+                if (*known_place, *known_operand) == (place, operand) =>
+            {
+                known.extend(more);
+                true
+            }
+            _ => false,
+        }
     }
 }
 

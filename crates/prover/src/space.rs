@@ -15,7 +15,7 @@ pub struct Limits {
     ///
     /// A node takes 12 bytes, up to 24 while the list of nodes grows, and 8 to 16 bytes of the hash table;
     /// remembered results add 4 MiB at most. With the default that is 45 MB. Where a program returns a word that it
-    /// computes bit by bit, another 140 bytes or so for each node of that word.
+    /// computes bit by bit, another 180 bytes or so for each node of that word.
     pub max_nodes: usize,
     /// The most steps of composing diagrams, all functions of the space together; a second's
     /// worth by default. Real filters need some ten thousand.

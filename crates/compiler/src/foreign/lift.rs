@@ -22,7 +22,8 @@ pub(super) struct Lift {
     pub(super) lifted: Vec<Lifted>,
     /// Why there is none.
     pub(super) unliftable: Option<Undecompilable>,
-    /// Whether the diagram of the input reaches a limit, as it would again in a proof.
+    /// Whether the diagram of the input was given up: at a limit, as it would be again in a proof, or because the caller
+    /// has had enough, as every proof then says.
     pub(super) is_beyond_diagrams: bool,
 }
 

@@ -251,11 +251,24 @@ impl<'a, N: Number> Table<'a, N> {
         }
     }
 
-    /// What a part costs some of whose heavy values are gone.
+    /// How many heavy values may be asked about.
+    pub(super) fn depth(&self) -> usize {
+        self.heavy.len()
+    }
+
+    /// Whether it is known what a part costs when so many heavy values are gone.
+    pub(super) fn matters(&self, depth: usize, first: usize, last: usize) -> bool {
+        last < self.ends[depth][first]
+    }
+
+    /// What a part costs some of whose heavy values are gone; it must be one that matters.
     pub(super) fn cost(&self, depth: usize, first: usize, last: usize) -> u32 {
         let is_inside = |run: &usize| (first..=last).contains(run);
         let cost = match self.heavy[..depth].iter().rposition(is_inside) {
-            Some(gone) => self.without[gone].get(first, last),
+            Some(gone) => {
+                debug_assert!(self.matters(gone + 1, first, last), "{first}..={last}");
+                self.without[gone].get(first, last)
+            }
             None => self.costs.get(first, last),
         };
         cost.cost()
@@ -266,7 +279,7 @@ impl<'a, N: Number> Table<'a, N> {
         let layer = &self.layers[depth];
         let cost = self.cost(depth, first, last);
         if let Some(heavy) = self.heavy.get(depth)
-            && last < self.ends[depth + 1][first]
+            && self.matters(depth + 1, first, last)
             && layer.first_question(first, last, *heavy) + self.cost(depth + 1, first, last) == cost
         {
             return Choice::Heavy(*heavy);

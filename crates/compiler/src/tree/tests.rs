@@ -229,8 +229,14 @@ fn small_numbers_hold_costs_below_their_limit_exactly() {
         let large = Table::<f64>::new(&line.spans, STEPS, None);
         for last in 0..line.spans.len() {
             for first in 0..=last {
-                let costs = (small.cost(0, first, last), large.cost(0, first, last));
-                assert_eq!(costs.0, costs.1, "{first}..={last} of {runs:?}");
+                for depth in (0..=small.depth()).filter(|depth| small.matters(*depth, first, last))
+                {
+                    let costs = [
+                        small.cost(depth, first, last),
+                        large.cost(depth, first, last),
+                    ];
+                    assert_eq!(costs[0], costs[1], "{first}..={last} of {runs:?}");
+                }
             }
         }
     }

@@ -40,7 +40,7 @@ impl CompilerArgs {
             passes: passes.map_or(Ok(Selection::default()), selection)?,
             fuel: self.fuel,
             proof: self.limits.effort(),
-            measure_runs: self.remarks || self.stats,
+            measure_runs: self.remarks || (self.stats && global.json),
             ..self.target.options(load, global)?
         })
     }
