@@ -84,17 +84,20 @@ pub fn decide_until(
         found.map(|equality| (equality, Method::Gates))
     };
     let joins = [left, right].into_iter().any(joins_words);
-    let first = Limits {
-        max_nodes: limits.max_nodes.min(NODES_FOR_JOINED_WORDS),
-        max_conflicts: limits.max_conflicts.min(CONFLICTS_FOR_JOINED_WORDS),
-        ..*limits
+    let tries = if joins {
+        &TRIES_FOR_JOINED_WORDS[..]
+    } else {
+        &[]
     };
-    let briefly = || {
-        joins
-            .then(|| diagrams(&first).or_else(|| gates(&first)))
-            .flatten()
-    };
-    match briefly().or_else(|| diagrams(limits)) {
+    let briefly = tries.iter().find_map(|(max_nodes, max_conflicts)| {
+        let limits = Limits {
+            max_nodes: limits.max_nodes.min(*max_nodes),
+            max_conflicts: limits.max_conflicts.min(*max_conflicts),
+            ..*limits
+        };
+        diagrams(&limits).or_else(|| gates(&limits))
+    });
+    match briefly.or_else(|| diagrams(limits)) {
         Some((equality, method)) => answer(left, right, equality, method),
         None => decide_by_gates(left, right, limits, stop),
     }
@@ -135,15 +138,13 @@ fn answer(left: &Subject<'_>, right: &Subject<'_>, equality: Equality, method: M
     }
 }
 
-/// How far diagrams are tried first where words are joined bit by bit.
+/// How far diagrams, by nodes, and then gates, by conflicts, are tried where words are joined bit by bit, before both
+/// get all that they may have.
 ///
 /// With the words one after the other in the order of variables, `(a & b) == c` has a node for every value of the
-/// first, so that two words of 32 bits always reach the limit; gates settle it at once.
-const NODES_FOR_JOINED_WORDS: usize = 4_000;
-
-/// How far gates are tried next, before diagrams get all that they may have: where the joined words are only a small
-/// part of a policy, its other rules are what gates are slow with and diagrams are not.
-const CONFLICTS_FOR_JOINED_WORDS: u64 = 200;
+/// first, so that two words of 32 bits always reach the limit; gates settle it soon. But where the joined words are
+/// only a small part of a policy, its other rules are what gates are slow with and diagrams are not.
+const TRIES_FOR_JOINED_WORDS: [(usize, u64); 2] = [(4_000, 200), (16_000, 800)];
 
 /// Whether a rule joins words bit by bit: it tests single bits of several words, as many as a word has.
 fn joins_words(subject: &Subject<'_>) -> bool {

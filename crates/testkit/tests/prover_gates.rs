@@ -6,6 +6,7 @@ use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::{Program, asm};
 use tamis_diag::Sources;
 use tamis_prover::{Answer, LimitReached, Limits, Method, Scope, Subject, decide, prove};
+use tamis_rules::Ruleset;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::program;
@@ -252,6 +253,51 @@ fn gates_diagrams_and_evaluator_agree_on_random_rulesets() {
     assert!(tally.equal > 10 && tally.different > 20, "{tally:?}");
 }
 
+fn policy(text: &str) -> Ruleset {
+    let mut sources = Sources::new();
+    let source = sources.add("test", text);
+    let options = tamis_policy::tamis::Options::new(vec![tamis_abi::Arch::X86_64]);
+    let mut none = tamis_policy::loader::NoIncludes;
+    let read = tamis_policy::tamis::parse(&mut sources, source, &mut none, &options);
+    read.ruleset.expect("a policy")
+}
+
+/// No diagram of a reasonable size holds `(a & b) == c` for whole words. That is found out long before diagrams have all
+/// the nodes that they may have.
+#[test]
+fn whole_words_joined_are_left_to_gates_soon() {
+    for wanted in [0_u32, 5, 0xffff_0000] {
+        let bits: Vec<String> = (0..u32::BITS)
+            .map(|bit| {
+                let mask = 1_u32 << bit;
+                match wanted & mask {
+                    0 => format!("(arg[0] & {mask:#x} == 0 || arg[1] & {mask:#x} == 0)"),
+                    _ => format!(
+                        "arg[0] & {mask:#x} == {mask:#x} && arg[1] & {mask:#x} == {mask:#x}"
+                    ),
+                }
+            })
+            .collect();
+        let meant = policy(&format!(
+            "arch x86_64\ndefault errno(1)\nallow munlock({})\n",
+            bits.join(" && ")
+        ));
+        let options = tamis_compiler::Options {
+            proof: tamis_compiler::ProofEffort {
+                limits: Limits {
+                    max_nodes: 16_000,
+                    max_conflicts: 800,
+                    ..Limits::default()
+                },
+                ..tamis_compiler::ProofEffort::default()
+            },
+            ..tamis_compiler::Options::default()
+        };
+        let compiled = tamis_compiler::compile(&meant, &options);
+        assert!(compiled.is_ok(), "{wanted:#x}: {compiled:?}");
+    }
+}
+
 /// A rule that joins words sends its comparison to gates, which are slow with the lists of other rules: it comes back
 /// to diagrams before much is spent.
 #[test]
@@ -273,12 +319,7 @@ fn lists_beside_joined_words_are_left_to_diagrams() {
         })
         .collect();
     text.push_str(&format!("allow munlock({})\n", bits.join(" && ")));
-    let mut sources = Sources::new();
-    let source = sources.add("test", text.as_str());
-    let options = tamis_policy::tamis::Options::new(vec![tamis_abi::Arch::X86_64]);
-    let mut none = tamis_policy::loader::NoIncludes;
-    let read = tamis_policy::tamis::parse(&mut sources, source, &mut none, &options);
-    let meant = read.ruleset.expect("a policy");
+    let meant = policy(&text);
     let compiled = tamis_compiler::compile(&meant, &tamis_compiler::Options::default());
     let compiled = compiled.expect("it compiles");
     let limits = Limits {
