@@ -37,7 +37,7 @@ use crate::dag::{Dag, NodeId, Question};
 pub(super) const HEAVY_SHARE: u32 = 128;
 
 /// The most heavy values, and thereby layers.
-const MAX_HEAVY: usize = 8;
+pub(super) const MAX_HEAVY: usize = 8;
 
 /// The most elementary steps of all layers together; longer lines have fewer heavy values.
 const MAX_WORK: usize = 1 << 21;
@@ -251,14 +251,9 @@ impl<'a, N: Number> Table<'a, N> {
         }
     }
 
-    /// How many heavy values may be asked about.
-    pub(super) fn depth(&self) -> usize {
-        self.heavy.len()
-    }
-
     /// Whether it is known what a part costs when so many heavy values are gone.
     pub(super) fn matters(&self, depth: usize, first: usize, last: usize) -> bool {
-        last < self.ends[depth][first]
+        self.ends.get(depth).is_some_and(|ends| last < ends[first])
     }
 
     /// What a part costs some of whose heavy values are gone; it must be one that matters.

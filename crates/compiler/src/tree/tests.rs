@@ -229,7 +229,8 @@ fn small_numbers_hold_costs_below_their_limit_exactly() {
         let large = Table::<f64>::new(&line.spans, STEPS, None);
         for last in 0..line.spans.len() {
             for first in 0..=last {
-                for depth in (0..=small.depth()).filter(|depth| small.matters(*depth, first, last))
+                for depth in
+                    (0..=table::MAX_HEAVY).filter(|depth| small.matters(*depth, first, last))
                 {
                     let costs = [
                         small.cost(depth, first, last),
