@@ -6,7 +6,7 @@
 //! through, add up to the length. So the part says what the program would gain, about, if the policy did not treat the call
 //! in a way of its own.
 //!
-//! [`Counted`] is the calls alone, so that one list of them measures many programs: what there is after each run of
+//! `Counted` is the calls alone, so that one list of them measures many programs: what there is after each run of
 //! a pass.
 
 use tamis_abi::{Arch, Nr, SeccompData, syscall};
