@@ -18,11 +18,14 @@ const MAX_BITS: u32 = 3;
 /// Words of a set of numbers.
 const WORDS: usize = SIZE / 64 + 1;
 
-/// Which numbers are left: a bit for each; what is beyond the last always is.
+/// Which numbers are left: a bit for each, and one for what is beyond the last.
 type Set = [u64; WORDS];
 
+/// The numbers that have none of some bits, and those that have one.
+type Sides = [Set; 2];
+
 /// The mean number of questions about the number in the best tree with at most this many bit tests on a
-/// path, if they are for at most three bits each. Each further test takes hundreds of times longer.
+/// path, if they are for at most three bits below 512 each. Each further test takes hundreds of times longer.
 pub fn fewest_with_bit_tests(numbers: &Numbers, per_path: usize) -> f64 {
     let line = Line::new(numbers);
     let all = [u64::MAX; WORDS];
@@ -34,8 +37,8 @@ pub fn fewest_with_bit_tests(numbers: &Numbers, per_path: usize) -> f64 {
 struct Line<'a> {
     numbers: &'a Numbers,
     runs: Vec<(usize, usize)>,
-    /// The numbers that have one of some bits, by these bits.
-    masks: Vec<Set>,
+    /// What the tests tell apart.
+    tests: Vec<Sides>,
 }
 
 /// What is left of a run.
@@ -81,18 +84,12 @@ impl<'a> Line<'a> {
                 _ => runs.push((nr, nr)),
             }
         }
-        let masks = (1..SIZE).filter(|bits| bits.count_ones() <= MAX_BITS);
-        let with = |bits: usize| {
-            let mut set = [0; WORDS];
-            for nr in (0..SIZE).filter(|nr| nr & bits != 0) {
-                set[nr / 64] |= 1 << (nr % 64);
-            }
-            set
-        };
+        // The last bit is for all from there on.
+        let masks = (1..2 * SIZE).filter(|bits| (bits % SIZE).count_ones() <= MAX_BITS);
         Line {
             numbers,
             runs,
-            masks: masks.map(with).collect(),
+            tests: masks.map(sides).collect(),
         }
     }
 
@@ -101,9 +98,9 @@ impl<'a> Line<'a> {
         let left = self.left(set);
         let mut table = self.prepare(&left);
         if tests > 0 {
-            for mask in &self.masks {
-                let clear: Set = std::array::from_fn(|word| set[word] & !mask[word]);
-                let with: Set = std::array::from_fn(|word| set[word] & mask[word]);
+            for sides in &self.tests {
+                let [clear, with] =
+                    sides.map(|side| std::array::from_fn(|word| set[word] & side[word]));
                 if clear != *set && with != *set {
                     let sides = [self.solve(&clear, tests - 1), self.solve(&with, tests - 1)];
                     take_test(&mut table, &left, &sides);
@@ -122,7 +119,7 @@ impl<'a> Line<'a> {
 
     fn left(&self, set: &Set) -> Vec<Left> {
         let left = self.runs.iter().enumerate().map(|(run, (first, last))| {
-            let is_left = |nr: &usize| *nr == SIZE || set[nr / 64] >> (nr % 64) & 1 == 1;
+            let is_left = |nr: &usize| set[nr / 64] >> (nr % 64) & 1 == 1;
             let values: Vec<usize> = (*first..=*last).filter(is_left).collect();
             Left {
                 run,
@@ -156,6 +153,20 @@ impl<'a> Line<'a> {
             before,
         }
     }
+}
+
+/// What a test for some bits tells apart. What is beyond the last number has bits from there on, and of the
+/// others any.
+fn sides(bits: usize) -> Sides {
+    let mut sides = [[0; WORDS]; 2];
+    for nr in 0..=SIZE {
+        let has_one = nr & bits != 0;
+        let is_on = [!has_one || nr == SIZE && bits < SIZE, has_one || nr == SIZE];
+        for (side, is_on) in sides.iter_mut().zip(is_on) {
+            side[nr / 64] |= u64::from(is_on) << (nr % 64);
+        }
+    }
+    sides
 }
 
 /// Takes a bit test for every part into account, given both sides.
@@ -221,9 +232,7 @@ fn leaves(runs: &[Left], mut found: impl FnMut(usize, f64)) {
         }
     }
     let two = [Some(one), other];
-    let ends = runs
-        .iter()
-        .position(|run| !two.contains(&Some(run.answer)) || run.values.contains(&SIZE));
+    let ends = runs.iter().position(|run| !two.contains(&Some(run.answer)));
     for count in 2..=ends.unwrap_or(runs.len()) {
         let part = &runs[..count];
         if two
@@ -245,7 +254,8 @@ fn is_told_by_bits(part: &[Left], answer: usize) -> bool {
         runs.flat_map(|run| run.values.iter().copied())
     };
     let used = of(true).fold(0, |bits, nr| bits | nr);
-    of(false).all(|nr| nr & !used != 0)
+    // What is beyond the last number has any bit.
+    used < SIZE && of(false).all(|nr| nr & !used != 0)
 }
 
 #[cfg(test)]
