@@ -137,9 +137,9 @@ impl<N: Number> Costs<N> {
     }
 
     /// What the left and the right sides of all cuts of a part cost, the shortest left one first.
-    pub(super) fn cuts(&self, first: usize, last: usize) -> impl Iterator<Item = (u32, u32)> {
+    pub(super) fn cuts(&self, first: usize, last: usize) -> impl Iterator<Item = (N, N)> {
         let sides = self.sides::<1>(first, last + 1 - first);
-        sides.map(|(left, right)| (left[0].cost(), right[0].cost()))
+        sides.map(|([left], [right])| (*left, *right))
     }
 
     /// Cuts the parts of a length that begin with these runs, and end before `ends` has it for the first run,
