@@ -35,6 +35,12 @@ const MAX_PARTS: usize = 256;
 /// What part of its own cost a part may add to that of the whole line.
 const SLACK: u32 = 64;
 
+/// How much a tree may cost more than the best one of its line, and still have parts that are looked at, if
+/// the best one costs no more than `most`.
+pub(super) fn slack(most: u64) -> u32 {
+    u32::try_from(most / u64::from(SLACK - 1)).unwrap_or(u32::MAX)
+}
+
 /// How many lower bits than the highest that tells the part's borders apart are tried.
 const MAX_BITS: u32 = 4;
 

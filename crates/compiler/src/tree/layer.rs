@@ -102,6 +102,11 @@ impl<'a> Layer<'a> {
         &self.weight_before
     }
 
+    /// Whether a run has been asked about.
+    pub(super) fn is_gone(&self, run: usize) -> bool {
+        self.is_gone[run]
+    }
+
     /// The runs of a part that have not been asked about.
     pub(super) fn left(&self, first: usize, last: usize) -> impl Iterator<Item = usize> {
         (first..=last).filter(|at| !self.is_gone[*at])
