@@ -71,6 +71,13 @@ impl Parts {
         }
     }
 
+    /// Where the parts with a run begin, the last one first.
+    pub(super) fn firsts_with(&self, run: usize) -> impl Iterator<Item = usize> {
+        (0..=run)
+            .rev()
+            .take_while(move |first| self.has(*first, run))
+    }
+
     /// The length of the longest part around these runs.
     pub(super) fn longest(&self, around: Around) -> usize {
         let firsts = (0..=around.first_at_most).rev();

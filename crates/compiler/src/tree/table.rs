@@ -162,9 +162,8 @@ impl<'a, N: Number> Table<'a, N> {
         let until = if masks.is_some() { &all } else { parts };
         let mut leaves = Vec::with_capacity(size);
         for first in 0..size {
-            let lasts = first..until.end(first);
-            layer.leaves(first, lasts.clone(), None, &mut leaves);
-            for (last, cost) in lasts.zip(&leaves) {
+            layer.leaves(first, until.end(first), &mut leaves);
+            for (last, cost) in (first..).zip(&leaves) {
                 self.costs.set(first, last, N::of(*cost));
             }
         }
@@ -223,17 +222,17 @@ impl<'a, N: Number> Table<'a, N> {
             questions.ask_first(row, first, length, layer.spans[run].weight);
         }
         self.without.push(without);
-        let mut leaves = Vec::with_capacity(size);
-        for first in (0..=run).rev().take_while(|first| parts.has(*first, run)) {
-            let end = parts.end(first);
-            for last in parts_without.end(first).max(run)..end {
+        for first in parts.firsts_with(run) {
+            for last in parts_without.end(first).max(run)..parts.end(first) {
                 self.costs.set(first, last, N::INFINITE);
             }
-            layer.leaves(first, run..end, Some(run), &mut leaves);
-            for (last, leaf) in (run..end).zip(&leaves) {
-                self.costs.lower(first, last, N::of(*leaf));
-            }
         }
+        let costs = &mut self.costs;
+        layer.leaves_with(run, parts, |first, leaves| {
+            for (last, leaf) in (run..).zip(leaves) {
+                costs.lower(first, last, N::of(*leaf));
+            }
+        });
         let cuts = Cuts::new(parts, around, layer, &self.layers[0], 0);
         self.costs.cut(parts, around, &cuts, &questions);
     }

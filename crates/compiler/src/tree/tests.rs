@@ -252,7 +252,7 @@ fn costs_by_trying(layers: &[Layer<'_>], heavy: &[usize]) -> Vec<Vec<Vec<u32>>> 
         let mut costs = vec![vec![0; size]; size];
         let mut leaves = Vec::new();
         for first in (0..size).rev() {
-            layer.leaves(first, first..size, None, &mut leaves);
+            layer.leaves(first, size, &mut leaves);
             for last in first..size {
                 let leaf = leaves.get(last - first).copied();
                 let mut least = leaf.unwrap_or(u32::MAX);
