@@ -20,6 +20,7 @@ mod costs;
 mod halves;
 mod layer;
 mod masks;
+mod parts;
 mod sides;
 mod subsets;
 mod table;

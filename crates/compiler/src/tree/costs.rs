@@ -10,6 +10,7 @@
 
 use std::ops::{Add, Range, Sub};
 
+use super::parts::{Around, Cuts, Parts};
 use crate::cost::Prices;
 
 /// How many parts are cut side by side at most.
@@ -68,6 +69,8 @@ pub(super) struct Questions<N> {
     steps_before: Vec<N>,
     /// The mispredictions if all runs before each are mispredicted; none if these cost nothing.
     misses_before: Option<Vec<N>>,
+    /// The price of one.
+    miss: u32,
     insn: N,
 }
 
@@ -83,6 +86,7 @@ impl<N: Number> Questions<N> {
         Questions {
             steps_before: before(prices.step),
             misses_before: (prices.miss > 0).then(|| before(prices.miss)),
+            miss: prices.miss,
             insn: N::of(prices.insn),
         }
     }
@@ -91,6 +95,23 @@ impl<N: Number> Questions<N> {
     fn asked<const LANES: usize>(&self, first: usize, length: usize) -> [N; LANES] {
         let steps = differences(&self.steps_before, first, first + length);
         steps.map(|steps| steps + self.insn)
+    }
+
+    /// Given what parts of a length cost once a value of theirs is gone, the first of which begins with this
+    /// run, makes of it what they cost with a question about the value before. The value has this weight.
+    pub(super) fn ask_first(&self, costs: &mut [N], first: usize, length: usize, weight: u32) {
+        let ends = &self.steps_before[first + length..];
+        for ((cost, start), end) in costs.iter_mut().zip(&self.steps_before[first..]).zip(ends) {
+            *cost = *cost + (*end - *start + self.insn);
+        }
+        let Some(misses_before) = &self.misses_before else {
+            return;
+        };
+        let yes = N::of(weight * self.miss);
+        let ends = &misses_before[first + length..];
+        for ((cost, start), end) in costs.iter_mut().zip(&misses_before[first..]).zip(ends) {
+            *cost = *cost + yes.least(*end - *start - yes);
+        }
     }
 }
 
@@ -106,8 +127,9 @@ fn lanes<N, const LANES: usize>(numbers: &[N], from: usize) -> &[N; LANES] {
 }
 
 /// The costs of all parts of a line: by length, then by first run.
-#[derive(Clone)]
 pub(super) struct Costs<N> {
+    /// How many runs the line has.
+    size: usize,
     /// How many cells there are for each length, the first of which is 0.
     stride: usize,
     cells: Vec<N>,
@@ -118,6 +140,7 @@ impl<N: Number> Costs<N> {
     pub(super) fn new(size: usize) -> Costs<N> {
         let stride = size.max(MAX_LANES + 1);
         Costs {
+            size,
             stride,
             cells: vec![N::INFINITE; stride * (size + 1) + MAX_LANES],
         }
@@ -132,69 +155,123 @@ impl<N: Number> Costs<N> {
         self.cells[place] = cost;
     }
 
+    /// Sets a cost unless it is lower already.
+    pub(super) fn lower(&mut self, first: usize, last: usize, cost: N) {
+        let place = self.place(first, last + 1 - first);
+        self.cells[place] = self.cells[place].least(cost);
+    }
+
+    /// What the parts of a length cost that begin with these runs.
+    pub(super) fn row_mut(&mut self, firsts: Range<usize>, length: usize) -> &mut [N] {
+        let place = self.place(firsts.start, length);
+        &mut self.cells[place..][..firsts.len()]
+    }
+
     const fn place(&self, first: usize, length: usize) -> usize {
         length * self.stride + first
     }
 
     /// What the left and the right sides of all cuts of a part cost, the shortest left one first.
-    pub(super) fn cuts(&self, first: usize, last: usize) -> impl Iterator<Item = (u32, u32)> {
+    pub(super) fn cuts(&self, first: usize, last: usize) -> impl Iterator<Item = (N, N)> {
         let sides = self.sides::<1>(first, last + 1 - first);
-        sides.map(|(left, right)| (left[0].cost(), right[0].cost()))
+        sides.map(|([left], [right])| (*left, *right))
     }
 
-    /// Cuts the parts of a length that begin with these runs, and end before `ends` has it for the first run,
-    /// where that is cheaper than what they cost. The costs of all shorter parts must be known. Parts between
-    /// these may be cut, too.
+    /// Cuts parts where that is cheaper than what they cost: the shortest first, as far as they may be cut.
     pub(super) fn cut(
         &mut self,
-        firsts: Range<usize>,
-        length: usize,
-        ends: &[usize],
+        parts: &Parts,
+        around: Around,
+        cuts: &Cuts<'_>,
         questions: &Questions<N>,
     ) {
-        let mut first = firsts.start;
-        while first < firsts.end {
-            let count = firsts.end - first;
-            if ends[first] < first + length {
-                first += 1;
-            } else if count <= MAX_LANES / 2 {
-                self.cut_lanes::<{ MAX_LANES / 2 }>(first, count, length, questions);
-                first += MAX_LANES / 2;
-            } else {
-                self.cut_lanes::<MAX_LANES>(first, count, length, questions);
-                first += MAX_LANES;
+        for length in 2..=parts.longest(around) {
+            let firsts = around.firsts(length, self.size);
+            let is_cut = |first: &usize| cuts.anywhere(*first, first + length - 1);
+            let start = firsts.clone().find(is_cut).unwrap_or(firsts.end);
+            let end = (start..firsts.end)
+                .rfind(is_cut)
+                .map_or(start, |last| last + 1);
+            // Parts between these may be cut, too.
+            let mut first = start;
+            while first < end {
+                first += match end - first {
+                    1..=4 => self.cut_lanes::<4>(first, 4.min(end - first), length, questions),
+                    5..=8 => self.cut_lanes::<8>(first, 8.min(end - first), length, questions),
+                    _ => self.cut_lanes::<MAX_LANES>(
+                        first,
+                        MAX_LANES.min(end - first),
+                        length,
+                        questions,
+                    ),
+                };
+            }
+            let edges = [0, self.size - length].into_iter();
+            let edges = edges.take(if length == self.size { 1 } else { 2 });
+            for first in
+                edges.filter(|first| firsts.contains(first) && !(start..end).contains(first))
+            {
+                let last = first + length - 1;
+                if parts.has(first, last) {
+                    self.cut_edge(first, last, cuts.lefts(first, last), questions);
+                }
             }
         }
     }
 
-    /// Cuts so many parts of a length, the first of which begins with this run.
+    /// Cuts a part so that the left side has one of these numbers of runs.
+    fn cut_edge(
+        &mut self,
+        first: usize,
+        last: usize,
+        lefts: Range<usize>,
+        questions: &Questions<N>,
+    ) {
+        let [asked] = questions.asked(first, last + 1 - first);
+        let sides = self
+            .cuts(first, last)
+            .skip(lefts.start - 1)
+            .take(lefts.len());
+        let best = sides.fold(N::INFINITE, |best, (left, right)| best.least(left + right));
+        self.lower(first, last, best + asked);
+    }
+
+    /// Cuts so many parts of a length, the first of which begins with this run, and says how many.
     fn cut_lanes<const LANES: usize>(
         &mut self,
         first: usize,
         count: usize,
         length: usize,
         questions: &Questions<N>,
-    ) {
+    ) -> usize {
         let sides: [N; LANES] = match &questions.misses_before {
             None => self.cheapest_sides(first, length),
             Some(misses_before) => self.cheapest_sides_with_misses(first, length, misses_before),
         };
         let asked = questions.asked::<LANES>(first, length);
-        let place = self.place(first, length);
-        let cells = self.cells[place..].iter_mut().take(count);
-        for ((cell, sides), asked) in cells.zip(sides).zip(asked) {
-            *cell = cell.least(sides + asked);
+        let mut costs: [N; LANES] = std::array::from_fn(|lane| sides[lane] + asked[lane]);
+        let cells = self.row_mut(first..first + count, length);
+        if let Some(cells) = cells.first_chunk_mut::<LANES>() {
+            for lane in 0..LANES {
+                cells[lane] = cells[lane].least(costs[lane]);
+            }
+        } else {
+            for (cell, cost) in cells.iter_mut().zip(&mut costs) {
+                *cell = cell.least(*cost);
+            }
         }
+        count
     }
 
     /// What both sides of the cheapest cut of parts of a length cost.
     fn cheapest_sides<const LANES: usize>(&self, first: usize, length: usize) -> [N; LANES] {
         let mut best = [N::INFINITE; LANES];
-        for (lefts, rights) in self.sides::<LANES>(first, length) {
-            for lane in 0..LANES {
-                best[lane] = best[lane].least(lefts[lane] + rights[lane]);
-            }
-        }
+        self.sides::<LANES>(first, length)
+            .for_each(|(lefts, rights)| {
+                for lane in 0..LANES {
+                    best[lane] = best[lane].least(lefts[lane] + rights[lane]);
+                }
+            });
         best
     }
 
@@ -226,10 +303,10 @@ impl<N: Number> Costs<N> {
     ) -> impl Iterator<Item = (&[N; LANES], &[N; LANES])> {
         // The left sides' costs are one row of the table apart. So are those of the right sides, which get
         // shorter, but each begins a run later, too.
-        let lefts = self.cells[self.place(first, 1)..].chunks_exact(self.stride);
-        let end = self.place(first + 1, length - 1) + LANES;
-        let rights = self.cells[..end].rchunks_exact(self.stride - 1);
-        let sides = lefts.zip(rights).take(length - 1);
-        sides.map(|(lefts, rights)| (lanes(lefts, 0), lanes(rights, rights.len() - LANES)))
+        let end = self.place(first, length);
+        let lefts = self.cells[self.place(first, 1)..end].chunks_exact(self.stride);
+        let rights = &self.cells[self.place(first + length - 1, 1)..end];
+        let sides = lefts.zip(rights.rchunks_exact(self.stride - 1));
+        sides.map(|(lefts, rights)| (lanes(lefts, 0), lanes(rights, 0)))
     }
 }

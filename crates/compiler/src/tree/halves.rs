@@ -35,6 +35,12 @@ const MAX_PARTS: usize = 256;
 /// What part of its own cost a part may add to that of the whole line.
 const SLACK: u32 = 64;
 
+/// How much a tree may cost more than the best one of its line, and still have parts that are looked at, if
+/// the best one costs no more than `most`.
+pub(super) fn slack(most: u64) -> u32 {
+    u32::try_from(most / u64::from(SLACK - 1)).unwrap_or(u32::MAX)
+}
+
 /// How many lower bits than the highest that tells the part's borders apart are tried.
 const MAX_BITS: u32 = 4;
 
@@ -58,16 +64,28 @@ pub(super) fn find<N: Number>(
     costs: &Costs<N>,
     sides: &Sides<'_>,
 ) -> Vec<Halves> {
-    let search = Search {
-        layer,
-        costs,
+    let mut search = Search {
         sides,
         prices: layer.prices,
+        part: Vec::with_capacity(MAX_RUNS),
+        both: [(); 2].map(|()| Vec::with_capacity(MAX_RUNS)),
+        rest: Vec::with_capacity(MAX_RUNS),
     };
-    let parts = relevant(layer, costs).into_iter();
-    parts
-        .filter_map(|(first, last)| search.best(first, last))
-        .collect()
+    let mut found = Vec::new();
+    for (first, last) in relevant(layer, costs) {
+        search.part.clear();
+        search.part.extend(layer.left(first, last));
+        let known = costs.get(first, last).cost();
+        if let Some((bits, cost)) = search.best(known) {
+            found.push(Halves {
+                first,
+                last,
+                bits,
+                cost,
+            });
+        }
+    }
+    found
 }
 
 /// The parts that a tree may have at little more cost than the cheapest, the longest first.
@@ -91,10 +109,19 @@ fn relevant<N: Number>(layer: &Layer<'_>, costs: &Costs<N>) -> Vec<(usize, usize
             if parts.len() == MAX_PARTS {
                 return parts;
             }
-            let before = &weight_before[first..=last + 1];
-            let (start, end) = (before[0], before[length]);
+            let (start, end) = (weight_before[first], weight_before[last + 1]);
+            // A side that is looked at costs no more than what is left of the cost and its own slack.
+            let asked = question_cost(layer.prices, end - start, 0);
+            let Some(left) = cost.checked_sub(asked + so_far) else {
+                continue;
+            };
+            let most = N::of(left + left / (SLACK - 1));
             for (cut, (left, right)) in (first + 1..).zip(costs.cuts(first, last)) {
-                let at = before[cut - first];
+                if left + right > most {
+                    continue;
+                }
+                let (left, right) = (left.cost(), right.cost());
+                let at = weight_before[cut];
                 let asked = question_cost(layer.prices, end - at, at - start);
                 let with = so_far + (left + right + asked - cost);
                 let sides = [(first * size + cut - 1, left), (cut * size + last, right)];
@@ -110,27 +137,26 @@ fn relevant<N: Number>(layer: &Layer<'_>, costs: &Costs<N>) -> Vec<(usize, usize
     parts
 }
 
-struct Search<'a, 'b, N> {
-    layer: &'a Layer<'b>,
-    costs: &'a Costs<N>,
+/// The search for the test of one part after the other, with memory for what is left of each.
+struct Search<'a> {
     sides: &'a Sides<'a>,
     prices: Prices,
+    /// The runs of the part.
+    part: Vec<usize>,
+    /// What a test leaves of it.
+    both: [Vec<Span>; 2],
+    /// What one more test leaves of that.
+    rest: Vec<Span>,
 }
 
-impl<N: Number> Search<'_, '_, N> {
-    /// The cheapest test of a part, if it makes it cheaper.
-    fn best(&self, first: usize, last: usize) -> Option<Halves> {
-        let mut best: Option<Halves> = None;
-        let mut known = self.costs.get(first, last).cost();
-        for bits in self.candidates(first, last) {
-            if let Some(cost) = self.cost(first, last, bits, known) {
+impl Search<'_> {
+    /// The bits of the cheapest test of the part and what it costs, if that is less than what is known.
+    fn best(&mut self, mut known: u32) -> Option<(u32, u32)> {
+        let mut best = None;
+        for bits in self.candidates() {
+            if let Some(cost) = self.cost(bits, known) {
                 known = cost;
-                best = Some(Halves {
-                    first,
-                    last,
-                    bits,
-                    cost,
-                });
+                best = Some((bits, cost));
             }
         }
         best
@@ -138,94 +164,86 @@ impl<N: Number> Search<'_, '_, N> {
 
     /// The bits worth a question: those that rid the part of a decision, and single ones that tell its
     /// borders apart.
-    fn candidates(&self, first: usize, last: usize) -> Vec<u32> {
-        let part: Vec<Span> = self
-            .layer
-            .left(first, last)
-            .map(|at| self.sides.spans[at])
-            .collect();
-        let (Some(start), Some(end)) = (part.first(), part.last()) else {
-            return Vec::new();
-        };
-        let highest = (end.first ^ start.last).checked_ilog2().unwrap_or(0);
-        let single = (highest.saturating_sub(MAX_BITS - 1)..=highest).rev();
-        let decisive = two_decisions(&part).into_iter().flatten();
-        let decisive = decisive.map(|decision| decisive_bits(&part, decision));
+    fn candidates(&self) -> impl Iterator<Item = u32> + use<> {
+        let part = || self.part.iter().map(|at| &self.sides.spans[*at]);
+        let highest = part().next().zip(part().next_back());
+        let highest = highest.map(|(start, end)| (end.first ^ start.last).checked_ilog2());
+        let single = highest.map(|highest| {
+            let highest = highest.unwrap_or(0);
+            (highest.saturating_sub(MAX_BITS - 1)..=highest).rev()
+        });
+        let decisive = two_decisions(part()).map(|decision| match decision {
+            Some(decision) => decisive_bits(part(), decision),
+            None => 0,
+        });
         decisive
+            .into_iter()
             .filter(|bits| *bits != 0)
-            .chain(single.map(|bit| 1 << bit))
-            .collect()
+            .chain(single.into_iter().flatten().map(|bit| 1 << bit))
     }
 
-    /// What a part costs at most if it is asked for these bits first, unless that is no less than what is
+    /// What the part costs at most if it is asked for these bits first, unless that is no less than what is
     /// known.
-    fn cost(&self, first: usize, last: usize, bits: u32, known: u32) -> Option<u32> {
-        let mut sides = [Vec::new(), Vec::new()];
-        for at in self.layer.left(first, last) {
-            for (side, span) in sides.iter_mut().zip(self.sides.split(at, bits)) {
+    fn cost(&mut self, bits: u32, known: u32) -> Option<u32> {
+        for side in &mut self.both {
+            side.clear();
+        }
+        for at in &self.part {
+            for (side, span) in self.both.iter_mut().zip(self.sides.split(*at, bits)) {
                 if let Some(span) = span {
                     push(side, span);
                 }
             }
         }
-        let [one, other] = &sides;
+        let [one, other] = &self.both;
         if one.is_empty() || other.is_empty() {
             return None;
         }
-        let asked = self.asked(weight(one), weight(other));
-        let least = [one, other].map(|side| match &side[..] {
-            [_] => 0,
-            side => weight(side) * self.prices.step,
-        });
-        if asked + least[0] + least[1] >= known {
-            return None;
-        }
-        let with_one = asked + self.side_cost(one);
-        if with_one + least[1] >= known {
-            return None;
-        }
-        Some(with_one + self.side_cost(other)).filter(|cost| *cost < known)
-    }
-
-    /// What deciding a side costs at most: by halving it, or by halving what is left once bits rid it of
-    /// a decision.
-    fn side_cost(&self, side: &[Span]) -> u32 {
-        if side.len() <= 1 {
-            return 0;
-        }
-        let mut least = halving(side, self.prices);
-        let mut rest = Vec::with_capacity(side.len());
-        for decision in two_decisions(side).into_iter().flatten() {
-            let bits = decisive_bits(side, decision);
-            if bits != 0 {
-                rest.clear();
-                for span in side.iter().filter_map(|span| clear(span, &[], bits)) {
-                    push(&mut rest, span);
-                }
-                let left = weight(&rest);
-                let asked = self.asked(weight(side) - left, left);
-                if asked + left * self.prices.step < least {
-                    least = least.min(asked + halving(&rest, self.prices));
-                }
-            }
-        }
-        least
-    }
-
-    fn asked(&self, yes: u32, no: u32) -> u32 {
-        question_cost(self.prices, yes, no)
+        let asked = question_cost(self.prices, weight(one), weight(other));
+        let least = least(other, self.prices);
+        let limit = known.checked_sub(asked + least)?;
+        let with_one = asked + side_cost(one, self.prices, limit, &mut self.rest);
+        let limit = known.checked_sub(with_one)?;
+        let with_both = with_one + side_cost(other, self.prices, limit, &mut self.rest);
+        Some(with_both).filter(|cost| *cost < known)
     }
 }
 
+/// What deciding a side costs at most: by halving it, or by halving what is left once bits rid it of
+/// a decision. If that is no less than the limit, something that is no less.
+fn side_cost(side: &[Span], prices: Prices, limit: u32, rest: &mut Vec<Span>) -> u32 {
+    let least = least(side, prices);
+    if least >= limit {
+        return limit;
+    }
+    // What is left of the side has the weight of the side at most.
+    let mut known = halving(side, prices, limit + least);
+    for decision in two_decisions(side.iter()).into_iter().flatten() {
+        let bits = decisive_bits(side.iter(), decision);
+        if bits != 0 {
+            rest.clear();
+            for span in side.iter().filter_map(|span| clear(span, &[], bits)) {
+                push(rest, span);
+            }
+            let left = weight(rest);
+            let asked = question_cost(prices, weight(side) - left, left);
+            if asked + left * prices.step < known {
+                known = known.min(asked + halving(rest, prices, known - asked));
+            }
+        }
+    }
+    known
+}
+
 /// The decisions of the first runs; most parts have no other.
-fn two_decisions(part: &[Span]) -> [Option<NodeId>; 2] {
-    let one = part.first().map(|span| span.node);
-    let other = part.iter().map(|span| span.node);
+fn two_decisions<'a>(mut part: impl Iterator<Item = &'a Span>) -> [Option<NodeId>; 2] {
+    let one = part.next().map(|span| span.node);
+    let other = part.map(|span| span.node);
     [one, other.into_iter().find(|node| Some(*node) != one)]
 }
 
 /// The bits that only values with this decision have.
-fn decisive_bits(part: &[Span], decision: NodeId) -> u32 {
+fn decisive_bits<'a>(part: impl Iterator<Item = &'a Span>, decision: NodeId) -> u32 {
     let (mut own, mut others) = (0, 0);
     for span in part {
         if span.node == decision {
@@ -237,8 +255,9 @@ fn decisive_bits(part: &[Span], decision: NodeId) -> u32 {
     own & !others
 }
 
-/// What a line costs if it is cut at its weighted median again and again.
-fn halving(line: &[Span], prices: Prices) -> u32 {
+/// What a line costs if it is cut at its weighted median again and again. If that is no less than the limit,
+/// something that is no less.
+fn halving(line: &[Span], prices: Prices, limit: u32) -> u32 {
     if let [before, single, after] = line
         && before.node == after.node
         && single.is_single()
@@ -255,7 +274,24 @@ fn halving(line: &[Span], prices: Prices) -> u32 {
         return 0;
     }
     let (no, yes) = line.split_at(at);
-    question_cost(prices, whole - left, left) + halving(no, prices) + halving(yes, prices)
+    let mut cost = question_cost(prices, whole - left, left) + least(yes, prices);
+    if cost + least(no, prices) >= limit {
+        return limit;
+    }
+    cost += halving(no, prices, limit - cost);
+    if cost >= limit {
+        return limit;
+    }
+    cost -= least(yes, prices);
+    cost + halving(yes, prices, limit - cost)
+}
+
+/// What a line costs at least: a question, if it is not decided.
+fn least(line: &[Span], prices: Prices) -> u32 {
+    match line {
+        [] | [_] => 0,
+        line => weight(line) * prices.step,
+    }
 }
 
 fn weight(spans: &[Span]) -> u32 {

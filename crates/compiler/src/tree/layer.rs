@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::bits::{bits_of, has_bits, separating_mask};
 use super::masks::{Mask, Masks};
+use super::parts::Parts;
 use super::sides::push;
 use super::{Span, question_cost};
 use crate::cost::Prices;
@@ -32,7 +33,7 @@ pub(super) struct Layer<'a> {
 }
 
 /// The runs that a chain asks about, in order.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Links {
     runs: [usize; MAX_CHAIN],
     count: usize,
@@ -102,6 +103,11 @@ impl<'a> Layer<'a> {
         &self.weight_before
     }
 
+    /// Whether a run has been asked about.
+    pub(super) fn is_gone(&self, run: usize) -> bool {
+        self.is_gone[run]
+    }
+
     /// The runs of a part that have not been asked about.
     pub(super) fn left(&self, first: usize, last: usize) -> impl Iterator<Item = usize> {
         (first..=last).filter(|at| !self.is_gone[*at])
@@ -123,54 +129,82 @@ impl<'a> Layer<'a> {
         question_cost(self.prices, yes, self.weight(first, last) - yes)
     }
 
-    /// Puts into `row` the costs of the parts that begin with a run, end with one of `lasts`, and need no
-    /// cut, by last run, as far as there are any; [`LARGEST`] for others. Given a heavy value that may be
-    /// asked about first, the parts have it, and chains that ask about it are left out: it is the heaviest
-    /// of their values.
-    pub(super) fn leaves(
-        &self,
-        first: usize,
-        lasts: Range<usize>,
-        heavy: Option<usize>,
-        row: &mut Vec<u32>,
-    ) {
+    /// Puts into `row` the costs of the parts that begin with a run, end before another, and need no cut, by
+    /// last run, as far as there are any; [`LARGEST`] for others.
+    pub(super) fn leaves(&self, first: usize, end: usize, row: &mut Vec<u32>) {
         row.clear();
         let bases = self.bases(first);
         if bases.iter().all(Option::is_none) {
-            row.resize(lasts.len(), 0);
+            row.resize(end - first, 0);
         }
-        let is_wanted = |base: &NodeId| heavy.is_none_or(|heavy| self.spans[heavy].node == *base);
-        for base in bases.into_iter().flatten().filter(is_wanted) {
-            self.chains(first, &lasts, base, row);
+        for base in bases.into_iter().flatten() {
+            self.chains(first, first..end, base, Links::default(), row);
         }
-        self.bit_leaves(first, &lasts, row);
-        for mask in self.masks(first).filter(|mask| lasts.contains(&mask.last)) {
-            let place = mask.last - lasts.start;
-            row.resize(row.len().max(place + 1), LARGEST);
-            row[place] = row[place].min(mask.cost);
+        self.bit_leaves(first, &(first..end), row);
+        self.mask_leaves(first, &(first..end), row);
+    }
+
+    /// The same for those of some parts that have a heavy value, as it is one of them that may be asked about
+    /// first: calls `meet` with first runs and with the costs by last run, from that of the value on. Chains
+    /// that ask about the value are left out: it is the heaviest of theirs.
+    pub(super) fn leaves_with(
+        &self,
+        run: usize,
+        parts: &Parts,
+        mut meet: impl FnMut(usize, &[u32]),
+    ) {
+        let base = self.spans[run].node;
+        // What is asked about up to the value, if a chain may get there; and whether a bit test may. If not, no
+        // longer one does.
+        let mut links = Some(Links::default());
+        let mut may_be_test = true;
+        let mut row = Vec::new();
+        for first in parts.firsts_with(run) {
+            row.clear();
+            let lasts = run..parts.end(first);
+            if self.is_link(first, base) {
+                links =
+                    links.and_then(|mut links| self.add_link(&mut links, first).then_some(links));
+            }
+            if let Some(links) = links
+                && self.bases(first).contains(&Some(base))
+            {
+                self.chains(first, lasts.clone(), base, links, &mut row);
+            }
+            may_be_test = may_be_test && self.bit_leaves(first, &lasts, &mut row);
+            self.mask_leaves(first, &lasts, &mut row);
+            if !row.is_empty() {
+                meet(first, &row);
+            }
         }
     }
 
-    /// Takes into account chains for the parts that begin with a run and end with one of `lasts`.
-    fn chains(&self, first: usize, lasts: &Range<usize>, base: NodeId, row: &mut Vec<u32>) {
-        let mut links = Links::default();
-        for last in first..lasts.end {
+    /// Takes into account chains for the parts that begin with a run and end with one of `lasts`, which ask about
+    /// these values before the first of them.
+    fn chains(
+        &self,
+        first: usize,
+        lasts: Range<usize>,
+        base: NodeId,
+        mut links: Links,
+        row: &mut Vec<u32>,
+    ) {
+        let start = lasts.start;
+        for last in lasts {
             if self.is_link(last, base) && !self.add_link(&mut links, last) {
                 return;
             }
-            let Some(place) = last.checked_sub(lasts.start) else {
-                continue;
-            };
             let cost = self.chain_cost(first, last, &links);
-            match row.get_mut(place) {
+            match row.get_mut(last - start) {
                 Some(least) => *least = cost.min(*least),
                 None => row.push(cost),
             }
         }
     }
 
-    /// Takes into account bit tests for the parts that begin with a run and end with one of `lasts`.
-    fn bit_leaves(&self, first: usize, lasts: &Range<usize>, row: &mut Vec<u32>) {
+    /// Takes into account bit tests for the parts that begin with a run and end with one of `lasts`, and says
+    /// whether there may be some that begin before.
+    fn bit_leaves(&self, first: usize, lasts: &Range<usize>, row: &mut Vec<u32>) -> bool {
         // The decisions met, at most two.
         let mut met: [Option<Met>; 2] = [None; 2];
         let until = lasts.end.min(first + MAX_BIT_RUNS);
@@ -178,7 +212,7 @@ impl<'a> Layer<'a> {
             let span = &self.spans[last];
             let is_its = |met: &Option<Met>| met.is_none_or(|met| met.node == span.node);
             let Some(its) = met.iter().position(is_its) else {
-                return;
+                return last > lasts.start;
             };
             let other = met[1 - its];
             let own = met[its].get_or_insert(Met::new(span.node));
@@ -200,7 +234,7 @@ impl<'a> Layer<'a> {
             };
             if !one.may_be_set && !other.may_be_set {
                 // More values never make up for a mask that is missing.
-                return;
+                return last > lasts.start;
             }
             let Some(place) = last.checked_sub(lasts.start) else {
                 continue;
@@ -210,6 +244,17 @@ impl<'a> Layer<'a> {
                 row.resize(row.len().max(place + 1), LARGEST);
                 row[place] = asked;
             }
+        }
+        until > lasts.start
+    }
+
+    /// Takes into account bit tests that leave something, for the parts that begin with a run and end with one of
+    /// `lasts`.
+    fn mask_leaves(&self, first: usize, lasts: &Range<usize>, row: &mut Vec<u32>) {
+        for mask in self.masks(first).filter(|mask| lasts.contains(&mask.last)) {
+            let place = mask.last - lasts.start;
+            row.resize(row.len().max(place + 1), LARGEST);
+            row[place] = row[place].min(mask.cost);
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Masks<'a> {
     prices: Prices,
     /// In order of first run.
     tests: Vec<Mask>,
+    /// By first run, where its tests begin, and where the last one's end.
+    starts: Vec<usize>,
 }
 
 /// A bit test for a part of a line.
@@ -52,22 +54,23 @@ impl<'a> Masks<'a> {
             sides: Sides::new(spans, grains),
             prices,
             tests: Vec::new(),
+            starts: Vec::with_capacity(spans.len() + 1),
         };
         for (first, span) in spans.iter().enumerate() {
+            masks.starts.push(masks.tests.len());
             masks.add_tests(first, span.node);
             let mut behind = spans[first..].iter().take(MAX_RUNS);
             if let Some(other) = behind.find(|other| other.node != span.node) {
                 masks.add_tests(first, other.node);
             }
         }
+        masks.starts.push(masks.tests.len());
         masks
     }
 
     /// The tests for the parts that begin with a run.
     pub(super) fn beginning_with(&self, first: usize) -> &[Mask] {
-        let start = self.tests.partition_point(|test| test.first < first);
-        let end = self.tests.partition_point(|test| test.first <= first);
-        &self.tests[start..end]
+        &self.tests[self.starts[first]..self.starts[first + 1]]
     }
 
     /// Adds the tests that rid the parts beginning with a run of a decision.

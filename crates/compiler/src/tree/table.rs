@@ -10,26 +10,19 @@
 //! merge neighbours, have no use for them; a bit test may end a part, too, leave little of it
 //! ([`masks`](super::masks)), or leave two lines ([`halves`](super::halves)).
 //!
-//! Where questions cost what the values weigh that arrive at them, a part much heavier than its heaviest
-//! value is cut first. For let the value, of weight `w`, be asked about before the cut: if the side of the
-//! cut that does not have the value weighs more than `w`, asking after the cut is cheaper. If all cuts down
-//! to the value leave no more than `w` on the other side, no two of these sides are on the left or on the
-//! right of the value, as one cut could take them both off, and be cheaper unless the rest is lighter than
-//! they are. So after two cuts less than `3w` is left, or a leaf. Hence all layers but the first need no
-//! more than the neighbourhoods of the values that are gone. (Longer leaves than [`MAX_LEAF_RUNS`], with
-//! heavy runs of their decision side by side, are the exception; a test shows how rarely that matters.)
-//!
 //! There is one table: each layer changes the costs of the parts with its own next value only, and those of
-//! the parts without it that matter are put aside. The first layer takes `O(n³)`, the others the cube of
-//! their neighbourhoods. The last is found for all parts if there may be bit tests that leave two lines.
+//! the parts without it that matter ([`parts`](super::parts)) are put aside. The first layer takes `O(n³)`,
+//! the others the cube of their neighbourhoods. The last is found for all parts if there may be bit tests
+//! that leave two lines.
 
 use tamis_abi::Word;
 
 use super::Span;
 use super::costs::{Costs, LIMIT_F32, Number, Questions};
 use super::halves::{self, Halves};
-use super::layer::{LARGEST, Layer, Links, MAX_BIT_RUNS};
+use super::layer::{LARGEST, Layer, Links};
 use super::masks::Masks;
+use super::parts::{self, Around, Cuts, Parts};
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
 
@@ -41,13 +34,6 @@ pub(super) const MAX_HEAVY: usize = 8;
 
 /// The most elementary steps of all layers together; longer lines have fewer heavy values.
 const MAX_WORK: usize = 1 << 21;
-
-/// A part that is heavier than a value by this factor is cut before it is asked about the value.
-const CUT_FIRST: u32 = 8;
-
-/// Parts of no more runs may be asked about a value first, however heavy they are: there may be nothing to
-/// cut, as what is left may end in a chain or in a bit test. Hardly a chain is longer.
-const MAX_LEAF_RUNS: usize = MAX_BIT_RUNS;
 
 /// Adds the tree of least cost.
 pub(super) fn build(
@@ -115,9 +101,8 @@ pub(super) struct Table<'a, N> {
     heavy: Vec<usize>,
     /// The line, by the number of heavy values that are gone.
     layers: Vec<Layer<'a>>,
-    /// By the number of heavy values that are gone, and by first run, where the parts end that matter: before
-    /// this run.
-    ends: Vec<Vec<usize>>,
+    /// By the number of heavy values that are gone, the parts that matter.
+    parts: Vec<Parts>,
     /// What parts cost none of whose values is gone.
     costs: Costs<N>,
     /// By heavy value, what parts cost of which it is the last value that is gone.
@@ -126,41 +111,33 @@ pub(super) struct Table<'a, N> {
     halves: Vec<Halves>,
 }
 
-/// What parts cost once a value of theirs is gone. They begin with that value or before it, with each run
-/// down to some, and end with it or behind it.
+/// What parts cost once a value of theirs is gone. They begin with that value or before it, and end with it or
+/// behind it.
 struct Without<N> {
     run: usize,
-    /// By how far before the value a part begins, the first cell.
+    /// By length of the parts, the first cell.
     starts: Vec<usize>,
-    /// The costs by last run, for each first run.
+    /// The costs by first run, for each length.
     cells: Vec<N>,
 }
 
 impl<N: Number> Without<N> {
     fn get(&self, first: usize, last: usize) -> N {
-        self.cells[self.starts[self.run - first] + last - self.run]
+        let length = last + 1 - first;
+        let lowest = (self.run + 1).saturating_sub(length);
+        self.cells[self.starts[length - 1] + first - lowest]
     }
 }
 
 impl<'a, N: Number> Table<'a, N> {
-    /// Finds all costs.
+    /// Finds the costs.
     pub(super) fn new(spans: &'a [Span], prices: Prices, masks: Option<&'a Masks<'a>>) -> Self {
-        Table::of_parts(spans, prices, masks, ends)
-    }
-
-    /// Finds the costs of the parts that end where `ends` has it.
-    pub(super) fn of_parts(
-        spans: &'a [Span],
-        prices: Prices,
-        masks: Option<&'a Masks<'a>>,
-        ends: impl Fn(&[Layer<'_>], &[usize]) -> Vec<Vec<usize>>,
-    ) -> Self {
         let heavy = heavy(spans);
         let layers: Vec<Layer<'_>> = (0..=heavy.len())
             .map(|asked| Layer::new(spans, prices, masks, &heavy[..asked]))
             .collect();
         let mut table = Table {
-            ends: ends(&layers, &heavy),
+            parts: parts::that_matter(&layers, &heavy),
             without: Vec::with_capacity(heavy.len()),
             heavy,
             layers,
@@ -177,26 +154,35 @@ impl<'a, N: Number> Table<'a, N> {
 
     /// Finds the costs of the parts of which all heavy values are gone.
     fn fill_last(&mut self, masks: Option<&'a Masks<'a>>) {
-        let (Some(layer), Some(ends)) = (self.layers.last(), self.ends.last()) else {
+        let (Some(layer), Some(parts)) = (self.layers.last(), self.parts.last()) else {
             return;
         };
         let size = layer.size();
-        let all = vec![size; size];
-        // Which bit tests are looked at depends on the costs of all parts.
-        let until = if masks.is_some() { &all } else { ends };
+        let all = Parts::all(size);
+        let until = if masks.is_some() { &all } else { parts };
         let mut leaves = Vec::with_capacity(size);
-        for (first, until) in until.iter().enumerate() {
-            layer.leaves(first, first..*until, None, &mut leaves);
-            for (last, cost) in (first..*until).zip(&leaves) {
+        for first in 0..size {
+            layer.leaves(first, until.end(first), &mut leaves);
+            for (last, cost) in (first..).zip(&leaves) {
                 self.costs.set(first, last, N::of(*cost));
             }
         }
         let questions = Questions::new(layer.weight_before(), layer.prices);
-        for length in 2..=size {
-            self.costs
-                .cut(0..size + 1 - length, length, until, &questions);
-        }
-        let Some(masks) = masks else { return };
+        let everywhere = Around {
+            first_at_most: size - 1,
+            last_at_least: 0,
+        };
+        let cuts = Cuts::new(parts, everywhere, layer, &self.layers[0], 0);
+        let Some(masks) = masks else {
+            self.costs.cut(parts, everywhere, &cuts, &questions);
+            return;
+        };
+        // Which bit tests are looked at depends on the costs of all parts that a tree may have at little more
+        // cost than the best one of this layer.
+        let slack = halves::slack(most(layer.spans, layer.prices));
+        let mut more_cuts = Cuts::new(&all, everywhere, layer, layer, slack);
+        more_cuts.add(&cuts);
+        self.costs.cut(&all, everywhere, &more_cuts, &questions);
         self.halves = halves::find(layer, &self.costs, &masks.sides);
         self.halves
             .sort_unstable_by_key(|test| (test.first, test.last));
@@ -207,53 +193,66 @@ impl<'a, N: Number> Table<'a, N> {
         let Some(nearest) = self.halves.iter().map(|test| test.last).min() else {
             return;
         };
-        let furthest = self.halves.last().map_or(0, |test| test.first);
-        for length in 2..=size {
-            let firsts =
-                (nearest + 1).saturating_sub(length)..(furthest + 1).min(size + 1 - length);
-            self.costs.cut(firsts, length, ends, &questions);
-        }
+        let around = Around {
+            first_at_most: self.halves.last().map_or(0, |test| test.first),
+            last_at_least: nearest,
+        };
+        self.costs.cut(parts, around, &cuts, &questions);
     }
 
     /// Finds the costs of the parts with the heavy value that is gone next, given those without.
     fn fill(&mut self, depth: usize) {
         let layer = &self.layers[depth];
         let (size, run) = (layer.size(), self.heavy[depth]);
-        let (ends, ends_without) = (&self.ends[depth], &self.ends[depth + 1]);
+        let (parts, parts_without) = (&self.parts[depth], &self.parts[depth + 1]);
+        let around = Around::run(run);
+        let longest = parts.longest(around);
+        let questions = Questions::new(layer.weight_before(), layer.prices);
         let mut without = Without {
             run,
-            starts: Vec::new(),
+            starts: Vec::with_capacity(longest),
             cells: Vec::new(),
         };
-        let mut leaves = Vec::with_capacity(size);
-        let mut longest = 0;
-        for first in (0..=run).rev().take_while(|first| ends[*first] > run) {
-            let (end, end_without) = (ends[first], ends_without[first]);
-            layer.leaves(first, run..end, Some(run), &mut leaves);
-            leaves.resize(end - run, LARGEST);
+        for length in 1..=longest {
+            let firsts = around.firsts(length, size);
+            let first = firsts.start;
+            let row = self.costs.row_mut(firsts, length);
             without.starts.push(without.cells.len());
-            for (last, leaf) in (run..end).zip(&leaves) {
-                let mut cost = N::of(*leaf);
-                if last < end_without {
-                    let rest = self.costs.get(first, last);
-                    without.cells.push(rest);
-                    cost = cost.least(rest + N::of(layer.first_question(first, last, run)));
-                }
-                self.costs.set(first, last, cost);
-            }
-            longest = longest.max(end - first);
+            without.cells.extend_from_slice(row);
+            questions.ask_first(row, first, length, layer.spans[run].weight);
         }
         self.without.push(without);
-        let questions = Questions::new(layer.weight_before(), layer.prices);
-        for length in 2..=longest {
-            let firsts = (run + 1).saturating_sub(length)..(size + 1 - length).min(run + 1);
-            self.costs.cut(firsts, length, ends, &questions);
+        for first in parts.firsts_with(run) {
+            for last in parts_without.end(first).max(run)..parts.end(first) {
+                self.costs.set(first, last, N::INFINITE);
+            }
         }
+        let costs = &mut self.costs;
+        layer.leaves_with(run, parts, |first, leaves| {
+            for (last, leaf) in (run..).zip(leaves) {
+                costs.lower(first, last, N::of(*leaf));
+            }
+        });
+        let cuts = Cuts::new(parts, around, layer, &self.layers[0], 0);
+        self.costs.cut(parts, around, &cuts, &questions);
+    }
+
+    /// The line, by the number of heavy values that are gone.
+    #[cfg(test)]
+    pub(super) fn layers(&self) -> &[Layer<'a>] {
+        &self.layers
+    }
+
+    /// The values that may be asked about before the line is cut, the heaviest first.
+    #[cfg(test)]
+    pub(super) fn heavy(&self) -> &[usize] {
+        &self.heavy
     }
 
     /// Whether it is known what a part costs when so many heavy values are gone.
     pub(super) fn matters(&self, depth: usize, first: usize, last: usize) -> bool {
-        self.ends.get(depth).is_some_and(|ends| last < ends[first])
+        let parts = self.parts.get(depth);
+        parts.is_some_and(|parts| parts.has(first, last))
     }
 
     /// What a part costs some of whose heavy values are gone; it must be one that matters.
@@ -275,7 +274,10 @@ impl<'a, N: Number> Table<'a, N> {
         let cost = self.cost(depth, first, last);
         if let Some(heavy) = self.heavy.get(depth)
             && self.matters(depth + 1, first, last)
-            && layer.first_question(first, last, *heavy) + self.cost(depth + 1, first, last) == cost
+            && self
+                .cost(depth + 1, first, last)
+                .saturating_add(layer.first_question(first, last, *heavy))
+                == cost
         {
             return Choice::Heavy(*heavy);
         }
@@ -320,41 +322,17 @@ impl<'a, N: Number> Table<'a, N> {
     fn best_cut(&self, depth: usize, first: usize, last: usize) -> (usize, u32) {
         let middle = (first + last).div_ceil(2);
         let cost = |cut: usize| {
-            let sides = self.cost(depth, first, cut - 1) + self.cost(depth, cut, last);
-            sides + self.layers[depth].cut_question(first, last, cut)
+            let question = self.layers[depth].cut_question(first, last, cut);
+            let sides = [
+                self.cost(depth, first, cut - 1),
+                self.cost(depth, cut, last),
+            ];
+            // A side that is never cut may have no cost at all.
+            sides.into_iter().fold(question, u32::saturating_add)
         };
         let cuts = (first + 1..=last).map(|cut| (cost(cut), cut));
         let best = cuts.min_by_key(|(cost, cut)| (*cost, cut.abs_diff(middle)));
         best.map_or((last, LARGEST), |(cost, cut)| (cut, cost))
-    }
-}
-
-/// By layer and first run, where the parts end that matter: before this run. A part matters if all values
-/// of it that are gone were worth asking about before it was cut; then so do its own parts.
-pub(super) fn ends(layers: &[Layer<'_>], heavy: &[usize]) -> Vec<Vec<usize>> {
-    let mut all = Vec::with_capacity(layers.len());
-    for (depth, layer) in layers.iter().enumerate() {
-        let whole = || vec![layer.size(); layer.size()];
-        let mut ends = all.last().cloned().unwrap_or_else(whole);
-        if let Some(gone) = depth.checked_sub(1)
-            && layer.prices.are_steps()
-        {
-            restrict(&mut ends, &layers[gone], heavy[gone]);
-        }
-        all.push(ends);
-    }
-    all
-}
-
-/// Leaves out the parts with a value that are not asked about it first. `layer` still has the value.
-fn restrict(ends: &mut [usize], layer: &Layer<'_>, run: usize) {
-    let most = layer.spans[run].weight.saturating_mul(CUT_FIRST);
-    let mut end = layer.size();
-    for first in (0..=run).rev() {
-        while end > run && end - first > MAX_LEAF_RUNS && layer.weight(first, end - 1) > most {
-            end -= 1;
-        }
-        ends[first] = end.min(ends[first]);
     }
 }
 
