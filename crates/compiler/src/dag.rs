@@ -10,7 +10,7 @@
 
 use tamis_abi::{SeccompData, Word};
 
-use crate::hash::{Places, hash_of};
+use crate::hash::{Places, hash_of_words};
 
 /// The index of a node in its [`Dag`]. Children have smaller ids than their parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,15 +132,55 @@ impl NodeId {
 impl Question {
     /// The answer for a call.
     pub fn holds(self, word: Word, data: &SeccompData) -> bool {
-        let value = data.word(word);
+        self.answer(word, |word| data.word(word))
+    }
+
+    /// The answer if words have these values.
+    #[inline]
+    pub(crate) fn answer(self, word: Word, value_of: impl Fn(Word) -> u32) -> bool {
+        let value = value_of(word);
         match self {
             Question::Eq(k) => value == k,
             Question::Ge(k) => value >= k,
             Question::AnySet(k) => value & k != 0,
             Question::Masked { mask, value: bits } => value & mask == bits,
-            Question::EqWord(other) | Question::EqVariable(other) => value == data.word(other),
-            Question::GeWord(other) | Question::GeVariable(other) => value >= data.word(other),
-            Question::GtVariable(other) => value > data.word(other),
+            Question::EqWord(other) | Question::EqVariable(other) => value == value_of(other),
+            Question::GeWord(other) | Question::GeVariable(other) => value >= value_of(other),
+            Question::GtVariable(other) => value > value_of(other),
+        }
+    }
+
+    /// What kind of question it is and what it asks for, in two words.
+    fn packed(self) -> (u64, u64) {
+        match self {
+            Question::Eq(k) => (0, u64::from(k)),
+            Question::Ge(k) => (1, u64::from(k)),
+            Question::AnySet(k) => (2, u64::from(k)),
+            Question::Masked { mask, value } => (3, u64::from(mask) << 32 | u64::from(value)),
+            Question::EqWord(other) => (4, other.index() as u64),
+            Question::GeWord(other) => (5, other.index() as u64),
+            Question::EqVariable(other) => (6, other.index() as u64),
+            Question::GeVariable(other) => (7, other.index() as u64),
+            Question::GtVariable(other) => (8, other.index() as u64),
+        }
+    }
+}
+
+impl Node {
+    /// The same for equal nodes, and quickly found: most nodes that are asked for are known already.
+    fn hash(self) -> u64 {
+        match self {
+            Node::Ret(ret) => hash_of_words([u64::from(ret)]),
+            Node::Ask {
+                word,
+                question,
+                yes,
+                no,
+            } => {
+                let (kind, asked) = question.packed();
+                let sides = u64::from(yes.0) << 32 | u64::from(no.0);
+                hash_of_words([asked, (word.index() as u64) << 8 | kind, sides])
+            }
         }
     }
 }
@@ -238,12 +278,12 @@ impl Dag {
     }
 
     fn intern(&mut self, node: Node) -> NodeId {
-        let hash = hash_of(&node);
-        let known = self.known.find(hash, |place| self.nodes[place] == node);
+        let nodes = &mut self.nodes;
+        let is_it = |place: usize| nodes[place] == node;
+        let known = self.known.find_or_insert(node.hash(), nodes.len(), is_it);
         let place = known.unwrap_or_else(|| {
-            self.nodes.push(node);
-            self.known.insert(hash, self.nodes.len() - 1);
-            self.nodes.len() - 1
+            nodes.push(node);
+            nodes.len() - 1
         });
         NodeId(place as u32)
     }

@@ -16,10 +16,12 @@
 use tamis_abi::Word;
 
 use crate::dag::{Dag, NodeId, Question};
+use crate::direct::runs;
 use crate::formula::Formula;
-use crate::hash::{Places, hash_of};
+use crate::hash::{Places, hash_of_words};
 use crate::samples::Sample;
 use crate::split::{Effort, Expected, Point, has_choice, split};
+use crate::tree::Run as Decided;
 
 /// The most boolean variables; bounds the recursion together with the number of words.
 const MAX_QUESTIONS: usize = 64;
@@ -88,6 +90,8 @@ struct Arriving {
     /// By node, its first entry, and what its samples weigh.
     first: Vec<(u32, u64)>,
     entries: Vec<Entry>,
+    /// By run of a split, what the samples weigh that come to it.
+    weights: Vec<u64>,
 }
 
 /// A sample that comes to a node, and the node's next entry.
@@ -104,6 +108,7 @@ impl Arriving {
     fn clear(&mut self) {
         self.first.clear();
         self.entries.clear();
+        self.weights.clear();
     }
 
     fn add(&mut self, node: Id, sample: u32, weight: u64) {
@@ -133,6 +138,9 @@ struct ArrivingValues<'a> {
     samples: &'a [Sample],
     node: Id,
     word: Word,
+    /// The runs of the node, and what the samples weigh that come to each of them.
+    runs: &'a [Run],
+    weights: &'a [u64],
 }
 
 impl Expected for ArrivingValues<'_> {
@@ -143,9 +151,17 @@ impl Expected for ArrivingValues<'_> {
     fn points(&self) -> impl Iterator<Item = Point> {
         let samples = self.arriving.at(self.node).map(|at| &self.samples[at]);
         samples.map(|sample| Point {
-            value: sample.data.word(self.word),
+            value: sample.word(self.word),
             weight: sample.weight,
         })
+    }
+
+    fn weigh(&self, line: &mut [Decided]) {
+        let mut at = 0;
+        for (run, weight) in self.runs.iter().zip(self.weights) {
+            at += usize::from(line.get(at + 1).is_some_and(|next| next.first <= run.0));
+            line[at].weight += weight;
+        }
     }
 }
 
@@ -159,6 +175,8 @@ pub(crate) struct Diagram {
     runs: Vec<Run>,
     /// The runs so far of the splits that are being made, the innermost last.
     open: Vec<Run>,
+    /// The parts so far of the formulas that are being made, the innermost last.
+    parts: Vec<Id>,
     /// The nodes, by what they are.
     known: Places,
     /// What was asked for - condition, yes, no - and what that is.
@@ -245,6 +263,7 @@ impl Diagram {
         self.nodes.clear();
         self.runs.clear();
         self.open.clear();
+        self.parts.clear();
         self.known.clear();
         self.chosen.clear();
         self.known_choices.clear();
@@ -283,14 +302,7 @@ impl Diagram {
             Formula::In(word, set) => {
                 self.spend(set.intervals().len())?;
                 let start = self.open.len();
-                for (first, last) in set.intervals() {
-                    if self.open.len() == start && *first > 0 {
-                        self.open.push((0, OPEN));
-                    }
-                    self.open.push((*first, HOLDS));
-                    self.open
-                        .extend(last.checked_add(1).map(|after| (after, OPEN)));
-                }
+                self.open.extend(runs(set, HOLDS, OPEN));
                 self.split(self.variable((*word, None)), start)
             }
             Formula::Asked {
@@ -315,41 +327,51 @@ impl Diagram {
         parts: &[Formula],
         mut two: impl FnMut(&mut Diagram, Id, Id) -> Option<Id>,
     ) -> Option<Id> {
-        let mut ids = parts
-            .iter()
-            .map(|part| self.formula(part))
-            .collect::<Option<Vec<Id>>>()?;
-        let mut left = ids.len();
+        let start = self.parts.len();
+        for part in parts {
+            let id = self.formula(part)?;
+            self.parts.push(id);
+        }
+        let mut left = parts.len();
         while left > 1 {
             for pair in 0..left / 2 {
-                ids[pair] = two(self, ids[2 * pair], ids[2 * pair + 1])?;
+                let [one, other] = [0, 1].map(|side| self.parts[start + 2 * pair + side]);
+                self.parts[start + pair] = two(self, one, other)?;
             }
             if left % 2 == 1 {
-                ids[left / 2] = ids[left - 1];
+                self.parts[start + left / 2] = self.parts[start + left - 1];
             }
             left = left.div_ceil(2);
         }
-        Some(ids[0])
+        let all = self.parts[start];
+        self.parts.truncate(start);
+        Some(all)
     }
 
     /// `no` where the condition is open, `yes` where it is decided, however that is. Recurses once per variable at
     /// most.
+    #[inline(always)]
     fn choose(&mut self, condition: Id, yes: Id, no: Id) -> Option<Id> {
         match self.nodes[condition as usize] {
-            Node::Open => return Some(no),
-            Node::Leaf(_) => return Some(yes),
-            _ if yes == no => return Some(yes),
-            _ => {}
+            Node::Open => Some(no),
+            Node::Leaf(_) => Some(yes),
+            _ if yes == no => Some(yes),
+            _ => self.choose_among([condition, yes, no]),
         }
-        let three = [condition, yes, no];
-        let hash = hash_of(&(condition, yes, no));
+    }
+
+    /// The same where it depends.
+    #[inline(never)]
+    fn choose_among(&mut self, three: [Id; 3]) -> Option<Id> {
+        let [condition, yes, no] = three;
+        let hash = hash_of_words([u64::from(condition), u64::from(yes) << 32 | u64::from(no)]);
         let known = self
             .known_choices
             .find(hash, |place| self.chosen[place].0 == three);
         if let Some(place) = known {
             return Some(self.chosen[place].1);
         }
-        let top = three.iter().filter_map(|id| self.top(*id)).min()?;
+        let top = self.top(condition).min(self.top(yes)).min(self.top(no));
         let result = if self.variables[top as usize].1.is_some() {
             self.spend(1)?;
             let [yes_c, yes_y, yes_n] = three.map(|id| self.answer(id, top, true));
@@ -366,32 +388,37 @@ impl Diagram {
     }
 
     /// [`choose`](Self::choose) where the first variable is a word: run by run.
-    fn choose_by_runs(&mut self, three: [Id; 3], top: u32) -> Option<Id> {
-        let mut columns = three.map(|id| self.column(id, top));
+    fn choose_by_runs(&mut self, [condition, yes, no]: [Id; 3], top: u32) -> Option<Id> {
+        let mut condition = self.column(condition, top);
+        let (mut yes, mut no) = (self.column(yes, top), self.column(no, top));
         let start = self.open.len();
         let mut first = 0;
+        let mut last = None;
+        let mut steps = 0;
         while first < Column::END {
-            self.spend(1)?;
-            let [condition, yes, no] = &columns;
+            steps += 1;
             let chosen = self.choose(condition.decided, yes.decided, no.decided)?;
-            if self.open.len() == start || self.open.last().is_none_or(|run| run.1 != chosen) {
+            if last != Some(chosen) {
                 self.open.push((first as u32, chosen));
+                last = Some(chosen);
             }
-            let [condition, yes, no] = &columns;
             first = condition.border.min(yes.border).min(no.border);
-            for column in &mut columns {
+            for column in [&mut condition, &mut yes, &mut no] {
                 if column.border == first {
                     self.advance(column);
                 }
             }
         }
+        self.spend(steps)?;
         Some(self.split(top, start))
     }
 
-    fn top(&self, id: Id) -> Option<u32> {
+    /// The first variable that a node asks about; behind all variables if it asks nothing.
+    #[inline]
+    fn top(&self, id: Id) -> u32 {
         match self.nodes[id as usize] {
-            Node::Open | Node::Leaf(_) => None,
-            Node::Split { variable, .. } | Node::Choice { variable, .. } => Some(variable),
+            Node::Open | Node::Leaf(_) => u32::MAX,
+            Node::Split { variable, .. } | Node::Choice { variable, .. } => variable,
         }
     }
 
@@ -409,31 +436,27 @@ impl Diagram {
     }
 
     /// What a node decides by the values of this word, from the first on.
+    #[inline]
     fn column(&self, id: Id, by: u32) -> Column {
-        match self.nodes[id as usize] {
-            Node::Split { variable, from, to } if variable == by => {
-                let mut column = Column {
-                    decided: id,
-                    next: from,
-                    to,
-                    border: 0,
-                };
-                self.advance(&mut column);
-                column
-            }
-            _ => Column {
-                decided: id,
-                next: 0,
-                to: 0,
-                border: Column::END,
-            },
+        let mut column = Column {
+            decided: id,
+            next: 0,
+            to: 0,
+            border: Column::END,
+        };
+        if let Node::Split { variable, from, to } = self.nodes[id as usize]
+            && variable == by
+        {
+            (column.next, column.to) = (from, to);
+            self.advance(&mut column);
         }
+        column
     }
 
     /// Goes on to the next run, if there is one.
+    #[inline]
     fn advance(&self, column: &mut Column) {
-        let rest = &self.runs[column.next as usize..column.to as usize];
-        if let [run, behind @ ..] = rest {
+        if let [run, behind @ ..] = self.runs(column.next, column.to) {
             column.decided = run.1;
             column.next += 1;
             column.border = behind.first().map_or(Column::END, |run| u64::from(run.0));
@@ -446,23 +469,34 @@ impl Diagram {
             self.open.truncate(start);
             return only;
         }
-        let hash = hash_of(&(variable, &self.open[start..]));
-        let known = self.known.find(hash, |id| match self.nodes[id] {
+        let Diagram {
+            nodes,
+            runs,
+            open,
+            known,
+            ..
+        } = self;
+        let own = &open[start..];
+        let packed = |(first, id): &Run| u64::from(*first) << 32 | u64::from(*id);
+        let words = std::iter::once(u64::from(variable)).chain(own.iter().map(packed));
+        let found = known.find_or_insert(hash_of_words(words), nodes.len(), |id| match nodes[id] {
             Node::Split {
                 variable: by,
                 from,
                 to,
-            } => by == variable && *self.runs(from, to) == self.open[start..],
+            } => by == variable && runs[from as usize..to as usize] == *own,
             _ => false,
         });
-        if let Some(id) = known {
-            self.open.truncate(start);
+        if let Some(id) = found {
+            open.truncate(start);
             return id as Id;
         }
-        let from = self.runs.len() as u32;
-        self.runs.extend(self.open.drain(start..));
-        let to = self.runs.len() as u32;
-        self.add(hash, Node::Split { variable, from, to })
+        let from = runs.len() as u32;
+        runs.extend_from_slice(own);
+        open.truncate(start);
+        let to = runs.len() as u32;
+        nodes.push(Node::Split { variable, from, to });
+        nodes.len() as Id - 1
     }
 
     fn choice(&mut self, variable: u32, yes: Id, no: Id) -> Id {
@@ -473,16 +507,24 @@ impl Diagram {
     }
 
     fn intern(&mut self, node: Node) -> Id {
-        let hash = hash_of(&node);
-        let known = self.known.find(hash, |id| self.nodes[id] == node);
-        known.map_or_else(|| self.add(hash, node), |id| id as Id)
-    }
-
-    /// Adds a node that is not known.
-    fn add(&mut self, hash: u64, node: Node) -> Id {
-        let id = self.nodes.len();
-        self.known.insert(hash, id);
-        self.nodes.push(node);
+        let nodes = &mut self.nodes;
+        let hash = match node {
+            Node::Open => hash_of_words([0]),
+            Node::Leaf(ret) => hash_of_words([1, u64::from(ret)]),
+            Node::Split { variable, from, to }
+            | Node::Choice {
+                variable,
+                yes: from,
+                no: to,
+            } => hash_of_words([u64::from(variable), u64::from(from) << 32 | u64::from(to)]),
+        };
+        let known = self
+            .known
+            .find_or_insert(hash, nodes.len(), |id| nodes[id] == node);
+        let id = known.unwrap_or_else(|| {
+            nodes.push(node);
+            nodes.len() - 1
+        });
         id as Id
     }
 
@@ -513,15 +555,18 @@ impl Diagram {
                 }
                 Node::Split { variable, from, to } => {
                     let word = self.variables[variable as usize].0;
-                    let runs = self.runs(from, to).iter();
-                    let runs = runs.map(|(first, id)| (*first, child(*id)));
+                    let runs = self.runs(from, to);
+                    let weights = &self.arriving.weights;
                     let values = ArrivingValues {
                         arriving: &self.arriving,
                         samples,
                         node: id,
                         word,
+                        runs,
+                        weights: weights.get(from as usize..to as usize).unwrap_or(&[]),
                     };
-                    split(dag, word, runs, &values, effort)
+                    let decided = runs.iter().map(|(first, id)| (*first, child(*id)));
+                    split(dag, word, decided, &values, effort)
                 }
             };
             emitted.push(made);
@@ -539,6 +584,7 @@ impl Diagram {
     fn find_arriving(&mut self, samples: &[Sample]) {
         let mut arriving = std::mem::take(&mut self.arriving);
         arriving.first.resize(self.nodes.len(), (Arriving::END, 0));
+        arriving.weights.resize(self.runs.len(), 0);
         for (sample, number) in samples.iter().zip(0..) {
             arriving.add(self.root, number, sample.weight);
         }
@@ -546,20 +592,22 @@ impl Diagram {
             let mut entry = arriving.first[id as usize].0;
             while let Some(Entry { sample, next }) = arriving.entries.get(entry as usize).copied() {
                 entry = next;
-                let Sample { data, weight } = &samples[sample as usize];
+                let at = &samples[sample as usize];
                 let next = match self.nodes[id as usize] {
                     Node::Open | Node::Leaf(_) => break,
                     Node::Choice { variable, yes, no } => {
                         let (word, question) = self.question(variable);
-                        if question.holds(word, data) { yes } else { no }
+                        if at.answer(word, question) { yes } else { no }
                     }
                     Node::Split { variable, from, to } => {
-                        let value = data.word(self.variables[variable as usize].0);
+                        let value = at.word(self.variables[variable as usize].0);
                         let runs = self.runs(from, to);
-                        runs[runs.partition_point(|run| run.0 <= value) - 1].1
+                        let run = runs.partition_point(|run| run.0 <= value) - 1;
+                        arriving.weights[from as usize + run] += at.weight;
+                        runs[run].1
                     }
                 };
-                arriving.add(next, sample, *weight);
+                arriving.add(next, sample, at.weight);
             }
         }
         self.arriving = arriving;

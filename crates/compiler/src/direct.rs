@@ -31,10 +31,13 @@ pub(crate) fn lower(
         Formula::Any(parts) => parts.iter().rev().fold(no, |rest, part| {
             lower(dag, part, yes, rest, samples, effort)
         }),
-        Formula::In(word, set) => {
-            let runs = runs(set, yes, no).into_iter();
-            split(dag, *word, runs, &samples.values(*word), effort)
-        }
+        Formula::In(word, set) => split(
+            dag,
+            *word,
+            runs(set, yes, no),
+            &samples.values(*word),
+            effort,
+        ),
         Formula::Asked {
             word,
             question,
@@ -47,15 +50,17 @@ pub(crate) fn lower(
 }
 
 /// First values and decisions: `yes` for elements of the set, `no` between them.
-pub(crate) fn runs<T: Copy>(set: &IntervalSet<u32>, yes: T, no: T) -> Vec<(u32, T)> {
-    let mut runs = Vec::with_capacity(2 * set.intervals().len() + 1);
-    runs.push((0, no));
-    for (first, last) in set.intervals() {
-        if *first == 0 {
-            runs.clear();
-        }
-        runs.push((*first, yes));
-        runs.extend(last.checked_add(1).map(|after| (after, no)));
-    }
-    runs
+pub(crate) fn runs<T: Copy>(
+    set: &IntervalSet<u32>,
+    yes: T,
+    no: T,
+) -> impl Iterator<Item = (u32, T)> + Clone {
+    let intervals = set.intervals();
+    let begins_outside = intervals.first().is_none_or(|first| first.0 > 0);
+    let inside_and_behind = intervals.iter().flat_map(move |(first, last)| {
+        let behind = last.checked_add(1).map(|after| (after, no));
+        std::iter::once((*first, yes)).chain(behind)
+    });
+    let before = begins_outside.then_some((0, no));
+    before.into_iter().chain(inside_and_behind)
 }

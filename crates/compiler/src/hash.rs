@@ -23,6 +23,16 @@ pub(crate) fn hash_of(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
+/// The fast hash of words into which a value is packed: for keys that are looked up very often.
+#[inline]
+pub(crate) fn hash_of_words(words: impl IntoIterator<Item = u64>) -> u64 {
+    let mut hasher = FastHasher::default();
+    for word in words {
+        hasher.write_u64(word);
+    }
+    hasher.finish()
+}
+
 /// Where things lie in a list that somebody else keeps, found by a hash of what they are: a table of places
 /// with linear probing. Clearing it keeps the room, so one table serves many short lists without any allocation.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +44,18 @@ pub(crate) struct Places {
 
 impl Places {
     const FEWEST_SLOTS: usize = 64;
-    const FREE: (u32, u32) = (0, u32::MAX);
+    /// No place.
+    const NOWHERE: u32 = u32::MAX;
+    const FREE: (u32, u32) = (0, Places::NOWHERE);
+
+    /// A table with room for so many places.
+    pub(crate) fn with_room(places: usize) -> Places {
+        let slots = (2 * places).next_power_of_two().max(Places::FEWEST_SLOTS);
+        Places {
+            slots: vec![Places::FREE; slots],
+            taken: 0,
+        }
+    }
 
     /// Forgets all places. A table much larger than its last list uses half of its room from
     /// then on, so that there is less to forget.
@@ -47,13 +68,14 @@ impl Places {
     }
 
     /// The place of the thing with this hash, if it was entered; `is_it` looks at a place.
+    #[inline]
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
         let last = self.slots.len().checked_sub(1)?;
         let tag = Places::tag(hash);
         let mut at = tag as usize & last;
         loop {
             match self.slots[at] {
-                Places::FREE => return None,
+                (_, Places::NOWHERE) => return None,
                 (known, place) if known == tag && is_it(place as usize) => {
                     return Some(place as usize);
                 }
@@ -64,24 +86,51 @@ impl Places {
 
     /// Enters the place of a thing that is not in the table.
     pub(crate) fn insert(&mut self, hash: u64, place: usize) {
-        if 2 * self.taken >= self.slots.len() {
-            let slots = (2 * self.slots.len()).max(Places::FEWEST_SLOTS);
-            let old = std::mem::replace(&mut self.slots, vec![Places::FREE; slots]);
-            for slot in old.into_iter().filter(|slot| *slot != Places::FREE) {
-                self.put(slot);
-            }
-        }
-        self.put((Places::tag(hash), place as u32));
-        self.taken += 1;
+        self.find_or_insert(hash, place, |_| false);
     }
 
-    fn put(&mut self, slot: (u32, u32)) {
-        let last = self.slots.len() - 1;
-        let mut at = slot.0 as usize & last;
-        while self.slots[at] != Places::FREE {
-            at = (at + 1) & last;
+    /// The place of the thing with this hash; if it was not entered, its place is `new` from now on.
+    #[inline]
+    pub(crate) fn find_or_insert(
+        &mut self,
+        hash: u64,
+        new: usize,
+        is_it: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        if 2 * self.taken >= self.slots.len() {
+            self.grow();
         }
-        self.slots[at] = slot;
+        let last = self.slots.len() - 1;
+        let tag = Places::tag(hash);
+        let mut at = tag as usize & last;
+        loop {
+            let slot = &mut self.slots[at];
+            match *slot {
+                (_, Places::NOWHERE) => {
+                    *slot = (tag, new as u32);
+                    self.taken += 1;
+                    return None;
+                }
+                (known, place) if known == tag && is_it(place as usize) => {
+                    return Some(place as usize);
+                }
+                _ => at = (at + 1) & last,
+            }
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let slots = (2 * self.slots.len()).max(Places::FEWEST_SLOTS);
+        let old = std::mem::replace(&mut self.slots, vec![Places::FREE; slots]);
+        let last = slots - 1;
+        for slot in old.into_iter().filter(|slot| *slot != Places::FREE) {
+            let mut at = slot.0 as usize & last;
+            while self.slots[at] != Places::FREE {
+                at = (at + 1) & last;
+            }
+            self.slots[at] = slot;
+        }
     }
 
     /// The high bits of a product depend on all bits of its factors.
@@ -108,22 +157,27 @@ impl Hasher for FastHasher {
         }
     }
 
+    #[inline]
     fn write_u8(&mut self, value: u8) {
         self.write_u64(u64::from(value));
     }
 
+    #[inline]
     fn write_u32(&mut self, value: u32) {
         self.write_u64(u64::from(value));
     }
 
+    #[inline]
     fn write_u64(&mut self, value: u64) {
         self.state = (self.state.rotate_left(5) ^ value).wrapping_mul(MULTIPLIER);
     }
 
+    #[inline]
     fn write_usize(&mut self, value: usize) {
         self.write_u64(value as u64);
     }
 
+    #[inline]
     fn finish(&self) -> u64 {
         // The tables take the index from the low bits and a tag from the high ones.
         self.state ^ self.state >> 32

@@ -16,7 +16,7 @@ use crate::dag::{Dag, NodeId, Question, Walk};
 use crate::diagram::{Case, Diagram, Order};
 use crate::direct;
 use crate::formula::Formula;
-use crate::hash::FastMap;
+use crate::hash::{Places, hash_of};
 use crate::samples::{self, Sample, Samples};
 use crate::split::Effort;
 
@@ -32,17 +32,30 @@ const FEW_PARTS: u64 = 32;
 /// The decisions made so far: calls and architectures with the same list are decided once.
 #[derive(Debug)]
 pub(crate) struct Decisions {
-    known: FastMap<(Vec<Case>, u32), NodeId>,
+    made: Vec<Made>,
+    /// Where they are, by what they are decisions of.
+    known: Places,
     ranking: Ranking,
+    samples: Samples,
     /// The diagram in the order that is tried, and the best one so far.
     diagrams: [Diagram; 2],
+}
+
+/// A decision that was made.
+#[derive(Debug)]
+struct Made {
+    cases: Vec<Case>,
+    default: u32,
+    node: NodeId,
 }
 
 impl Decisions {
     /// No decision yet.
     pub(crate) fn new(prices: Prices) -> Decisions {
         Decisions {
-            known: FastMap::default(),
+            made: Vec::new(),
+            known: Places::default(),
+            samples: Samples::default(),
             ranking: Ranking {
                 prices,
                 is_kept: Vec::new(),
@@ -61,13 +74,20 @@ impl Decisions {
         default: u32,
         seen: &[&Call],
     ) -> NodeId {
-        let key = (group(cases, default), default);
-        if let Some(node) = self.known.get(&key) {
-            return *node;
+        let cases = group(cases, default);
+        let made = &self.made;
+        let is_it = |place: usize| made[place].default == default && made[place].cases == cases;
+        let hash = hash_of(&(&cases, default));
+        if let Some(place) = self.known.find_or_insert(hash, made.len(), is_it) {
+            return made[place].node;
         }
-        let node = self.lower(dag, &key.0, default, seen);
+        let node = self.lower(dag, &cases, default, seen);
         self.ranking.keep(dag, node);
-        self.known.insert(key, node);
+        self.made.push(Made {
+            cases,
+            default,
+            node,
+        });
         node
     }
 
@@ -79,12 +99,13 @@ impl Decisions {
         if first.when == Formula::True {
             return dag.ret(first.ret);
         }
-        let samples = Samples::new(samples::expected(cases, default, seen));
+        self.samples.find(cases, default, seen);
+        let samples = &self.samples;
         if let [case] = cases
             && let Some(when) = in_any_order(&case.when)
         {
             let (yes, no) = (dag.ret(case.ret), dag.ret(default));
-            return direct::lower(dag, &when, yes, no, &samples, Effort::Thorough);
+            return direct::lower(dag, &when, yes, no, samples, Effort::Thorough);
         }
         let used = words_used(cases);
         let budget = BUDGET_PER_PART * (used.parts + 16);
@@ -109,7 +130,7 @@ impl Decisions {
                 orders.add_neighbours(order);
             }
         }
-        let direct = lower_directly(dag, cases, default, &samples, Effort::Quick);
+        let direct = lower_directly(dag, cases, default, samples, Effort::Quick);
         // Of two that are equally good, the direct one.
         let is_diagram_better = least.is_some_and(|least| {
             let rank = self.ranking.rank(dag, direct, samples.list(), least + 1);
@@ -119,7 +140,7 @@ impl Decisions {
             let [_, best] = &mut self.diagrams;
             best.emit(dag, samples.list(), Effort::Thorough)
         } else {
-            lower_directly(dag, cases, default, &samples, Effort::Thorough)
+            lower_directly(dag, cases, default, samples, Effort::Thorough)
         }
     }
 }

@@ -36,24 +36,80 @@ const DENIED_WEIGHT: u64 = 1 << 21;
 const RECORDED_WEIGHT: u64 = 1 << 28;
 
 /// A call, and how much it counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
-    pub(crate) data: SeccompData,
+    /// What the kernel's structure holds; variables are zero.
+    words: [u32; Word::COUNT],
     pub(crate) weight: u64,
 }
 
-/// The calls that a decision is expected to get, and the values that words have in them.
-#[derive(Debug)]
+impl Sample {
+    fn of(data: &SeccompData, weight: u64) -> Sample {
+        let mut words = [0; Word::COUNT];
+        for word in Word::all() {
+            words[word.index()] = data.word(word);
+        }
+        Sample { words, weight }
+    }
+
+    /// The value of a word.
+    #[inline]
+    pub(crate) fn word(&self, word: Word) -> u32 {
+        self.words.get(word.index()).copied().unwrap_or(0)
+    }
+
+    /// Whether the answer to a question about a word is yes.
+    #[inline]
+    pub(crate) fn answer(&self, word: Word, question: Question) -> bool {
+        question.answer(word, |word| self.word(word))
+    }
+
+    fn data(&self) -> SeccompData {
+        Word::all().fold(SeccompData::default(), |data, word| {
+            data.with_word(word, self.word(word))
+        })
+    }
+}
+
+/// The calls that a decision is expected to get, and the values that words have in them. Made for one decision
+/// after the other with the same memory.
+#[derive(Debug, Default)]
 pub(crate) struct Samples {
     list: Vec<Sample>,
     points: [OnceCell<Points>; Word::COUNT],
+    /// Where conditions hold, and where none held so far, while the calls are found.
+    taken: Witnesses,
+    missed: Witnesses,
 }
 
 impl Samples {
-    /// These calls.
-    pub(crate) fn new(list: Vec<Sample>) -> Samples {
-        let points = [const { OnceCell::new() }; Word::COUNT];
-        Samples { list, points }
+    /// Finds the calls that a list of cases is expected to get, where these are known of the calls themselves.
+    /// Linear in the cases, but for a bound on the number of samples.
+    pub(crate) fn find(&mut self, cases: &[Case], default: u32, seen: &[&Call]) {
+        let Samples {
+            list,
+            points,
+            taken,
+            missed,
+        } = self;
+        list.clear();
+        for points in points {
+            points.take();
+        }
+        missed.clear();
+        missed.push(Witness::default());
+        for case in cases {
+            taken.clear();
+            taken.extend_from_slice(missed);
+            zip_with(taken, &case.when, true);
+            add(list, taken, case.ret);
+            zip_with(missed, &case.when, false);
+        }
+        add(list, missed, default);
+        if !seen.is_empty() {
+            let recorded = recorded(list, seen);
+            list.extend(recorded);
+        }
     }
 
     /// The calls.
@@ -72,7 +128,7 @@ impl Samples {
     fn points(&self, word: Word) -> &Points {
         self.points[word.index()].get_or_init(|| {
             let point = |sample: &Sample| Point {
-                value: sample.data.word(word),
+                value: sample.word(word),
                 weight: sample.weight,
             };
             Points::new(self.list.iter().map(point).collect())
@@ -117,48 +173,15 @@ impl Witness {
         witness
     }
 
-    /// The values of both; of a word that is in both, that of the second.
-    fn with(mut self, other: &Witness) -> Witness {
-        for (index, value) in other.said() {
-            self.values[index] = value;
+    /// What both say; where they differ, what the other says.
+    fn add(&mut self, other: &Witness) {
+        let mut left = other.is_said;
+        while let Some(index) = left.checked_ilog2() {
+            left ^= 1 << index;
+            self.values[index as usize] = other.values[index as usize];
         }
         self.is_said |= other.is_said;
-        self
     }
-
-    /// The words that something is said about, by index.
-    fn said(&self) -> impl Iterator<Item = (usize, u32)> {
-        let mut left = self.is_said;
-        std::iter::from_fn(move || {
-            let index = left.checked_ilog2()? as usize;
-            left ^= 1 << index;
-            Some((index, self.values[index]))
-        })
-    }
-
-    /// The call.
-    fn data(&self) -> SeccompData {
-        let words = self.said();
-        words.fold(SeccompData::default(), |data, (index, value)| {
-            Word::from_index(index).map_or(data, |word| data.with_word(word, value))
-        })
-    }
-}
-
-/// The calls that a list of cases is expected to get, where these are known of the calls themselves.
-/// Linear in the cases, but for a bound on the number of samples.
-pub(crate) fn expected(cases: &[Case], default: u32, seen: &[&Call]) -> Vec<Sample> {
-    let mut samples = Vec::new();
-    let mut missed: Witnesses = vec![Witness::default()];
-    for case in cases {
-        let taken = zip(missed.clone(), witnesses(&case.when, true));
-        add(&mut samples, &taken, case.ret);
-        missed = zip(missed, witnesses(&case.when, false));
-    }
-    add(&mut samples, &missed, default);
-    let recorded = recorded(&samples, seen);
-    samples.extend(recorded);
-    samples
 }
 
 /// The mean number of executed instructions of a decision in sixteenths, with the first load and the
@@ -173,7 +196,7 @@ pub(crate) fn mean_steps_x16(
     let whole = weights.sum::<u128>().max(1);
     let mut sum_x16 = 0_u128;
     for sample in samples {
-        sum_x16 += 16 * u128::from(sample.weight) * u128::from(steps(dag, root, &sample.data));
+        sum_x16 += 16 * u128::from(sample.weight) * u128::from(steps(dag, root, sample));
         if sum_x16 >= u128::from(limit) * whole {
             return None;
         }
@@ -182,7 +205,7 @@ pub(crate) fn mean_steps_x16(
     (mean < limit).then_some(mean)
 }
 
-fn steps(dag: &Dag, root: NodeId, data: &SeccompData) -> u64 {
+fn steps(dag: &Dag, root: NodeId, sample: &Sample) -> u64 {
     let mut held = None;
     let mut node = root;
     let mut steps = 1;
@@ -195,7 +218,11 @@ fn steps(dag: &Dag, root: NodeId, data: &SeccompData) -> u64 {
     {
         steps += question_steps(question) + u64::from(held != Some(word));
         held = keeps_word(question).then_some(word);
-        node = if question.holds(word, data) { yes } else { no };
+        node = if sample.answer(word, question) {
+            yes
+        } else {
+            no
+        };
     }
     steps
 }
@@ -211,51 +238,49 @@ fn add(samples: &mut Vec<Sample>, witnesses: &[Witness], ret: u32) {
     };
     let weight = together / witnesses.len().max(1) as u64;
     samples.extend(witnesses.iter().map(|witness| Sample {
-        data: witness.data(),
+        words: witness.values,
         weight,
     }));
 }
 
-/// Calls for which the formula holds, or doesn't: one for every alternative, as far as single words tell.
-fn witnesses(formula: &Formula, holds: bool) -> Witnesses {
+/// Adds calls for which the formula holds, or doesn't: one for every alternative, as far as single words tell.
+fn find(found: &mut Witnesses, formula: &Formula, holds: bool) {
     match formula {
         Formula::True | Formula::False => {
             if (*formula == Formula::True) == holds {
-                vec![Witness::default()]
-            } else {
-                Vec::new()
+                found.push(Witness::default());
             }
         }
         Formula::All(parts) | Formula::Any(parts) => {
-            let mut lists = parts.iter().map(|part| witnesses(part, holds));
-            let first = lists.next().unwrap_or_default();
-            if matches!(formula, Formula::All(_)) == holds {
-                lists.fold(first, zip)
-            } else {
-                lists.fold(first, |mut all, mut list| {
-                    list.truncate(MAX_WITNESSES.saturating_sub(all.len()));
-                    all.append(&mut list);
-                    all
-                })
+            let start = found.len();
+            let are_alternatives = matches!(formula, Formula::Any(_)) == holds;
+            for part in parts {
+                let middle = found.len();
+                find(found, part, holds);
+                if are_alternatives {
+                    found.truncate(start + MAX_WITNESSES);
+                } else {
+                    zip(found, start, middle);
+                }
             }
         }
-        Formula::In(word, set) if holds => values(*word, set),
-        Formula::In(word, set) => values(*word, &set.complement()),
+        Formula::In(word, set) if holds => values(found, *word, set),
+        Formula::In(word, set) => values(found, *word, &set.complement()),
         Formula::Asked {
             word,
             question,
             answer,
-        } => vec![answered(*word, *question, *answer == holds)],
+        } => found.push(answered(*word, *question, *answer == holds)),
     }
 }
 
-fn values(word: Word, set: &IntervalSet<u32>) -> Witnesses {
+fn values(found: &mut Witnesses, word: Word, set: &IntervalSet<u32>) {
     /// How far inside a longer interval its typical value is.
     const INSIDE: u32 = 16;
     let intervals = set.intervals().iter().take(MAX_WITNESSES);
-    intervals
-        .map(|(first, last)| Witness::of(word, first + INSIDE.min((last - first) / 2)))
-        .collect()
+    found.extend(
+        intervals.map(|(first, last)| Witness::of(word, first + INSIDE.min((last - first) / 2))),
+    );
 }
 
 fn answered(word: Word, question: Question, answer: bool) -> Witness {
@@ -276,25 +301,32 @@ fn answered(word: Word, question: Question, answer: bool) -> Witness {
     Witness::of(word, value)
 }
 
-/// Calls that take an alternative of both lists; every alternative of the longer one occurs, and not all
-/// combinations.
-fn zip(mut left: Witnesses, mut right: Witnesses) -> Witnesses {
-    if left.is_empty() {
-        return right;
+/// Puts calls that take an alternative of a formula, too, in place of a list of calls.
+fn zip_with(list: &mut Witnesses, formula: &Formula, holds: bool) {
+    let middle = list.len();
+    find(list, formula, holds);
+    zip(list, 0, middle);
+}
+
+/// Puts calls that take an alternative of both lists in their place, of which the second begins in the middle; every
+/// alternative of the longer one occurs, and not all combinations.
+fn zip(found: &mut Witnesses, start: usize, middle: usize) {
+    let (left, right) = found[start..].split_at_mut(middle - start);
+    if left.is_empty() || right.is_empty() {
+        return;
     }
-    if right.is_empty() {
-        return left;
-    }
-    if left.len() < right.len() {
-        for (right, left) in right.iter_mut().zip(left.iter().cycle()) {
-            *right = left.with(right);
+    if left.len() >= right.len() {
+        for (left, right) in left.iter_mut().zip(right.iter().cycle()) {
+            left.add(right);
         }
-        return right;
+        found.truncate(middle);
+        return;
     }
-    for (left, right) in left.iter_mut().zip(right.iter().cycle()) {
-        *left = left.with(right);
+    for (left, right) in left.iter().cycle().zip(right) {
+        let own = std::mem::replace(right, *left);
+        right.add(&own);
     }
-    left
+    found.drain(start..middle);
 }
 
 /// What the profile saw. Arguments that it says nothing about are those of the other samples.
@@ -320,10 +352,7 @@ fn recorded(others: &[Sample], seen: &[&Call]) -> Vec<Sample> {
     let weight = |count| u128::from(RECORDED_WEIGHT) * u128::from(count) / whole.max(1);
     calls
         .into_iter()
-        .map(|(data, count)| Sample {
-            data,
-            weight: weight(count) as u64,
-        })
+        .map(|(data, count)| Sample::of(&data, weight(count) as u64))
         .collect()
 }
 
@@ -334,7 +363,7 @@ pub(crate) fn by_values(others: &[Sample], call: &Call, count: u64) -> Vec<(Secc
     const RANKS: u64 = 61;
     let data = |rank: u64| {
         let other = others.get(rank as usize % others.len().max(1));
-        let mut data = other.map_or_else(SeccompData::default, |sample| sample.data);
+        let mut data = other.map_or_else(SeccompData::default, Sample::data);
         for (index, values) in &call.values {
             let place = rank * (2 * u64::from(*index) + 1) % RANKS;
             let wanted = u128::from(call.count) * u128::from(2 * place + 1) / u128::from(2 * RANKS);
@@ -359,6 +388,12 @@ mod tests {
 
     const LOW: Word = Word::IP_LOW;
 
+    fn expected(cases: &[Case], seen: &[&Call]) -> Vec<Sample> {
+        let mut samples = Samples::default();
+        samples.find(cases, 0, seen);
+        samples.list
+    }
+
     fn is(value: u32) -> Formula {
         Formula::In(LOW, IntervalSet::single(value))
     }
@@ -369,11 +404,9 @@ mod tests {
             when: Formula::Any(vec![is(5), is(9)]),
             ret: Action::ALLOW.ret(),
         }];
-        let samples = expected(&cases, 0, &[]);
+        let samples = expected(&cases, &[]);
         let weight = |wanted: &dyn Fn(u32) -> bool| -> u64 {
-            let of_value = samples
-                .iter()
-                .filter(|sample| wanted(sample.data.word(LOW)));
+            let of_value = samples.iter().filter(|sample| wanted(sample.word(LOW)));
             of_value.map(|sample| sample.weight).sum()
         };
         let (five, nine) = (weight(&|value| value == 5), weight(&|value| value == 9));
@@ -393,15 +426,17 @@ mod tests {
             ..Call::default()
         };
         call.values.insert(1, [(7, 60), (8, 30)].into());
-        let samples = expected(&cases, 0, &[&call]);
+        let samples = expected(&cases, &[&call]);
         let weight = |value: u64| -> u64 {
-            let of_value = samples.iter().filter(|sample| sample.data.args[1] == value);
+            let of_value = samples
+                .iter()
+                .filter(|sample| sample.data().args[1] == value);
             of_value.map(|sample| sample.weight).sum()
         };
         assert!(weight(7) > weight(8) && weight(8) > weight(5));
         call.samples.insert([0, 5, 0, 0, 0, 0], 1000);
-        let samples = expected(&cases, 0, &[&call]);
+        let samples = expected(&cases, &[&call]);
         let most = samples.iter().max_by_key(|sample| sample.weight);
-        assert_eq!(most.map(|sample| sample.data.args[1]), Some(5));
+        assert_eq!(most.map(|sample| sample.data().args[1]), Some(5));
     }
 }

@@ -125,23 +125,19 @@ impl Expected for Points {
 pub(crate) fn split(
     dag: &mut Dag,
     word: Word,
-    runs: impl Iterator<Item = (u32, NodeId)>,
+    runs: impl Iterator<Item = (u32, NodeId)> + Clone,
     expected: &impl Expected,
     effort: Effort,
 ) -> NodeId {
+    if let Some(node) = at_once(dag, word, different(runs.clone())) {
+        return node;
+    }
     let mut line: Vec<Run> = Vec::with_capacity(runs.size_hint().0);
-    for (first, node) in runs {
-        if line.last().is_none_or(|last| last.node != node) {
-            line.push(Run {
-                first,
-                weight: 0,
-                node,
-            });
-        }
-    }
-    if !has_choice(&line, |run| (run.first, run.node)) {
-        return balanced(dag, word, &line, 0);
-    }
+    line.extend(different(runs).map(|(first, node)| Run {
+        first,
+        weight: 0,
+        node,
+    }));
     let whole = expected.whole();
     // What was never seen is possible all the same.
     let floor = whole / 16 / line.len() as u64 + 1;
@@ -165,6 +161,31 @@ pub(crate) fn split(
     let all = planner.all();
     let (_, plan) = planner.plan(&all, MAX_DEPTH, u64::MAX);
     planner.build(dag, word, &all, &plan)
+}
+
+/// The runs of which each has another decision than the one before.
+fn different(
+    runs: impl Iterator<Item = (u32, NodeId)> + Clone,
+) -> impl Iterator<Item = (u32, NodeId)> + Clone {
+    let mut last = None;
+    runs.filter(move |(_, node)| last.replace(*node) != Some(*node))
+}
+
+/// The decision by runs of which neighbours differ, if there is [only one way](has_choice).
+fn at_once(
+    dag: &mut Dag,
+    word: Word,
+    mut runs: impl Iterator<Item = (u32, NodeId)>,
+) -> Option<NodeId> {
+    let before = runs.next()?;
+    let Some(single) = runs.next() else {
+        return Some(before.1);
+    };
+    let Some(after) = runs.next() else {
+        return Some(dag.ask(word, Question::Ge(single.0), single.1, before.1));
+    };
+    let is_single = runs.next().is_none() && !has_choice(&[before, single, after], |run| *run);
+    is_single.then(|| dag.ask(word, Question::Eq(single.0), single.1, before.1))
 }
 
 /// How a line is decided.
@@ -568,17 +589,17 @@ fn cubes(runs: &[Run]) -> Vec<Cube> {
 /// Cubes of one decision's values that two or more of its aligned blocks make up, the largest first, by
 /// combining cubes that differ in one bit (W. V. Quine, "A Way to Simplify Truth Functions", 1955).
 fn unions_of_blocks(runs: &[Run], class: NodeId) -> Vec<Cube> {
-    let mut level: Vec<Cube> = Vec::new();
+    let mut level: Vec<Cube> = Vec::with_capacity(MAX_BLOCKS);
     for (first, last, _) in spans(runs).filter(|(_, _, node)| *node == class) {
         let mut next = Some(first);
         while let Some(from) = next.filter(|from| *from <= last) {
             if level.len() == MAX_BLOCKS {
                 return Vec::new();
             }
-            let mut free: u32 = 0;
-            while free != u32::MAX && from & (2 * free + 1) == 0 && from | (2 * free + 1) <= last {
-                free = 2 * free + 1;
-            }
+            // The largest block that begins here: as aligned as its first value, and not longer than the run.
+            let values = u64::from(last - from) + 1;
+            let bits = from.trailing_zeros().min(values.ilog2());
+            let free = ((1_u64 << bits) - 1) as u32;
             level.push(Cube {
                 mask: !free,
                 value: from,
@@ -630,7 +651,7 @@ mod tests {
             })
             .collect();
         let runs = direct::runs(set, yes, no);
-        split(dag, WORD, runs.into_iter(), &Points::new(points), effort)
+        split(dag, WORD, runs, &Points::new(points), effort)
     }
 
     fn questions(dag: &Dag, root: NodeId) -> usize {

@@ -102,27 +102,30 @@ impl Fact {
     }
 
     /// What is left once a test against a constant was answered so; `None` if nothing is.
-    pub(crate) fn after(mut self, test: Test, k: u32, holds: bool) -> Option<Fact> {
+    pub(crate) fn after(&self, test: Test, k: u32, holds: bool) -> Option<Fact> {
+        if (test, holds) == (Test::Eq, true) {
+            return self.admits(k).then(|| Fact::exactly(k));
+        }
+        let mut left = *self;
         match (test, holds) {
-            (Test::Eq, true) => return self.admits(k).then(|| Fact::exactly(k)),
-            (Test::Eq, false) => self.exclude(k),
-            (Test::Gt, true) => self.low = self.low.max(k.checked_add(1)?),
-            (Test::Ge, false) => self.high = self.high.min(k.checked_sub(1)?),
-            (Test::Gt, false) => self.high = self.high.min(k),
-            (Test::Ge, true) => self.low = self.low.max(k),
-            (Test::Set, false) => self.clear |= k,
+            (Test::Eq, _) => left.exclude(k),
+            (Test::Gt, true) => left.low = left.low.max(k.checked_add(1)?),
+            (Test::Ge, false) => left.high = left.high.min(k.checked_sub(1)?),
+            (Test::Gt, false) => left.high = left.high.min(k),
+            (Test::Ge, true) => left.low = left.low.max(k),
+            (Test::Set, false) => left.clear |= k,
             (Test::Set, true) => {
-                let possible = k & !self.clear;
+                let possible = k & !left.clear;
                 if possible.is_power_of_two() {
-                    self.set |= possible;
+                    left.set |= possible;
                 }
-                self.low = self.low.max(1 << possible.trailing_zeros().min(31));
+                left.low = left.low.max(1 << possible.trailing_zeros().min(31));
                 if possible == 0 {
                     return None;
                 }
             }
         }
-        self.sharpened()
+        left.sharpened()
     }
 
     /// The values possible by both; `None` if there are none.
@@ -159,16 +162,19 @@ impl Fact {
 
     /// The same with all that its parts say for each other.
     pub(crate) fn settled(self) -> Fact {
-        if self.constant().is_some() {
-            return self;
-        }
         let mut settled = self;
-        while let Some(sharper) = settled.sharpened()
-            && sharper != settled
+        while settled.constant().is_none()
+            && let Some(sharper) = settled.sharpened()
+            && sharper.bounds() != settled.bounds()
         {
             settled = sharper;
         }
         settled
+    }
+
+    /// What it says but for single values: these only become fewer when the bounds do.
+    const fn bounds(&self) -> [u32; 4] {
+        [self.low, self.high, self.clear, self.set]
     }
 
     fn excluded(&self) -> &[u32] {

@@ -402,7 +402,7 @@ mod tests {
             let slots = (0..16).map(Place::Memory);
             let places = [Place::A, Place::X].into_iter().chain(slots);
             let places: Vec<String> = places
-                .map(|place| value_text(flow, state.get(place)))
+                .map(|place| value_text(flow, state.get(place, &flow.values)))
                 .collect();
             Some((places, facts_text(flow, state.facts())))
         });

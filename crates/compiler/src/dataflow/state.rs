@@ -5,22 +5,7 @@ use tamis_bpf::{AluOp, Op, Operand, Test};
 use super::fact::Fact;
 use super::lists::{Draft, List};
 use super::live::written_by;
-use super::value::{Meaning, Place, Value, Values};
-
-/// How many words scratch memory has.
-const SLOTS: usize = 16;
-
-/// All places, in the order in which they are compared where paths meet.
-const PLACES: [Place; SLOTS + 2] = {
-    let mut places = [Place::A; SLOTS + 2];
-    places[1] = Place::X;
-    let mut slot = 0;
-    while slot < SLOTS {
-        places[slot + 2] = Place::Memory(slot as u32);
-        slot += 1;
-    }
-    places
-};
+use super::value::{Meaning, Memory, Place, SLOTS, Value, Values};
 
 /// How deep a value is looked into for facts about its parts.
 const MAX_DEPTH: usize = 4;
@@ -30,7 +15,7 @@ const MAX_DEPTH: usize = 4;
 pub(crate) struct State {
     a: Value,
     x: Value,
-    memory: [Value; SLOTS],
+    memory: Memory,
     facts: List,
 }
 
@@ -38,12 +23,10 @@ impl State {
     /// A and X are 0; scratch memory is read only where it was written, so what it holds is left open.
     pub(crate) fn at_start(values: &mut Values) -> State {
         let zero = values.of(0);
-        let mut slots = 0..;
-        let open = |_| values.name(Meaning::Left(slots.next().unwrap_or(0)));
         State {
             a: zero,
             x: zero,
-            memory: [zero; SLOTS].map(open),
+            memory: values.memory_before(),
             facts: List::default(),
         }
     }
@@ -62,16 +45,16 @@ impl State {
     pub(super) fn is_equal(&self, other: &State, values: &Values) -> bool {
         self.a == other.a
             && self.x == other.x
-            && self.memory == other.memory
+            && values.are_equal(self.memory, other.memory)
             && values.lists.are_equal(self.facts, other.facts)
     }
 
     /// The value in a place.
-    pub(crate) fn get(&self, place: Place) -> Value {
+    pub(crate) fn get(&self, place: Place, values: &Values) -> Value {
         match place {
             Place::A => self.a,
             Place::X => self.x,
-            Place::Memory(slot) => self.memory[slot as usize],
+            Place::Memory(slot) => values.held(self.memory, slot),
         }
     }
 
@@ -85,7 +68,7 @@ impl State {
         match op {
             Op::LoadData(offset) => values.word(offset),
             Op::LoadImm(k) | Op::LoadXImm(k) => values.of(k),
-            Op::LoadMem(slot) | Op::LoadXMem(slot) => self.memory[slot as usize],
+            Op::LoadMem(slot) | Op::LoadXMem(slot) => values.held(self.memory, slot),
             Op::LoadLen | Op::LoadXLen => values.of(64),
             Op::StoreX(_) | Op::Txa => self.x,
             Op::Alu(alu, operand) => {
@@ -106,12 +89,20 @@ impl State {
     /// Takes one instruction of a block; whether its result was there before.
     pub(crate) fn step(&mut self, op: Op, values: &mut Values) -> bool {
         let value = self.result(op, values);
-        let place = match written_by(op) {
-            Place::A => &mut self.a,
-            Place::X => &mut self.x,
-            Place::Memory(slot) => &mut self.memory[slot as usize],
-        };
-        std::mem::replace(place, value) == value
+        let place = written_by(op);
+        let was_there = self.get(place, values) == value;
+        if !was_there {
+            self.set(place, value, values);
+        }
+        was_there
+    }
+
+    fn set(&mut self, place: Place, value: Value, values: &mut Values) {
+        match place {
+            Place::A => self.a = value,
+            Place::X => self.x = value,
+            Place::Memory(slot) => self.memory = values.with_held(self.memory, slot, value),
+        }
     }
 
     /// The answer of a test, if it is known.
@@ -172,6 +163,15 @@ impl State {
             return self.learn(comparison, &Fact::exactly(u32::from(holds)), values);
         };
         let a = self.a;
+        if test != Test::Set && values.meaning(a).is_word() {
+            // Most tests are of this kind, and say nothing about other values.
+            let known = values.lists.get(self.facts, a).unwrap_or(&Fact::ANY);
+            let Some(fact) = known.after(test, k, holds) else {
+                return false;
+            };
+            self.facts = values.lists.with(self.facts, a, fact.settled());
+            return true;
+        }
         if test == Test::Set && !k.is_power_of_two() {
             let masked = masked(a, k, values);
             let fact = Fact::ANY.after(Test::Eq, 0, !holds);
@@ -188,8 +188,11 @@ impl State {
         let mut draft = (self.facts != other.facts || !self.knows_words_only(values))
             .then(|| self.facts_of_both(other, values));
         let mut merged = *self;
-        for place in PLACES {
-            let (here, there) = (self.get(place), other.get(place));
+        let is_memory_equal = self.memory == other.memory;
+        let slots = if is_memory_equal { 0 } else { SLOTS };
+        let places = [Place::A, Place::X].into_iter();
+        for place in places.chain((0..slots).map(Place::Memory)) {
+            let (here, there) = (self.get(place, values), other.get(place, values));
             if here == there {
                 continue;
             }
@@ -203,11 +206,7 @@ impl State {
                     values.lists.push(name, joined.settled());
                 }
             }
-            match place {
-                Place::A => merged.a = name,
-                Place::X => merged.x = name,
-                Place::Memory(slot) => merged.memory[slot as usize] = name,
-            }
+            merged.set(place, name, values);
         }
         if let Some(draft) = draft {
             merged.facts = values.lists.finish(draft, self.facts);

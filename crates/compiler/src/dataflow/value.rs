@@ -56,9 +56,17 @@ pub(crate) enum Place {
     Memory(u32),
 }
 
+/// How many words scratch memory has.
+pub(super) const SLOTS: u32 = 16;
+
+/// What scratch memory holds; its index in [`Values`]. Few programs store anything, so states share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Memory(u32);
+
 /// All values named so far, and the lists of what states know about them.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
+    memories: Vec<[Value; SLOTS as usize]>,
     meanings: Vec<Meaning>,
     known: FastMap<Meaning, Value>,
     /// The words of `seccomp_data`, which are asked for most.
@@ -74,15 +82,48 @@ impl Values {
 
     /// Forgets all values.
     pub(crate) fn clear(&mut self) {
+        self.memories.clear();
         self.meanings.clear();
         self.known.clear();
         self.data = [None; Word::COUNT];
         self.lists.clear();
     }
 
-    /// How many values and entries of lists there are.
+    /// How many values, memories and entries of lists there are.
     pub(crate) fn len(&self) -> usize {
-        self.meanings.len() + self.lists.len()
+        self.meanings.len() + self.memories.len() + self.lists.len()
+    }
+
+    /// Scratch memory before the program.
+    pub(super) fn memory_before(&mut self) -> Memory {
+        let mut slots = 0..SLOTS;
+        let left = [(); SLOTS as usize].map(|()| {
+            let slot = slots.next().unwrap_or(0);
+            self.name(Meaning::Left(slot))
+        });
+        self.add_memory(left)
+    }
+
+    /// What a word of scratch memory holds.
+    pub(super) fn held(&self, memory: Memory, slot: u32) -> Value {
+        self.memories[memory.0 as usize][slot as usize]
+    }
+
+    /// The same with another value in one word.
+    pub(super) fn with_held(&mut self, memory: Memory, slot: u32, value: Value) -> Memory {
+        let mut held = self.memories[memory.0 as usize];
+        held[slot as usize] = value;
+        self.add_memory(held)
+    }
+
+    /// Whether both hold the same.
+    pub(super) fn are_equal(&self, one: Memory, other: Memory) -> bool {
+        one == other || self.memories[one.0 as usize] == self.memories[other.0 as usize]
+    }
+
+    fn add_memory(&mut self, held: [Value; SLOTS as usize]) -> Memory {
+        self.memories.push(held);
+        Memory(self.memories.len() as u32 - 1)
     }
 
     /// What a value is.

@@ -139,7 +139,7 @@ impl<'a> Remainders<'a> {
     /// The program behind a block's instructions, if what it reads there can be loaded.
     fn entrance(&self, block: BlockId, state: &State) -> Entrance {
         let live = Live::at_end(self.graph.block(block).end, &self.live);
-        let load = match self.values.meaning(state.get(Place::A)) {
+        let load = match self.values.meaning(state.get(Place::A, &self.values)) {
             Meaning::Constant(k) => Some(Op::LoadImm(k)),
             Meaning::Data(offset) => Some(Op::LoadData(offset)),
             _ => None,
@@ -187,7 +187,7 @@ impl<'a> Remainders<'a> {
             block = match self.graph.block(block).end {
                 End::Ret(ret) => return Some(Reached::Ret(ret)),
                 End::RetA => {
-                    let a = state.get(Place::A);
+                    let a = state.get(Place::A, &self.values);
                     return Some(match state.constant(a, &self.values) {
                         Some(ret) => Reached::Ret(ret),
                         None => Reached::Stuck,
@@ -270,7 +270,10 @@ impl<'a> Remainders<'a> {
     fn point(&self, points: &mut Points, block: BlockId, state: State) -> Option<usize> {
         let end = self.graph.block(block).end;
         let live = Live::at_end(end, &self.live);
-        let held: Vec<Value> = live.places().map(|place| state.get(place)).collect();
+        let held: Vec<Value> = live
+            .places()
+            .map(|place| state.get(place, &self.values))
+            .collect();
         let key = (block, held);
         if let Some(known) = points.known.get(&key) {
             return Some(*known);
@@ -292,11 +295,11 @@ impl<'a> Remainders<'a> {
         let End::Branch { test, operand, .. } = end else {
             return None;
         };
-        let left = state.get(Place::A);
+        let left = state.get(Place::A, &self.values);
         let right = match operand {
             Operand::K(k) => Ok(k),
             Operand::X => {
-                let x = state.get(Place::X);
+                let x = state.get(Place::X, &self.values);
                 self.values.constant(x).ok_or(x)
             }
             Operand::Variable(_) => return None,

@@ -91,6 +91,11 @@ impl Chains {
         self.links[id.index()] = Some(Link { chain, behind });
     }
 
+    /// Whether a block is in a chain.
+    pub(super) fn has(&self, id: BlockId) -> bool {
+        self.links[id.index()].is_some()
+    }
+
     /// Where a block of a chain leads if the value is this one; `None` if it is in no chain. Logarithmic in how
     /// often the chain asks for the value.
     pub(super) fn pass(&self, graph: &Cfg, id: BlockId, value: u32) -> Option<BlockId> {

@@ -29,7 +29,7 @@
 
 use tamis_bpf::cfg::Cfg;
 
-use crate::dataflow::live::{may_end, written_by};
+use crate::dataflow::live::may_end;
 
 use super::{Changed, Claim, PassCx, PassInfo, Stage};
 
@@ -53,10 +53,8 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
         };
         let values = &mut flow.values;
         graph.block_mut(id).ops.retain(|op| {
-            let is_redundant =
-                state.result(*op, values) == state.get(written_by(*op)) && !may_end(*op);
+            let is_redundant = state.step(*op, values) && !may_end(*op);
             let goes = is_redundant && cx.apply(1, || format!("{op:?} in block {}", id.0));
-            state.step(*op, values);
             changed |= goes;
             !goes
         });

@@ -105,7 +105,7 @@ fn folded_alu(
 ) -> Op {
     let right = match operand {
         Operand::K(k) => Some(k),
-        Operand::X => state.constant(state.get(Place::X), values),
+        Operand::X => state.constant(state.get(Place::X, values), values),
         Operand::Variable(_) => None,
     };
     let right = match (alu, right) {
@@ -123,7 +123,7 @@ fn folded_alu(
 
 fn folded_end(end: End, state: &State, values: &Values) -> End {
     match end {
-        End::RetA => match state.constant(state.get(Place::A), values) {
+        End::RetA => match state.constant(state.get(Place::A, values), values) {
             Some(k) => End::Ret(k),
             None => end,
         },
@@ -132,7 +132,7 @@ fn folded_end(end: End, state: &State, values: &Values) -> End {
             operand: Operand::X,
             yes,
             no,
-        } => match state.constant(state.get(Place::X), values) {
+        } => match state.constant(state.get(Place::X, values), values) {
             Some(k) => End::Branch {
                 test,
                 operand: Operand::K(k),

@@ -40,7 +40,7 @@ pub(super) const INFO: PassInfo = PassInfo {
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let order = cx.order(graph);
-    let mut first = SameBlocks::default();
+    let mut first = SameBlocks::new(graph);
     let mut stands_for: Vec<BlockId> = (0..graph.len() as u32).map(BlockId).collect();
     let mut changed = false;
     for id in order.iter().rev().copied() {

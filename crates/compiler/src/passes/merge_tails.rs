@@ -47,7 +47,7 @@ const MAX_OPS: usize = 8;
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let order = cx.order(graph);
     let mut is_entered_by_jump = vec![false; graph.len()];
-    let mut wholes = SameBlocks::default();
+    let mut wholes = SameBlocks::new(graph);
     for id in order.iter() {
         let block = graph.block(*id);
         if let End::Goto(next) = block.end {

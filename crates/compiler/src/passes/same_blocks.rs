@@ -3,41 +3,45 @@
 use std::hash::{Hash, Hasher};
 
 use tamis_bpf::Op;
-use tamis_bpf::cfg::{BlockId, Cfg, End};
+use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
 
 use crate::hash::{FastHasher, Places};
 
 /// Blocks of which no two are equal. They stay in the graph and must not change, or to something that nothing is
 /// compared with.
-#[derive(Default)]
 pub(super) struct SameBlocks {
     known: Places,
 }
 
 impl SameBlocks {
+    /// No block yet, of those of a graph.
+    pub(super) fn new(graph: &Cfg) -> SameBlocks {
+        SameBlocks {
+            known: Places::with_room(graph.len()),
+        }
+    }
+
     /// The block with these instructions and this end.
     pub(super) fn find(&self, graph: &Cfg, ops: &[Op], end: End) -> Option<BlockId> {
-        self.find_hashed(graph, hash(ops, end), ops, end)
+        let is_it = |place: usize| is_equal(graph, place, ops, end);
+        let place = self.known.find(hash(ops, end), is_it);
+        place.map(|place| BlockId(place as u32))
     }
 
     /// The block that is equal to this one; adds this one if there is none.
     pub(super) fn find_or_add(&mut self, graph: &Cfg, id: BlockId) -> Option<BlockId> {
-        let block = graph.block(id);
-        let hash = hash(&block.ops, block.end);
-        let known = self.find_hashed(graph, hash, &block.ops, block.end);
-        if known.is_none() {
-            self.known.insert(hash, id.index());
-        }
-        known
-    }
-
-    fn find_hashed(&self, graph: &Cfg, hash: u64, ops: &[Op], end: End) -> Option<BlockId> {
-        let place = self.known.find(hash, |place| {
-            let block = graph.block(BlockId(place as u32));
-            block.end == end && block.ops == ops
-        });
+        let Block { ops, end } = graph.block(id);
+        let is_it = |place: usize| is_equal(graph, place, ops, *end);
+        let place = self
+            .known
+            .find_or_insert(hash(ops, *end), id.index(), is_it);
         place.map(|place| BlockId(place as u32))
     }
+}
+
+fn is_equal(graph: &Cfg, place: usize, ops: &[Op], end: End) -> bool {
+    let block = graph.block(BlockId(place as u32));
+    block.end == end && block.ops == ops
 }
 
 fn hash(ops: &[Op], end: End) -> u64 {

@@ -133,7 +133,8 @@ fn farthest_entry(
     for (at, op) in block.ops[..count].iter().enumerate() {
         state.step(*op, &mut flow.values);
         let mut places = reads[at].places();
-        if places.all(|place| state.get(place) == before.get(place)) {
+        let values = &flow.values;
+        if places.all(|place| state.get(place, values) == before.get(place, values)) {
             farthest = Some((at + 1, reads[at]));
         }
     }

@@ -134,7 +134,8 @@ impl Threader<'_> {
         let mut at = target;
         while let Some(next) = self.step(at, &mut there) {
             let mut read = self.live[next.index()].places();
-            if read.all(|place| state.get(place) == there.get(place)) {
+            let values = &self.flow.values;
+            if read.all(|place| state.get(place, values) == there.get(place, values)) {
                 farthest = next;
             }
             at = next;
@@ -157,7 +158,8 @@ impl Threader<'_> {
             return None;
         }
         let values = &mut self.flow.values;
-        if let Some(value) = state.constant(state.get(Place::A), values)
+        if self.chains.has(id)
+            && let Some(value) = state.constant(state.get(Place::A, values), values)
             && let Some(next) = self.chains.pass(self.graph, id, value)
         {
             return Some(next);
