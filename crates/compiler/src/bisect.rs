@@ -116,10 +116,10 @@ pub(crate) mod testing {
 
     use tamis_abi::Action;
     use tamis_bpf::cfg::{Cfg, End};
-    use tamis_rules::{Ruleset, Section};
+    use tamis_rules::Ruleset;
 
     use crate::passes::registry::{self, Selection};
-    use crate::passes::{BytecodePass, Changed, PassCx, RulePass};
+    use crate::passes::{BytecodePass, Changed, Draft, PassCx, RulePass};
 
     /// Rules on which the passes of the registry have something to do.
     pub(crate) fn parse() -> Ruleset {
@@ -144,10 +144,10 @@ pub(crate) mod testing {
 
     /// Drops the last rule, once.
     pub(crate) fn forget_a_rule() -> RulePass {
-        fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-            let applies = section.rules.len() == 4 && cx.apply(0, || "forgot it".to_owned());
+        fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+            let applies = draft.rules.len() == 4 && cx.apply(0, || "forgot it".to_owned());
             if applies {
-                section.rules.pop();
+                draft.rules.pop();
             }
             Changed::when(applies)
         }

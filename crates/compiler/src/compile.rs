@@ -139,7 +139,8 @@ pub(crate) struct Built {
 /// What there is after a stage.
 #[derive(Clone, Copy)]
 pub(crate) enum Made<'a> {
-    Rules(&'a [Section]),
+    /// The rules, if asked for.
+    Rules(&'a dyn Fn() -> Ruleset),
     Graph(&'a Cfg),
 }
 
@@ -154,8 +155,8 @@ pub(crate) fn build(
     let mut cx = PassCx::of(options, archs);
     let rule_passes = options.passes.rule_passes();
     let simplified =
-        passes::run_on_rules_watched(ruleset, rule_passes, &mut cx, &mut |pass, sections| {
-            watch(pass, Made::Rules(sections));
+        passes::run_on_rules_watched(ruleset, rule_passes, &mut cx, &mut |pass, rules| {
+            watch(pass, Made::Rules(rules));
         });
     let layout = layout::lay_out(&simplified, &Weights::new(options));
     let mut graph = emit(&layout.dag, layout.root, endian);
@@ -258,11 +259,11 @@ fn depth(predicate: &Predicate) -> usize {
 
 /// A condition and all that is in it, each with its depth, without recursion.
 fn nested(predicate: &Predicate) -> impl Iterator<Item = (&Predicate, usize)> {
-    let mut open = vec![(predicate, 1)];
+    let (mut next, mut open) = (Some((predicate, 1)), Vec::new());
     std::iter::from_fn(move || {
-        let (predicate, depth) = open.pop()?;
+        let (predicate, depth) = next.take().or_else(|| open.pop())?;
         match predicate {
-            Predicate::Not(inner) => open.push((inner, depth + 1)),
+            Predicate::Not(inner) => next = Some((inner, depth + 1)),
             Predicate::All(parts) | Predicate::Any(parts) => {
                 open.extend(parts.iter().map(|part| (part, depth + 1)));
             }

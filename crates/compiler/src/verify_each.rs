@@ -55,13 +55,7 @@ impl<'a> Watcher<'a> {
 
     fn check(&self, made: Made<'_>) -> Result<(), CompileError> {
         match made {
-            Made::Rules(sections) => {
-                match Ruleset::new(sections.to_vec(), self.ruleset.bad_arch) {
-                    Ok(made) => check_ruleset(&made, self.ruleset, self.effort),
-                    // A section renamed into another; the pass manager takes that back.
-                    Err(_) => Ok(()),
-                }
-            }
+            Made::Rules(made) => check_ruleset(&made(), self.ruleset, self.effort),
             Made::Graph(graph) => {
                 let ops = linearise_ops(graph);
                 let template = Template::new(&ops).map_err(CompileError::Invalid)?;

@@ -4,6 +4,8 @@
 //! forks, each side is entered in a state that lacks what it can't need any more, so that states meet
 //! again after a branch; what lies between two forks is run at once.
 
+use std::iter;
+
 use tamis_abi::{Endian, Word};
 use tamis_bpf::validate::{self, DATA_SIZE_BYTES};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
@@ -70,6 +72,14 @@ enum Right {
     Value(Value),
 }
 
+/// The states in which an instruction is entered: a list, oldest first.
+#[derive(Clone, Copy)]
+struct Entries {
+    first: StateId,
+    last: StateId,
+    count: usize,
+}
+
 /// What a program does in one state.
 pub(crate) struct Visit {
     pub(crate) state: StateId,
@@ -96,8 +106,10 @@ struct Explorer<'a> {
     values: Values,
     states: Vec<State>,
     uses: Vec<u32>,
-    /// Per instruction: the states in which it is entered.
-    entered: Vec<Vec<StateId>>,
+    /// Per instruction: the states in which it is entered, if it is.
+    entered: Vec<Option<Entries>>,
+    /// Per state: the next one in which the same instruction is entered.
+    next: Vec<Option<StateId>>,
     /// The states of instructions that have more than a few.
     crowded: FastMap<(Pc, State), StateId>,
 }
@@ -112,7 +124,8 @@ pub(crate) fn explore(space: &mut Space, code: Code<'_>, endian: Endian) -> Outc
         values: Values::new(),
         states: Vec::new(),
         uses: Vec::new(),
-        entered: vec![Vec::new(); code.shape().len()],
+        entered: vec![None; code.shape().len()],
+        next: Vec::new(),
         crowded: FastMap::default(),
     };
     let memory = [ZERO; SLOTS];
@@ -120,7 +133,8 @@ pub(crate) fn explore(space: &mut Space, code: Code<'_>, endian: Endian) -> Outc
     explorer.enter(Pc(0), State { a, x, memory })?;
     let mut visits = Vec::with_capacity(code.shape().len());
     for pc in 0..code.shape().len() {
-        for state in std::mem::take(&mut explorer.entered[pc]) {
+        let mut entry = explorer.entered[pc].map(|entries| entries.first);
+        while let Some(state) = entry {
             let first = Pc(pc);
             let (last, step) = explorer.run(first, explorer.states[state.0])?;
             visits.push(Visit {
@@ -129,6 +143,7 @@ pub(crate) fn explore(space: &mut Space, code: Code<'_>, endian: Endian) -> Outc
                 last,
                 step,
             });
+            entry = explorer.next[state.0];
         }
     }
     let uses = explorer.uses;
@@ -311,11 +326,12 @@ impl Explorer<'_> {
     /// Notes that an instruction is reached in a state, less what it can't need.
     fn enter(&mut self, target: Pc, mut state: State) -> Outcome<Next> {
         state.forget(self.live[target.0]);
-        let known = &self.entered[target.0];
-        let few = &known[..known.len().min(FEW)];
-        let found = few.iter().find(|id| self.states[id.0] == state).copied();
-        let found = found.or_else(|| {
-            let is_crowded = known.len() > FEW;
+        let entries = self.entered[target.0];
+        let count = entries.map_or(0, |entries| entries.count);
+        let first = entries.map(|entries| entries.first);
+        let mut few = iter::successors(first, |id| self.next[id.0]).take(FEW);
+        let found = few.find(|id| self.states[id.0] == state).or_else(|| {
+            let is_crowded = count > FEW;
             is_crowded.then(|| self.crowded.get(&(target, state)).copied())?
         });
         if let Some(id) = found {
@@ -326,10 +342,18 @@ impl Explorer<'_> {
         if id.0 >= self.space.limits.max_states {
             return Err(LimitReached::States);
         }
-        if known.len() >= FEW {
+        if count >= FEW {
             self.crowded.insert((target, state), id);
         }
-        self.entered[target.0].push(id);
+        if let Some(entries) = entries {
+            self.next[entries.last.0] = Some(id);
+        }
+        self.entered[target.0] = Some(Entries {
+            first: first.unwrap_or(id),
+            last: id,
+            count: count + 1,
+        });
+        self.next.push(None);
         self.states.push(state);
         self.uses.push(1);
         Ok(Next::State(id))

@@ -34,9 +34,25 @@ pub(crate) struct Piecewise {
 impl Piecewise {
     /// The function that is the same everywhere and depends on no word that is tested before this one.
     pub(crate) fn everywhere(word: Word, node: Node) -> Piecewise {
+        // Most get a few more.
+        let mut pieces = Vec::with_capacity(4);
+        pieces.push((0, node));
         Piecewise {
             word,
-            pieces: vec![(0, node)],
+            pieces,
+            earlier: Vec::new(),
+        }
+    }
+
+    /// The function that is this on each interval, given by where it begins, ascending from 0. None depends on a
+    /// word that is tested before this one.
+    pub(crate) fn of_pieces(word: Word, mut pieces: Vec<(u32, Node)>) -> Piecewise {
+        debug_assert!(pieces.first().is_some_and(|(start, _)| *start == 0));
+        debug_assert!(pieces.is_sorted_by(|one, next| one.0 < next.0));
+        pieces.dedup_by_key(|(_, node)| *node);
+        Piecewise {
+            word,
+            pieces,
             earlier: Vec::new(),
         }
     }
@@ -166,68 +182,14 @@ impl Piecewise {
         let earlier: Vec<Node> = self.earlier.iter().filter(is_piece).copied().collect();
         match earlier[..] {
             [] => self.block(diagram, 32, 0, &self.pieces),
-            [one] => self.replaced_one(diagram, one, one, &mut FastMap::default()),
+            [one] => self.replaced(diagram, &earlier, [one], &mut FastMap::default()),
             [one, two] => self.replaced(diagram, &earlier, [one, two], &mut FastMap::default()),
             _ => self.replaced(diagram, &earlier, earlier.clone(), &mut FastMap::default()),
         }
     }
 
-    /// The function where `left` is left of one function of earlier words. Of a chain of tests that decide one
+    /// The function where `left` is left of these functions of earlier words. Of a chain of tests that decide one
     /// way each, as in a comparison with a constant, only the result is remembered.
-    fn replaced_one(
-        &self,
-        diagram: &mut Diagram,
-        earlier: Node,
-        left: Node,
-        known: &mut FastMap<Node, Node>,
-    ) -> Result<Node, LimitReached> {
-        if let Some(node) = known.get(&left) {
-            return Ok(*node);
-        }
-        let end = first_variable(self.word);
-        let mut links = Links::new();
-        let mut rest = left;
-        // What the last of the decided sides was, and what comes of it.
-        let mut latest = None;
-        let last = loop {
-            let (variable, low, high) = match diagram.view(rest) {
-                View::Branch {
-                    variable,
-                    low,
-                    high,
-                } if variable < end => (variable, low, high),
-                View::Branch { .. } | View::Leaf(_) => {
-                    break self.with_left(diagram, &[earlier], &[rest])?;
-                }
-            };
-            diagram.count_step()?;
-            let decides_low = diagram.top(low) >= end;
-            let (side, next) = if decides_low {
-                (low, high)
-            } else {
-                (high, low)
-            };
-            if diagram.top(side) < end || diagram.top(next) >= end {
-                let low = self.replaced_one(diagram, earlier, low, known)?;
-                let high = self.replaced_one(diagram, earlier, high, known)?;
-                break diagram.branch(variable, low, high)?;
-            }
-            let decided = match latest {
-                Some((known_side, decided)) if known_side == side => decided,
-                _ => self.replaced_one(diagram, earlier, side, known)?,
-            };
-            latest = Some((side, decided));
-            if !links.add(variable, decided, decides_low) {
-                break self.replaced_one(diagram, earlier, rest, known)?;
-            }
-            rest = next;
-        };
-        let made = links.above(diagram, last)?;
-        known.insert(left, made);
-        Ok(made)
-    }
-
-    /// The function where `left` is left of these functions of earlier words.
     fn replaced<L>(
         &self,
         diagram: &mut Diagram,
@@ -241,20 +203,47 @@ impl Piecewise {
         if let Some(node) = known.get(&left) {
             return Ok(*node);
         }
-        let tops = left.as_ref().iter().map(|node| diagram.top(*node));
-        let top = tops.fold(Variable::LEAF, Variable::min);
-        let made = if top < first_variable(self.word) {
-            diagram.count_step()?;
-            let (mut low, mut high) = (left.clone(), left.clone());
-            for (low, high) in low.as_mut().iter_mut().zip(high.as_mut()) {
-                (*low, *high) = diagram.cofactors(*low, top);
-            }
-            let low = self.replaced(diagram, earlier, low, known)?;
-            let high = self.replaced(diagram, earlier, high, known)?;
-            diagram.branch(top, low, high)?
-        } else {
-            self.with_left(diagram, earlier, left.as_ref())?
+        let end = first_variable(self.word);
+        let first_of = |diagram: &Diagram, left: &L| {
+            let tops = left.as_ref().iter().map(|node| diagram.top(*node));
+            tops.fold(Variable::LEAF, Variable::min)
         };
+        let mut links = Links::new();
+        let mut rest = left.clone();
+        let mut variable = first_of(diagram, &rest);
+        // What the last of the decided sides was, and what comes of it.
+        let mut latest: Option<(L, Node)> = None;
+        let last = loop {
+            if variable >= end {
+                break self.with_left(diagram, earlier, rest.as_ref())?;
+            }
+            diagram.count_step()?;
+            let (mut low, mut high) = (rest.clone(), rest.clone());
+            for (low, high) in low.as_mut().iter_mut().zip(high.as_mut()) {
+                (*low, *high) = diagram.cofactors(*low, variable);
+            }
+            let [low_first, high_first] = [&low, &high].map(|side| first_of(diagram, side));
+            if (low_first >= end) == (high_first >= end) {
+                let low = self.replaced(diagram, earlier, low, known)?;
+                let high = self.replaced(diagram, earlier, high, known)?;
+                break diagram.branch(variable, low, high)?;
+            }
+            let decides_low = low_first >= end;
+            let (side, next, next_first) = match decides_low {
+                true => (low, high, high_first),
+                false => (high, low, low_first),
+            };
+            let decided = match &latest {
+                Some((known_side, decided)) if *known_side == side => *decided,
+                _ => self.replaced(diagram, earlier, side.clone(), known)?,
+            };
+            latest = Some((side, decided));
+            if !links.add(variable, decided, decides_low) {
+                break self.replaced(diagram, earlier, rest, known)?;
+            }
+            (rest, variable) = (next, next_first);
+        };
+        let made = links.above(diagram, last)?;
         known.insert(left, made);
         Ok(made)
     }
@@ -283,27 +272,47 @@ impl Piecewise {
     fn block(
         &self,
         diagram: &mut Diagram,
-        bit: u32,
-        base: u32,
-        pieces: &[(u32, Node)],
+        mut bit: u32,
+        mut base: u32,
+        mut pieces: &[(u32, Node)],
     ) -> Result<Node, LimitReached> {
-        match *pieces {
-            [(_, node)] => return Ok(self.under(diagram, bit, base, node)),
-            [(_, other), (value, node), (next, after)]
-                if other == after && next - value == 1 && self.is_above(diagram, node, other) =>
-            {
-                return self.value(diagram, bit, value, node, other);
+        let mut links = Links::new();
+        let last = loop {
+            match *pieces {
+                [(_, node)] => break self.under(diagram, bit, base, node),
+                [(_, other), (value, node), (next, after)]
+                    if other == after
+                        && next - value == 1
+                        && self.is_above(diagram, node, other) =>
+                {
+                    break self.value(diagram, bit, value, node, other)?;
+                }
+                _ => {}
             }
-            _ => {}
-        }
-        let bit = bit - 1;
-        let middle = base | 1 << bit;
-        let split = pieces.partition_point(|(start, _)| *start < middle);
-        let starts_there = pieces.get(split).is_some_and(|(start, _)| *start == middle);
-        let high_from = if starts_there { split } else { split - 1 };
-        let low = self.block(diagram, bit, base, &pieces[..split])?;
-        let high = self.block(diagram, bit, middle, &pieces[high_from..])?;
-        diagram.branch(order::variable(self.word, bit), low, high)
+            bit -= 1;
+            let middle = base | 1 << bit;
+            let split = pieces.partition_point(|(start, _)| *start < middle);
+            let starts_there = pieces.get(split).is_some_and(|(start, _)| *start == middle);
+            let high_from = if starts_there { split } else { split - 1 };
+            let variable = order::variable(self.word, bit);
+            // Where a half is one piece, the other one is all that is left to do. There is room for every bit.
+            match (&pieces[..split], &pieces[high_from..]) {
+                ([(_, node)], high) => {
+                    links.add(variable, self.under(diagram, bit, base, *node), true);
+                    (base, pieces) = (middle, high);
+                }
+                (low, [(_, node)]) => {
+                    links.add(variable, self.under(diagram, bit, middle, *node), false);
+                    pieces = low;
+                }
+                (low, high) => {
+                    let low = self.block(diagram, bit, base, low)?;
+                    let high = self.block(diagram, bit, middle, high)?;
+                    break diagram.branch(variable, low, high)?;
+                }
+            }
+        };
+        links.above(diagram, last)
     }
 
     /// `node` where the lowest `bits` of the word are those of the value, else `other`.

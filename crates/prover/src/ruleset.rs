@@ -42,22 +42,26 @@ impl Space {
             known: FastMap::default(),
         };
         let own = Section::domain(section.arch);
-        let mut by_number = Piecewise::everywhere(Word::NR, others);
-        for (start, rules) in runs(section, &own) {
-            let answer = if own.contains(start) {
-                answers.of(self, rules)?
-            } else {
-                others
+        let mut pieces = Vec::with_capacity(2 * section.rules.len() + 2);
+        for_runs(section, &own, |start, rules| {
+            let answer = match own.contains(start) {
+                true => answers.of(self, rules)?,
+                false => others,
             };
-            by_number = by_number.with_all_from(start, answer);
-        }
-        by_number.to_node(&mut self.diagram)
+            pieces.push((start, answer));
+            Ok(())
+        })?;
+        Piecewise::of_pieces(Word::NR, pieces).to_node(&mut self.diagram)
     }
 }
 
-/// The runs of numbers for which the same rules come into question: where each begins, and those rules
-/// in order, up to the first that always matches. Every border of `own` is one of a run.
-fn runs(section: &Section, own: &IntervalSet<u32>) -> Vec<(u32, Vec<usize>)> {
+/// Goes over the runs of numbers for which the same rules come into question, ascending: where each begins, and
+/// those rules in order, up to the first that always matches. Every border of `own` is one of a run.
+fn for_runs(
+    section: &Section,
+    own: &IntervalSet<u32>,
+    mut found: impl FnMut(u32, &[usize]) -> Outcome<()>,
+) -> Outcome<()> {
     // What begins or ends at a number: nothing, or a rule's interval.
     let mut borders: Vec<(u32, Option<(usize, bool)>)> = vec![(0, None)];
     let mut add = |(first, last): &(u32, u32), rule: Option<usize>| {
@@ -74,8 +78,8 @@ fn runs(section: &Section, own: &IntervalSet<u32>) -> Vec<(u32, Vec<usize>)> {
     }
     borders.sort_unstable();
     let mut active = BTreeSet::new();
-    let always = |index: &&usize| section.rules[**index].when == Predicate::True;
-    let run = |changes: &[(u32, Option<(usize, bool)>)]| {
+    let mut rules = Vec::new();
+    for changes in borders.chunk_by(|one, other| one.0 == other.0) {
         for (index, begins) in changes.iter().filter_map(|(_, change)| *change) {
             if begins {
                 active.insert(index);
@@ -83,14 +87,16 @@ fn runs(section: &Section, own: &IntervalSet<u32>) -> Vec<(u32, Vec<usize>)> {
                 active.remove(&index);
             }
         }
-        let until = active.iter().find(always).copied();
-        let rules = active.range(..=until.unwrap_or(usize::MAX));
-        (changes[0].0, rules.copied().collect())
-    };
-    borders
-        .chunk_by(|one, other| one.0 == other.0)
-        .map(run)
-        .collect()
+        rules.clear();
+        for index in &active {
+            rules.push(*index);
+            if section.rules[*index].when == Predicate::True {
+                break;
+            }
+        }
+        found(changes[0].0, &rules)?;
+    }
+    Ok(())
 }
 
 /// The answers that the rules of a section give together.
@@ -103,8 +109,8 @@ struct Answers<'a> {
 
 impl Answers<'_> {
     /// The answer where these rules come into question, in this order.
-    fn of(&mut self, space: &mut Space, rules: Vec<usize>) -> Outcome<Node> {
-        if let Some(answer) = self.known.get(&rules) {
+    fn of(&mut self, space: &mut Space, rules: &[usize]) -> Outcome<Node> {
+        if let Some(answer) = self.known.get(rules) {
             return Ok(*answer);
         }
         let mut answer = self.default;
@@ -116,7 +122,7 @@ impl Answers<'_> {
             let predicates: Vec<&Predicate> = group.iter().map(|index| &rule(index).when).collect();
             answer = space.choose_by_any(&predicates, action, answer)?;
         }
-        self.known.insert(rules, answer);
+        self.known.insert(rules.to_vec(), answer);
         Ok(answer)
     }
 }
@@ -199,14 +205,24 @@ mod tests {
         }
     }
 
+    fn runs(section: &Section) -> Vec<(u32, Vec<usize>)> {
+        let mut runs = Vec::new();
+        let all = for_runs(section, &IntervalSet::full(), |start, rules| {
+            runs.push((start, rules.to_vec()));
+            Ok(())
+        });
+        assert_eq!(all, Ok(()));
+        runs
+    }
+
     #[test]
     fn runs_name_the_rules_up_to_the_first_that_always_matches() {
         let ruleset = ruleset();
         let section = ruleset.section(Arch::X86).unwrap();
-        let found = runs(section, &IntervalSet::full());
+        let found = runs(section);
         assert_eq!(found, [(0, vec![0]), (u32::MAX, vec![0, 1])]);
         let section = ruleset.section(Arch::X86_64).unwrap();
-        let found = runs(section, &IntervalSet::full());
+        let found = runs(section);
         let rules: Vec<&[usize]> = found.iter().map(|(_, rules)| &rules[..]).collect();
         assert_eq!(rules, [&[2][..], &[1], &[0, 1], &[0, 2], &[2], &[2, 3]]);
     }

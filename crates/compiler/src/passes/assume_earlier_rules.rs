@@ -25,10 +25,9 @@
 //! # Prior art
 //! Shadowed-rule analysis of packet filters; Coudert and Madre's *restrict*.
 
-use tamis_rules::{Predicate, Rule, Section};
-
+use super::draft::DraftRule;
 use super::facts::Facts;
-use super::{Changed, Claim, PassCx, PassInfo, Stage, describe};
+use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage};
 
 /// How many earlier rules are looked at.
 const MAX_EARLIER: usize = 16;
@@ -47,22 +46,25 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    let conditional = Conditional::of(section);
+pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+    let conditional = Conditional::of(&draft.rules);
     let mut changed = false;
-    for place in 0..section.rules.len() {
-        let (before, after) = section.rules.split_at_mut(place);
+    for place in 0..draft.rules.len() {
+        let (before, after) = draft.rules.split_at_mut(place);
         let rule = &mut after[0];
-        if rule.when == Predicate::True {
+        if rule.when.is_true() {
             continue;
         }
         let mut facts = conditional.facts_at(rule, before);
-        if !facts.is_empty() {
-            let simplified = facts.simplify(&rule.when);
-            if simplified != rule.when && cx.apply(0, || describe(place + 1, rule)) {
-                rule.when = simplified;
-                changed = true;
-            }
+        if facts.is_empty() {
+            continue;
+        }
+        let Some(simplified) = facts.simplify(rule.when.predicate()) else {
+            continue;
+        };
+        if cx.apply(0, || rule.describe(place + 1)) {
+            rule.when = cx.condition(simplified);
+            changed = true;
         }
     }
     Changed::when(changed)
@@ -77,33 +79,33 @@ struct Conditional {
 }
 
 impl Conditional {
-    fn of(section: &Section) -> Conditional {
+    fn of(rules: &[DraftRule]) -> Conditional {
         let mut conditional = Conditional {
-            by_number: Vec::new(),
+            by_number: Vec::with_capacity(rules.len()),
             about_many: Vec::new(),
         };
-        for (place, rule) in section.rules.iter().enumerate() {
-            if rule.when == Predicate::True {
+        for (place, rule) in rules.iter().enumerate() {
+            if rule.when.is_true() {
                 continue;
             }
-            let intervals = rule.syscalls.intervals().iter();
+            let intervals = rule.syscalls.intervals();
             let counts = intervals
-                .clone()
+                .iter()
                 .map(|(first, last)| u64::from(last - first) + 1);
             if counts.sum::<u64>() > MAX_NUMBERS {
                 conditional.about_many.push(place);
-            } else {
-                let numbers = intervals.flat_map(|(first, last)| *first..=*last);
-                conditional
-                    .by_number
-                    .extend(numbers.map(|number| (number, place)));
+                continue;
+            }
+            for (first, last) in intervals {
+                let numbers = (*first..=*last).map(|number| (number, place));
+                conditional.by_number.extend(numbers);
             }
         }
         conditional.by_number.sort_unstable();
         conditional
     }
 
-    fn facts_at(&self, rule: &Rule, earlier: &[Rule]) -> Facts {
+    fn facts_at<'a>(&self, rule: &DraftRule, earlier: &'a [DraftRule]) -> Facts<'a> {
         let mut facts = Facts::default();
         let Some((first, _)) = rule.syscalls.intervals().first() else {
             return facts;
@@ -120,7 +122,7 @@ impl Conditional {
         for place in about_it.chain(about_many.take(MAX_EARLIER)) {
             let other = &earlier[*place];
             if rule.syscalls.is_subset(&other.syscalls) {
-                facts.assume(&other.when, false);
+                facts.assume(other.when.predicate(), false);
             }
         }
         facts

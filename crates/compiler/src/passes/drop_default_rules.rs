@@ -23,10 +23,8 @@
 //! # Prior art
 //! Redundant rules of packet filters: "downward redundancy" in firewall analysis.
 
-use tamis_rules::{Rule, Section};
-
 use super::numbers::Numbers;
-use super::{Changed, Claim, PassCx, PassInfo, Stage, describe};
+use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage};
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -39,30 +37,32 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    let default = section.default;
-    if section.rules.iter().all(|rule| rule.action != default) {
+pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+    let default = draft.default;
+    if draft.rules.iter().all(|rule| rule.action != default) {
         return Changed::No;
     }
-    let mut answered_otherwise = Numbers::default();
+    let mut answered_otherwise = Numbers::new(&draft.cuts);
     let mut changed = false;
-    let mut kept: Vec<Rule> = Vec::with_capacity(section.rules.len());
-    let numbered = (1..).zip(std::mem::take(&mut section.rules));
-    for (number, mut rule) in numbered.collect::<Vec<_>>().into_iter().rev() {
+    let mut gone = Vec::new();
+    for (place, rule) in draft.rules.iter_mut().enumerate().rev() {
+        if rule.action != default {
+            answered_otherwise.add(&rule.syscalls);
+            continue;
+        }
         let untouched = answered_otherwise.missing_of(&rule.syscalls);
-        if rule.action != section.default {
-            answered_otherwise.add(&untouched);
-        } else if !untouched.is_empty() && cx.apply(0, || describe(number, &rule)) {
+        if !untouched.is_empty() && cx.apply(0, || rule.describe(place + 1)) {
             rule.syscalls = rule.syscalls.difference(&untouched);
             changed = true;
             if rule.syscalls.is_empty() {
-                continue;
+                gone.push(place);
             }
         }
-        kept.push(rule);
     }
-    kept.reverse();
-    section.rules = kept;
+    let mut places = 0..;
+    draft
+        .rules
+        .retain(|_| gone.pop_if(|place| Some(*place) == places.next()).is_none());
     Changed::when(changed)
 }
 

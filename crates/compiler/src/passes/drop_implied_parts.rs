@@ -27,10 +27,8 @@
 //! # Prior art
 //! Coudert and Madre's *restrict*; gVisor and libseccomp drop repeated parts only.
 
-use tamis_rules::Section;
-
 use super::facts::{self, Facts};
-use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
+use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -43,9 +41,12 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    rewrite_conditions(section, cx, |when| {
-        (!facts::is_about_one_each(when)).then(|| Facts::default().simplify(when))
+pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+    rewrite_conditions(draft, cx, |when| {
+        if facts::is_about_one_each(when) {
+            return None;
+        }
+        Facts::default().simplify(when)
     })
 }
 

@@ -23,10 +23,10 @@
 //! # Prior art
 //! Shadowed-rule analysis of packet filters.
 
-use tamis_rules::{IntervalSet, Predicate, Section};
+use tamis_rules::IntervalSet;
 
 use super::numbers::Numbers;
-use super::{Changed, Claim, PassCx, PassInfo, Stage, describe};
+use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage};
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -39,34 +39,27 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    let mut decided = Numbers::default();
+pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+    let mut decided = Numbers::new(&draft.cuts);
     let mut changed = false;
     let mut number = 0;
-    section.rules.retain_mut(|rule| {
+    draft.rules.retain_mut(|rule| {
         number += 1;
-        if rule.when == Predicate::False
-            || rule.syscalls.is_empty()
-            || decided.meets(&rule.syscalls)
-        {
-            let open = if rule.when == Predicate::False {
+        let is_idle = rule.when.is_false() || rule.syscalls.is_empty();
+        let is_cut =
+            (is_idle || decided.meets(&rule.syscalls)) && cx.apply(0, || rule.describe(number));
+        if is_cut {
+            changed = true;
+            rule.syscalls = if is_idle {
                 IntervalSet::empty()
             } else {
                 decided.missing_of(&rule.syscalls)
             };
-            if !cx.apply(0, || describe(number, rule)) {
-                if rule.when == Predicate::True {
-                    decided.add(&open);
-                }
-                return true;
-            }
-            changed = true;
-            rule.syscalls = open;
         }
-        if rule.when == Predicate::True {
+        if rule.when.is_true() {
             decided.add(&rule.syscalls);
         }
-        !rule.syscalls.is_empty()
+        !(is_cut && rule.syscalls.is_empty())
     });
     Changed::when(changed)
 }

@@ -25,11 +25,13 @@
 //! Algebraic factoring of logic synthesis; gVisor extracts repeated argument matchers if the alternatives are
 //! a full cross product.
 
-use tamis_rules::{Predicate, Section};
+use std::hash::BuildHasherDefault;
 
-use super::shape::{Kind, has_list, rewrite_lists};
-use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
-use crate::hash::{FastMap, FastSet};
+use tamis_rules::Predicate;
+
+use super::shape::{Kind, rewrite_lists};
+use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
+use crate::hash::FastMap;
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -42,33 +44,35 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    let is_open = |kind, parts: &[Predicate]| parts.len() < 2 || may_share(kind, parts);
-    rewrite_conditions(section, cx, |when| {
-        has_list(when, &is_open).then(|| rewrite_lists(when, &factor))
-    })
+pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+    rewrite_conditions(draft, cx, |when| rewrite_lists(when, &factor))
 }
 
-fn factor(kind: Kind, lists: Vec<Predicate>) -> Predicate {
-    let common = shared_parts(kind, &lists);
-    if common.iter().all(Option::is_none) {
-        return kind.join(lists);
+fn factor(kind: Kind, lists: &[Predicate]) -> Option<Predicate> {
+    if !may_share(kind, lists) {
+        return None;
     }
+    let parts = Parts::of(kind, lists);
+    let common = parts.shared()?;
     // What stands in place of each alternative; those of one common part stand where the first does.
-    let mut places: FastMap<&Predicate, usize> = FastMap::default();
     let mut groups: Vec<(Option<&Predicate>, Vec<Predicate>)> = Vec::new();
-    for (list, part) in lists.iter().zip(common) {
-        let Some(part) = part else {
+    let mut places: Vec<Option<usize>> = vec![None; parts.distinct.len()];
+    for (list, number) in lists.iter().zip(common) {
+        let Some(number) = number else {
             groups.push((None, vec![list.clone()]));
             continue;
         };
-        let mut rest = kind.dual().parts(list).to_vec();
-        rest.retain(|other| other != part);
-        let rest = kind.dual().join(rest);
-        match places.get(part) {
-            Some(place) => groups[*place].1.push(rest),
+        let part = parts.distinct[number];
+        let rest = kind
+            .dual()
+            .parts(list)
+            .iter()
+            .filter(|other| *other != part);
+        let rest = kind.dual().join(rest.cloned().collect());
+        match places[number] {
+            Some(place) => groups[place].1.push(rest),
             None => {
-                places.insert(part, groups.len());
+                places[number] = Some(groups.len());
                 groups.push((Some(part), vec![rest]));
             }
         }
@@ -78,16 +82,16 @@ fn factor(kind: Kind, lists: Vec<Predicate>) -> Predicate {
         Some(part) if rests.contains(&kind.dual().neutral()) => part.clone(),
         Some(part) => kind.dual().join(vec![part.clone(), kind.join(rests)]),
     });
-    kind.join(made.collect())
+    Some(kind.join(made.collect()))
 }
 
-/// Whether two lists have a part in common, or whether finding that out would take as long as all the rest.
+/// Whether two lists have a part in common, or whether only hashing tells.
 fn may_share(kind: Kind, lists: &[Predicate]) -> bool {
     /// So many parts are compared with each other faster than hashed.
     const FEW: usize = 16;
     let parts = |list| kind.dual().parts(list);
     if lists.iter().map(|list| parts(list).len()).sum::<usize>() > FEW {
-        return shared_parts(kind, lists).iter().any(Option::is_some);
+        return true;
     }
     let mut rest = lists;
     while let [list, others @ ..] = rest {
@@ -100,37 +104,80 @@ fn may_share(kind: Kind, lists: &[Predicate]) -> bool {
     false
 }
 
-/// For each list the part that it shares with most of the others, of those with which it can go.
-fn shared_parts(kind: Kind, lists: &[Predicate]) -> Vec<Option<&Predicate>> {
-    let parts: Vec<Vec<&Predicate>> = lists
-        .iter()
-        .map(|list| {
-            let mut seen = FastSet::default();
-            let parts = kind.dual().parts(list).iter();
-            parts.filter(|part| seen.insert(*part)).collect()
-        })
-        .collect();
-    let mut counts: FastMap<&Predicate, usize> = FastMap::default();
-    for part in parts.iter().flatten() {
-        *counts.entry(part).or_default() += 1;
+/// The parts of lists, by number: equal ones have the same.
+struct Parts<'a> {
+    /// The first of each number.
+    distinct: Vec<&'a Predicate>,
+    /// In how many lists each is.
+    counts: Vec<usize>,
+    /// The numbers of the parts of all lists, each list's without repetitions.
+    numbers: Vec<usize>,
+    /// Where the numbers of each list end.
+    ends: Vec<usize>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(kind: Kind, lists: &'a [Predicate]) -> Parts<'a> {
+        let parts = |list| kind.dual().parts(list);
+        let total = lists.iter().map(|list| parts(list).len()).sum();
+        let mut known: FastMap<&Predicate, usize> =
+            FastMap::with_capacity_and_hasher(total, BuildHasherDefault::default());
+        let mut found = Parts {
+            distinct: Vec::with_capacity(total),
+            counts: Vec::with_capacity(total),
+            numbers: Vec::with_capacity(total),
+            ends: Vec::with_capacity(lists.len()),
+        };
+        // The list in which each was found last.
+        let mut latest: Vec<usize> = Vec::with_capacity(total);
+        for (place, list) in lists.iter().enumerate() {
+            for part in parts(list) {
+                let number = *known.entry(part).or_insert(found.distinct.len());
+                if number == found.distinct.len() {
+                    found.distinct.push(part);
+                    found.counts.push(0);
+                    latest.push(usize::MAX);
+                }
+                if latest[number] != place {
+                    latest[number] = place;
+                    found.counts[number] += 1;
+                    found.numbers.push(number);
+                }
+            }
+            found.ends.push(found.numbers.len());
+        }
+        found
     }
-    let mut chosen: Vec<Option<&Predicate>> = parts
-        .iter()
-        .map(|parts| {
-            // Of equals the first, whatever the tables look like.
-            let shared = parts.iter().rev().filter(|part| counts[**part] > 1);
-            shared.max_by_key(|part| counts[**part]).copied()
-        })
-        .collect();
-    // Others may have chosen otherwise; a part that one list alone has chosen is nothing in common.
-    let mut takers: FastMap<&Predicate, usize> = FastMap::default();
-    for part in chosen.iter().flatten() {
-        *takers.entry(part).or_default() += 1;
+
+    /// For each list the number of the part that it shares with most of the others, of those with which it can go;
+    /// nothing if no list shares one.
+    fn shared(&self) -> Option<Vec<Option<usize>>> {
+        if self.counts.iter().all(|count| *count == 1) {
+            return None;
+        }
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let lists = starts
+            .zip(&self.ends)
+            .map(|(start, end)| &self.numbers[start..*end]);
+        let chosen = lists.map(|numbers| {
+            // Of equals the first.
+            let shared = numbers
+                .iter()
+                .rev()
+                .filter(|number| self.counts[**number] > 1);
+            shared.max_by_key(|number| self.counts[**number]).copied()
+        });
+        let mut chosen: Vec<Option<usize>> = chosen.collect();
+        // Others may have chosen otherwise; a part that one list alone has chosen is nothing in common.
+        let mut takers = vec![0; self.distinct.len()];
+        for number in chosen.iter().flatten() {
+            takers[*number] += 1;
+        }
+        for part in &mut chosen {
+            *part = part.filter(|number| takers[*number] > 1);
+        }
+        chosen.iter().any(Option::is_some).then_some(chosen)
     }
-    for part in &mut chosen {
-        *part = part.filter(|part| takers[part] > 1);
-    }
-    chosen
 }
 
 #[cfg(test)]

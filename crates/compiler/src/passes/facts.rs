@@ -3,7 +3,7 @@
 //! A part of a list matters only where the other parts leave the answer open: in `all(a, b)` the answer
 //! to `b` is of interest where `a` holds, in `any(a, b)` where it doesn't. [`Facts`] collects such
 //! assumptions: per argument the possible values of the whole and of both halves and the known bits, and
-//! for all other predicates the answer itself, by structure. [`Facts::simplify`] replaces parts whose
+//! for all other predicates the [answer](Answers) itself, by structure. [`Facts::simplify`] replaces parts whose
 //! answer is known. One part is replaced at a time, knowing the other parts as they are by then, so no
 //! two parts vanish because of each other.
 //!
@@ -12,126 +12,144 @@
 //! by structure only. To stay near-linear, at most [`MAX_LITERALS`] tests of an argument in one list are
 //! compared with each other, and [`knowledge`](super::knowledge) ignores large value sets.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use tamis_rules::{Operand, Part, Predicate, Subject, Test};
 
+use super::answers::Answers;
 use super::knowledge::Knowledge;
 use super::shape::{Kind, values};
-use crate::hash::FastMap;
 
 /// The most tests of one argument in a list that are compared with each other.
 const MAX_LITERALS: usize = 32;
 
 /// Assumptions, and how to take them back.
 #[derive(Default)]
-pub(super) struct Facts {
-    subjects: BTreeMap<Subject, Knowledge>,
-    answers: FastMap<Predicate, bool>,
-    /// How many of the answers are to tests.
+pub(super) struct Facts<'a> {
+    subjects: Vec<(Subject, Knowledge)>,
+    tests: Answers<Cow<'a, Test>>,
+    lists: Answers<&'a Predicate>,
+    /// What was known of a subject before, if anything.
+    log: Vec<(Subject, Option<Knowledge>)>,
+}
+
+/// How much was assumed at some time.
+#[derive(Clone, Copy)]
+struct Mark {
+    log: usize,
     tests: usize,
-    log: Vec<Undo>,
+    lists: usize,
 }
 
-enum Undo {
-    Subject(Subject, Option<Knowledge>),
-    Answer(Predicate),
-}
-
-impl Facts {
+impl<'a> Facts<'a> {
     /// Whether nothing is assumed.
     pub(super) fn is_empty(&self) -> bool {
-        self.log.is_empty()
+        self.log.is_empty() && self.tests.len() + self.lists.len() == 0
     }
 
     /// Assumes that a predicate holds, or that it doesn't.
-    pub(super) fn assume(&mut self, predicate: &Predicate, holds: bool) {
+    pub(super) fn assume(&mut self, predicate: &'a Predicate, holds: bool) {
         match predicate {
-            Predicate::Not(inner) => return self.assume(inner, !holds),
-            Predicate::All(parts) if holds => parts.iter().for_each(|part| self.assume(part, true)),
-            Predicate::Any(parts) if !holds => {
-                parts.iter().for_each(|part| self.assume(part, false));
+            Predicate::True | Predicate::False => {}
+            Predicate::Not(inner) => self.assume(inner, !holds),
+            Predicate::Test(test) => self.assume_test(Cow::Borrowed(test), holds),
+            Predicate::All(parts) | Predicate::Any(parts) => {
+                if matches!(predicate, Predicate::All(_)) == holds {
+                    parts.iter().for_each(|part| self.assume(part, holds));
+                }
+                self.lists.add(predicate, holds);
             }
-            Predicate::Test(test) => self.learn(test, holds),
-            Predicate::True | Predicate::False | Predicate::All(_) | Predicate::Any(_) => {}
-        }
-        self.note(predicate, holds);
-    }
-
-    /// Assumes an answer without drawing conclusions about the parts.
-    fn note(&mut self, predicate: &Predicate, holds: bool) {
-        let has_structure = !matches!(
-            predicate,
-            Predicate::True | Predicate::False | Predicate::Not(_)
-        );
-        if has_structure && !self.answers.contains_key(predicate) {
-            self.answers.insert(predicate.clone(), holds);
-            self.tests += usize::from(matches!(predicate, Predicate::Test(_)));
-            self.log.push(Undo::Answer(predicate.clone()));
         }
     }
 
-    fn learn(&mut self, test: &Test, holds: bool) {
-        let Some(subject) = subject_of(test) else {
-            return;
-        };
-        let known = self.subjects.get(&subject);
+    fn assume_test(&mut self, test: Cow<'a, Test>, holds: bool) {
+        if let Some(subject) = subject_of(&test) {
+            self.learn(subject, &test, holds);
+        }
+        self.tests.add(test, holds);
+    }
+
+    fn learn(&mut self, subject: Subject, test: &Test, holds: bool) {
+        let place = self.place_of(subject);
+        let known = place.map(|place| &self.subjects[place].1);
         let learnt = known.cloned().unwrap_or_default().and(test, holds);
-        if known != Some(&learnt) {
-            let before = self.subjects.insert(subject, learnt);
-            self.log.push(Undo::Subject(subject, before));
+        if known == Some(&learnt) {
+            return;
+        }
+        let before = match place {
+            Some(place) => Some(std::mem::replace(&mut self.subjects[place].1, learnt)),
+            None => {
+                self.subjects.push((subject, learnt));
+                None
+            }
+        };
+        self.log.push((subject, before));
+    }
+
+    fn place_of(&self, subject: Subject) -> Option<usize> {
+        let mut subjects = self.subjects.iter();
+        subjects.position(|(known, _)| *known == subject)
+    }
+
+    fn knowledge(&self, subject: Subject) -> Option<&Knowledge> {
+        let place = self.place_of(subject)?;
+        Some(&self.subjects[place].1)
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            log: self.log.len(),
+            tests: self.tests.len(),
+            lists: self.lists.len(),
         }
     }
 
-    fn take_back(&mut self, to: usize) {
-        while self.log.len() > to {
+    fn take_back(&mut self, to: Mark) {
+        while self.log.len() > to.log {
             match self.log.pop() {
-                Some(Undo::Subject(subject, Some(known))) => {
-                    self.subjects.insert(subject, known);
+                Some((subject, Some(before))) => {
+                    if let Some(place) = self.place_of(subject) {
+                        self.subjects[place].1 = before;
+                    }
                 }
-                Some(Undo::Subject(subject, None)) => {
-                    self.subjects.remove(&subject);
-                }
-                Some(Undo::Answer(predicate)) => {
-                    self.answers.remove(&predicate);
-                    self.tests -= usize::from(matches!(predicate, Predicate::Test(_)));
-                }
-                None => {}
+                // Of the subjects that are known now it was the last to become so.
+                _ => drop(self.subjects.pop()),
             }
         }
+        self.tests.truncate(to.tests);
+        self.lists.truncate(to.lists);
     }
 
     /// The answer to a predicate, if it is known.
-    fn answer(&self, predicate: &Predicate) -> Option<bool> {
+    fn answer(&mut self, predicate: &Predicate) -> Option<bool> {
         match predicate {
             Predicate::True => Some(true),
             Predicate::False => Some(false),
             Predicate::Not(inner) => self.answer(inner).map(|answer| !answer),
             Predicate::Test(test) => {
-                let known = subject_of(test).and_then(|subject| self.subjects.get(&subject));
-                known
-                    .and_then(|known| known.answer(test))
-                    .or_else(|| self.answers.get(predicate).copied())
+                let known = subject_of(test).and_then(|subject| self.knowledge(subject));
+                let answer = known.and_then(|known| known.answer(test));
+                answer.or_else(|| self.tests.get(test))
             }
-            Predicate::All(_) | Predicate::Any(_) => self.answers.get(predicate).copied(),
+            Predicate::All(_) | Predicate::Any(_) => self.lists.get(predicate),
         }
     }
 
-    /// A predicate that answers the same where the assumptions hold, with fewer parts if possible.
-    pub(super) fn simplify(&mut self, predicate: &Predicate) -> Predicate {
+    /// A predicate that answers the same where the assumptions hold, with fewer parts if possible; `None` is the
+    /// same again.
+    pub(super) fn simplify(&mut self, predicate: &'a Predicate) -> Option<Predicate> {
         match self.answer(predicate) {
-            Some(answer) => constant(answer),
+            Some(answer) => Some(constant(answer)).filter(|answer| answer != predicate),
             None => self.simplify_inside(predicate),
         }
     }
 
-    fn simplify_inside(&mut self, predicate: &Predicate) -> Predicate {
+    fn simplify_inside(&mut self, predicate: &'a Predicate) -> Option<Predicate> {
         match predicate {
-            Predicate::True | Predicate::False => predicate.clone(),
+            Predicate::True | Predicate::False => None,
             Predicate::Not(inner) => match self.simplify(inner) {
-                Predicate::True => Predicate::False,
-                Predicate::False => Predicate::True,
-                other => Predicate::Not(Box::new(other)),
+                None => negated_constant(inner),
+                Some(simplified) => Some(negated(simplified)),
             },
             Predicate::Test(test) => self.simplify_test(test),
             Predicate::All(parts) => self.simplify_list(Kind::All, parts),
@@ -139,71 +157,124 @@ impl Facts {
         }
     }
 
-    /// A test of fewer intervals with the same answer for all possible values.
-    fn simplify_test(&self, test: &Test) -> Predicate {
-        let simpler = values(test).and_then(|(operand, set)| {
-            let known = self.subjects.get(&operand.subject)?;
-            known.simpler(operand, &set)
-        });
-        simpler.unwrap_or_else(|| Predicate::Test(test.clone()))
+    /// A test, or a negated one, simplified.
+    fn simplify_literal(&mut self, literal: &Predicate) -> Option<Predicate> {
+        if let Some(answer) = self.answer(literal) {
+            return Some(constant(answer));
+        }
+        match literal {
+            Predicate::Not(inner) => self.simplify_literal(inner).map(negated),
+            Predicate::Test(test) => self.simplify_test(test),
+            _ => None,
+        }
     }
 
-    fn simplify_list(&mut self, kind: Kind, parts: &[Predicate]) -> Predicate {
-        let mut parts = parts.to_vec();
-        let mark = self.log.len();
-        let groups = literals(&parts);
-        let knows_no_test = self.subjects.is_empty() && self.tests == 0;
-        if knows_no_test && groups.len() == parts.len() {
+    /// A test of fewer intervals with the same answer for all possible values.
+    fn simplify_test(&self, test: &Test) -> Option<Predicate> {
+        let (operand, set) = values(test)?;
+        let known = self.knowledge(operand.subject)?;
+        known.simpler(operand, &set)
+    }
+
+    fn simplify_list(&mut self, kind: Kind, given: &'a [Predicate]) -> Option<Predicate> {
+        if self.subjects.is_empty() && self.tests.len() == 0 && are_about_one_each(given) {
             // Tests of one argument each have nothing to tell each other.
-            return kind.join(parts);
+            return (given.len() < 2).then(|| kind.join(given.to_vec()));
         }
-        let groups = groups.iter().map(|(_, group)| group);
-        let small = || groups.clone().filter(|group| group.len() <= MAX_LITERALS);
-        for group in small() {
+        let mark = self.mark();
+        let mut parts: Vec<Cow<'a, Predicate>> = given.iter().map(Cow::Borrowed).collect();
+        let literals = literals(given);
+        let groups = literals.chunk_by(|one, other| one.subject == other.subject);
+        let (small, large): (Vec<_>, Vec<_>) =
+            groups.partition(|group| group.len() <= MAX_LITERALS);
+        for group in &small {
             self.compare_literals(kind, &mut parts, group);
         }
         for part in parts.iter_mut().filter(|part| literal(part).is_none()) {
-            if let Some(answer) = self.answer(part) {
-                *part = constant(answer);
+            if let Some(answer) = self.answer(part)
+                && !is_constant(part)
+            {
+                *part = Cow::Owned(constant(answer));
             }
         }
         let holds = kind == Kind::All;
-        for place in small().flatten() {
-            self.assume(&parts[*place], holds);
+        for literal in small.into_iter().flatten() {
+            self.assume_literal(&parts[literal.place], holds);
         }
-        for part in &parts {
+        for literal in large.into_iter().flatten() {
+            self.note(&parts[literal.place], holds);
+        }
+        for part in parts.iter().filter(|part| literal(part).is_none()) {
             self.note(part, holds);
         }
         for part in &mut parts {
-            if matches!(test_in(part), Some((Test::Between { .. }, _))) || literal(part).is_some() {
-                continue;
-            }
-            let simplified = self.simplify_inside(part);
-            if simplified != *part {
-                self.answers.remove(part);
-                *part = simplified;
+            if let Cow::Borrowed(given) = *part
+                && test_in(given).is_none()
+                && let Some(simplified) = self.simplify_inside(given)
+            {
+                self.lists.forget(given);
+                *part = Cow::Owned(simplified);
             }
         }
         self.take_back(mark);
-        let (neutral, absorbing) = (kind.neutral(), kind.dual().neutral());
-        if parts.contains(&absorbing) {
-            return absorbing;
+        joined(kind, parts)
+    }
+
+    /// Assumes that a test, or a negated one, holds, or that it doesn't.
+    fn assume_literal(&mut self, literal: &Cow<'a, Predicate>, holds: bool) {
+        match literal {
+            Cow::Borrowed(literal) => self.assume(literal, holds),
+            Cow::Owned(literal) => {
+                if let Some((test, is_plain)) = test_in(literal) {
+                    self.assume_test(Cow::Owned(test.clone()), holds == is_plain);
+                }
+            }
         }
-        parts.retain(|part| *part != neutral);
-        kind.join(parts)
+    }
+
+    /// Assumes an answer without drawing conclusions about the parts.
+    fn note(&mut self, predicate: &Cow<'a, Predicate>, holds: bool) {
+        match predicate {
+            Cow::Borrowed(Predicate::Test(test)) => self.tests.add(Cow::Borrowed(test), holds),
+            Cow::Borrowed(list @ (Predicate::All(_) | Predicate::Any(_))) => {
+                self.lists.add(list, holds);
+            }
+            _ => {}
+        }
     }
 
     /// Simplifies each of a list's tests of one argument, knowing the others.
-    fn compare_literals(&mut self, kind: Kind, parts: &mut [Predicate], group: &[usize]) {
-        let mark = self.log.len();
-        for place in group {
-            for other in group.iter().filter(|other| *other != place) {
-                self.assume(&parts[*other], kind == Kind::All);
+    fn compare_literals(
+        &mut self,
+        kind: Kind,
+        parts: &mut [Cow<'a, Predicate>],
+        group: &[Literal],
+    ) {
+        let mark = self.mark();
+        for literal in group {
+            for other in group.iter().filter(|other| other.place != literal.place) {
+                self.assume_literal(&parts[other.place], kind == Kind::All);
             }
-            parts[*place] = self.simplify(&parts[*place]);
+            if let Some(simplified) = self.simplify_literal(&parts[literal.place]) {
+                parts[literal.place] = Cow::Owned(simplified);
+            }
             self.take_back(mark);
         }
     }
+}
+
+/// The list of these parts, or what it comes to; `None` if all are as they were.
+fn joined(kind: Kind, parts: Vec<Cow<'_, Predicate>>) -> Option<Predicate> {
+    let (neutral, absorbing) = (kind.neutral(), kind.dual().neutral());
+    if parts.iter().any(|part| **part == absorbing) {
+        return Some(absorbing);
+    }
+    let is_new = |part: &Cow<'_, Predicate>| matches!(part, Cow::Owned(_)) || **part == neutral;
+    if parts.len() >= 2 && !parts.iter().any(is_new) {
+        return None;
+    }
+    let parts = parts.into_iter().filter(|part| **part != neutral);
+    Some(kind.join(parts.map(Cow::into_owned).collect()))
 }
 
 /// Whether a condition's parts have nothing to tell each other: it is a test, a list of several tests of one subject
@@ -235,6 +306,23 @@ const fn constant(answer: bool) -> Predicate {
         Predicate::True
     } else {
         Predicate::False
+    }
+}
+
+const fn is_constant(predicate: &Predicate) -> bool {
+    matches!(predicate, Predicate::True | Predicate::False)
+}
+
+fn negated(predicate: Predicate) -> Predicate {
+    negated_constant(&predicate).unwrap_or_else(|| Predicate::Not(Box::new(predicate)))
+}
+
+/// The other constant, if it is one.
+const fn negated_constant(predicate: &Predicate) -> Option<Predicate> {
+    match predicate {
+        Predicate::True => Some(Predicate::False),
+        Predicate::False => Some(Predicate::True),
+        _ => None,
     }
 }
 
@@ -270,21 +358,27 @@ const fn operand_of(test: &Test) -> Option<Operand> {
     }
 }
 
-/// The places of the tests of each subject, by subject: those of the whole value first, since they cost most.
-fn literals(parts: &[Predicate]) -> Vec<(Subject, Vec<usize>)> {
-    let mut groups: Vec<(Subject, Vec<usize>)> = Vec::new();
-    for (place, part) in parts.iter().enumerate() {
-        let Some(subject) = literal(part) else {
-            continue;
-        };
-        match groups.iter_mut().find(|(known, _)| *known == subject) {
-            Some((_, group)) => group.push(place),
-            None => groups.push((subject, vec![place])),
-        }
-    }
-    groups.sort_unstable_by_key(|(subject, _)| *subject);
-    for (_, group) in &mut groups {
-        group.sort_by_key(|place| !is_about_the_whole(&parts[*place]));
-    }
-    groups
+/// A part of a list that is a test, or a negated one, of one subject.
+struct Literal {
+    subject: Subject,
+    /// Those of the whole value come first, since they cost most.
+    is_about_half: bool,
+    place: usize,
+}
+
+/// The literals of a list, by subject.
+fn literals(parts: &[Predicate]) -> Vec<Literal> {
+    let literals = parts.iter().enumerate().filter_map(|(place, part)| {
+        let subject = literal(part)?;
+        let is_about_half = !is_about_the_whole(part);
+        Some(Literal {
+            subject,
+            is_about_half,
+            place,
+        })
+    });
+    let mut literals: Vec<Literal> = literals.collect();
+    literals
+        .sort_unstable_by_key(|literal| (literal.subject, literal.is_about_half, literal.place));
+    literals
 }

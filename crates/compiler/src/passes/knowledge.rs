@@ -79,8 +79,11 @@ impl Knowledge {
         let answer_of_set = || {
             let (operand, set) = values(test)?;
             let possible = self.possible(operand.part);
-            let bits = self.bits_of(operand.part);
             let both = possible.intersection(&set);
+            if both.is_empty() {
+                return Some(false);
+            }
+            let bits = self.bits_of(operand.part);
             let mut intervals = both.intervals().iter();
             if intervals.all(|interval| bits.contradict(shared_bits(*interval))) {
                 Some(false)
@@ -119,8 +122,13 @@ impl Knowledge {
         answer_of_set().or_else(answer_of_mask)
     }
 
-    /// The simplest test that agrees with a set wherever the value is possible, if it has fewer intervals.
+    /// The simplest test that agrees with a set wherever the value is possible, if it has fewer intervals. Not for
+    /// tests that this has an [answer](Self::answer) to.
     pub(super) fn simpler(&self, operand: Operand, set: &IntervalSet<u64>) -> Option<Predicate> {
+        if set.intervals().len() <= 1 {
+            // Fewer are none, and then there is an answer.
+            return None;
+        }
         let possible = self.possible(operand.part);
         let size = |set: &IntervalSet<u64>| {
             let within = set.intersection(&up_to(operand.max()));
@@ -138,8 +146,13 @@ impl Knowledge {
     /// The values that a part may have.
     fn possible(&self, part: Part) -> IntervalSet<u64> {
         let set = match part {
+            Part::Full if is_whole_half(&self.low) && is_whole_half(&self.high) => {
+                self.full.clone()
+            }
             Part::Full => self.full.intersection(&self.full_by_halves()),
+            Part::Low if self.full.is_full() => self.low.clone(),
             Part::Low => self.low.intersection(&self.low_by_full()),
+            Part::High if self.full.is_full() => self.high.clone(),
             Part::High => self.high.intersection(&self.high_by_full()),
         };
         if self.bits == Bits::default() {
@@ -230,6 +243,11 @@ fn shared_bits((first, last): (u64, u64)) -> Bits {
         ones: first & shared,
         zeros: !first & shared,
     }
+}
+
+/// Whether nothing is known of a half.
+fn is_whole_half(set: &IntervalSet<u64>) -> bool {
+    set.intervals() == [(0, u64::from(u32::MAX))]
 }
 
 fn up_to(last: u64) -> IntervalSet<u64> {

@@ -23,10 +23,10 @@
 //! # Prior art
 //! gVisor's authors did this by hand for `futex`.
 
-use tamis_rules::{IntervalSet, Operand, Predicate, Section, Test};
+use tamis_rules::{IntervalSet, Operand, Predicate, Test};
 
-use super::shape::{Kind, single_values, test_of};
-use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
+use super::shape::{Kind, rewrite_parts, single_values, test_of};
+use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -39,44 +39,39 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    rewrite_conditions(section, cx, |when| is_open(when).then(|| rewrite(when)))
+pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+    rewrite_conditions(draft, cx, rewrite)
 }
 
-/// Whether there is a value set, or a list that is none.
-fn is_open(predicate: &Predicate) -> bool {
-    match predicate {
-        Predicate::Not(inner) => is_open(inner),
-        Predicate::All(parts) | Predicate::Any(parts) => {
-            parts.len() < 2 || parts.iter().any(is_open)
-        }
-        Predicate::Test(test) => matches!(test, Test::In { .. }),
-        Predicate::True | Predicate::False => false,
+fn rewrite(predicate: &Predicate) -> Option<Predicate> {
+    if let Some((kind, parts)) = Kind::of(predicate) {
+        return match rewrite_parts(parts, rewrite) {
+            Some(made) => Some(kind.join(made)),
+            None => (parts.len() < 2).then(|| kind.join(parts.to_vec())),
+        };
     }
-}
-
-fn rewrite(predicate: &Predicate) -> Predicate {
     match predicate {
-        Predicate::Not(inner) => Predicate::Not(Box::new(rewrite(inner))),
-        Predicate::All(parts) => Kind::All.join(parts.iter().map(rewrite).collect()),
-        Predicate::Any(parts) => Kind::Any.join(parts.iter().map(rewrite).collect()),
+        Predicate::Not(inner) => rewrite(inner).map(|inner| Predicate::Not(Box::new(inner))),
         Predicate::Test(Test::In { operand, set }) => masks(*operand, set),
-        Predicate::True | Predicate::False | Predicate::Test(_) => predicate.clone(),
+        _ => None,
     }
 }
 
-/// The set as masks, or as it is.
-fn masks(operand: Operand, set: &IntervalSet<u64>) -> Predicate {
-    let set = set.intersection(&[0..=operand.max()].into_iter().collect());
-    if let Some(cube) = Cube::of(&set)
-        && set.intervals().len() > cube.cost()
+/// The set as masks, or less of what the operand can't be.
+fn masks(operand: Operand, set: &IntervalSet<u64>) -> Option<Predicate> {
+    let possible = set.intersection(&[0..=operand.max()].into_iter().collect());
+    if let Some(cube) = Cube::of(&possible)
+        && possible.intervals().len() > cube.cost()
     {
-        return cube.test(operand);
+        return Some(cube.test(operand));
     }
-    match partial(&set) {
-        Some((cube, rest)) => Predicate::Any(vec![cube.test(operand), test_of(operand, &rest)]),
-        None => Predicate::Test(Test::In { operand, set }),
+    if let Some((cube, rest)) = partial(&possible) {
+        let parts = vec![cube.test(operand), test_of(operand, &rest)];
+        return Some(Predicate::Any(parts));
     }
+    let is_same = possible == *set;
+    let set = possible;
+    (!is_same).then_some(Predicate::Test(Test::In { operand, set }))
 }
 
 /// The mask that saves most, and the values that it doesn't hold for.
@@ -85,7 +80,11 @@ fn partial(set: &IntervalSet<u64>) -> Option<(Cube, IntervalSet<u64>)> {
         return None;
     }
     let values = single_values(set)?;
-    let candidates = (0..u64::BITS).filter_map(|bit| {
+    let (ones, zeros) = values.iter().fold((0, 0), |(ones, zeros), value| {
+        (ones | value, zeros | !value)
+    });
+    let is_varied = |bit: &u32| ones & zeros & 1 << bit != 0;
+    let candidates = (0..u64::BITS).filter(is_varied).filter_map(|bit| {
         let has_partner = |value: &&u64| set.contains(**value ^ 1 << bit);
         let paired: IntervalSet<u64> = values.iter().filter(has_partner).copied().collect();
         let cube = Cube::of(&paired)?;

@@ -23,10 +23,10 @@
 //! # Prior art
 //! The first step of Quine and McCluskey's method.
 
-use tamis_rules::{Operand, Predicate, Section, Test};
+use tamis_rules::{Operand, Predicate, Test};
 
-use super::shape::{Kind, has_list, rewrite_lists};
-use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
+use super::shape::{Kind, rewrite_lists};
+use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 use crate::hash::FastMap;
 
 /// About this pass.
@@ -40,14 +40,8 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    let is_open = |_, parts: &[Predicate]| {
-        let masks = parts.iter().filter_map(Masked::of);
-        parts.len() < 2 || masks.take(2).count() == 2
-    };
-    rewrite_conditions(section, cx, |when| {
-        has_list(when, &is_open).then(|| rewrite_lists(when, &merge))
-    })
+pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+    rewrite_conditions(draft, cx, |when| rewrite_lists(when, &merge))
 }
 
 /// `operand & mask == value`, with no bit of the value outside the mask.
@@ -83,24 +77,28 @@ impl Masked {
     }
 }
 
-fn merge(kind: Kind, parts: Vec<Predicate>) -> Predicate {
-    kind.join(match kind {
+fn merge(kind: Kind, parts: &[Predicate]) -> Option<Predicate> {
+    if parts.iter().filter_map(Masked::of).take(2).count() < 2 {
+        return None;
+    }
+    let merged = match kind {
         Kind::All => merge_requirements(parts),
         Kind::Any => merge_alternatives(parts),
-    })
+    };
+    (merged.len() < parts.len()).then(|| kind.join(merged))
 }
 
-fn merge_requirements(parts: Vec<Predicate>) -> Vec<Predicate> {
+fn merge_requirements(parts: &[Predicate]) -> Vec<Predicate> {
     let mut places: FastMap<Operand, usize> = FastMap::default();
     let mut merged: Vec<Predicate> = Vec::with_capacity(parts.len());
     for part in parts {
-        let Some(masked) = Masked::of(&part) else {
-            merged.push(part);
+        let Some(masked) = Masked::of(part) else {
+            merged.push(part.clone());
             continue;
         };
         let place = *places.entry(masked.operand).or_insert(merged.len());
         match merged.get(place).map(Masked::of) {
-            None => merged.push(part),
+            None => merged.push(part.clone()),
             Some(Some(first)) if (first.value ^ masked.value) & first.mask & masked.mask == 0 => {
                 let both = Masked {
                     operand: masked.operand,
@@ -116,12 +114,12 @@ fn merge_requirements(parts: Vec<Predicate>) -> Vec<Predicate> {
     merged
 }
 
-fn merge_alternatives(parts: Vec<Predicate>) -> Vec<Predicate> {
+fn merge_alternatives(parts: &[Predicate]) -> Vec<Predicate> {
     let mut places: FastMap<Masked, usize> = FastMap::default();
     let mut merged: Vec<Option<Predicate>> = Vec::with_capacity(parts.len());
     for part in parts {
-        let Some(mut masked) = Masked::of(&part) else {
-            merged.push(Some(part));
+        let Some(mut masked) = Masked::of(part) else {
+            merged.push(Some(part.clone()));
             continue;
         };
         let mut here = merged.len();
@@ -137,7 +135,7 @@ fn merge_alternatives(parts: Vec<Predicate>) -> Vec<Predicate> {
         }
         match merged.get_mut(here) {
             Some(place) => *place = Some(masked.into_predicate()),
-            None => merged.push(Some(part)),
+            None => merged.push(Some(part.clone())),
         }
         places.insert(masked, here);
     }

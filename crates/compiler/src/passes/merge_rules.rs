@@ -26,15 +26,16 @@
 //! # Prior art
 //! gVisor's rule sets join the rules of neighbouring sets; here the rules between may be about other numbers.
 
-use std::collections::BTreeMap;
-use std::hash::BuildHasherDefault;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use tamis_abi::Action;
-use tamis_rules::{IntervalSet, Predicate, Rule, Section};
+use tamis_rules::{IntervalSet, Predicate};
 
+use super::draft::{Condition, DraftRule};
+use super::numbers::Cuts;
 use super::shape::Kind;
-use super::{Changed, Claim, PassCx, PassInfo, Stage, describe};
-use crate::hash::{FastMap, hash_of};
+use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage};
+use crate::hash::FastMap;
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -47,111 +48,143 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
+pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     let by_condition = merge(
-        &mut section.rules,
+        draft,
         cx,
         |rule| Key::Condition(&rule.when, rule.action),
-        |rules| {
-            let intervals = rules.iter().flat_map(|rule| rule.syscalls.intervals());
-            let syscalls = intervals.map(|(first, last)| *first..=*last).collect();
-            Rule {
-                syscalls,
-                ..rules[0].clone()
-            }
+        |first, others, _| {
+            let intervals = others
+                .iter()
+                .flat_map(|(_, rule)| rule.syscalls.intervals());
+            let intervals = first.syscalls.intervals().iter().chain(intervals);
+            first.syscalls = intervals.map(|(first, last)| *first..=*last).collect();
         },
     );
     let by_numbers = merge(
-        &mut section.rules,
+        draft,
         cx,
         |rule| Key::Numbers(&rule.syscalls, rule.action),
-        |rules| {
-            let parts = rules.iter().flat_map(|rule| Kind::Any.parts(&rule.when));
-            let is_certain = rules.iter().any(|rule| rule.when == Predicate::True);
-            Rule {
-                when: if is_certain {
-                    Predicate::True
-                } else {
-                    Kind::Any.join(parts.cloned().collect())
-                },
-                ..rules[0].clone()
-            }
+        |first, others, cx| {
+            let conditions = || {
+                let others = others.iter().map(|(_, rule)| &rule.when);
+                std::iter::once(&first.when).chain(others)
+            };
+            let parts = || conditions().flat_map(|when| Kind::Any.parts(when.predicate()));
+            first.when = cx.condition(if conditions().any(Condition::is_true) {
+                Predicate::True
+            } else {
+                Kind::Any.join(parts().cloned().collect())
+            });
         },
     );
     Changed::when(by_condition || by_numbers)
 }
 
 /// What rules that may become one have in common.
-#[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
-    Condition(&'a Predicate, Action),
+    Condition(&'a Condition, Action),
     Numbers(&'a IntervalSet<u32>, Action),
 }
 
-/// Collects rules with one key where the first of them stands, and makes one rule of each collection.
+impl PartialEq for Key<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Key::Condition(one, action), Key::Condition(other, other_action)) => {
+                action == other_action
+                    && one.hash() == other.hash()
+                    && one.predicate() == other.predicate()
+            }
+            (Key::Numbers(one, action), Key::Numbers(other, other_action)) => {
+                (one, action) == (other, other_action)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Key<'_> {}
+
+impl Hash for Key<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Key::Condition(condition, action) => (condition.hash(), action).hash(state),
+            Key::Numbers(numbers, action) => (numbers, action).hash(state),
+        }
+    }
+}
+
+/// Makes one rule of those with one key where the first of them stands, as far as they can move there: `join` adds
+/// the others to it.
 fn merge(
-    rules: &mut Vec<Rule>,
+    draft: &mut Draft,
     cx: &mut PassCx,
-    key: fn(&Rule) -> Key<'_>,
-    join: impl Fn(&[Rule]) -> Rule,
+    key: fn(&DraftRule) -> Key<'_>,
+    join: impl Fn(&mut DraftRule, &[(usize, DraftRule)], &PassCx),
 ) -> bool {
-    let places = places(rules, cx, key);
-    if places.is_empty() {
+    let Some(places) = places(draft, cx, key) else {
         return false;
-    }
-    let mut collections: Vec<Vec<Rule>> = Vec::with_capacity(rules.len());
-    for (rule, place) in rules.drain(..).zip(places) {
-        match collections.get_mut(place) {
-            Some(collection) => collection.push(rule),
-            None => collections.push(vec![rule]),
-        }
-    }
-    rules.extend(collections.into_iter().map(|mut rules| {
-        if rules.len() == 1 {
-            rules.remove(0)
+    };
+    let mut merged: Vec<DraftRule> = Vec::with_capacity(draft.rules.len());
+    let mut others = Vec::new();
+    for (rule, place) in draft.rules.drain(..).zip(places) {
+        if place < merged.len() {
+            others.push((place, rule));
         } else {
-            join(&rules)
+            merged.push(rule);
         }
-    }));
+    }
+    others.sort_by_key(|(place, _)| *place);
+    for others in others.chunk_by(|(one, _), (other, _)| one == other) {
+        join(&mut merged[others[0].0], others, cx);
+    }
+    draft.rules = merged;
     true
 }
 
-/// For each rule the place of its collection; nothing if each is one of its own.
-fn places(rules: &[Rule], cx: &mut PassCx, key: fn(&Rule) -> Key<'_>) -> Vec<usize> {
-    // Different hashes are different keys; most rules have one of their own.
-    let mut hashes: Vec<u64> = rules.iter().map(|rule| hash_of(&key(rule))).collect();
-    hashes.sort_unstable();
-    if hashes.windows(2).all(|pair| pair[0] != pair[1]) {
-        return Vec::new();
-    }
-    let mut latest: FastMap<Key<'_>, usize> =
+/// For each rule where it stands afterwards, which is where an earlier one does if it joins that; nothing if none does.
+fn places(draft: &Draft, cx: &mut PassCx, key: fn(&DraftRule) -> Key<'_>) -> Option<Vec<usize>> {
+    let rules = &draft.rules;
+    let mut numbers: FastMap<Key<'_>, usize> =
         FastMap::with_capacity_and_hasher(rules.len(), BuildHasherDefault::default());
-    let mut touched = Touched::default();
+    let keys: Vec<usize> = rules
+        .iter()
+        .map(|rule| {
+            let next = numbers.len();
+            *numbers.entry(key(rule)).or_insert(next)
+        })
+        .collect();
+    if numbers.len() == rules.len() {
+        return None;
+    }
+    // For each key where the latest rule with it stands.
+    let mut latest: Vec<Option<usize>> = vec![None; numbers.len()];
+    let mut touched = Touched::new(&draft.cuts);
     let (mut next, mut changed) = (0, false);
     let mut places = Vec::with_capacity(rules.len());
-    for (number, rule) in (1..).zip(rules) {
+    for (number, (rule, key)) in (1..).zip(rules.iter().zip(keys)) {
         let barrier = touched.touch(&rule.syscalls, rule.action, next);
-        let place = latest.entry(key(rule)).or_insert(next);
-        let can_move = *place < next && barrier.is_none_or(|barrier| barrier < *place);
-        if can_move && cx.apply(0, || describe(number, rule)) {
-            changed = true;
-        } else {
-            *place = next;
+        let place = latest[key].filter(|place| barrier.is_none_or(|barrier| barrier < *place));
+        let place = place.filter(|_| cx.apply(0, || rule.describe(number)));
+        changed |= place.is_some();
+        let place = place.unwrap_or_else(|| {
             next += 1;
-        }
-        places.push(*place);
+            next - 1
+        });
+        latest[key] = Some(place);
+        places.push(place);
     }
-    if changed { places } else { Vec::new() }
+    changed.then_some(places)
 }
 
-/// For every number the rules that are about it, as far as moving another one up needs to know.
-#[derive(Default)]
-struct Touched(BTreeMap<u32, Touch>);
+/// For every piece of the numbers the rules that are about it, as far as moving another one up needs to know.
+struct Touched<'a> {
+    cuts: &'a Cuts,
+    pieces: Vec<Option<Touch>>,
+}
 
 #[derive(Clone, Copy)]
 struct Touch {
-    /// The last number of the interval.
-    last: u32,
     /// The action of the latest rules.
     action: Action,
     /// The place of the latest of them.
@@ -160,22 +193,24 @@ struct Touch {
     barrier: Option<usize>,
 }
 
-impl Touched {
+impl Touched<'_> {
+    fn new(cuts: &Cuts) -> Touched<'_> {
+        Touched {
+            cuts,
+            pieces: vec![None; cuts.len()],
+        }
+    }
+
     /// Notes a rule at the next place; says which is the latest rule that it cannot be moved past.
     fn touch(&mut self, set: &IntervalSet<u32>, action: Action, here: usize) -> Option<usize> {
         let mut highest = None;
-        for (first, last) in set.intervals() {
-            self.split_at(*first);
-            if let Some(after) = last.checked_add(1) {
-                self.split_at(after);
-            }
-            let mut next = Some(*first);
-            let mut gaps = Vec::new();
-            for (start, touch) in self.0.range_mut(first..=last) {
-                if let Some(gap) = next.filter(|gap| gap < start) {
-                    gaps.push((gap, start - 1));
-                }
-                next = touch.last.checked_add(1);
+        for interval in set.intervals() {
+            for piece in &mut self.pieces[self.cuts.pieces(*interval)] {
+                let touch = piece.get_or_insert(Touch {
+                    action,
+                    latest: here,
+                    barrier: None,
+                });
                 if touch.action != action {
                     touch.barrier = Some(touch.latest);
                     touch.action = action;
@@ -183,30 +218,8 @@ impl Touched {
                 touch.latest = here;
                 highest = highest.max(touch.barrier);
             }
-            gaps.extend(next.filter(|gap| gap <= last).map(|gap| (gap, *last)));
-            for (start, last) in gaps {
-                let touch = Touch {
-                    last,
-                    action,
-                    latest: here,
-                    barrier: None,
-                };
-                self.0.insert(start, touch);
-            }
         }
         highest
-    }
-
-    /// Makes an interval that holds `at` and begins before it into two.
-    fn split_at(&mut self, at: u32) {
-        let Some((_, touch)) = self.0.range_mut(..at).next_back() else {
-            return;
-        };
-        if touch.last >= at {
-            let upper = *touch;
-            touch.last = at - 1;
-            self.0.insert(at, upper);
-        }
     }
 }
 

@@ -24,12 +24,11 @@
 //! # Prior art
 //! Value sets of kafel; merging of ranges in packet classifiers.
 
-use tamis_rules::{IntervalSet, Operand, Predicate, Section, Test};
+use tamis_rules::{IntervalSet, Operand, Predicate, Test};
 
-use super::shape::{Kind, has_list, rewrite_lists, test_of, values};
-use crate::hash::{FastMap, FastSet};
-
-use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
+use super::shape::{Kind, rewrite_lists, test_of, values};
+use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
+use crate::hash::FastMap;
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -42,52 +41,51 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    let is_open = |_, parts: &[Predicate]| parts.len() < 2 || has_operand_twice(parts);
-    rewrite_conditions(section, cx, |when| {
-        has_list(when, &is_open).then(|| merge(when))
-    })
+pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+    rewrite_conditions(draft, cx, |when| rewrite_lists(when, &merge))
+}
+
+fn merge(kind: Kind, parts: &[Predicate]) -> Option<Predicate> {
+    if !has_operand_twice(parts) {
+        return None;
+    }
+    let merged = match kind {
+        Kind::Any => merge_list(parts, union),
+        Kind::All => merge_list(parts, intersection),
+    };
+    (merged.len() < parts.len()).then(|| kind.join(merged))
 }
 
 fn has_operand_twice(parts: &[Predicate]) -> bool {
-    let mut seen = FastSet::default();
-    let operands = parts.iter().filter_map(tested);
-    operands.into_iter().any(|operand| !seen.insert(operand))
-}
-
-fn merge(predicate: &Predicate) -> Predicate {
-    rewrite_lists(predicate, &|kind, parts| {
-        kind.join(match kind {
-            Kind::Any => merge_list(parts, union),
-            Kind::All => merge_list(parts, intersection),
-        })
+    let tested_from = |place| parts[place..].iter().filter_map(tested);
+    // There are few operands, so that this ends soon.
+    let mut operands = parts.iter().enumerate();
+    operands.any(|(place, part)| {
+        let operand = tested(part);
+        operand.is_some_and(|operand| tested_from(place + 1).any(|other| other == operand))
     })
 }
 
 fn merge_list(
-    parts: Vec<Predicate>,
+    parts: &[Predicate],
     combine: impl Fn(&[IntervalSet<u64>]) -> IntervalSet<u64>,
 ) -> Vec<Predicate> {
-    if !has_operand_twice(&parts) {
-        return parts;
-    }
     let known: Vec<Option<(Operand, IntervalSet<u64>)>> = parts.iter().map(values_of).collect();
     let mut sets: FastMap<Operand, Vec<IntervalSet<u64>>> = FastMap::default();
     for (operand, set) in known.iter().flatten() {
         sets.entry(*operand).or_default().push(set.clone());
     }
-    parts
-        .into_iter()
-        .zip(known)
-        .filter_map(|(part, known)| match known {
-            // The first test of the operand stands for all; a test that is alone stays as it is.
-            Some((operand, _)) => match sets.remove(&operand)?.as_slice() {
-                [_] => Some(part),
-                several => Some(test_of(operand, &combine(several))),
-            },
-            None => Some(part),
-        })
-        .collect()
+    let merged = parts.iter().zip(known).filter_map(|(part, known)| {
+        let Some((operand, _)) = known else {
+            return Some(part.clone());
+        };
+        // The first test of the operand stands for all; a test that is alone stays as it is.
+        match sets.remove(&operand)?.as_slice() {
+            [_] => Some(part.clone()),
+            several => Some(test_of(operand, &combine(several))),
+        }
+    });
+    merged.collect()
 }
 
 /// What a test with constants is about.

@@ -8,6 +8,7 @@
 
 pub mod registry;
 
+mod draft;
 mod run;
 
 mod assume_earlier_rules;
@@ -32,6 +33,7 @@ mod simplify_predicates;
 mod skip_known_loads;
 mod thread_jumps;
 
+mod answers;
 mod chains;
 mod facts;
 mod knowledge;
@@ -42,6 +44,7 @@ mod shape;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use draft::Draft;
 pub(crate) use run::append;
 pub use run::{Run, Size};
 
@@ -50,13 +53,13 @@ use std::rc::Rc;
 use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_bpf::cfg::{BlockId, Cfg};
-use tamis_rules::{Predicate, Rule, Ruleset, Section};
+use tamis_rules::{Predicate, Ruleset};
 
 use crate::dataflow::flow::Flow;
-use crate::hash::{FastSet, hash_of};
 use crate::linearise::linearise;
 use crate::options::Options;
 use crate::report::calls::Counted;
+use draft::Condition;
 
 /// The most rounds of all passes of a stage.
 const MAX_ROUNDS: usize = 32;
@@ -139,10 +142,10 @@ pub struct PassCx {
     flow: Option<Flow>,
     /// Whether that is the graph as it is.
     is_flow_new: bool,
-    /// The hashes of a section's conditions as they are; none once a pass changed it.
-    hashes: Option<Vec<u64>>,
-    /// Hashes of conditions that a pass leaves as they are, together with its name.
-    settled: FastSet<u64>,
+    /// How many runs of passes over rules there were.
+    rule_runs: usize,
+    /// In which of them each pass looked at the conditions of the rules last.
+    looked: Vec<(&'static str, usize)>,
 }
 
 impl PassCx {
@@ -163,8 +166,8 @@ impl PassCx {
             order: None,
             flow: None,
             is_flow_new: false,
-            hashes: None,
-            settled: FastSet::default(),
+            rule_runs: 0,
+            looked: Vec::new(),
         }
     }
 
@@ -273,6 +276,23 @@ impl PassCx {
         }
     }
 
+    /// A condition that the pass makes now.
+    fn condition(&self, predicate: Predicate) -> Condition {
+        Condition::new(predicate, self.rule_runs)
+    }
+
+    /// In which run the pass looked at the conditions last; 0 if it never did. Now it does.
+    fn look(&mut self) -> usize {
+        let (pass, now) = (self.pass, self.rule_runs);
+        match self.looked.iter_mut().find(|(name, _)| *name == pass) {
+            Some((_, latest)) => std::mem::replace(latest, now),
+            None => {
+                self.looked.push((pass, now));
+                0
+            }
+        }
+    }
+
     /// What was applied, in order.
     pub fn into_remarks(self) -> Vec<Remark> {
         self.remarks
@@ -291,7 +311,7 @@ impl Changed {
 pub struct RulePass {
     /// What is known about it.
     pub info: PassInfo,
-    pub(crate) run: fn(&mut Section, &mut PassCx) -> Changed,
+    pub(crate) run: fn(&mut Draft, &mut PassCx) -> Changed,
 }
 
 /// A pass over blocks.
@@ -302,48 +322,28 @@ pub struct BytecodePass {
     pub(crate) run: fn(&mut Cfg, &mut PassCx) -> Changed,
 }
 
-/// What a remark calls a rule.
-fn describe(number: usize, rule: &Rule) -> String {
-    match &rule.origin {
-        Some(origin) => format!("rule {number} ({origin})"),
-        None => format!("rule {number}"),
-    }
-}
-
-/// Puts an equivalent condition in place of each of a section's, as far as the fuel goes; `None` is the same
-/// again. A condition that the pass has left as it is before, in another round or section, is not looked at
-/// again; two with one hash would cost a rewrite and nothing else.
+/// Puts an equivalent condition in place of each of the rules', as far as the fuel goes; `None` is the same again.
+/// What the pass has left as it is before is not looked at again.
 fn rewrite_conditions(
-    section: &mut Section,
+    draft: &mut Draft,
     cx: &mut PassCx,
     rewrite: impl Fn(&Predicate) -> Option<Predicate>,
 ) -> Changed {
     let mut changed = false;
-    let rules = section.rules.iter();
-    let hashes = cx.hashes.take();
-    let hashes = hashes.unwrap_or_else(|| rules.map(|rule| hash_of(&rule.when)).collect());
-    let pass = hash_of(&cx.pass);
-    for (number, (rule, hash)) in (1..).zip(section.rules.iter_mut().zip(&hashes)) {
-        if rule.when == Predicate::True {
+    let latest = cx.look();
+    for (number, rule) in (1..).zip(&mut draft.rules) {
+        if rule.when.is_true() || !rule.when.is_made_since(latest) {
             continue;
         }
-        let hash = hash_of(&(pass, hash));
-        if cx.settled.contains(&hash) {
+        let Some(rewritten) = rewrite(rule.when.predicate()) else {
             continue;
-        }
-        match rewrite(&rule.when).filter(|rewritten| *rewritten != rule.when) {
-            None => {
-                cx.settled.insert(hash);
-            }
-            Some(rewritten) => {
-                if cx.apply(0, || format!("the condition of rule {number}")) {
-                    rule.when = rewritten;
-                    changed = true;
-                }
-            }
+        };
+        debug_assert_ne!(rewritten, *rule.when.predicate(), "{}", cx.pass);
+        if cx.apply(0, || format!("the condition of rule {number}")) {
+            rule.when = cx.condition(rewritten);
+            changed = true;
         }
     }
-    cx.hashes = Some(hashes).filter(|_| !changed);
     Changed::when(changed)
 }
 
@@ -352,30 +352,34 @@ pub fn run_on_rules(ruleset: &Ruleset, passes: &[RulePass], cx: &mut PassCx) -> 
     run_on_rules_watched(ruleset, passes, cx, &mut |_, _| ())
 }
 
-/// The same, showing what there is after every pass that changed something.
+/// The same, where `watch` may ask what there is after every pass that changed something.
 pub(crate) fn run_on_rules_watched(
     ruleset: &Ruleset,
     passes: &[RulePass],
     cx: &mut PassCx,
-    watch: &mut impl FnMut(&'static str, &[Section]),
+    watch: &mut impl FnMut(&'static str, &dyn Fn() -> Ruleset),
 ) -> Ruleset {
-    let mut sections = ruleset.sections().to_vec();
-    for index in 0..sections.len() {
-        cx.hashes = None;
-        cx.run.after = Size::of_section(&sections[index]);
+    // A pass that renamed a section into another would be ignored here, and refused by its tests.
+    let made =
+        |sections| Ruleset::new(sections, ruleset.bad_arch).unwrap_or_else(|_| ruleset.clone());
+    let mut drafts: Vec<Draft> = ruleset.sections().iter().map(Draft::of).collect();
+    for index in 0..drafts.len() {
+        cx.looked.clear();
+        cx.run.after = Size::of_draft(&drafts[index]);
         run_until_stable(passes, |pass| {
-            cx.begin_run(pass.info.name, Some(sections[index].arch));
-            let changed = (pass.run)(&mut sections[index], cx);
+            cx.begin_run(pass.info.name, Some(drafts[index].arch));
+            cx.rule_runs += 1;
+            let changed = (pass.run)(&mut drafts[index], cx);
             if changed == Changed::Yes {
-                cx.hashes = None;
-                cx.end_run(Size::of_section(&sections[index]));
-                watch(pass.info.name, &sections);
+                cx.end_run(Size::of_draft(&drafts[index]));
+                watch(pass.info.name, &|| {
+                    made(drafts.iter().map(Draft::to_section).collect())
+                });
             }
             changed
         });
     }
-    // A pass that renamed a section into another would be ignored here, and refused by its tests.
-    Ruleset::new(sections, ruleset.bad_arch).unwrap_or_else(|_| ruleset.clone())
+    made(drafts.into_iter().map(Draft::into_section).collect())
 }
 
 /// Runs passes over a graph until none changes anything.

@@ -7,9 +7,10 @@ use std::fmt;
 
 use tamis_abi::Arch;
 use tamis_bpf::cfg::{Cfg, End};
-use tamis_rules::{Predicate, Section};
+use tamis_rules::Predicate;
 
 use super::Remark;
+use super::draft::Draft;
 use crate::report::calls::ProgramCost;
 
 /// How large a thing is that a pass works on.
@@ -63,13 +64,10 @@ const fn plural(count: usize) -> &'static str {
 }
 
 impl Size {
-    pub(super) fn of_section(section: &Section) -> Size {
-        let mut open = Vec::new();
-        let tests = section.rules.iter();
-        let tests = tests.map(|rule| tests_of(&rule.when, &mut open));
+    pub(super) fn of_draft(draft: &Draft) -> Size {
         Size::Rules {
-            rules: section.rules.len(),
-            tests: tests.sum(),
+            rules: draft.rules.len(),
+            tests: draft.rules.iter().map(|rule| rule.when.tests()).sum(),
         }
     }
 
@@ -85,23 +83,26 @@ impl Size {
     }
 }
 
-/// The tests of a condition, without recursion: `open` is empty before and afterwards.
-fn tests_of<'a>(condition: &'a Predicate, open: &mut Vec<&'a Predicate>) -> usize {
+/// The tests of a condition, without recursion.
+pub(super) fn tests_of(condition: &Predicate) -> usize {
     let mut tests = 0;
-    open.push(condition);
-    while let Some(condition) = open.pop() {
-        let parts = match condition {
-            Predicate::True | Predicate::False => &[],
-            Predicate::Test(_) => std::slice::from_ref(condition),
-            Predicate::Not(inner) => std::slice::from_ref(&**inner),
-            Predicate::All(parts) | Predicate::Any(parts) => &parts[..],
-        };
-        for part in parts {
-            match part {
-                Predicate::Test(_) => tests += 1,
-                other => open.push(other),
+    let mut open = Vec::new();
+    let mut next = Some(condition);
+    while let Some(condition) = next {
+        match condition {
+            Predicate::True | Predicate::False => {}
+            Predicate::Test(_) => tests += 1,
+            Predicate::Not(inner) => open.push(&**inner),
+            Predicate::All(parts) | Predicate::Any(parts) => {
+                for part in parts {
+                    match part {
+                        Predicate::Test(_) => tests += 1,
+                        other => open.push(other),
+                    }
+                }
             }
         }
+        next = open.pop();
     }
     tests
 }

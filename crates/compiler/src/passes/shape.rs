@@ -57,37 +57,45 @@ impl Kind {
     }
 }
 
-/// Whether some list, at any depth, is such. Recurses as deep as the predicate nests.
-pub(super) fn has_list(
-    predicate: &Predicate,
-    is_such: &impl Fn(Kind, &[Predicate]) -> bool,
-) -> bool {
-    match predicate {
-        Predicate::Not(inner) => has_list(inner, is_such),
-        _ => Kind::of(predicate).is_some_and(|(kind, parts)| {
-            is_such(kind, parts) || parts.iter().any(|part| has_list(part, is_such))
-        }),
-    }
-}
-
-/// Rewrites every list, parts before what they are part of. Recurses as deep as the predicate nests.
+/// Rewrites every list, parts before what they are part of; `None` is the same again. A list of less than two parts
+/// is what its parts come to. Recurses as deep as the predicate nests.
 pub(super) fn rewrite_lists(
     predicate: &Predicate,
-    rewrite: &impl Fn(Kind, Vec<Predicate>) -> Predicate,
-) -> Predicate {
-    match predicate {
-        Predicate::Not(inner) => Predicate::Not(Box::new(rewrite_lists(inner, rewrite))),
-        Predicate::All(parts) | Predicate::Any(parts) => {
-            let kind = if matches!(predicate, Predicate::All(_)) {
-                Kind::All
-            } else {
-                Kind::Any
-            };
-            let parts = parts.iter().map(|part| rewrite_lists(part, rewrite));
-            rewrite(kind, parts.collect())
-        }
-        Predicate::True | Predicate::False | Predicate::Test(_) => predicate.clone(),
+    rewrite: &impl Fn(Kind, &[Predicate]) -> Option<Predicate>,
+) -> Option<Predicate> {
+    if let Predicate::Not(inner) = predicate {
+        let inner = rewrite_lists(inner, rewrite)?;
+        return Some(Predicate::Not(Box::new(inner)));
     }
+    let (kind, parts) = Kind::of(predicate)?;
+    let made = rewrite_parts(parts, |part| rewrite_lists(part, rewrite));
+    let rewritten = rewrite(kind, made.as_deref().unwrap_or(parts));
+    rewritten.or_else(|| match made {
+        Some(made) => Some(kind.join(made)),
+        None => (parts.len() < 2).then(|| kind.join(parts.to_vec())),
+    })
+}
+
+/// Parts of which some are rewritten; `None` if all are the same again.
+pub(super) fn rewrite_parts(
+    parts: &[Predicate],
+    mut rewrite: impl FnMut(&Predicate) -> Option<Predicate>,
+) -> Option<Vec<Predicate>> {
+    let mut made: Option<Vec<Predicate>> = None;
+    for (place, part) in parts.iter().enumerate() {
+        match (rewrite(part), &mut made) {
+            (None, None) => {}
+            (None, Some(made)) => made.push(part.clone()),
+            (Some(rewritten), Some(made)) => made.push(rewritten),
+            (Some(rewritten), None) => {
+                let mut first = Vec::with_capacity(parts.len());
+                first.extend_from_slice(&parts[..place]);
+                first.push(rewritten);
+                made = Some(first);
+            }
+        }
+    }
+    made
 }
 
 /// The operand and the values for which a test holds, if it is about one operand's value. A mask of an

@@ -23,11 +23,13 @@
 //! # Prior art
 //! The rule optimisers of gVisor and libseccomp do parts of it.
 
-use tamis_rules::{CmpOp, Operand, Predicate, Section, Test};
+use std::hash::BuildHasherDefault;
+
+use tamis_rules::{CmpOp, Operand, Predicate, Test};
 
 use crate::hash::FastSet;
 
-use super::{Changed, Claim, PassCx, PassInfo, Stage, rewrite_conditions};
+use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -40,10 +42,8 @@ pub(super) const INFO: PassInfo = PassInfo {
     },
 };
 
-pub(super) fn run(section: &mut Section, cx: &mut PassCx) -> Changed {
-    rewrite_conditions(section, cx, |when| {
-        (!is_simple(when)).then(|| simplify(when))
-    })
+pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
+    rewrite_conditions(draft, cx, |when| (!is_simple(when)).then(|| simplify(when)))
 }
 
 /// Whether there is nothing to simplify.
@@ -76,7 +76,7 @@ fn all_differ(parts: &[Predicate]) -> bool {
         let mut parts = parts.iter().enumerate();
         return parts.all(|(index, part)| !rest(index).contains(part));
     }
-    let mut seen = FastSet::default();
+    let mut seen = FastSet::with_capacity_and_hasher(parts.len(), BuildHasherDefault::default());
     parts.iter().all(|part| seen.insert(part))
 }
 
@@ -130,11 +130,12 @@ fn list(
             Err(part) => flat.push(part),
         }
     }
-    let mut seen = FastSet::default();
-    seen.reserve(flat.len());
-    let is_new: Vec<bool> = flat.iter().map(|part| seen.insert(part)).collect();
-    let mut is_new = is_new.into_iter();
-    flat.retain(|_| is_new.next() == Some(true));
+    if !all_differ(&flat) {
+        let mut seen = FastSet::default();
+        let is_new: Vec<bool> = flat.iter().map(|part| seen.insert(part)).collect();
+        let mut is_new = is_new.into_iter();
+        flat.retain(|_| is_new.next() == Some(true));
+    }
     match flat.len() {
         0 => Ok(neutral),
         1 => Ok(flat.remove(0)),

@@ -1,0 +1,146 @@
+//! The rules of one architecture while passes work on them.
+//!
+//! Passes ask the same conditions the same questions round after round. What that takes is kept with each
+//! [`Condition`]: in which run it was made, so that a pass looks again only at what is new to it, and, once asked for,
+//! its hash and how many tests it has. The numbers of all rules are [cut](Cuts) once; passes drop and unite pieces,
+//! and never make new borders.
+
+use std::cell::OnceCell;
+
+use tamis_abi::{Action, Arch};
+use tamis_rules::{IntervalSet, Origin, Predicate, Rule, Section};
+
+use super::numbers::Cuts;
+use super::run::tests_of;
+use crate::hash::hash_of;
+
+/// The rules of one architecture.
+pub(crate) struct Draft {
+    /// The architecture.
+    pub(super) arch: Arch,
+    /// The rules in order: the first that matches decides.
+    pub(crate) rules: Vec<DraftRule>,
+    /// The answer where no rule matches.
+    pub(super) default: Action,
+    /// Where the numbers of all rules are cut.
+    pub(super) cuts: Cuts,
+}
+
+/// One rule.
+#[derive(Clone)]
+pub(crate) struct DraftRule {
+    pub(super) syscalls: IntervalSet<u32>,
+    pub(super) when: Condition,
+    pub(super) action: Action,
+    pub(super) origin: Option<Origin>,
+}
+
+/// A condition and what was found out about it.
+#[derive(Clone)]
+pub(super) struct Condition {
+    predicate: Predicate,
+    /// The run in which a pass made it; 0 if the user did.
+    made_in: usize,
+    hash: OnceCell<u64>,
+    tests: OnceCell<usize>,
+}
+
+impl Draft {
+    /// The rules of a section.
+    pub(super) fn of(section: &Section) -> Draft {
+        let rules = section.rules.iter().map(|rule| DraftRule {
+            syscalls: rule.syscalls.clone(),
+            when: Condition::new(rule.when.clone(), 0),
+            action: rule.action,
+            origin: rule.origin.clone(),
+        });
+        Draft {
+            arch: section.arch,
+            rules: rules.collect(),
+            default: section.default,
+            cuts: Cuts::of(section),
+        }
+    }
+
+    /// The section that these rules are.
+    pub(super) fn into_section(self) -> Section {
+        let rules = self.rules.into_iter().map(|rule| Rule {
+            syscalls: rule.syscalls,
+            when: rule.when.predicate,
+            action: rule.action,
+            origin: rule.origin,
+        });
+        Section {
+            arch: self.arch,
+            rules: rules.collect(),
+            default: self.default,
+        }
+    }
+
+    /// The same, while passes go on.
+    pub(super) fn to_section(&self) -> Section {
+        let rules = self.rules.iter().map(|rule| Rule {
+            syscalls: rule.syscalls.clone(),
+            when: rule.when.predicate.clone(),
+            action: rule.action,
+            origin: rule.origin.clone(),
+        });
+        Section {
+            arch: self.arch,
+            rules: rules.collect(),
+            default: self.default,
+        }
+    }
+}
+
+impl DraftRule {
+    /// What a remark calls the rule.
+    pub(super) fn describe(&self, number: usize) -> String {
+        match &self.origin {
+            Some(origin) => format!("rule {number} ({origin})"),
+            None => format!("rule {number}"),
+        }
+    }
+}
+
+impl Condition {
+    /// A condition that is made in this run.
+    pub(super) fn new(predicate: Predicate, made_in: usize) -> Condition {
+        Condition {
+            predicate,
+            made_in,
+            hash: OnceCell::new(),
+            tests: OnceCell::new(),
+        }
+    }
+
+    /// What must hold.
+    pub(super) fn predicate(&self) -> &Predicate {
+        &self.predicate
+    }
+
+    /// Whether it always holds.
+    pub(super) fn is_true(&self) -> bool {
+        self.predicate == Predicate::True
+    }
+
+    /// Whether it never holds.
+    pub(super) fn is_false(&self) -> bool {
+        self.predicate == Predicate::False
+    }
+
+    /// Whether it was made in this run or later.
+    pub(super) fn is_made_since(&self, run: usize) -> bool {
+        self.made_in >= run
+    }
+
+    /// A hash of the predicate.
+    pub(super) fn hash(&self) -> u64 {
+        *self.hash.get_or_init(|| hash_of(&self.predicate))
+    }
+
+    /// How many tests of arguments it has.
+    pub(super) fn tests(&self) -> usize {
+        *self.tests.get_or_init(|| tests_of(&self.predicate))
+    }
+}
