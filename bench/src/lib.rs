@@ -6,6 +6,7 @@
 pub mod bounds;
 pub mod goals;
 pub mod growth;
+pub mod gvisor;
 pub mod large;
 pub mod peers;
 pub mod policies;

@@ -7,8 +7,8 @@ use std::time::Instant;
 use lexopt::prelude::*;
 use tamis_bench::peers::comparison::compared;
 use tamis_bench::peers::report::{Report, SCHEMA};
+use tamis_bench::peers::tools::Compilers;
 use tamis_bench::peers::{cases, rfc, sandbox};
-use tamis_testkit::libseccomp::Library;
 
 const USAGE: &str = "\
 Compares tamis with other compilers: the same policies, what each makes of them, and what that costs.
@@ -92,18 +92,17 @@ fn progress(what: &str) {
 
 fn report(options: &Options) -> Report {
     let start = Instant::now();
-    let mut missing = Vec::new();
-    let library = Library::open().map_err(|reason| missing.push(reason)).ok();
+    let (compilers, mut missing) = Compilers::find();
     let mut policies = Vec::new();
     for case in cases::cases() {
         progress(case.name);
-        policies.push(compared(&case, library.as_ref(), options.rounds));
+        policies.push(compared(&case, &compilers, options.rounds));
     }
     if !cases::has_corpus() {
         missing.push("the corpus in ../shared/corpus: policies and programs of others".to_owned());
     }
     progress("306 calls");
-    let rfc = rfc::experiment(library.as_ref(), options.rounds);
+    let rfc = rfc::experiment(compilers.libseccomp.as_ref(), options.rounds);
     let sandbox = sandbox::sandbox(options.rounds);
     Report {
         schema: SCHEMA,
