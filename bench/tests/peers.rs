@@ -289,11 +289,37 @@ fn the_document_has_the_fields_that_the_book_names() {
 }
 
 #[test]
+fn the_tables_of_the_book_are_those_that_are_printed() {
+    if !has_corpus() {
+        return skip::because(Need::Corpus, "no policies to compare tools on");
+    }
+    let output = run(&["--counts"]);
+    let printed = String::from_utf8(output.stdout).expect("the tables are text");
+    let titles = |text: &str| {
+        let tables = text.split("\n\n").map(|table| {
+            let title = table.lines().next().unwrap_or_default();
+            title.split(':').next().unwrap_or_default().to_owned()
+        });
+        tables.collect::<Vec<String>>()
+    };
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/book/peers.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let blocks = page.split("```text\n").skip(1);
+    let blocks: Vec<&str> = blocks.filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(blocks.len(), 3);
+    let printed = titles(&printed);
+    for title in blocks.into_iter().flat_map(titles) {
+        assert!(printed.contains(&title), "{title}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_said_and_has_its_exit_code() {
     for arguments in [
         &["--rounds", "0"][..],
         &["--rounds"],
         &["--fast"],
+        &["--counts", "--book"],
         &["a.bpf"],
     ] {
         let output = run(arguments);
