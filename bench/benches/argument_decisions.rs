@@ -1,8 +1,10 @@
 //! Policies whose work is in the arguments: gVisor's, and long lists of `ioctl` requests.
 //!
 //! `cargo bench -p tamis-bench --bench argument_decisions`; the first argument is the number of rounds.
-//! The times are those from the ruleset to the proven program.
+//! The times are those from the ruleset to the proven program. gVisor's policies are built by gVisor's
+//! compiler in turn with tamis, if it is here; it proves nothing.
 
+use tamis_bench::gvisor::Compiler;
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bench::requests::requests;
 use tamis_compiler::{Options, compile};
@@ -11,29 +13,55 @@ use tamis_testkit::corpus::gvisor;
 
 const ROUNDS: usize = 15;
 
+/// Policies of gVisor, and their files in the corpus.
+const SANDBOXES: [(&str, &str); 2] = [
+    ("gVisor Systrap", "gvisor/gvisor-sentry-systrap.json"),
+    ("gVisor nvproxy", "gvisor/gvisor-sentry-nvproxy.json"),
+];
+
 fn main() {
     let rounds = std::env::args().find_map(|argument| argument.parse().ok());
-    let mut subjects = vec![
-        ("71 requests", requests(71)),
-        ("200 requests", requests(200)),
-        ("1000 requests", requests(1000)),
-    ];
-    for (label, file) in [
-        ("gVisor Systrap", "gvisor/gvisor-sentry-systrap.json"),
-        ("gVisor nvproxy", "gvisor/gvisor-sentry-nvproxy.json"),
-    ] {
-        subjects.extend(gvisor::ruleset(file).map(|ruleset| (label, ruleset)));
-    }
-    let length = |ruleset: &Ruleset| {
-        let compiled = compile(ruleset, &Options::default());
-        compiled.expect("the ruleset compiles").program().len()
-    };
-    for (label, ruleset) in &subjects {
+    let rounds = rounds.unwrap_or(ROUNDS);
+    let lists = [71, 200, 1000].map(|count| (format!("{count} requests"), requests(count)));
+    for (label, ruleset) in &lists {
         println!("{label}: {} instructions", length(ruleset));
     }
-    let mut contestants: Vec<Contestant> = subjects
-        .iter()
-        .map(|(label, ruleset)| Contestant::new(label, || length(ruleset)))
-        .collect();
-    print!("{}", compare(&mut contestants, rounds.unwrap_or(ROUNDS)));
+    let contestants = lists.iter();
+    let contestants = contestants.map(|(label, list)| Contestant::new(label, || length(list)));
+    print!("{}", compare(&mut contestants.collect::<Vec<_>>(), rounds));
+    let compiler = Compiler::open();
+    for (label, file) in SANDBOXES {
+        if let Some(ruleset) = gvisor::ruleset(file) {
+            beside_gvisor(label, file, &ruleset, compiler.as_ref().ok(), rounds);
+        }
+    }
+    if let Err(missing) = compiler {
+        println!("missing: {missing}");
+    }
+}
+
+fn length(ruleset: &Ruleset) -> usize {
+    let compiled = compile(ruleset, &Options::default());
+    compiled.expect("the ruleset compiles").program().len()
+}
+
+/// A policy of gVisor by tamis and, if it is here, by gVisor's compiler.
+fn beside_gvisor(
+    label: &str,
+    file: &str,
+    ruleset: &Ruleset,
+    compiler: Option<&Compiler>,
+    rounds: usize,
+) {
+    let builder = compiler.map(|compiler| compiler.with_policy(file).expect("it can be run"));
+    let build = || builder.as_ref()?.build().ok();
+    print!("{label}: {} instructions", length(ruleset));
+    let mut contestants = vec![Contestant::new("tamis", || length(ruleset))];
+    if let Some((program, _)) = build() {
+        print!(", by gVisor {}", program.len());
+        contestants.push(Contestant::with_own_clock("gVisor", || {
+            build().map_or_else(Default::default, |(_, time)| time)
+        }));
+    }
+    print!("\n{}", compare(&mut contestants, rounds));
 }

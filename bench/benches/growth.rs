@@ -3,7 +3,7 @@
 //! `cargo bench -p tamis-bench --bench growth`; a number is the largest number of rules, and any other
 //! argument a part of the names of the shapes that are measured. The table goes to the standard output, a
 //! chart with logarithmic axes to `target/growth.svg`. Times are the shortest of several rounds. Programs may
-//! be longer than the kernel takes.
+//! be longer than the kernel takes. `--book` puts the times per rule into the page on costs.
 
 use std::env;
 use std::fs;
@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tamis_abi::Endian;
+use tamis_bench::book;
 use tamis_bench::growth::{SHAPES, Shape};
 use tamis_chart::{Axis, Curve, Curves, Style};
 use tamis_compiler::{Options, compile_any_length};
@@ -23,6 +24,27 @@ const SIZES: [u32; 7] = [10, 30, 100, 300, 1000, 3000, 10_000];
 const ENOUGH: Duration = Duration::from_millis(1000);
 const MAX_ROUNDS: u32 = 50;
 
+/// The sizes whose times are in the book.
+const BOOK_SIZES: [u32; 5] = [10, 100, 1000, 3000, 10_000];
+
+/// What was measured of one size of one shape.
+struct Measured {
+    rules: u32,
+    insns: usize,
+    ms: f64,
+    proof_ms: f64,
+}
+
+impl Measured {
+    fn us_per_rule(&self) -> f64 {
+        self.ms * 1e3 / f64::from(self.rules)
+    }
+
+    fn proof_percent(&self) -> f64 {
+        100.0 * self.proof_ms / self.ms
+    }
+}
+
 fn main() {
     let is_option = |word: &String| word.starts_with('-');
     let words: Vec<String> = env::args()
@@ -33,16 +55,54 @@ fn main() {
     let part = words.iter().find(|word| word.parse::<u32>().is_err());
     let part = part.map_or("", String::as_str);
     println!("shape                      rules    insns         ms  us/rule  proof");
-    let mut curves = Vec::new();
+    let mut measured = Vec::new();
     for shape in SHAPES.into_iter().filter(|shape| shape.name.contains(part)) {
         let sizes = SIZES.into_iter();
         let sizes = sizes.filter(|size| *size <= largest.unwrap_or(u32::MAX));
-        curves.push(Curve {
-            name: shape.name.to_owned(),
-            points: sizes.filter_map(|size| measure(shape, size)).collect(),
-            style: Style::DotsAndLine,
-        });
+        let of_shape: Vec<Measured> = sizes.filter_map(|size| measure(shape, size)).collect();
+        measured.push((shape.name, of_shape));
     }
+    draw(&measured);
+    if words.is_empty() && env::args().any(|word| word == book::OPTION) {
+        book::put_and_tell("costs.md", &[table(&measured)]);
+    }
+}
+
+/// The table of the book.
+fn table(measured: &[(&str, Vec<Measured>)]) -> String {
+    let mut text = String::from("| rules |");
+    for size in BOOK_SIZES {
+        text += &format!(" {size} |");
+    }
+    text += " instructions at 10000 | of which proof |\n|---|";
+    text += &"---:|".repeat(BOOK_SIZES.len() + 2);
+    for (name, sizes) in measured {
+        text += &format!("\n| {name} |");
+        for size in BOOK_SIZES {
+            let of_size = sizes.iter().find(|measured| measured.rules == size);
+            let us = of_size.map_or("-".to_owned(), |measured| {
+                format!("{:.0}", measured.us_per_rule())
+            });
+            text += &format!(" {us} |");
+        }
+        if let Some(last) = sizes.last() {
+            text += &format!(" {} | {:.0} % |", last.insns, last.proof_percent());
+        }
+    }
+    text + "\n"
+}
+
+/// Draws the chart.
+fn draw(measured: &[(&str, Vec<Measured>)]) {
+    let curve = |(name, sizes): &(&str, Vec<Measured>)| Curve {
+        name: (*name).to_owned(),
+        points: sizes
+            .iter()
+            .map(|own| (f64::from(own.rules), own.ms))
+            .collect(),
+        style: Style::DotsAndLine,
+    };
+    let mut curves: Vec<Curve> = measured.iter().map(curve).collect();
     curves.extend(proportional(&curves));
     let log = |label: &str| Axis {
         label: label.to_owned(),
@@ -76,8 +136,8 @@ fn proportional(curves: &[Curve]) -> Option<Curve> {
     })
 }
 
-/// Prints a line of the table; the number of rules and milliseconds.
-fn measure(shape: Shape, rules: u32) -> Option<(f64, f64)> {
+/// Measures one size, and prints a line of the table.
+fn measure(shape: Shape, rules: u32) -> Option<Measured> {
     let ruleset = shape.ruleset(rules);
     let program = match compile_any_length(&ruleset, &Options::default()) {
         Ok(compiled) => compiled.program().clone(),
@@ -100,15 +160,21 @@ fn measure(shape: Shape, rules: u32) -> Option<(f64, f64)> {
     let proof = shortest(|| {
         black_box(decide(&subjects[0], &subjects[1], &limits));
     });
-    let ms = compile.as_secs_f64() * 1e3;
+    let measured = Measured {
+        rules,
+        insns: program.len(),
+        ms: compile.as_secs_f64() * 1e3,
+        proof_ms: proof.as_secs_f64() * 1e3,
+    };
     println!(
-        "{:<25} {rules:>6} {:>8} {ms:>10.2} {:>8.1} {:>5.0}%",
+        "{:<25} {rules:>6} {:>8} {:>10.2} {:>8.1} {:>5.0}%",
         shape.name,
-        program.len(),
-        ms * 1e3 / f64::from(rules),
-        100.0 * proof.as_secs_f64() * 1e3 / ms,
+        measured.insns,
+        measured.ms,
+        measured.us_per_rule(),
+        measured.proof_percent(),
     );
-    Some((f64::from(rules), ms))
+    Some(measured)
 }
 
 /// The shortest of several rounds.

@@ -5,12 +5,14 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use tamis_abi::{Arch, Endian};
+use tamis_bench::gvisor::Compiler;
 use tamis_bench::peers::builders;
 use tamis_bench::peers::cases::{Case, allow, cases, has_corpus, unclaimed};
 use tamis_bench::peers::comparison::{Compared, Origin, Row, compared};
 use tamis_bench::peers::judge::Meaning;
 use tamis_bench::peers::plain::{Comparison, Condition, PlainRule, plain_rules};
 use tamis_bench::peers::rfc::experiment;
+use tamis_bench::peers::tools::Compilers;
 use tamis_prover::{Limits, Scope, Subject, Verdict, prove};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 use tamis_testkit::generate::ruleset::{Size, ruleset};
@@ -52,11 +54,12 @@ fn all_compared() -> Option<(Vec<Case>, Vec<Compared>)> {
         skip::because(Need::Corpus, "no policies to compare tools on");
         return None;
     }
-    let library = library();
+    let compilers = Compilers {
+        libseccomp: library(),
+        gvisor: gvisor(),
+    };
     let cases = cases();
-    let compared = cases
-        .iter()
-        .map(|case| compared(case, library.as_ref(), None));
+    let compared = cases.iter().map(|case| compared(case, &compilers, None));
     let compared = compared.collect();
     Some((cases, compared))
 }
@@ -64,6 +67,12 @@ fn all_compared() -> Option<(Vec<Case>, Vec<Compared>)> {
 fn library() -> Option<Library> {
     Library::open()
         .map_err(|reason| skip::because(Need::Peers, reason))
+        .ok()
+}
+
+fn gvisor() -> Option<Compiler> {
+    Compiler::open()
+        .map_err(|reason| skip::because(Need::Gvisor, reason))
         .ok()
 }
 
@@ -184,6 +193,7 @@ fn what_is_made_here_costs_what_was_made_elsewhere_of_the_same_policy() {
             check("libseccomp 2.5.4 level 1", "libseccomp-2.5.4");
             check("libseccomp 2.5.4 level 2", "libseccomp-2.5.4-opt2");
         }
+        check("gvisor", "gvisor opt");
         // Its stored program has a rule more.
         if policy.policy != "docker x86_64, allow only" {
             check("seccompiler", "seccompiler");
@@ -279,11 +289,37 @@ fn the_document_has_the_fields_that_the_book_names() {
 }
 
 #[test]
+fn the_tables_of_the_book_are_those_that_are_printed() {
+    if !has_corpus() {
+        return skip::because(Need::Corpus, "no policies to compare tools on");
+    }
+    let output = run(&["--counts"]);
+    let printed = String::from_utf8(output.stdout).expect("the tables are text");
+    let titles = |text: &str| {
+        let tables = text.split("\n\n").map(|table| {
+            let title = table.lines().next().unwrap_or_default();
+            title.split(':').next().unwrap_or_default().to_owned()
+        });
+        tables.collect::<Vec<String>>()
+    };
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/book/peers.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let blocks = page.split("```text\n").skip(1);
+    let blocks: Vec<&str> = blocks.filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(blocks.len(), 3);
+    let printed = titles(&printed);
+    for title in blocks.into_iter().flat_map(titles) {
+        assert!(printed.contains(&title), "{title}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_said_and_has_its_exit_code() {
     for arguments in [
         &["--rounds", "0"][..],
         &["--rounds"],
         &["--fast"],
+        &["--counts", "--book"],
         &["a.bpf"],
     ] {
         let output = run(arguments);

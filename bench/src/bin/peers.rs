@@ -5,19 +5,21 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use lexopt::prelude::*;
+use tamis_bench::book;
 use tamis_bench::peers::comparison::compared;
 use tamis_bench::peers::report::{Report, SCHEMA};
+use tamis_bench::peers::tools::Compilers;
 use tamis_bench::peers::{cases, rfc, sandbox};
-use tamis_testkit::libseccomp::Library;
 
 const USAGE: &str = "\
 Compares tamis with other compilers: the same policies, what each makes of them, and what that costs.
 
-usage: bench/peers [--json] [--rounds NUMBER] [--counts]
+usage: bench/peers [--json] [--rounds NUMBER] [--counts | --book]
 
   --json           one document instead of tables
   --rounds NUMBER  how many times each filter is installed and timed [default: 6]
   --counts         only what can be counted and proved: no times
+  --book           put the tables that docs/book/peers.md has into it
 
 Exit code: 0 done, 2 wrong usage, 4 the filters could not be timed here (all else is printed).
 ";
@@ -25,10 +27,12 @@ Exit code: 0 done, 2 wrong usage, 4 the filters could not be timed here (all els
 const USAGE_CODE: u8 = 2;
 const ENVIRONMENT_CODE: u8 = 4;
 const ROUNDS: u32 = 6;
+const PAGE: &str = "peers.md";
 
 struct Options {
     json: bool,
     rounds: Option<u32>,
+    is_for_book: bool,
 }
 
 fn main() -> ExitCode {
@@ -50,10 +54,13 @@ fn main() -> ExitCode {
     };
     // A reader that has seen enough is no error.
     let _ = std::io::stdout().write_all(text.as_bytes());
-    match report.not_timed() {
-        Some(_) => ExitCode::from(ENVIRONMENT_CODE),
-        None => ExitCode::SUCCESS,
+    if report.not_timed().is_some() {
+        return ExitCode::from(ENVIRONMENT_CODE);
     }
+    if options.is_for_book {
+        book::put_and_tell(PAGE, &report.tables());
+    }
+    ExitCode::SUCCESS
 }
 
 /// What is asked for; `None` for help.
@@ -61,16 +68,21 @@ fn options() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options {
         json: false,
         rounds: Some(ROUNDS),
+        is_for_book: false,
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
             Long("json") => options.json = true,
             Long("counts") => options.rounds = None,
+            Long("book") => options.is_for_book = true,
             Long("rounds") => options.rounds = Some(parser.value()?.parse_with(rounds)?),
             Long("help") | Short('h') => return Ok(None),
             other => return Err(other.unexpected()),
         }
+    }
+    if options.is_for_book && options.rounds.is_none() {
+        return Err("the book's tables have times: `--book` or `--counts`".into());
     }
     Ok(Some(options))
 }
@@ -92,18 +104,17 @@ fn progress(what: &str) {
 
 fn report(options: &Options) -> Report {
     let start = Instant::now();
-    let mut missing = Vec::new();
-    let library = Library::open().map_err(|reason| missing.push(reason)).ok();
+    let (compilers, mut missing) = Compilers::find();
     let mut policies = Vec::new();
     for case in cases::cases() {
         progress(case.name);
-        policies.push(compared(&case, library.as_ref(), options.rounds));
+        policies.push(compared(&case, &compilers, options.rounds));
     }
     if !cases::has_corpus() {
         missing.push("the corpus in ../shared/corpus: policies and programs of others".to_owned());
     }
     progress("306 calls");
-    let rfc = rfc::experiment(library.as_ref(), options.rounds);
+    let rfc = rfc::experiment(compilers.libseccomp.as_ref(), options.rounds);
     let sandbox = sandbox::sandbox(options.rounds);
     Report {
         schema: SCHEMA,

@@ -23,6 +23,8 @@ pub struct Case {
     pub policy: Policy,
     /// The text of the profile, if container runtimes read it.
     pub docker: Option<String>,
+    /// The file of the corpus, if gVisor reads it.
+    pub gvisor: Option<String>,
     /// How often calls are made, if that is known.
     pub counts: Option<Counts>,
     /// A call for each rule that allows something; the calls of a number weigh 1 together.
@@ -174,7 +176,8 @@ fn database() -> Option<Counts> {
 
 /// A sandbox's rules. The vectors that come with them have a call for each alternative of a rule.
 fn sandbox(name: &'static str, start: &str, counts: Option<Counts>) -> Option<Case> {
-    let ruleset = gvisor::ruleset(&format!("{start}.json"))?;
+    let file = format!("{start}.json");
+    let ruleset = gvisor::ruleset(&file)?;
     let vectors = gvisor::vectors(&format!("{start}.vectors"))?;
     let mut by_number: BTreeMap<u32, Vec<SeccompData>> = BTreeMap::new();
     for data in vectors.iter().map(|vector| vector.data) {
@@ -188,7 +191,11 @@ fn sandbox(name: &'static str, start: &str, counts: Option<Counts>) -> Option<Ca
         calls.into_iter().map(move |data| Sample { data, weight })
     };
     let allowed = by_number.into_values().flat_map(weigh).collect();
-    Some(Case::with_calls(name, ruleset, allowed, counts))
+    let case = Case::with_calls(name, ruleset, allowed, counts);
+    Some(Case {
+        gvisor: Some(file),
+        ..case
+    })
 }
 
 fn docker_three() -> Option<Case> {
@@ -252,6 +259,7 @@ fn stack() -> Option<Case> {
         allowed,
         counts,
         docker: None,
+        gvisor: None,
         stored: vec![("systemd 252".to_owned(), filters.clone())],
         policy: Policy::Stack(filters),
     })
@@ -288,6 +296,7 @@ impl Case {
             allowed,
             counts,
             docker: None,
+            gvisor: None,
             stored: stored(name),
             policy: Policy::Ruleset(ruleset),
         }

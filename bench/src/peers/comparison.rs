@@ -3,7 +3,6 @@
 use serde::Serialize;
 use tamis_abi::{Arch, SeccompData, call};
 use tamis_bpf::Stack;
-use tamis_testkit::libseccomp::Library;
 
 use super::better::{Better, better};
 use super::cases::Case;
@@ -11,7 +10,7 @@ use super::figures::Figures;
 use super::judge::Meaning;
 use super::plain::plain_rules;
 use super::timing::{self, Times};
-use super::tools::{Tool, tools};
+use super::tools::{Compilers, Tool, tools};
 use crate::ratio::{Contestant, compare};
 
 /// How many times each tool makes its filters to be timed.
@@ -108,15 +107,15 @@ type Subject = (String, Origin, Result<Stack, String>);
 ///
 /// # Panics
 /// If tamis doesn't compile a policy of the corpus.
-pub fn compared(case: &Case, library: Option<&Library>, rounds: Option<u32>) -> Compared {
+pub fn compared(case: &Case, compilers: &Compilers, rounds: Option<u32>) -> Compared {
     let section = case
         .ruleset()
         .and_then(|ruleset| ruleset.section(Arch::X86_64));
     let plain = section.map_or_else(|| Ok(Vec::new()), plain_rules);
-    let tools = tools(case, &plain, library);
+    let tools = tools(case, &plain, compilers);
     let made = tools
         .iter()
-        .map(|tool| (tool.name.clone(), Origin::Here, (tool.build)()));
+        .map(|tool| (tool.name.clone(), Origin::Here, tool.build()));
     let stored = case.stored.iter().cloned();
     let stored = stored.map(|(tool, stack)| (tool, Origin::File, Ok(stack)));
     let subjects: Vec<Subject> = made.chain(stored).collect();
@@ -202,13 +201,9 @@ fn filters(case: &Case, stack: &Stack, times: Option<(&Times, &Times)>) -> Filte
 
 /// The shortest times in microseconds of the tools that make something, taken in turns; tamis is first.
 fn compile_times(tools: &[Tool<'_>]) -> Vec<(String, f64)> {
-    let able = tools.iter().filter(|tool| (tool.build)().is_ok());
+    let able = tools.iter().filter(|tool| tool.build().is_ok());
     let mut contestants: Vec<Contestant<'_>> = able
-        .map(|tool| {
-            Contestant::new(&tool.name, || {
-                (tool.build)().map_or(0, |stack| stack.programs().len())
-            })
-        })
+        .map(|tool| Contestant::with_own_clock(&tool.name, || tool.time()))
         .collect();
     let times = compare(&mut contestants, COMPILE_ROUNDS).0.into_iter();
     times

@@ -56,21 +56,26 @@ impl Report {
         reasons.next()
     }
 
-    /// The tables.
-    pub fn text(&self) -> String {
-        let mut text = String::new();
-        for policy in &self.policies {
-            text += &policy_text(policy);
-            text.push('\n');
-        }
+    /// The tables, each with its title.
+    pub fn tables(&self) -> Vec<String> {
+        let mut tables: Vec<String> = self.policies.iter().map(policy_text).collect();
         if let Some(rfc) = &self.rfc {
-            text += "306 allowed calls, getppid timed (the RFC of 2018)\n";
-            text += &rfc.text();
-            text.push('\n');
+            let title = "306 allowed calls, getppid timed (the RFC of 2018)\n";
+            tables.push(title.to_owned() + &rfc.text());
         }
         if let Some(sandbox) = &self.sandbox {
-            text += "gvisor sentry systrap, call by call: steps, then ns over the empty filter\n";
-            text += &sandbox.text();
+            let title =
+                "gvisor sentry systrap, call by call: steps, then ns over the empty filter\n";
+            tables.push(title.to_owned() + &sandbox.text());
+        }
+        tables
+    }
+
+    /// The tables and what else there is to say.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for table in self.tables() {
+            text += &table;
             text.push('\n');
         }
         for missing in &self.missing {
@@ -103,8 +108,8 @@ fn policy_text(policy: &Compared) -> String {
         let _ = writeln!(text, "    {}", names(&policy.timed));
     }
     for better in &policy.better {
-        let number = |value: f64| match value.fract() == 0.0 {
-            true => format!("{value}"),
+        let number = |value: f64| match value.fract() == 0.0 || value >= 100.0 {
+            true => format!("{value:.0}"),
             false => format!("{value:.3}"),
         };
         let figure = better.figure.replace('_', " ");

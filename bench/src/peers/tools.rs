@@ -1,5 +1,8 @@
 //! Which tools are run here for a case.
 
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
 use tamis_abi::{Endian, KernelVersion};
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::Options;
@@ -10,18 +13,48 @@ use super::builders;
 use super::cases::Case;
 use super::judge::Policy;
 use super::plain::{NotPlain, PlainRule};
+use crate::gvisor;
 use crate::policies::{DOCKER, docker_ruleset};
 use crate::runc;
 
 /// The tool that the others are compared with.
 pub const TAMIS: &str = "tamis";
 
+/// The compilers of others that are here, beside those that are linked in.
+#[derive(Debug, Default)]
+pub struct Compilers {
+    /// The system's libseccomp.
+    pub libseccomp: Option<Library>,
+    /// gVisor's, which takes gVisor's policies.
+    pub gvisor: Option<gvisor::Compiler>,
+}
+
+impl Compilers {
+    /// Those that are here, and what is missing.
+    pub fn find() -> (Compilers, Vec<String>) {
+        let (libseccomp, gvisor) = (Library::open(), gvisor::Compiler::open());
+        let missing = [libseccomp.as_ref().err(), gvisor.as_ref().err()];
+        let missing = missing.into_iter().flatten().cloned().collect();
+        let compilers = Compilers {
+            libseccomp: libseccomp.ok(),
+            gvisor: gvisor.ok(),
+        };
+        (compilers, missing)
+    }
+}
+
 /// A way to make filters for a case; a call makes them anew.
 pub struct Tool<'a> {
     /// The name in the table.
     pub name: String,
-    /// Makes them, or says what the tool refuses.
-    pub build: Box<dyn Fn() -> Result<Stack, String> + 'a>,
+    build: Box<dyn Fn() -> Result<Built, String> + 'a>,
+}
+
+/// What a tool made.
+struct Built {
+    filters: Stack,
+    /// How long that took, where not all of the call was the tool's work.
+    own_time: Option<Duration>,
 }
 
 /// A kernel without a bitmap.
@@ -30,8 +63,8 @@ const OLD: KernelVersion = KernelVersion::new(5, 4);
 /// The rules of a case as other compilers take them.
 pub type Plain = Result<Vec<PlainRule>, NotPlain>;
 
-/// The tools for a case, tamis first. Without a library there is no libseccomp.
-pub fn tools<'a>(case: &'a Case, plain: &'a Plain, library: Option<&'a Library>) -> Vec<Tool<'a>> {
+/// The tools for a case, tamis first.
+pub fn tools<'a>(case: &'a Case, plain: &'a Plain, compilers: &'a Compilers) -> Vec<Tool<'a>> {
     match &case.policy {
         Policy::Stack(stack) => vec![Tool::new(TAMIS, || {
             let fused = optimise(
@@ -61,10 +94,13 @@ pub fn tools<'a>(case: &'a Case, plain: &'a Plain, library: Option<&'a Library>)
                 let rules = plain.as_ref().map_err(ToString::to_string)?;
                 builders::seccompiler(case.ruleset().ok_or("no ruleset")?, rules)
             }));
-            let levels = library
-                .into_iter()
+            let levels = compilers
+                .libseccomp
+                .iter()
                 .flat_map(|library| [(library, 1), (library, 2)]);
             tools.extend(levels.map(|(library, level)| libseccomp(case, plain, library, level)));
+            let policy = compilers.gvisor.as_ref().zip(case.gvisor.as_deref());
+            tools.extend(policy.map(|(compiler, file)| gvisor(compiler, file)));
             tools
         }
     }
@@ -90,12 +126,50 @@ fn libseccomp<'a>(case: &'a Case, plain: &'a Plain, library: &'a Library, level:
     })
 }
 
+fn gvisor<'a>(compiler: &gvisor::Compiler, file: &str) -> Tool<'a> {
+    let builder = compiler.with_policy(file);
+    let builder = builder.map_err(|error| error.to_string());
+    let build = move || {
+        let (program, time) = builder.as_ref().map_err(String::clone)?.build()?;
+        Ok(Built {
+            filters: Stack::new(vec![program]),
+            own_time: Some(time),
+        })
+    };
+    Tool {
+        name: "gvisor".to_owned(),
+        build: Box::new(build),
+    }
+}
+
 impl<'a> Tool<'a> {
     fn new(name: &str, build: impl Fn() -> Result<Stack, String> + 'a) -> Tool<'a> {
+        let build = move || {
+            Ok(Built {
+                filters: build()?,
+                own_time: None,
+            })
+        };
         Tool {
             name: name.to_owned(),
             build: Box::new(build),
         }
+    }
+
+    /// Makes filters.
+    ///
+    /// # Errors
+    /// What the tool refuses.
+    pub fn build(&self) -> Result<Stack, String> {
+        (self.build)().map(|built| built.filters)
+    }
+
+    /// Makes them once more; how long that took the tool.
+    pub fn time(&self) -> Duration {
+        let start = Instant::now();
+        let built = black_box((self.build)());
+        let time = start.elapsed();
+        built.ok().and_then(|built| built.own_time).unwrap_or(time)
     }
 
     fn one(name: &str, build: impl Fn() -> Result<Program, String> + 'a) -> Tool<'a> {

@@ -26,6 +26,8 @@ pub enum Need {
     Tracing,
     /// The compilers of all languages that filters are written in: `cc`, `c++`, `go`.
     Toolchains,
+    /// gVisor's compiler, a Go module that `bench/gvisor` needs and nothing here downloads.
+    Gvisor,
 }
 
 impl Need {
@@ -37,6 +39,7 @@ impl Need {
             Need::Peers => "peers",
             Need::Tracing => "tracing",
             Need::Toolchains => "toolchains",
+            Need::Gvisor => "gvisor",
         }
     }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::rust::RustFile;
 
 /// Extensions of the files that are read.
-const TEXT_EXTENSIONS: [&str; 7] = ["rs", "md", "toml", "json", "tsv", "csv", "golden"];
+const TEXT_EXTENSIONS: [&str; 8] = ["rs", "go", "md", "toml", "json", "tsv", "csv", "golden"];
 
 /// All text files by their path relative to the root, with `/` between the parts.
 pub(super) struct Tree {

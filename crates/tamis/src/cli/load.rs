@@ -313,13 +313,7 @@ impl LoadArgs {
     pub(crate) fn load_policy(&self, path: &str, global: &Global) -> Result<Policy, Failure> {
         let loaded = self.load(path, global)?;
         self.check_arches([&loaded])?;
-        match loaded {
-            Loaded::Policy(policy) => Ok(*policy),
-            Loaded::Program(raw) => Err(Failure::usage(
-                format!("{} is a program, not a policy", raw.name),
-                "`tamis disasm` shows a program, `--from` overrides what was detected",
-            )),
-        }
+        loaded.into_policy("`tamis disasm` shows a program, `--from` overrides what was detected")
     }
 
     /// Refuses options for languages that none of a command's inputs is in.
@@ -695,6 +689,25 @@ impl Loaded {
                 program: &raw.program,
                 endian: raw.endian,
             },
+        }
+    }
+
+    /// The policy, for commands that need one; `help` says what to do with a program.
+    pub(crate) fn into_policy(self, help: &str) -> Result<Policy, Failure> {
+        match self {
+            Loaded::Policy(policy) => Ok(*policy),
+            Loaded::Program(raw) => Err(Failure::usage(
+                format!("{} is a program, not a policy", raw.name),
+                help,
+            )),
+        }
+    }
+
+    /// Says what a policy wants of whoever installs its filter; for commands that hand the filter out without it, or
+    /// install it so.
+    pub(crate) fn tell_of_installation(&self, global: &Global) {
+        if let Loaded::Policy(policy) = self {
+            policy.tell_of_installation(global);
         }
     }
 

@@ -62,9 +62,11 @@ pub(crate) fn document(program: &Program) -> Result<String, Failure> {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let loaded = args.load.load(&args.input, global)?;
+    loaded.tell_of_installation(global);
     let RawProgram {
         program, endian, ..
-    } = args.load.load(&args.input, global)?.into_program()?;
+    } = loaded.into_program()?;
     if global.json {
         args.output.text(&document(&program)?)?;
     } else {

@@ -79,6 +79,7 @@ pub(super) fn subjects(
     let compiles = inputs().any(|input| matches!(input, Loaded::Policy(_)));
     args.target.check_objective_use(compiles)?;
     let options = args.target.options(&load, global)?;
+    inputs().for_each(|input| input.tell_of_installation(global));
     for side in sides {
         let name = side.name.clone();
         let programs = side.into_filters().into_iter();

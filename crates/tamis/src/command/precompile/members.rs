@@ -14,7 +14,7 @@ use super::Args;
 use super::said::Said;
 use super::work::in_parallel;
 use crate::cli::input::{Input, Kind};
-use crate::cli::load::{LoadArgs, Loaded, Policy};
+use crate::cli::load::{LoadArgs, Policy};
 use crate::cli::{Failure, Global, profile, target};
 
 /// A combination with its policy.
@@ -201,13 +201,8 @@ fn read(
         };
         let loaded = load.understand(input)?;
         load.check_profile_options([&loaded])?;
-        match loaded {
-            Loaded::Policy(policy) => Ok((*policy, load.kernel)),
-            Loaded::Program(raw) => Err(Failure::usage(
-                format!("{} is a program, not a policy", raw.name),
-                "name a policy in the matrix",
-            )),
-        }
+        let policy = loaded.into_policy("name a policy in the matrix")?;
+        Ok((policy, load.kernel))
     });
     let mut said = Said::default();
     let mut members = Vec::new();

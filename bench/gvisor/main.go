@@ -1,0 +1,103 @@
+// gVisor's compiler of seccomp filters, to be timed beside tamis.
+//
+// The compiler is gVisor's package pkg/seccomp (Apache-2.0), unchanged; go.mod names the version, and nothing of it
+// is in this repository. `go mod download` here fetches it and the three modules that it needs; to build and to run
+// this program needs no network then. This program reads a policy in the JSON of the
+// corpus, which is what gVisor's rules say before any optimisation, makes them gVisor's rules again, and
+// builds:
+//
+//	gvisor POLICY.json               a build for each line on standard input; answered by a line each:
+//	                                 the nanoseconds, then the program in hexadecimal
+//	gvisor -rounds 40 POLICY.json    so many builds; the shortest and the median time, and the length
+//
+// Build rewrites the rules that it is given, so each build gets a copy of its own, made before the clock
+// starts, as gVisor's own benchmark does. Garbage is collected between builds: none begins with what another
+// left, and nothing runs on while the other side has its turn.
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/bpf"
+	"gvisor.dev/gvisor/pkg/seccomp"
+)
+
+func main() {
+	rounds := flag.Int("rounds", 0, "so many builds, and no answers")
+	flag.Parse()
+	if flag.NArg() != 1 || *rounds < 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := run(flag.Arg(0), *rounds); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(path string, rounds int) error {
+	policy, err := readPolicy(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if rounds > 0 {
+		return summarise(policy, rounds)
+	}
+	requests := bufio.NewScanner(os.Stdin)
+	for requests.Scan() {
+		program, duration, err := build(policy)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%d %s\n", duration.Nanoseconds(), hex.EncodeToString(raw(program)))
+	}
+	return requests.Err()
+}
+
+// build builds the program once, and says how long that took.
+func build(policy *seccomp.Program) ([]bpf.Instruction, time.Duration, error) {
+	fresh := seccomp.Program{Options: policy.Options}
+	for _, set := range policy.RuleSets {
+		set.Rules = set.Rules.Copy()
+		fresh.RuleSets = append(fresh.RuleSets, set)
+	}
+	runtime.GC()
+	start := time.Now()
+	program, _, err := fresh.Build()
+	duration := time.Since(start)
+	runtime.GC()
+	return program, duration, err
+}
+
+func summarise(policy *seccomp.Program, rounds int) error {
+	var program []bpf.Instruction
+	durations := make([]time.Duration, rounds)
+	for round := range durations {
+		var err error
+		if program, durations[round], err = build(policy); err != nil {
+			return err
+		}
+	}
+	slices.Sort(durations)
+	fmt.Printf("shortest %v, median %v, %d instructions\n", durations[0], durations[rounds/2], len(program))
+	return nil
+}
+
+// raw is the program as an array of struct sock_filter.
+func raw(program []bpf.Instruction) []byte {
+	var bytes []byte
+	for _, insn := range program {
+		bytes = binary.LittleEndian.AppendUint16(bytes, insn.OpCode)
+		bytes = append(bytes, insn.JumpIfTrue, insn.JumpIfFalse)
+		bytes = binary.LittleEndian.AppendUint32(bytes, insn.K)
+	}
+	return bytes
+}

@@ -1,0 +1,143 @@
+//! gVisor's own compiler, run beside tamis.
+//!
+//! It is a package of a Go module, so a small Go program around it, `bench/gvisor`, is built here and answers
+//! requests: a program stays up for a policy, builds the filter anew whenever it is asked and says how long that
+//! took. Nothing is downloaded. Without Go, or where the module was never fetched, there is no compiler, and
+//! [`Compiler::open`] says what to do.
+
+use std::cell::RefCell;
+use std::env;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, PipeReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use tamis_abi::Endian;
+use tamis_bpf::Program;
+use tamis_bpf::program::insns_from_bytes;
+use tamis_testkit::corpus;
+
+/// What fetches the module once.
+const FETCH: &str = "cd bench/gvisor && go mod download";
+
+/// The compiler, built.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    executable: PathBuf,
+}
+
+impl Compiler {
+    /// Builds the program around the compiler, beside the program that runs, unless it is there already.
+    ///
+    /// # Errors
+    /// Why there is none here, and what to do.
+    pub fn open() -> Result<Compiler, String> {
+        let executable = env::current_exe().map(|own| own.with_file_name("gvisor-compiler"));
+        let executable = executable.map_err(|error| error.to_string())?;
+        match build(&executable) {
+            Ok(Ok(())) => Ok(Compiler { executable }),
+            Ok(Err(message)) => Err(format!("gVisor's compiler ({FETCH}): {message}")),
+            Err(error) => Err(format!("gVisor's compiler, which needs Go: {error}")),
+        }
+    }
+
+    /// The compiler with a policy of the corpus, such as `gvisor/gvisor-sentry-systrap.json`.
+    ///
+    /// # Errors
+    /// If the program can't be started.
+    ///
+    /// # Panics
+    /// Never: the pipe was asked for.
+    pub fn with_policy(&self, file: &str) -> io::Result<Builder> {
+        let (answers, writer) = io::pipe()?;
+        let mut child = Command::new(&self.executable)
+            .arg(corpus::repository().join("../shared/corpus").join(file))
+            .stdin(Stdio::piped())
+            .stdout(writer.try_clone()?)
+            .stderr(writer)
+            .spawn()?;
+        let requests = child.stdin.take().expect("it was asked for");
+        Ok(Builder {
+            pipes: RefCell::new(Some((requests, BufReader::new(answers)))),
+            child,
+        })
+    }
+}
+
+/// Runs `go build`; the first words of what it complains of, if it does.
+fn build(executable: &Path) -> io::Result<Result<(), String>> {
+    // Tests and programs that start together would write the same file.
+    let lock = File::create(executable.with_extension("lock"))?;
+    lock.lock()?;
+    let settings = [
+        ("GOPROXY", "off"),
+        ("GOTOOLCHAIN", "local"),
+        ("GOWORK", "off"),
+        ("GOFLAGS", "-mod=readonly"),
+        ("CGO_ENABLED", "0"),
+    ];
+    let output = Command::new("go")
+        .args(["build", "-buildvcs=false", "-o"])
+        .arg(executable)
+        .arg(".")
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("gvisor"))
+        .envs(settings)
+        .stdin(Stdio::null())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let is_complaint = |line: &&str| !line.starts_with("go: downloading");
+    let complaint = said.lines().find(is_complaint).unwrap_or_default();
+    Ok(match output.status.success() {
+        true => Ok(()),
+        false => Err(complaint.to_owned()),
+    })
+}
+
+/// The compiler at work on one policy.
+#[derive(Debug)]
+pub struct Builder {
+    /// Where builds are asked for and answered; `None` once the program is to end.
+    pipes: RefCell<Option<(ChildStdin, BufReader<PipeReader>)>>,
+    child: Child,
+}
+
+impl Builder {
+    /// Builds the filter once more; with it, how long gVisor's `Build` took by the program's own clock.
+    ///
+    /// # Errors
+    /// What the program says if it can't read the policy, or gVisor has no way to say it.
+    pub fn build(&self) -> Result<(Program, Duration), String> {
+        let mut pipes = self.pipes.borrow_mut();
+        let (requests, answers) = pipes.as_mut().ok_or("it has ended")?;
+        let mut answer = String::new();
+        // A program that gave up at once doesn't read; why is in its answer.
+        let _ = writeln!(requests);
+        answers
+            .read_line(&mut answer)
+            .map_err(|error| error.to_string())?;
+        let parsed = answer.trim_end().split_once(' ');
+        let parsed = parsed.and_then(|(ns, hex)| Some((ns.parse().ok()?, bytes(hex)?)));
+        let (ns, bytes) = parsed.ok_or_else(|| match answer.trim_end() {
+            "" => "it has ended".to_owned(),
+            said => said.to_owned(),
+        })?;
+        let insns = insns_from_bytes(&bytes, Endian::Little).ok_or("half an instruction")?;
+        let program = Program::new(insns).map_err(|invalid| invalid.to_string())?;
+        Ok((program, Duration::from_nanos(ns)))
+    }
+}
+
+impl Drop for Builder {
+    fn drop(&mut self) {
+        // The program ends with its input; there is nobody to tell how.
+        self.pipes.replace(None);
+        let _ = self.child.wait();
+    }
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let pairs = hex.as_bytes().chunks(2);
+    let byte = |pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    pairs.map(byte).collect()
+}
