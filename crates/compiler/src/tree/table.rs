@@ -211,15 +211,16 @@ impl<'a, N: Number> Table<'a, N> {
         let mut without = Without {
             run,
             starts: Vec::with_capacity(longest),
-            cells: Vec::new(),
+            cells: Vec::with_capacity(longest * (run + 1).min(size - run)),
         };
+        let weight = layer.spans[run].weight;
         for length in 1..=longest {
             let firsts = around.firsts(length, size);
             let first = firsts.start;
             let row = self.costs.row_mut(firsts, length);
             without.starts.push(without.cells.len());
             without.cells.extend_from_slice(row);
-            questions.ask_first(row, first, length, layer.spans[run].weight);
+            questions.ask_first(row, first, length, weight);
         }
         self.without.push(without);
         for first in parts.firsts_with(run) {
