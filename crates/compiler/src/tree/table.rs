@@ -20,7 +20,7 @@ use tamis_abi::Word;
 use super::Span;
 use super::costs::{Costs, LIMIT_F32, Number, Questions};
 use super::halves::{self, Halves};
-use super::layer::{LARGEST, Layer, Links};
+use super::layer::{Layer, Links};
 use super::masks::Masks;
 use super::parts::{self, Around, Cuts, Parts};
 use crate::cost::Prices;
