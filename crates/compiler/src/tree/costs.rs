@@ -206,15 +206,19 @@ impl<N: Number> Costs<N> {
                     ),
                 };
             }
-            let edges = [0, self.size - length].into_iter();
-            let edges = edges.take(if length == self.size { 1 } else { 2 });
-            for first in
-                edges.filter(|first| firsts.contains(first) && !(start..end).contains(first))
-            {
-                let last = first + length - 1;
-                if parts.has(first, last) {
-                    self.cut_edge(first, last, cuts.lefts(first, last), questions);
-                }
+            // A part that begins or ends with the line may be too heavy for that.
+            let suffix = self.size - length;
+            let is_other = |first: usize| {
+                firsts.contains(&first)
+                    && !(start..end).contains(&first)
+                    && parts.has(first, first + length - 1)
+            };
+            if is_other(0) {
+                self.cut_edge(0, length - 1, cuts.lefts(0, length - 1), questions);
+            }
+            if suffix > 0 && is_other(suffix) {
+                let last = self.size - 1;
+                self.cut_edge(suffix, last, cuts.lefts(suffix, last), questions);
             }
         }
     }

@@ -172,14 +172,9 @@ impl Search<'_> {
             let highest = highest.unwrap_or(0);
             (highest.saturating_sub(MAX_BITS - 1)..=highest).rev()
         });
-        let decisive = two_decisions(part()).map(|decision| match decision {
-            Some(decision) => decisive_bits(part(), decision),
-            None => 0,
-        });
-        decisive
-            .into_iter()
-            .filter(|bits| *bits != 0)
-            .chain(single.into_iter().flatten().map(|bit| 1 << bit))
+        let decisive = decisive_bits(part()).into_iter().flatten();
+        let decisive = decisive.map(|(_, bits)| bits);
+        decisive.chain(single.into_iter().flatten().map(|bit| 1 << bit))
     }
 
     /// What the part costs at most if it is asked for these bits first, unless that is no less than what is
@@ -199,72 +194,76 @@ impl Search<'_> {
         if one.is_empty() || other.is_empty() {
             return None;
         }
-        let asked = question_cost(self.prices, weight(one), weight(other));
-        let least = least(other, self.prices);
-        let limit = known.checked_sub(asked + least)?;
-        let with_one = asked + side_cost(one, self.prices, limit, &mut self.rest);
+        let prices = self.prices;
+        let (weight_one, weight_other) = (weight(one), weight(other));
+        let asked = question_cost(prices, weight_one, weight_other);
+        let limit = known.checked_sub(asked + least(other, weight_other, prices))?;
+        let with_one = asked + side_cost(one, weight_one, prices, limit, &mut self.rest);
         let limit = known.checked_sub(with_one)?;
-        let with_both = with_one + side_cost(other, self.prices, limit, &mut self.rest);
+        let with_both = with_one + side_cost(other, weight_other, prices, limit, &mut self.rest);
         Some(with_both).filter(|cost| *cost < known)
     }
 }
 
-/// What deciding a side costs at most: by halving it, or by halving what is left once bits rid it of
-/// a decision. If that is no less than the limit, something that is no less.
-fn side_cost(side: &[Span], prices: Prices, limit: u32, rest: &mut Vec<Span>) -> u32 {
-    let least = least(side, prices);
+/// What deciding a side of this weight costs at most: by halving it, or by halving what is left once bits rid it
+/// of a decision. If that is no less than the limit, something that is no less.
+fn side_cost(side: &[Span], whole: u32, prices: Prices, limit: u32, rest: &mut Vec<Span>) -> u32 {
+    let least = least(side, whole, prices);
     if least >= limit {
         return limit;
     }
     // What is left of the side has the weight of the side at most.
-    let mut known = halving(side, prices, limit + least);
-    for decision in two_decisions(side.iter()).into_iter().flatten() {
-        let bits = decisive_bits(side.iter(), decision);
-        if bits != 0 {
-            rest.clear();
-            for span in side.iter().filter_map(|span| clear(span, &[], bits)) {
+    let mut known = halving(side, whole, prices, limit + least);
+    for (decision, bits) in decisive_bits(side.iter()).into_iter().flatten() {
+        rest.clear();
+        for span in side {
+            let span = match span.node == decision {
+                true => clear(span, &[], bits),
+                false => Some(*span),
+            };
+            if let Some(span) = span {
                 push(rest, span);
             }
-            let left = weight(rest);
-            let asked = question_cost(prices, weight(side) - left, left);
-            if asked + left * prices.step < known {
-                known = known.min(asked + halving(rest, prices, known - asked));
-            }
+        }
+        let left = weight(rest);
+        let asked = question_cost(prices, whole - left, left);
+        if asked + left * prices.step < known {
+            known = known.min(asked + halving(rest, left, prices, known - asked));
         }
     }
     known
 }
 
-/// The decisions of the first runs; most parts have no other.
-fn two_decisions<'a>(mut part: impl Iterator<Item = &'a Span>) -> [Option<NodeId>; 2] {
-    let one = part.next().map(|span| span.node);
-    let other = part.map(|span| span.node);
-    [one, other.into_iter().find(|node| Some(*node) != one)]
-}
-
-/// The bits that only values with this decision have.
-fn decisive_bits<'a>(part: impl Iterator<Item = &'a Span>, decision: NodeId) -> u32 {
-    let (mut own, mut others) = (0, 0);
+/// For the first two decisions of a part, the bits that only values with this decision have, if there are any;
+/// most parts have no other decisions.
+fn decisive_bits<'a>(part: impl Iterator<Item = &'a Span>) -> [Option<(NodeId, u32)>; 2] {
+    let mut met: [Option<(NodeId, u32)>; 2] = [None; 2];
+    let mut others = 0;
     for span in part {
-        if span.node == decision {
-            own |= bits_of(span);
-        } else {
-            others |= bits_of(span);
+        let bits = bits_of(span);
+        let is_its = |met: &&mut Option<(NodeId, u32)>| met.is_none_or(|met| met.0 == span.node);
+        match met.iter_mut().find(is_its) {
+            Some(met) => met.get_or_insert((span.node, 0)).1 |= bits,
+            None => others |= bits,
         }
     }
-    own & !others
+    let [one, other] = met.map(|met| met.map_or(0, |met| met.1));
+    let only = |met: Option<(NodeId, u32)>, others: u32| {
+        let only = met.map(|(decision, bits)| (decision, bits & !others));
+        only.filter(|(_, bits)| *bits != 0)
+    };
+    [only(met[0], other | others), only(met[1], one | others)]
 }
 
-/// What a line costs if it is cut at its weighted median again and again. If that is no less than the limit,
+/// What a line of this weight costs if it is cut at its weighted median again and again. If that is no less than the limit,
 /// something that is no less.
-fn halving(line: &[Span], prices: Prices, limit: u32) -> u32 {
+fn halving(line: &[Span], whole: u32, prices: Prices, limit: u32) -> u32 {
     if let [before, single, after] = line
         && before.node == after.node
         && single.is_single()
     {
         return question_cost(prices, single.weight, before.weight + after.weight);
     }
-    let whole = weight(line);
     let (mut left, mut at) = (0, 0);
     while at + 1 < line.len() && (at == 0 || 2 * left + line[at].weight <= whole) {
         left += line[at].weight;
@@ -274,23 +273,24 @@ fn halving(line: &[Span], prices: Prices, limit: u32) -> u32 {
         return 0;
     }
     let (no, yes) = line.split_at(at);
-    let mut cost = question_cost(prices, whole - left, left) + least(yes, prices);
-    if cost + least(no, prices) >= limit {
+    let right = whole - left;
+    let asked = question_cost(prices, right, left);
+    let [least_no, least_yes] = [least(no, left, prices), least(yes, right, prices)];
+    if asked + least_no + least_yes >= limit {
         return limit;
     }
-    cost += halving(no, prices, limit - cost);
-    if cost >= limit {
+    let with_no = asked + halving(no, left, prices, limit - asked - least_yes);
+    if with_no + least_yes >= limit {
         return limit;
     }
-    cost -= least(yes, prices);
-    cost + halving(yes, prices, limit - cost)
+    with_no + halving(yes, right, prices, limit - with_no)
 }
 
-/// What a line costs at least: a question, if it is not decided.
-fn least(line: &[Span], prices: Prices) -> u32 {
+/// What a line of this weight costs at least: a question, if it is not decided.
+fn least(line: &[Span], weight: u32, prices: Prices) -> u32 {
     match line {
         [] | [_] => 0,
-        line => weight(line) * prices.step,
+        _ => weight * prices.step,
     }
 }
 

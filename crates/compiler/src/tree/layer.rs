@@ -20,7 +20,7 @@ const MAX_CHAIN: usize = 5;
 pub(super) const MAX_BIT_RUNS: usize = 16;
 
 /// More than any cost.
-pub(super) const LARGEST: u32 = i32::MAX as u32;
+const LARGEST: u32 = i32::MAX as u32;
 
 /// A line without the values that have been asked about.
 pub(super) struct Layer<'a> {

@@ -52,7 +52,7 @@ impl<'a> Sides<'a> {
         let clear = self.clear(at, bits);
         let set = match clear {
             None => Some(*span),
-            Some(_) if bits_of(span) & bits == 0 => None,
+            Some(_) if span.is_single() || bits_of(span) & bits == 0 => None,
             Some(clear) => ends_with(span, bits).map(|(first, last)| Span {
                 first,
                 last,
@@ -66,6 +66,9 @@ impl<'a> Sides<'a> {
 
 /// The values that have none of these bits.
 pub(super) fn clear(span: &Span, grains: &[Grain], bits: u32) -> Option<Span> {
+    if span.is_single() {
+        return Some(*span).filter(|span| span.first & bits == 0);
+    }
     if bits_of(span) & bits == 0 {
         return Some(*span);
     }
@@ -163,6 +166,12 @@ fn last_with(last: u32, bits: u32) -> Option<u32> {
 
 /// How many values below this have none of these bits.
 fn count_without(end: u64, bits: u32) -> u64 {
+    if bits.is_power_of_two() {
+        // It is clear in the lower half of each of its periods.
+        let bit = u64::from(bits);
+        let begun = end & (2 * bit - 1);
+        return (end - begun) / 2 + begun.min(bit);
+    }
     let (mut count, mut rest) = (0, end);
     while let Some(top) = rest.checked_ilog2() {
         // All that agree above this bit, and have it clear.

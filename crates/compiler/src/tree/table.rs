@@ -20,7 +20,7 @@ use tamis_abi::Word;
 use super::Span;
 use super::costs::{Costs, LIMIT_F32, Number, Questions};
 use super::halves::{self, Halves};
-use super::layer::{LARGEST, Layer, Links};
+use super::layer::{Layer, Links};
 use super::masks::Masks;
 use super::parts::{self, Around, Cuts, Parts};
 use crate::cost::Prices;
@@ -211,15 +211,16 @@ impl<'a, N: Number> Table<'a, N> {
         let mut without = Without {
             run,
             starts: Vec::with_capacity(longest),
-            cells: Vec::new(),
+            cells: Vec::with_capacity(longest * (run + 1).min(size - run)),
         };
+        let weight = layer.spans[run].weight;
         for length in 1..=longest {
             let firsts = around.firsts(length, size);
             let first = firsts.start;
             let row = self.costs.row_mut(firsts, length);
             without.starts.push(without.cells.len());
             without.cells.extend_from_slice(row);
-            questions.ask_first(row, first, length, layer.spans[run].weight);
+            questions.ask_first(row, first, length, weight);
         }
         self.without.push(without);
         for first in parts.firsts_with(run) {
@@ -292,15 +293,14 @@ impl<'a, N: Number> Table<'a, N> {
                 };
             }
         }
-        let (cut, with_cut) = self.best_cut(depth, first, last);
-        if cost == with_cut {
+        if let Some(cut) = self.cut(depth, first, last, cost) {
             return Choice::Cut(cut);
         }
         match layer.bit_test(first, last) {
             Some((mask, set, clear)) => Choice::Bits(mask, set, clear),
             None => {
                 let bits = self.halving(depth, first, last, cost);
-                bits.map_or(Choice::Cut(cut), Choice::Halves)
+                bits.map_or(Choice::Cut(last), Choice::Halves)
             }
         }
     }
@@ -317,11 +317,11 @@ impl<'a, N: Number> Table<'a, N> {
         mask.map(|mask| mask.bits).or(halves.map(|test| test.bits))
     }
 
-    /// The run at which the right side of the best cut begins, and the cost with it. Of equally good cuts
-    /// the one nearest the middle, for depth.
-    fn best_cut(&self, depth: usize, first: usize, last: usize) -> (usize, u32) {
+    /// The run at which the right side of a cut begins that brings a part to this cost: the one nearest the
+    /// middle, for depth.
+    fn cut(&self, depth: usize, first: usize, last: usize, cost: u32) -> Option<usize> {
         let middle = (first + last).div_ceil(2);
-        let cost = |cut: usize| {
+        let with_cut = |cut: usize| {
             let question = self.layers[depth].cut_question(first, last, cut);
             let sides = [
                 self.cost(depth, first, cut - 1),
@@ -330,9 +330,12 @@ impl<'a, N: Number> Table<'a, N> {
             // A side that is never cut may have no cost at all.
             sides.into_iter().fold(question, u32::saturating_add)
         };
-        let cuts = (first + 1..=last).map(|cut| (cost(cut), cut));
-        let best = cuts.min_by_key(|(cost, cut)| (*cost, cut.abs_diff(middle)));
-        best.map_or((last, LARGEST), |(cost, cut)| (cut, cost))
+        let outwards =
+            (0..=last - first).flat_map(|by| [middle.checked_sub(by), middle.checked_add(by)]);
+        let mut cuts = outwards
+            .flatten()
+            .filter(|cut| (first + 1..=last).contains(cut));
+        cuts.find(|cut| with_cut(*cut) == cost)
     }
 }
 
