@@ -55,13 +55,14 @@ pub struct Cfg {
 
 impl End {
     /// The blocks that may follow: the one of the holding test first.
+    #[inline]
     pub fn successors(self) -> impl DoubleEndedIterator<Item = BlockId> {
-        let (first, second) = match self {
-            End::Ret(_) | End::RetA => (None, None),
-            End::Goto(target) => (Some(target), None),
-            End::Branch { yes, no, .. } => (Some(yes), Some(no)),
+        let (list, count) = match self {
+            End::Ret(_) | End::RetA => ([BlockId(0); 2], 0),
+            End::Goto(target) => ([target; 2], 1),
+            End::Branch { yes, no, .. } => ([yes, no], 2),
         };
-        first.into_iter().chain(second)
+        (0..count).map(move |at| list[at])
     }
 }
 
@@ -254,8 +255,11 @@ impl Cfg {
                 Step::Enter(id) => {
                     if !std::mem::replace(&mut seen[id.index()], true) {
                         steps.push(Step::Leave(id));
-                        for next in visit(id).into_iter().rev().flatten() {
-                            if !seen[next.index()] {
+                        let [first, second] = visit(id);
+                        for next in [second, first] {
+                            if let Some(next) = next
+                                && !seen[next.index()]
+                            {
                                 steps.push(Step::Enter(next));
                             }
                         }
@@ -266,12 +270,18 @@ impl Cfg {
         order
     }
 
+    /// The reachable blocks, each after all that follow it. Linear time.
+    pub fn postorder(&self) -> Vec<BlockId> {
+        self.postorder_by(|id| match self.block(id).end {
+            End::Ret(_) | End::RetA => [None; 2],
+            End::Goto(next) => [Some(next), None],
+            End::Branch { yes, no, .. } => [Some(yes), Some(no)],
+        })
+    }
+
     /// The reachable blocks, each before all that follow it. Linear time.
     pub fn reverse_postorder(&self) -> Vec<BlockId> {
-        let mut order = self.postorder_by(|id| {
-            let mut next = self.block(id).end.successors();
-            [next.next(), next.next()]
-        });
+        let mut order = self.postorder();
         order.reverse();
         order
     }

@@ -97,6 +97,8 @@ impl Walk {
                 self.meet(no);
             }
         }
+        // Parents were met before children, so the other way round they are nearly in order.
+        self.ids.reverse();
         self.ids.sort_unstable();
         for (place, id) in (0..).zip(&self.ids) {
             self.met[id.index()].1 = place;

@@ -84,14 +84,25 @@ impl Column {
     const END: u64 = 1 << 32;
 }
 
-/// Which samples come to which node: a list per node, all in one place.
+/// The index of the run that a value is in.
+fn last_from(runs: &[Run], value: u32) -> usize {
+    /// Up to so many are looked at one after the other.
+    const FEW: usize = 8;
+    if runs.len() > FEW {
+        return runs.partition_point(|run| run.0 <= value) - 1;
+    }
+    let after = runs.iter().skip(1);
+    after.take_while(|run| run.0 <= value).count()
+}
+
+/// Which samples come where.
 #[derive(Debug, Default)]
 struct Arriving {
-    /// By node, its first entry, and what its samples weigh.
-    first: Vec<(u32, u64)>,
-    entries: Vec<Entry>,
-    /// By run of a split, what the samples weigh that come to it.
+    /// By run of a split, what the samples weigh that come to it; empty if they were not led through the diagram.
     weights: Vec<u64>,
+    /// By node, the first entry of its list of samples; only where the best decision is wanted.
+    first: Vec<u32>,
+    entries: Vec<Entry>,
 }
 
 /// A sample that comes to a node, and the node's next entry.
@@ -106,27 +117,25 @@ impl Arriving {
     const END: u32 = u32::MAX;
 
     fn clear(&mut self) {
+        self.weights.clear();
         self.first.clear();
         self.entries.clear();
-        self.weights.clear();
     }
 
-    fn add(&mut self, node: Id, sample: u32, weight: u64) {
-        let (first, whole) = &mut self.first[node as usize];
-        self.entries.push(Entry {
-            sample,
-            next: *first,
-        });
-        *first = self.entries.len() as u32 - 1;
-        *whole += weight;
+    fn add(&mut self, node: Id, sample: u32) {
+        if let Some(first) = self.first.get_mut(node as usize) {
+            let next = *first;
+            *first = self.entries.len() as u32;
+            self.entries.push(Entry { sample, next });
+        }
     }
 
     /// The samples that come to a node.
     fn at(&self, node: Id) -> impl Iterator<Item = usize> {
-        let mut entry = self.first[node as usize].0;
+        let mut entry = self.first.get(node as usize).copied();
         std::iter::from_fn(move || {
-            let Entry { sample, next } = *self.entries.get(entry as usize)?;
-            entry = next;
+            let Entry { sample, next } = *self.entries.get(entry? as usize)?;
+            entry = Some(next);
             Some(sample as usize)
         })
     }
@@ -145,7 +154,7 @@ struct ArrivingValues<'a> {
 
 impl Expected for ArrivingValues<'_> {
     fn whole(&self) -> u64 {
-        self.arriving.first[self.node as usize].1
+        self.weights.iter().sum()
     }
 
     fn points(&self) -> impl Iterator<Item = Point> {
@@ -188,7 +197,6 @@ pub(crate) struct Diagram {
     wanted: Vec<bool>,
     /// Whether it depends on the samples how a split is decided.
     depends_on_samples: bool,
-    /// Of the samples that were asked about last; empty before.
     arriving: Arriving,
 }
 
@@ -267,7 +275,6 @@ impl Diagram {
         self.known.clear();
         self.chosen.clear();
         self.known_choices.clear();
-        self.arriving.clear();
         self.budget = budget;
         // In the order of their ids.
         self.intern(Node::Open);
@@ -456,10 +463,13 @@ impl Diagram {
     /// Goes on to the next run, if there is one.
     #[inline]
     fn advance(&self, column: &mut Column) {
-        if let [run, behind @ ..] = self.runs(column.next, column.to) {
-            column.decided = run.1;
+        if column.next < column.to {
+            column.decided = self.runs[column.next as usize].1;
             column.next += 1;
-            column.border = behind.first().map_or(Column::END, |run| u64::from(run.0));
+            column.border = match column.next < column.to {
+                true => u64::from(self.runs[column.next as usize].0),
+                false => Column::END,
+            };
         }
     }
 
@@ -534,19 +544,18 @@ impl Diagram {
     }
 
     /// Turns the diagram into questions; splits become decisions by value, in which each value counts as much as
-    /// the samples that come there with it. The samples are the same as when the diagram was emitted before, if it
-    /// was.
+    /// the samples that come there with it.
     pub(crate) fn emit(&mut self, dag: &mut Dag, samples: &[Sample], effort: Effort) -> NodeId {
-        if self.depends_on_samples && self.arriving.first.is_empty() {
-            self.find_arriving(samples);
+        if self.depends_on_samples {
+            self.lead(samples, effort);
         }
         let mut emitted: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
         // What is not wanted gets any node: nothing refers to it.
         let unused = dag.ret(0);
-        for (id, node) in (0..=self.root).zip(&self.nodes) {
+        for (id, (node, is_wanted)) in (0..=self.root).zip(self.nodes.iter().zip(&self.wanted)) {
             let child = |id: Id| emitted[id as usize];
             let made = match *node {
-                _ if !self.wanted[id as usize] => unused,
+                _ if !is_wanted => unused,
                 Node::Open => unused,
                 Node::Leaf(ret) => dag.ret(ret),
                 Node::Choice { variable, yes, no } => {
@@ -556,14 +565,17 @@ impl Diagram {
                 Node::Split { variable, from, to } => {
                     let word = self.variables[variable as usize].0;
                     let runs = self.runs(from, to);
-                    let weights = &self.arriving.weights;
+                    let weights = match self.depends_on_samples {
+                        true => &self.arriving.weights[from as usize..to as usize],
+                        false => &[],
+                    };
                     let values = ArrivingValues {
                         arriving: &self.arriving,
                         samples,
                         node: id,
                         word,
                         runs,
-                        weights: weights.get(from as usize..to as usize).unwrap_or(&[]),
+                        weights,
                     };
                     let decided = runs.iter().map(|(first, id)| (*first, child(*id)));
                     split(dag, word, decided, &values, effort)
@@ -580,34 +592,35 @@ impl Diagram {
         (word, question.expect("a choice is about a question"))
     }
 
-    /// Finds for each node the samples that come there.
-    fn find_arriving(&mut self, samples: &[Sample]) {
+    /// Leads the samples through the diagram, and takes note of where they come.
+    fn lead(&mut self, samples: &[Sample], effort: Effort) {
         let mut arriving = std::mem::take(&mut self.arriving);
-        arriving.first.resize(self.nodes.len(), (Arriving::END, 0));
+        arriving.clear();
         arriving.weights.resize(self.runs.len(), 0);
-        for (sample, number) in samples.iter().zip(0..) {
-            arriving.add(self.root, number, sample.weight);
+        if effort == Effort::Thorough {
+            arriving.first.resize(self.nodes.len(), Arriving::END);
         }
-        for id in (0..=self.root).rev() {
-            let mut entry = arriving.first[id as usize].0;
-            while let Some(Entry { sample, next }) = arriving.entries.get(entry as usize).copied() {
-                entry = next;
-                let at = &samples[sample as usize];
-                let next = match self.nodes[id as usize] {
+        for (number, sample) in (0..).zip(samples) {
+            let mut id = self.root;
+            loop {
+                id = match self.nodes[id as usize] {
                     Node::Open | Node::Leaf(_) => break,
                     Node::Choice { variable, yes, no } => {
                         let (word, question) = self.question(variable);
-                        if at.answer(word, question) { yes } else { no }
+                        match sample.answer(word, question) {
+                            true => yes,
+                            false => no,
+                        }
                     }
                     Node::Split { variable, from, to } => {
-                        let value = at.word(self.variables[variable as usize].0);
+                        arriving.add(id, number);
+                        let value = sample.word(self.variables[variable as usize].0);
                         let runs = self.runs(from, to);
-                        let run = runs.partition_point(|run| run.0 <= value) - 1;
-                        arriving.weights[from as usize + run] += at.weight;
+                        let run = last_from(runs, value);
+                        arriving.weights[from as usize + run] += sample.weight;
                         runs[run].1
                     }
                 };
-                arriving.add(next, sample, at.weight);
             }
         }
         self.arriving = arriving;

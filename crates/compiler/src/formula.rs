@@ -259,6 +259,14 @@ type Intervals = Vec<(u32, u32)>;
 /// Splits a set into upper halves and the lower halves that go with them; no upper half is in two
 /// groups, and no two groups have the same lower halves. In order of first upper half.
 fn by_upper_half(set: &IntervalSet<u64>) -> Vec<(IntervalSet<u32>, IntervalSet<u32>)> {
+    // Most sets have one upper half only.
+    if let (Some((first, _)), Some((_, last))) = (set.intervals().first(), set.intervals().last())
+        && first >> 32 == last >> 32
+    {
+        let lows = set.intervals().iter();
+        let lows = lows.map(|(first, last)| *first as u32..=*last as u32);
+        return vec![(IntervalSet::single((first >> 32) as u32), lows.collect())];
+    }
     let mut pieces: Vec<(u32, u32, Intervals)> = Vec::new();
     let mut add = |first: u32, last: u32, lows: (u32, u32)| match pieces.last_mut() {
         Some((start, end, known)) if *start == first && *end == last => known.push(lows),
@@ -283,11 +291,6 @@ fn by_upper_half(set: &IntervalSet<u64>) -> Vec<(IntervalSet<u32>, IntervalSet<u
             .map(|(first, last)| first..=last)
             .collect()
     };
-    // Most sets have one upper half only.
-    if let [(first, last, _)] = pieces[..] {
-        let lows = pieces.remove(0).2;
-        return vec![([first..=last].into_iter().collect(), to_set(lows))];
-    }
     let mut place: FastMap<Intervals, usize> = FastMap::default();
     let mut groups: Vec<(Intervals, Intervals)> = Vec::new();
     for (first, last, lows) in pieces {

@@ -27,9 +27,7 @@ pub(crate) fn hash_of(value: &impl Hash) -> u64 {
 #[inline]
 pub(crate) fn hash_of_words(words: impl IntoIterator<Item = u64>) -> u64 {
     let mut hasher = FastHasher::default();
-    for word in words {
-        hasher.write_u64(word);
-    }
+    words.into_iter().for_each(|word| hasher.write_u64(word));
     hasher.finish()
 }
 

@@ -80,7 +80,7 @@ fn with_continuations(order: &[BlockId], continues: &[Option<BlockId>]) -> Vec<B
 /// they are reached.
 pub(crate) fn sizes(graph: &Cfg) -> Vec<u64> {
     let mut size = vec![0_u64; graph.len()];
-    for id in graph.reverse_postorder().into_iter().rev() {
+    for id in graph.postorder() {
         let block = graph.block(id);
         let below: u64 = block.end.successors().map(|next| size[next.index()]).sum();
         size[id.index()] = (block.ops.len() as u64 + 1)

@@ -229,8 +229,8 @@ impl Orders<'_> {
         let most = (MAX_ORDERS * FEW_PARTS / used.parts.max(FEW_PARTS)).max(4);
         Orders {
             used,
-            open: VecDeque::from(orders(used)),
-            tried: Vec::new(),
+            open: orders(used),
+            tried: Vec::with_capacity(most as usize),
             most: most as usize,
         }
     }
@@ -249,7 +249,8 @@ impl Orders<'_> {
 
     /// Has the neighbours of an order tried, too.
     fn add_neighbours(&mut self, order: Order) {
-        self.open.extend(neighbours(order, self.used));
+        let count = self.used.count.iter().filter(|count| **count > 0).count();
+        self.open.extend(neighbours(order, count));
     }
 }
 
@@ -326,25 +327,27 @@ fn words_used(cases: &[Case]) -> Used {
 /// Orders to begin with: as declared, reversed, the most asked word first, the least asked
 /// first; each of them also with all upper halves behind everything else, where they are shared.
 /// Words that are not asked about stand at the end.
-fn orders(used: &Used) -> Vec<Order> {
+fn orders(used: &Used) -> VecDeque<Order> {
     let mut declared: Order = [Word::NR; Word::COUNT];
     for (place, word) in declared.iter_mut().zip(Word::all()) {
         *place = word;
     }
+    let count = |word: &Word| used.count[word.index()];
+    declared.sort_by_key(|word| count(word) == 0);
+    let asked = declared.iter().take_while(|word| count(word) > 0).count();
     let mut reversed = declared;
-    reversed.reverse();
+    reversed[..asked].reverse();
     let mut often_first = declared;
-    often_first.sort_by_key(|word| std::cmp::Reverse(used.count[word.index()]));
+    often_first[..asked].sort_by_key(|word| std::cmp::Reverse(count(word)));
     let mut seldom_first = declared;
-    seldom_first.sort_by_key(|word| used.count[word.index()]);
-    let mut orders: Vec<Order> = Vec::new();
+    seldom_first[..asked].sort_by_key(count);
+    let mut orders = VecDeque::with_capacity(8);
     for order in [declared, reversed, often_first, seldom_first] {
         let mut upper_last = order;
-        upper_last.sort_by_key(|word| is_upper(*word));
-        for mut order in [order, upper_last] {
-            order.sort_by_key(|word| (used.count[word.index()] == 0).then_some(*word));
+        upper_last[..asked].sort_by_key(|word| is_upper(*word));
+        for order in [order, upper_last] {
             if !orders.contains(&order) {
-                orders.push(order);
+                orders.push_back(order);
             }
         }
     }
@@ -355,21 +358,19 @@ fn is_upper(word: Word) -> bool {
     word.index() >= Word::IP_LOW.index() && word.index() % 2 == 1
 }
 
-/// The orders with one word moved to the front, or two neighbours exchanged.
-fn neighbours(order: Order, used: &Used) -> Vec<Order> {
-    let asked = order.iter().take_while(|word| used.count[word.index()] > 0);
-    let count = asked.count();
-    let swapped = (1..count).map(|at| {
+/// The orders with one of the first words moved to the front, or two neighbours among them exchanged.
+fn neighbours(order: Order, count: usize) -> impl Iterator<Item = Order> {
+    let swapped = (1..count).map(move |at| {
         let mut order = order;
         order.swap(at - 1, at);
         order
     });
-    let moved = (2..count).map(|at| {
+    let moved = (2..count).map(move |at| {
         let mut order = order;
         order[..=at].rotate_right(1);
         order
     });
-    swapped.chain(moved).collect()
+    swapped.chain(moved)
 }
 
 #[cfg(test)]

@@ -296,26 +296,31 @@ impl Planner {
         if inside.len() >= part.runs.len() || inside.len() + outside.len() > most {
             return None;
         }
-        let sides = [(inside, true), (outside, false)].map(|(runs, is_inside)| {
-            let start = self.points.len();
-            let mut whole = 0;
-            for at in part.points.clone() {
-                let point = self.points[at];
-                if cube.has(point.value) == is_inside {
-                    whole += point.weight;
-                    self.points.push(point);
-                }
-            }
-            let points = start..self.points.len();
-            Part {
-                runs,
-                points,
-                whole,
-            }
-        });
+        let of_part = self.points[part.points.clone()].iter();
+        let of_inside = of_part.filter(|point| cube.has(point.value));
+        let whole_inside: u64 = of_inside.map(|point| point.weight).sum();
+        let side = |runs, is_inside| Part {
+            runs,
+            points: 0..0,
+            whole: match is_inside {
+                true => whole_inside,
+                false => part.whole - whole_inside,
+            },
+        };
+        let mut sides = [side(inside, true), side(outside, false)];
         let [inside, outside] = &sides;
         if self.least_cost(inside) + self.least_cost(outside) >= limit {
             return None;
+        }
+        for (side, is_inside) in sides.iter_mut().zip([true, false]) {
+            let start = self.points.len();
+            for at in part.points.clone() {
+                let point = self.points[at];
+                if cube.has(point.value) == is_inside {
+                    self.points.push(point);
+                }
+            }
+            side.points = start..self.points.len();
         }
         for side in &sides {
             let points = &self.points[side.points.clone()];
@@ -555,18 +560,18 @@ fn cubes(runs: &[Run]) -> Vec<Cube> {
     let mut classes: Vec<NodeId> = runs.iter().map(|run| run.node).collect();
     classes.sort_unstable();
     classes.dedup();
-    let hull_of = |wanted: &dyn Fn(NodeId) -> bool| {
-        let of_class = spans(runs).filter(|(_, _, node)| wanted(*node));
-        of_class
-            .map(|(first, last, _)| Cube::around(first, last))
-            .reduce(Cube::hull)
+    let of_class = |class: NodeId| {
+        let of_class = spans(runs).filter(move |(_, _, node)| *node == class);
+        of_class.map(|(first, last, _)| Cube::around(first, last))
     };
-    for class in &classes {
-        let hulls = [
-            hull_of(&|node| node == *class),
-            hull_of(&|node| node != *class),
-        ];
-        for hull in hulls.into_iter().flatten() {
+    let hulls: Vec<Option<Cube>> = classes
+        .iter()
+        .map(|class| of_class(*class).reduce(Cube::hull))
+        .collect();
+    for (at, hull) in hulls.iter().enumerate() {
+        let others = hulls[..at].iter().chain(&hulls[at + 1..]);
+        let of_others = others.copied().flatten().reduce(Cube::hull);
+        for hull in hull.iter().copied().chain(of_others) {
             let zeros = Cube {
                 mask: hull.mask & !hull.value,
                 value: 0,

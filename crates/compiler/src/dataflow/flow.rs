@@ -5,7 +5,8 @@
 //! blocks in which something of that is new, and for those that they lead to as long as what is known on the
 //! way is new, too. What is found is what a flow of the changed graph alone would have found.
 //!
-//! Nothing is found for blocks that only return a constant: most edges lead there, and nobody asks.
+//! Nothing is found for blocks that only return a constant, nor for the edges into them: most edges lead there, and
+//! nobody asks.
 
 use std::ops::Range;
 
@@ -39,12 +40,14 @@ pub(crate) struct Flow {
     old_edges: Edges,
 }
 
-/// What a block does with a state, as far as that matters to what is known: where its edges lead does not.
+/// What a block does with a state, as far as that matters to what is known: where its edges lead does not, except
+/// that nobody asks about edges to returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Return,
     GoOn,
-    Ask(Test, Operand),
+    /// A test, and for which answers something follows.
+    Ask(Test, Operand, [bool; 2]),
 }
 
 /// What is known in a block.
@@ -62,7 +65,7 @@ struct Known {
     entry: Option<State>,
     /// Before its end.
     last: Option<State>,
-    /// On both sides of its branch; none if no input goes that way.
+    /// On both sides of its branch; none if no input goes that way, or if it only returns a constant.
     sides: [Option<List>; 2],
     /// The answer of its test, if it is known.
     answer: Option<bool>,
@@ -101,7 +104,8 @@ impl Flow {
         self.blocks[id.index()].last
     }
 
-    /// What is known on one side of the branch with which a block ends; `None` if no input goes that way.
+    /// What is known on one side of the branch with which a block ends; `None` if no input goes that way, or if a
+    /// block is there that only returns a constant.
     pub(crate) fn along(&self, id: BlockId, holds: bool) -> Option<State> {
         let known = &self.blocks[id.index()];
         let [yes, no] = known.sides;
@@ -112,6 +116,13 @@ impl Flow {
     /// The answer of the test with which a block ends, if it is known.
     pub(crate) fn answer(&self, id: BlockId) -> Option<bool> {
         self.blocks[id.index()].answer
+    }
+
+    /// Whether a block asks something that is not known on the only edge into it, either.
+    pub(crate) fn is_undecided(&self, id: BlockId) -> bool {
+        let known = &self.blocks[id.index()];
+        let is_open = known.entry.is_some() && known.answer.is_none();
+        is_open && matches!(known.does, Does::Ask(..)) && self.edges.entering(id).len() == 1
     }
 
     /// Whether a block has an instruction that writes what is there already and can be left out.
@@ -143,10 +154,9 @@ impl Flow {
             self.updates = 1;
             self.entry = Some(graph.entry());
         }
-        while self.blocks.len() < graph.len() {
-            self.blocks.push(Known::nothing(self.names));
-            self.names += 1;
-        }
+        let names = self.names..self.names + (graph.len() - self.blocks.len()) as u32;
+        self.names = names.end;
+        self.blocks.extend(names.map(Known::nothing));
         self.updates += 1;
         std::mem::swap(&mut self.edges, &mut self.old_edges);
         self.edges.find(graph, order, &self.blocks);
@@ -160,7 +170,7 @@ impl Flow {
     /// Looks at a block again, if anything there may be new.
     fn visit(&mut self, graph: &Cfg, id: BlockId) {
         let block = graph.block(id);
-        let does = Does::of(block.end);
+        let does = Does::of(graph, block.end);
         let edges = self.edges.entering(id);
         let known = &self.blocks[id.index()];
         let is_first = known.updates + 1 != self.updates;
@@ -228,17 +238,18 @@ impl Flow {
                 let is_redundant = state.step(*op, values);
                 known.has_redundant |= is_redundant && !may_end(*op);
             }
-            if let Does::Ask(test, operand) = known.does {
+            if let Does::Ask(test, operand, is_asked) = known.does {
                 known.answer = state.answer(test, operand, values);
-                sides = state.sides(test, operand, known.answer, values);
+                sides = state.sides(test, operand, known.answer, is_asked, values);
             }
         }
-        let are_sides_equal = [0, 1].map(|side| match (sides[side], known.sides[side]) {
+        let is_side_equal = |side: usize| match (sides[side], known.sides[side]) {
             (Some(one), Some(two)) => values.lists.are_equal(one, two),
             (one, two) => one.is_none() && two.is_none(),
-        });
-        let is_equal = are_equal(last.as_ref(), known.last.as_ref(), values);
-        known.is_new = !is_equal || are_sides_equal != [true; 2];
+        };
+        known.is_new = !are_equal(last.as_ref(), known.last.as_ref(), values)
+            || !is_side_equal(0)
+            || !is_side_equal(1);
         known.last = last;
         known.sides = sides;
     }
@@ -252,11 +263,19 @@ fn are_equal(one: Option<&State>, two: Option<&State>, values: &Values) -> bool 
 }
 
 impl Does {
-    const fn of(end: End) -> Does {
+    fn of(graph: &Cfg, end: End) -> Does {
         match end {
             End::Ret(_) | End::RetA => Does::Return,
             End::Goto(_) => Does::GoOn,
-            End::Branch { test, operand, .. } => Does::Ask(test, operand),
+            End::Branch {
+                test,
+                operand,
+                yes,
+                no,
+            } => {
+                let is_asked = [yes, no].map(|next| !graph.block(next).is_return());
+                Does::Ask(test, operand, is_asked)
+            }
         }
     }
 }
@@ -285,8 +304,13 @@ impl Edges {
         self.starts.clear();
         self.starts.resize(graph.len() + 1, 0);
         for id in order {
-            for next in graph.block(*id).end.successors() {
+            let mut count = |next: BlockId| {
                 self.starts[next.index()] += usize::from(!graph.block(next).is_return());
+            };
+            match graph.block(*id).end {
+                End::Ret(_) | End::RetA => {}
+                End::Goto(next) => count(next),
+                End::Branch { yes, no, .. } => [yes, no].into_iter().for_each(count),
             }
         }
         let mut total = 0;

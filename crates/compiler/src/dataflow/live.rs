@@ -31,13 +31,15 @@ impl Live {
 
     /// What is read from the end of a block on, given what is read on entry to each block.
     pub(crate) fn at_end(end: End, entries: &[Live]) -> Live {
-        let successors = end.successors().map(|next| entries[next.index()].0);
-        let own = match end {
+        let entry = |id: BlockId| entries[id.index()].0;
+        Live(match end {
+            End::Ret(_) => 0,
             End::RetA => bit(Place::A),
-            End::Branch { operand, .. } => bit(Place::A) | read_by(operand),
-            End::Ret(_) | End::Goto(_) => 0,
-        };
-        Live(successors.fold(own, |all, next| all | next))
+            End::Goto(next) => entry(next),
+            End::Branch {
+                operand, yes, no, ..
+            } => bit(Place::A) | read_by(operand) | entry(yes) | entry(no),
+        })
     }
 
     /// What is read from an instruction on, given what is read after it.

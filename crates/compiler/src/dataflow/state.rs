@@ -131,22 +131,25 @@ impl State {
     }
 
     /// What is known about values where a test of A holds and where it doesn't, given its answer if that
-    /// follows from what is known; `None` if it cannot be.
+    /// follows from what is known; `None` if it cannot be, or if nobody asks.
     pub(super) fn sides(
         &self,
         test: Test,
         operand: Operand,
         answer: Option<bool>,
+        [is_yes_asked, is_no_asked]: [bool; 2],
         values: &mut Values,
     ) -> [Option<List>; 2] {
-        [true, false].map(|holds| match answer {
+        let mut side = |holds: bool, is_asked: bool| match answer {
+            _ if !is_asked => None,
             Some(answer) => (answer == holds).then_some(self.facts),
             None => {
                 let mut state = *self;
                 let can_be = state.assume(test, operand, holds, values);
                 can_be.then_some(state.facts)
             }
-        })
+        };
+        [side(true, is_yes_asked), side(false, is_no_asked)]
     }
 
     /// Takes note of an answer that did not follow from what is known; false if it cannot be the answer.

@@ -19,8 +19,10 @@ pub(super) struct Chains {
     ends: Vec<BlockId>,
     /// By chain: its first block so far.
     heads: Vec<BlockId>,
-    /// By chain and constant.
+    /// By chain and constant, but for the blocks that were added since something was looked up.
     known: FastMap<(u32, u32), Asking>,
+    /// Those, in order, with chain and constant.
+    added: Vec<(BlockId, u32, u32)>,
 }
 
 /// The blocks of a chain that ask for one constant.
@@ -60,6 +62,7 @@ impl Chains {
             ends: Vec::new(),
             heads: Vec::new(),
             known: FastMap::default(),
+            added: Vec::new(),
         }
     }
 
@@ -79,16 +82,23 @@ impl Chains {
             }
         };
         self.heads[chain as usize] = id;
-        match self.known.entry((chain, k)) {
-            Entry::Occupied(known) => known.into_mut().before.push(id),
-            Entry::Vacant(unknown) => {
-                unknown.insert(Asking {
-                    last: id,
-                    before: Vec::new(),
-                });
+        self.added.push((id, chain, k));
+        self.links[id.index()] = Some(Link { chain, behind });
+    }
+
+    /// Enters what was added into the table: mostly nobody knows a value, and nothing is looked up.
+    fn enter(&mut self) {
+        for (id, chain, k) in self.added.drain(..) {
+            match self.known.entry((chain, k)) {
+                Entry::Occupied(known) => known.into_mut().before.push(id),
+                Entry::Vacant(unknown) => {
+                    unknown.insert(Asking {
+                        last: id,
+                        before: Vec::new(),
+                    });
+                }
             }
         }
-        self.links[id.index()] = Some(Link { chain, behind });
     }
 
     /// Whether a block is in a chain.
@@ -97,9 +107,10 @@ impl Chains {
     }
 
     /// Where a block of a chain leads if the value is this one; `None` if it is in no chain. Logarithmic in how
-    /// often the chain asks for the value.
-    pub(super) fn pass(&self, graph: &Cfg, id: BlockId, value: u32) -> Option<BlockId> {
+    /// often the chain asks for the value, and linear in the blocks that were added since the last time.
+    pub(super) fn pass(&mut self, graph: &Cfg, id: BlockId, value: u32) -> Option<BlockId> {
         let link = self.links[id.index()]?;
+        self.enter();
         let is_there = |at: BlockId| {
             let there = self.links[at.index()];
             there.is_some_and(|there| there.behind <= link.behind)
@@ -151,7 +162,7 @@ mod tests {
         for id in &blocks {
             chains.add(&graph, *id);
         }
-        let answer = |block: usize, value| {
+        let mut answer = |block: usize, value| {
             let to = chains.pass(&graph, blocks[block], value)?;
             Some(graph.block(to).end)
         };

@@ -23,7 +23,7 @@
 //! # Prior art
 //! Every optimiser.
 
-use tamis_bpf::cfg::Cfg;
+use tamis_bpf::cfg::{BlockId, Cfg};
 
 use super::{Changed, Claim, PassCx, PassInfo, Stage};
 
@@ -39,13 +39,15 @@ pub(super) const INFO: PassInfo = PassInfo {
 };
 
 pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
-    let reachable = graph.reachable();
-    let dead = graph.blocks().filter(|(id, _)| !reachable[id.index()]);
-    let lengths: Vec<usize> = dead.map(|(_, block)| block.ops.len() + 1).collect();
-    if lengths.is_empty() {
+    let order = cx.order(graph);
+    let dead = graph.len() - order.len();
+    if dead == 0 {
         return Changed::No;
     }
-    let applied = cx.apply(lengths.iter().sum(), || format!("{} blocks", lengths.len()));
+    let length = |id: BlockId| graph.block(id).ops.len() + 1;
+    let all: usize = graph.blocks().map(|(id, _)| length(id)).sum();
+    let reachable: usize = order.iter().map(|id| length(*id)).sum();
+    let applied = cx.apply(all - reachable, || format!("{dead} blocks"));
     if applied {
         cx.renumber(&graph.drop_unreachable());
     }

@@ -68,10 +68,10 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let order = cx.order(graph);
     for id in order.iter().rev().copied() {
         let block = graph.block(id);
-        Live::note(&mut live, id, block);
         let mut at_end = Live::at_end(block.end, &live);
-        live_at_end[id.index()] = at_end;
         let (End::Branch { yes, no, .. }, Some(state)) = (block.end, flow.at_end(id)) else {
+            live_at_end[id.index()] = at_end;
+            live[id.index()] = at_end.before_all(&block.ops);
             continue;
         };
         for (holds, next) in [(true, yes), (false, no)] {

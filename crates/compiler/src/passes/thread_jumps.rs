@@ -110,7 +110,7 @@ impl Threader<'_> {
                 no,
             } => {
                 let mut side = |next, holds| {
-                    if !self.may_pass(next) {
+                    if !self.may_pass(next) || self.flow.is_undecided(next) {
                         self.budget = self.budget.saturating_sub(1);
                         return next;
                     }
