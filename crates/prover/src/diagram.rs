@@ -234,6 +234,7 @@ impl Diagram {
 
     /// The function that is `low` where the variable is 0 and `high` where it is 1; both must depend
     /// on later variables only.
+    #[inline]
     pub(crate) fn branch(
         &mut self,
         variable: Variable,
@@ -489,26 +490,28 @@ impl Diagram {
         self.rows[node.0 as usize]
     }
 
+    /// The node of a row. Part of every loop that makes nodes one above the other, which is nearly all that the
+    /// prover does.
+    #[inline(always)]
     fn intern(&mut self, row: Row) -> Result<Node, LimitReached> {
-        let mask = self.unique.len() - 1;
-        let mut slot = row.hash() as usize & mask;
+        let hash = row.hash() as usize;
         loop {
-            let number = self.unique[slot];
+            let mask = self.unique.len() - 1;
+            let mut slot = hash & mask;
             // There is no row `EMPTY`.
-            match self.rows.get(number as usize) {
-                Some(known) if *known == row => return Ok(Node(number)),
-                Some(_) => slot = (slot + 1) & mask,
-                None if self.rows.len() < self.room => {
-                    let number = self.rows.len() as u32;
-                    self.rows.push(row);
-                    self.unique[slot] = number;
-                    return Ok(Node(number));
+            while let Some(known) = self.rows.get(self.unique[slot] as usize) {
+                if *known == row {
+                    return Ok(Node(self.unique[slot]));
                 }
-                None => {
-                    self.make_room()?;
-                    return self.intern(row);
-                }
+                slot = (slot + 1) & mask;
             }
+            if self.rows.len() < self.room {
+                let number = self.rows.len() as u32;
+                self.rows.push(row);
+                self.unique[slot] = number;
+                return Ok(Node(number));
+            }
+            self.make_room()?;
         }
     }
 

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use tamis_abi::Word;
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Test};
 
-use crate::diagram::{FALSE, LimitReached, Node, TRUE, Variable};
+use crate::diagram::{FALSE, LimitReached, Links, Node, TRUE, Variable};
 use crate::order;
 use crate::relation::Comparison;
 use crate::space::Space;
@@ -166,39 +166,62 @@ impl Space {
             let condition = self.choose_by_set(digits, set, TRUE, FALSE)?;
             return self.diagram.ite(condition, yes, no);
         }
-        self.choose_by_intervals(digits, 0, set.intervals(), [yes, no])
+        // Numbers of these digits lie in no other intervals.
+        let intervals = set.intervals();
+        let possible = intervals.partition_point(|(first, _)| *first <= digits.largest(0));
+        self.choose_by_intervals(digits, 0, &intervals[..possible], [yes, no])
     }
 
     /// `yes` where `base` with these as its lowest digits lies in one of the intervals, of which only those
-    /// that may matter are given, else `no`.
+    /// that it may lie in are given, else `no`.
     fn choose_by_intervals(
         &mut self,
-        digits: Digits,
-        base: u64,
-        intervals: &[(u64, u64)],
+        mut digits: Digits,
+        mut base: u64,
+        mut intervals: &[(u64, u64)],
         [yes, no]: [Node; 2],
     ) -> Outcome<Node> {
-        let largest = base | u64::MAX.checked_shr(64 - digits.count).unwrap_or(0);
-        let from = intervals.partition_point(|(_, last)| *last < base);
-        let until = intervals.partition_point(|(first, _)| *first <= largest);
-        let relevant = &intervals[from..until.max(from)];
-        let Some((first, last)) = relevant.first() else {
-            return Ok(no);
+        let decided = |digits: Digits, base: u64, intervals: &[(u64, u64)]| match *intervals {
+            [] => Some(no),
+            [(first, last)] if first <= base && digits.largest(base) <= last => Some(yes),
+            _ => None,
         };
-        if *first <= base && largest <= *last {
-            return Ok(yes);
+        if let Some(node) = decided(digits, base, intervals) {
+            return Ok(node);
         }
-        if let ([_], true) = (relevant, first == last) {
-            return self.choose_by_value(digits, u64::MAX, *first, [yes, no]);
-        }
-        let rest = Digits {
-            count: digits.count - 1,
-            ..digits
+        let mut links = Links::new();
+        let last = loop {
+            match *intervals {
+                [(first, last)] if first == last => {
+                    break self.choose_by_value(digits, u64::MAX, first, [yes, no])?;
+                }
+                _ => {}
+            }
+            let whole = digits;
+            digits.count -= 1;
+            let middle = base | 1 << digits.count;
+            let until = intervals.partition_point(|(first, _)| *first < middle);
+            let spans = until > 0 && middle <= intervals[until - 1].1;
+            let (low, high) = (
+                &intervals[..until],
+                &intervals[until - usize::from(spans)..],
+            );
+            let variable = digits.variable(digits.count);
+            match (decided(digits, base, low), decided(digits, middle, high)) {
+                (Some(low), Some(high)) => break self.diagram.branch(variable, low, high)?,
+                (Some(low), None) if links.add(variable, low, true) => {
+                    (base, intervals) = (middle, high);
+                }
+                (None, Some(high)) if links.add(variable, high, false) => intervals = low,
+                (None, None) => {
+                    let low = self.choose_by_intervals(digits, base, low, [yes, no])?;
+                    let high = self.choose_by_intervals(digits, middle, high, [yes, no])?;
+                    break self.diagram.branch(variable, low, high)?;
+                }
+                _ => break self.choose_by_intervals(whole, base, intervals, [yes, no])?,
+            }
         };
-        let low = self.choose_by_intervals(rest, base, relevant, [yes, no])?;
-        let high = base | 1 << rest.count;
-        let high = self.choose_by_intervals(rest, high, relevant, [yes, no])?;
-        self.diagram.branch(digits.variable(rest.count), low, high)
+        links.above(&mut self.diagram, last)
     }
 
     /// `yes` where the digits are the lowest bits of the value as far as they are in the mask, else `no`.
@@ -440,6 +463,11 @@ impl Digits {
             last: order::variable(word, 0),
             count: u32::BITS,
         }
+    }
+
+    /// The largest number that begins with `base`.
+    fn largest(self, base: u64) -> u64 {
+        base | u64::MAX.checked_shr(64 - self.count).unwrap_or(0)
     }
 
     /// The variable of a bit; 0 is the lowest.

@@ -5,6 +5,7 @@
 //! predicate holds, else what came out so far. Nothing of a compiler is used.
 
 use std::collections::BTreeSet;
+use std::hash::BuildHasherDefault;
 
 use tamis_abi::Word;
 use tamis_rules::{IntervalSet, Predicate, Ruleset, Section};
@@ -39,7 +40,10 @@ impl Space {
         let mut answers = Answers {
             section,
             default: self.diagram.leaf(section.default.ret())?,
-            known: FastMap::default(),
+            known: FastMap::with_capacity_and_hasher(
+                section.rules.len(),
+                BuildHasherDefault::default(),
+            ),
         };
         let own = Section::domain(section.arch);
         let mut pieces = Vec::with_capacity(2 * section.rules.len() + 2);
