@@ -12,8 +12,8 @@
 //! line on one side only ([`masks`](super::masks) has bounds for these; here they are closer). Several bits
 //! with lines on both sides were never better on the policies that were looked at, and there are many.
 //!
-//! What a part costs with a test is bounded by halving the sides, or what one more test leaves of them.
-//! When the tree is built the sides get the best there is, by the same means as any line.
+//! What a part costs with a test is bounded by halving the sides, or what one more test leaves of them; most
+//! tests are given up as soon as the weights alone make them dearer than what is known. When the tree is built the sides get the best there is, by the same means as any line.
 
 use super::bits::bits_of;
 use super::costs::{Costs, Number};
