@@ -198,8 +198,8 @@ impl<N: Number> Costs<N> {
             while first < end {
                 let count = (end - first).min(MAX_LANES);
                 match count {
-                    ..=4 => self.cut_lanes::<4>(first, count, length, questions),
-                    ..=8 => self.cut_lanes::<8>(first, count, length, questions),
+                    0..=4 => self.cut_lanes::<4>(first, count, length, questions),
+                    5..=8 => self.cut_lanes::<8>(first, count, length, questions),
                     _ => self.cut_lanes::<MAX_LANES>(first, count, length, questions),
                 }
                 first += count;
