@@ -1,7 +1,8 @@
 //! The costs of all parts of a line, and the cheapest cut of each.
 //!
-//! Finding the best of all cuts of all parts is what takes the time of a table: `n³ / 6` sums of two costs.
-//! Parts of equal length do not need each other, so they are cut side by side: their costs lie next to each
+//! Finding the best of all cuts of all parts would take `n³ / 6` sums of two costs. Less than half of them are
+//! left when parts that no tree cuts ([`parts`](super::parts)) are passed over, but that is still most of the
+//! time a table takes. Parts of equal length do not need each other, so they are cut side by side: their costs lie next to each
 //! other, as do the costs of their left sides and of their right sides for every length of these, and a
 //! processor takes several at once.
 //!
@@ -195,16 +196,13 @@ impl<N: Number> Costs<N> {
             // Parts between these may be cut, too.
             let mut first = start;
             while first < end {
-                first += match end - first {
-                    1..=4 => self.cut_lanes::<4>(first, 4.min(end - first), length, questions),
-                    5..=8 => self.cut_lanes::<8>(first, 8.min(end - first), length, questions),
-                    _ => self.cut_lanes::<MAX_LANES>(
-                        first,
-                        MAX_LANES.min(end - first),
-                        length,
-                        questions,
-                    ),
-                };
+                let count = (end - first).min(MAX_LANES);
+                match count {
+                    0..=4 => self.cut_lanes::<4>(first, count, length, questions),
+                    5..=8 => self.cut_lanes::<8>(first, count, length, questions),
+                    _ => self.cut_lanes::<MAX_LANES>(first, count, length, questions),
+                }
+                first += count;
             }
             // A part that begins or ends with the line may be too heavy for that.
             let suffix = self.size - length;
@@ -240,31 +238,30 @@ impl<N: Number> Costs<N> {
         self.lower(first, last, best + asked);
     }
 
-    /// Cuts so many parts of a length, the first of which begins with this run, and says how many.
+    /// Cuts so many parts of a length, the first of which begins with this run.
     fn cut_lanes<const LANES: usize>(
         &mut self,
         first: usize,
         count: usize,
         length: usize,
         questions: &Questions<N>,
-    ) -> usize {
+    ) {
         let sides: [N; LANES] = match &questions.misses_before {
             None => self.cheapest_sides(first, length),
             Some(misses_before) => self.cheapest_sides_with_misses(first, length, misses_before),
         };
         let asked = questions.asked::<LANES>(first, length);
-        let mut costs: [N; LANES] = std::array::from_fn(|lane| sides[lane] + asked[lane]);
+        let costs: [N; LANES] = std::array::from_fn(|lane| sides[lane] + asked[lane]);
         let cells = self.row_mut(first..first + count, length);
         if let Some(cells) = cells.first_chunk_mut::<LANES>() {
             for lane in 0..LANES {
                 cells[lane] = cells[lane].least(costs[lane]);
             }
         } else {
-            for (cell, cost) in cells.iter_mut().zip(&mut costs) {
-                *cell = cell.least(*cost);
+            for (cell, cost) in cells.iter_mut().zip(costs) {
+                *cell = cell.least(cost);
             }
         }
-        count
     }
 
     /// What both sides of the cheapest cut of parts of a length cost.

@@ -12,8 +12,8 @@
 //! line on one side only ([`masks`](super::masks) has bounds for these; here they are closer). Several bits
 //! with lines on both sides were never better on the policies that were looked at, and there are many.
 //!
-//! What a part costs with a test is bounded by halving the sides, or what one more test leaves of them.
-//! When the tree is built the sides get the best there is, by the same means as any line.
+//! What a part costs with a test is bounded by halving the sides, or what one more test leaves of them; most
+//! tests are given up as soon as the weights alone make them dearer than what is known. When the tree is built the sides get the best there is, by the same means as any line.
 
 use super::bits::bits_of;
 use super::costs::{Costs, Number};
@@ -92,13 +92,18 @@ pub(super) fn find<N: Number>(
 fn relevant<N: Number>(layer: &Layer<'_>, costs: &Costs<N>) -> Vec<(usize, usize)> {
     let size = layer.size();
     let weight_before = layer.weight_before();
-    let mut slack = vec![u32::MAX; size * size];
+    // By length, then by first run; the most for parts that no such tree has, which are most of them.
+    let place = |first: usize, length: usize| length * size + first;
+    let mut slack = vec![u32::MAX; size * (size + 1)];
     let mut parts = Vec::new();
-    slack[size - 1] = 0;
+    slack[place(0, size)] = 0;
     for length in (MIN_RUNS..=size).rev() {
         for first in 0..=size - length {
+            let so_far = slack[place(first, length)];
+            if so_far == u32::MAX {
+                continue;
+            }
             let last = first + length - 1;
-            let so_far = slack[first * size + last];
             let cost = costs.get(first, last).cost();
             if so_far > cost / SLACK || cost == 0 {
                 continue;
@@ -124,7 +129,10 @@ fn relevant<N: Number>(layer: &Layer<'_>, costs: &Costs<N>) -> Vec<(usize, usize
                 let at = weight_before[cut];
                 let asked = question_cost(layer.prices, end - at, at - start);
                 let with = so_far + (left + right + asked - cost);
-                let sides = [(first * size + cut - 1, left), (cut * size + last, right)];
+                let sides = [
+                    (place(first, cut - first), left),
+                    (place(cut, last + 1 - cut), right),
+                ];
                 for (side, cost) in sides {
                     // Other sides are not looked at.
                     if with <= cost / SLACK {

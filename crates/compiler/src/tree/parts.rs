@@ -1,8 +1,8 @@
 //! Which parts of a line matter, and which of them are cut.
 //!
-//! Most parts of a line occur in no tree of least cost, and what they cost need not be known. Three
-//! questions of a tree may always be asked in another order, as long as the parts below them stay what they
-//! are; where that would be cheaper, the tree was not the best.
+//! Many parts of a line occur in no tree of least cost, and what they cost need not be known. The questions on
+//! the way to a part can be asked in another order, which leaves the parts below them as they are; where that
+//! is cheaper, the tree was not the best.
 //!
 //! Where questions cost what the values weigh that arrive at them, a part much heavier than its heaviest
 //! value is cut first. For let the value, of weight `w`, be asked about before the cut: if the side of the
@@ -21,7 +21,9 @@
 //! on the way, too, and count like what is taken off.
 //!
 //! For the same reason, a part that begins or ends with the line is never cut so that the side which does the
-//! same is heavier than what the line has on the other side of the part.
+//! same is heavier than what the line has on the other side of the part. Both hold for the trees of least cost,
+//! whatever their leaves cost, as long as mispredictions cost nothing; and for trees that cost a little more, if
+//! as much more weight is allowed.
 
 use std::ops::Range;
 
@@ -123,8 +125,8 @@ pub(super) struct Cuts<'a> {
 }
 
 impl<'a> Cuts<'a> {
-    /// For some parts of a layer, in trees of the line in the layer `whole`. Linear in the runs, for every value
-    /// that is gone.
+    /// For some parts of a layer, in trees of the line in the layer `whole`. Linear in the runs, once for each
+    /// value that is gone.
     pub(super) fn new(
         parts: &Parts,
         around: Around,

@@ -12,8 +12,8 @@
 //!
 //! There is one table: each layer changes the costs of the parts with its own next value only, and those of
 //! the parts without it that matter ([`parts`](super::parts)) are put aside. The first layer takes `O(n³)`,
-//! the others the cube of their neighbourhoods. The last is found for all parts if there may be bit tests
-//! that leave two lines.
+//! the others the cube of their neighbourhoods. The last is found for the parts of all trees that cost little
+//! more than the best one, if there may be bit tests that leave two lines.
 
 use tamis_abi::Word;
 
