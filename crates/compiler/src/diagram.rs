@@ -395,19 +395,47 @@ impl Diagram {
     }
 
     /// [`choose`](Self::choose) where the first variable is a word: run by run.
-    fn choose_by_runs(&mut self, [condition, yes, no]: [Id; 3], top: u32) -> Option<Id> {
-        let mut condition = self.column(condition, top);
-        let (mut yes, mut no) = (self.column(yes, top), self.column(no, top));
+    fn choose_by_runs(&mut self, three: [Id; 3], top: u32) -> Option<Id> {
         let start = self.open.len();
+        let steps = match three.map(|id| self.top(id) == top) {
+            [true, false, false] => self.choose_by_one(three, 0)?,
+            [false, true, false] => self.choose_by_one(three, 1)?,
+            [false, false, true] => self.choose_by_one(three, 2)?,
+            _ => self.choose_by_all(three, top)?,
+        };
+        self.spend(steps)?;
+        Some(self.split(top, start))
+    }
+
+    /// The runs where only one of the three decides by the word; how many steps that took.
+    fn choose_by_one(&mut self, mut three: [Id; 3], which: usize) -> Option<usize> {
+        let Node::Split { from, to, .. } = self.nodes[three[which] as usize] else {
+            unreachable!("what decides by a word is a split");
+        };
+        let mut last = None;
+        for at in from..to {
+            let (first, id) = self.runs[at as usize];
+            three[which] = id;
+            let [condition, yes, no] = three;
+            let chosen = self.choose(condition, yes, no)?;
+            if last.replace(chosen) != Some(chosen) {
+                self.open.push((first, chosen));
+            }
+        }
+        Some((to - from) as usize)
+    }
+
+    /// The runs where several do; how many steps that took.
+    fn choose_by_all(&mut self, three: [Id; 3], top: u32) -> Option<usize> {
+        let [mut condition, mut yes, mut no] = three.map(|id| self.column(id, top));
         let mut first = 0;
         let mut last = None;
         let mut steps = 0;
         while first < Column::END {
             steps += 1;
             let chosen = self.choose(condition.decided, yes.decided, no.decided)?;
-            if last != Some(chosen) {
+            if last.replace(chosen) != Some(chosen) {
                 self.open.push((first as u32, chosen));
-                last = Some(chosen);
             }
             first = condition.border.min(yes.border).min(no.border);
             for column in [&mut condition, &mut yes, &mut no] {
@@ -416,8 +444,7 @@ impl Diagram {
                 }
             }
         }
-        self.spend(steps)?;
-        Some(self.split(top, start))
+        Some(steps)
     }
 
     /// The first variable that a node asks about; behind all variables if it asks nothing.
