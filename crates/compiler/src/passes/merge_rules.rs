@@ -21,7 +21,8 @@
 //! It never moves a rule past one that answers otherwise, whatever the conditions say.
 //!
 //! # Cost
-//! `O(n log n)` in the intervals of the rules, with hashing.
+//! `O(n log n)` in the intervals of the rules, with hashing, and a step for every piece between their borders that a
+//! rule is about.
 //!
 //! # Prior art
 //! gVisor's rule sets join the rules of neighbouring sets; here the rules between may be about other numbers.
