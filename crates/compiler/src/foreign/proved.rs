@@ -166,10 +166,13 @@ pub(super) fn prove(
 }
 
 /// The limits of a proof by gates alone. A conflict takes the longer the larger the circuit is, so that long programs
-/// may have fewer.
+/// may have fewer, unless the caller says how many.
 fn limits_of_gates(stack: &[Program], limits: &Limits) -> Limits {
     /// The longest that may have all.
     const SHORT_INSNS: u64 = 256;
+    if limits.max_conflicts != Limits::default().max_conflicts {
+        return *limits;
+    }
     let insns: u64 = stack.iter().map(|program| program.len() as u64).sum();
     let conflicts = limits.max_conflicts.saturating_mul(SHORT_INSNS);
     Limits {
@@ -200,4 +203,25 @@ pub(super) fn with_rejected(mut optimised: Optimised, mut rejected: Vec<Rejected
     rejected.dedup_by_key(|rejected| rejected.how.reach());
     optimised.rejected = rejected;
     optimised
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_bpf::Op;
+
+    use super::*;
+
+    #[test]
+    fn long_programs_have_fewer_conflicts_unless_somebody_says_how_many() {
+        let program = |len| Program::new(vec![Op::RetImm(0).into(); len]).unwrap();
+        let usual = Limits::default();
+        let fewer = limits_of_gates(&[program(500), program(524)], &usual);
+        assert_eq!(fewer.max_conflicts, usual.max_conflicts / 4);
+        assert_eq!(limits_of_gates(&[program(256)], &usual), usual);
+        let said = Limits {
+            max_conflicts: usual.max_conflicts + 1,
+            ..usual
+        };
+        assert_eq!(limits_of_gates(&[program(1024)], &said), said);
+    }
 }

@@ -144,3 +144,61 @@ impl Condition {
         *self.tests.get_or_init(|| tests_of(&self.predicate))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::ArgIndex;
+    use tamis_rules::{CmpOp, Operand};
+
+    use super::super::{Changed, PassCx, rewrite_conditions};
+    use super::*;
+
+    fn is(value: u64) -> Predicate {
+        Predicate::compare(Operand::arg(ArgIndex::ALL[0]), CmpOp::Eq, value)
+    }
+
+    fn draft() -> Draft {
+        let rules = [1, 2].map(|number| Rule {
+            syscalls: IntervalSet::single(number),
+            when: is(number.into()),
+            action: Action::ALLOW,
+            origin: None,
+        });
+        Draft::of(&Section {
+            arch: Arch::X86_64,
+            rules: rules.to_vec(),
+            default: Action::KILL_PROCESS,
+        })
+    }
+
+    #[test]
+    fn a_pass_looks_again_at_what_is_new_to_it_and_at_nothing_else() {
+        let mut draft = draft();
+        let mut cx = PassCx::new(None);
+        let mut run = |pass, replaced: u64, by: u64| {
+            cx.begin_run(pass, None);
+            cx.rule_runs += 1;
+            let seen = std::cell::RefCell::new(Vec::new());
+            let changed = rewrite_conditions(&mut draft, &mut cx, |when| {
+                seen.borrow_mut().push(when.clone());
+                (*when == is(replaced)).then(|| is(by))
+            });
+            (seen.into_inner(), changed)
+        };
+        assert_eq!(run("one", 0, 0), (vec![is(1), is(2)], Changed::No));
+        assert_eq!(run("one", 0, 0), (vec![], Changed::No));
+        assert_eq!(run("other", 2, 3), (vec![is(1), is(2)], Changed::Yes));
+        assert_eq!(run("one", 0, 0), (vec![is(3)], Changed::No));
+        // What a pass made itself is new to it once.
+        assert_eq!(run("other", 0, 0), (vec![is(3)], Changed::No));
+        assert_eq!(run("other", 0, 0), (vec![], Changed::No));
+    }
+
+    #[test]
+    fn a_draft_is_the_section_that_it_was_made_of() {
+        let draft = draft();
+        let section = draft.to_section();
+        assert_eq!(Draft::of(&section).into_section(), section);
+        assert_eq!(draft.into_section(), section);
+    }
+}

@@ -221,6 +221,10 @@ impl<'a> Facts<'a> {
     }
 
     /// Assumes that a test, or a negated one, holds, or that it doesn't.
+    #[expect(
+        clippy::ptr_arg,
+        reason = "what is borrowed lives longer than the list"
+    )]
     fn assume_literal(&mut self, literal: &Cow<'a, Predicate>, holds: bool) {
         match literal {
             Cow::Borrowed(literal) => self.assume(literal, holds),
@@ -233,6 +237,10 @@ impl<'a> Facts<'a> {
     }
 
     /// Assumes an answer without drawing conclusions about the parts.
+    #[expect(
+        clippy::ptr_arg,
+        reason = "what is borrowed lives longer than the list"
+    )]
     fn note(&mut self, predicate: &Cow<'a, Predicate>, holds: bool) {
         match predicate {
             Cow::Borrowed(Predicate::Test(test)) => self.tests.add(Cow::Borrowed(test), holds),

@@ -91,3 +91,48 @@ impl Numbers<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::{Action, Arch};
+    use tamis_rules::{Predicate, Rule};
+
+    use super::*;
+
+    #[test]
+    fn pieces_agree_with_sets() {
+        let ranges = [
+            [2..=5, 9..=9],
+            [0..=3, 5..=9],
+            [4..=u32::MAX, 0..=0],
+            [7..=7, 7..=7],
+        ];
+        let sets = ranges.map(|ranges| ranges.into_iter().collect::<IntervalSet<u32>>());
+        let rules = sets.clone().map(|syscalls| Rule {
+            syscalls,
+            when: Predicate::True,
+            action: Action::ALLOW,
+            origin: None,
+        });
+        let cuts = Cuts::of(&Section {
+            arch: Arch::X86_64,
+            rules: rules.to_vec(),
+            default: Action::KILL_PROCESS,
+        });
+        for first in &sets {
+            for second in &sets {
+                let mut numbers = Numbers::new(&cuts);
+                let mut expected = IntervalSet::empty();
+                for added in [first, second] {
+                    for asked in &sets {
+                        assert_eq!(numbers.missing_of(asked), asked.difference(&expected));
+                        let meets = !asked.intersection(&expected).is_empty();
+                        assert_eq!(numbers.meets(asked), meets);
+                    }
+                    numbers.add(added);
+                    expected = expected.union(added);
+                }
+            }
+        }
+    }
+}
