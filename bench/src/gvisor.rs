@@ -3,7 +3,8 @@
 //! It is a package of a Go module, so a small Go program around it, `bench/gvisor`, is built here and answers
 //! requests: a program stays up for a policy, builds the filter anew whenever it is asked and says how long that
 //! took. Nothing is downloaded. Without Go, or where the module was never fetched, there is no compiler, and
-//! [`Compiler::open`] says what to do.
+//! [`Compiler::open`] says what to do. Nor is there on machines other than x86-64: it writes filters for the one that
+//! it was built for, and the corpus has its policies for x86-64.
 
 use std::cell::RefCell;
 use std::env;
@@ -33,6 +34,9 @@ impl Compiler {
     /// # Errors
     /// Why there is none here, and what to do.
     pub fn open() -> Result<Compiler, String> {
+        if cfg!(not(target_arch = "x86_64")) {
+            return Err("gVisor's compiler, which has policies for x86-64 only".to_owned());
+        }
         let executable = env::current_exe().map(|own| own.with_file_name("gvisor-compiler"));
         let executable = executable.map_err(|error| error.to_string())?;
         match build(&executable) {
