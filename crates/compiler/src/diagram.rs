@@ -48,7 +48,7 @@ type Id = u32;
 /// numbered in the order of asking.
 type Variable = (Word, Option<Question>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 enum Node {
     /// Not decided: the condition doesn't hold, or none of some cases.
     Open,
@@ -58,6 +58,51 @@ enum Node {
     Split { variable: u32, from: u32, to: u32 },
     /// By the answer to a question.
     Choice { variable: u32, yes: Id, no: Id },
+}
+
+impl Node {
+    /// A hash of what it decides; a split is its runs, wherever among these they lie.
+    fn hash(self, runs: &[Run]) -> u64 {
+        let packed = |first: u32, second: u32| u64::from(first) << 32 | u64::from(second);
+        match self {
+            Node::Open => hash_of_words([0]),
+            Node::Leaf(ret) => hash_of_words([1, u64::from(ret)]),
+            Node::Split { variable, from, to } => {
+                let own = runs[from as usize..to as usize].iter();
+                let own = own.map(|(first, id)| packed(*first, *id));
+                hash_of_words(std::iter::once(u64::from(variable)).chain(own))
+            }
+            Node::Choice { variable, yes, no } => {
+                hash_of_words([u64::from(variable), packed(yes, no)])
+            }
+        }
+    }
+
+    /// Whether both decide the same.
+    fn is_equal(self, other: Node, runs: &[Run]) -> bool {
+        let own = |from: u32, to: u32| &runs[from as usize..to as usize];
+        match (self, other) {
+            (Node::Open, Node::Open) => true,
+            (Node::Leaf(one), Node::Leaf(two)) => one == two,
+            (
+                Node::Split { variable, from, to },
+                Node::Split {
+                    variable: by,
+                    from: start,
+                    to: end,
+                },
+            ) => variable == by && own(from, to) == own(start, end),
+            (
+                Node::Choice { variable, yes, no },
+                Node::Choice {
+                    variable: by,
+                    yes: if_yes,
+                    no: if_no,
+                },
+            ) => (variable, yes, no) == (by, if_yes, if_no),
+            _ => false,
+        }
+    }
 }
 
 /// What conditions end in: they don't hold or they do.
@@ -84,7 +129,7 @@ impl Column {
     const END: u64 = 1 << 32;
 }
 
-/// The index of the run that a value is in.
+/// The index, among the runs of a split, of the one in which a value lies.
 fn last_from(runs: &[Run], value: u32) -> usize {
     /// Up to so many are looked at one after the other.
     const FEW: usize = 8;
@@ -506,34 +551,11 @@ impl Diagram {
             self.open.truncate(start);
             return only;
         }
-        let Diagram {
-            nodes,
-            runs,
-            open,
-            known,
-            ..
-        } = self;
-        let own = &open[start..];
-        let packed = |(first, id): &Run| u64::from(*first) << 32 | u64::from(*id);
-        let words = std::iter::once(u64::from(variable)).chain(own.iter().map(packed));
-        let found = known.find_or_insert(hash_of_words(words), nodes.len(), |id| match nodes[id] {
-            Node::Split {
-                variable: by,
-                from,
-                to,
-            } => by == variable && runs[from as usize..to as usize] == *own,
-            _ => false,
-        });
-        if let Some(id) = found {
-            open.truncate(start);
-            return id as Id;
-        }
-        let from = runs.len() as u32;
-        runs.extend_from_slice(own);
-        open.truncate(start);
-        let to = runs.len() as u32;
-        nodes.push(Node::Split { variable, from, to });
-        nodes.len() as Id - 1
+        let from = self.runs.len() as u32;
+        self.runs.extend_from_slice(&self.open[start..]);
+        self.open.truncate(start);
+        let to = self.runs.len() as u32;
+        self.intern(Node::Split { variable, from, to })
     }
 
     fn choice(&mut self, variable: u32, yes: Id, no: Id) -> Id {
@@ -543,25 +565,20 @@ impl Diagram {
         self.intern(Node::Choice { variable, yes, no })
     }
 
+    /// The node that decides what this one does: an earlier one, or this. The runs of a split are the last; if it
+    /// is not needed, nor are they.
     fn intern(&mut self, node: Node) -> Id {
-        let nodes = &mut self.nodes;
-        let hash = match node {
-            Node::Open => hash_of_words([0]),
-            Node::Leaf(ret) => hash_of_words([1, u64::from(ret)]),
-            Node::Split { variable, from, to }
-            | Node::Choice {
-                variable,
-                yes: from,
-                no: to,
-            } => hash_of_words([u64::from(variable), u64::from(from) << 32 | u64::from(to)]),
-        };
-        let known = self
-            .known
-            .find_or_insert(hash, nodes.len(), |id| nodes[id] == node);
-        let id = known.unwrap_or_else(|| {
+        let Diagram {
+            nodes, runs, known, ..
+        } = self;
+        let is_it = |id: usize| node.is_equal(nodes[id], runs);
+        let Some(id) = known.find_or_insert(node.hash(runs), nodes.len(), is_it) else {
             nodes.push(node);
-            nodes.len() - 1
-        });
+            return nodes.len() as Id - 1;
+        };
+        if let Node::Split { from, .. } = node {
+            runs.truncate(from as usize);
+        }
         id as Id
     }
 

@@ -45,7 +45,7 @@ impl State {
     pub(super) fn is_equal(&self, other: &State, values: &Values) -> bool {
         self.a == other.a
             && self.x == other.x
-            && values.are_equal(self.memory, other.memory)
+            && self.memory == other.memory
             && values.lists.are_equal(self.facts, other.facts)
     }
 

@@ -8,7 +8,7 @@ use tamis_abi::Word;
 use tamis_bpf::interp::arithmetic;
 use tamis_bpf::{AluOp, Test};
 
-use crate::hash::FastMap;
+use crate::hash::{FastMap, Places, hash_of_words};
 
 use super::lists::Lists;
 
@@ -59,14 +59,21 @@ pub(crate) enum Place {
 /// How many words scratch memory has.
 pub(super) const SLOTS: u32 = 16;
 
-/// What scratch memory holds; its index in [`Values`]. Few programs store anything, so states share it.
+/// The name of what scratch memory holds, equal only if that is equal; its index in [`Values`]. Few programs store
+/// anything, so states share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Memory(u32);
+
+/// What scratch memory holds, word by word.
+type Held = [Value; SLOTS as usize];
 
 /// All values named so far, and the lists of what states know about them.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
-    memories: Vec<[Value; SLOTS as usize]>,
+    /// What scratch memory was found to hold, by name; each only once, however often a program stores the same.
+    memories: Vec<Held>,
+    /// The memories, by what they hold.
+    known_memories: Places,
     meanings: Vec<Meaning>,
     known: FastMap<Meaning, Value>,
     /// The words of `seccomp_data`, which are asked for most.
@@ -83,6 +90,7 @@ impl Values {
     /// Forgets all values.
     pub(crate) fn clear(&mut self) {
         self.memories.clear();
+        self.known_memories.clear();
         self.meanings.clear();
         self.known.clear();
         self.data = [None; Word::COUNT];
@@ -101,7 +109,7 @@ impl Values {
             let slot = slots.next().unwrap_or(0);
             self.name(Meaning::Left(slot))
         });
-        self.add_memory(left)
+        self.memory(left)
     }
 
     /// What a word of scratch memory holds.
@@ -113,17 +121,23 @@ impl Values {
     pub(super) fn with_held(&mut self, memory: Memory, slot: u32, value: Value) -> Memory {
         let mut held = self.memories[memory.0 as usize];
         held[slot as usize] = value;
-        self.add_memory(held)
+        self.memory(held)
     }
 
-    /// Whether both hold the same.
-    pub(super) fn are_equal(&self, one: Memory, other: Memory) -> bool {
-        one == other || self.memories[one.0 as usize] == self.memories[other.0 as usize]
-    }
-
-    fn add_memory(&mut self, held: [Value; SLOTS as usize]) -> Memory {
-        self.memories.push(held);
-        Memory(self.memories.len() as u32 - 1)
+    /// The memory that holds this.
+    fn memory(&mut self, held: Held) -> Memory {
+        let memories = &mut self.memories;
+        let words = held.chunks_exact(2);
+        let words = words.map(|pair| u64::from(pair[0].0) << 32 | u64::from(pair[1].0));
+        let is_it = |place: usize| memories[place] == held;
+        let known = self
+            .known_memories
+            .find_or_insert(hash_of_words(words), memories.len(), is_it);
+        let place = known.unwrap_or_else(|| {
+            memories.push(held);
+            memories.len() - 1
+        });
+        Memory(place as u32)
     }
 
     /// What a value is.
@@ -216,5 +230,55 @@ impl Values {
         }
         let k = self.of(k);
         self.name(Meaning::Alu(op, left, k))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storing_the_same_again_and_again_does_not_add_memories() {
+        let mut values = Values::new();
+        let before = values.memory_before();
+        let [one, two] = [1, 2].map(|k| values.of(k));
+        let mut memory = before;
+        let mut lens = Vec::new();
+        for _ in 0..100 {
+            for (slot, value) in [(3, one), (15, two), (3, two), (15, one)] {
+                memory = values.with_held(memory, slot, value);
+            }
+            lens.push(values.len());
+        }
+        // The first round begins with what was there before the program.
+        assert!(lens[1..].iter().all(|len| *len == lens[1]), "{lens:?}");
+        assert_eq!(values.memory_before(), before);
+        assert_eq!(values.len(), lens[1]);
+    }
+
+    #[test]
+    fn memories_are_equal_if_and_only_if_they_hold_the_same() {
+        let mut values = Values::new();
+        let before = values.memory_before();
+        let [one, two] = [1, 2].map(|k| values.of(k));
+        let mut stored = |stores: &[(u32, Value)]| {
+            let stores = stores.iter();
+            stores.fold(before, |memory, (slot, value)| {
+                values.with_held(memory, *slot, *value)
+            })
+        };
+        let both = stored(&[(0, one), (1, two)]);
+        assert_eq!(both, stored(&[(1, two), (0, one)]));
+        assert_eq!(both, stored(&[(0, two), (1, two), (0, one)]));
+        assert_ne!(both, stored(&[(0, two), (1, one)]));
+        assert_ne!(both, stored(&[(0, one)]));
+        let left = values.held(before, 0);
+        let with_one = values.with_held(before, 0, one);
+        assert_eq!(values.with_held(with_one, 0, left), before);
+        assert_eq!(values.held(both, 1), two);
+        values.clear();
+        let before = values.memory_before();
+        let left = values.held(before, 9);
+        assert_eq!(values.meaning(left), Meaning::Left(9));
     }
 }

@@ -40,6 +40,7 @@ pub(super) struct Remainders<'a> {
     graph: &'a Cfg,
     endian: Endian,
     live: Vec<Live>,
+    /// What states of the interval that is followed name; a remainder names none of them.
     values: Values,
     blocks_left: usize,
 }
@@ -113,6 +114,7 @@ impl<'a> Remainders<'a> {
         numbers: &RangeInclusive<u32>,
     ) -> Option<Remainder> {
         let calls = Calls { audits, numbers };
+        self.values.clear();
         let state = self.start(calls)?;
         let entry = self.graph.entry();
         let (block, state) = match self.follow(entry, state, calls)? {
