@@ -189,6 +189,8 @@ mod tests {
         assert_eq!(run("one", 0, 0), (vec![], Changed::No));
         assert_eq!(run("other", 2, 3), (vec![is(1), is(2)], Changed::Yes));
         assert_eq!(run("one", 0, 0), (vec![is(3)], Changed::No));
+        // What is equal is no change.
+        assert_eq!(run("equal", 3, 3), (vec![is(1), is(3)], Changed::No));
         // What a pass made itself is new to it once.
         assert_eq!(run("other", 0, 0), (vec![is(3)], Changed::No));
         assert_eq!(run("other", 0, 0), (vec![], Changed::No));
