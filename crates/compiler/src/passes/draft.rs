@@ -15,6 +15,7 @@ use super::run::tests_of;
 use crate::hash::hash_of;
 
 /// The rules of one architecture.
+#[derive(Clone)]
 pub(crate) struct Draft {
     /// The architecture.
     pub(super) arch: Arch,
@@ -79,17 +80,7 @@ impl Draft {
 
     /// The same, while passes go on.
     pub(super) fn to_section(&self) -> Section {
-        let rules = self.rules.iter().map(|rule| Rule {
-            syscalls: rule.syscalls.clone(),
-            when: rule.when.predicate.clone(),
-            action: rule.action,
-            origin: rule.origin.clone(),
-        });
-        Section {
-            arch: self.arch,
-            rules: rules.collect(),
-            default: self.default,
-        }
+        self.clone().into_section()
     }
 }
 

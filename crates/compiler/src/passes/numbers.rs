@@ -9,6 +9,7 @@ use std::ops::Range;
 use tamis_rules::{IntervalSet, Section};
 
 /// Where pieces begin, ascending.
+#[derive(Clone)]
 pub(super) struct Cuts(Vec<u32>);
 
 impl Cuts {
