@@ -295,14 +295,16 @@ impl Piecewise {
             let starts_there = pieces.get(split).is_some_and(|(start, _)| *start == middle);
             let high_from = if starts_there { split } else { split - 1 };
             let variable = order::variable(self.word, bit);
-            // Where a half is one piece, the other one is all that is left to do. There is room for every bit.
+            // Where a half is one piece, the other one is all that is left to do.
             match (&pieces[..split], &pieces[high_from..]) {
-                ([(_, node)], high) => {
-                    links.add(variable, self.under(diagram, bit, base, *node), true);
+                ([(_, node)], high)
+                    if links.add(variable, self.under(diagram, bit, base, *node), true) =>
+                {
                     (base, pieces) = (middle, high);
                 }
-                (low, [(_, node)]) => {
-                    links.add(variable, self.under(diagram, bit, middle, *node), false);
+                (low, [(_, node)])
+                    if links.add(variable, self.under(diagram, bit, middle, *node), false) =>
+                {
                     pieces = low;
                 }
                 (low, high) => {
@@ -388,8 +390,12 @@ impl Interval {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
+    use tamis_abi::ArgIndex;
+
     use super::*;
-    use crate::diagram::FALSE;
+    use crate::diagram::{FALSE, TRUE};
 
     const CONSTANTS: [u32; 9] = [
         0,
@@ -403,7 +409,13 @@ mod tests {
         u32::MAX,
     ];
 
-    fn value(diagram: &Diagram, mut node: Node, nr: u32) -> u32 {
+    fn value(diagram: &Diagram, node: Node, nr: u32) -> u32 {
+        value_for(diagram, node, &[(Word::NR, nr)])
+    }
+
+    /// The value where words have these values; there is no test of others, and none comes twice or too late.
+    fn value_for(diagram: &Diagram, mut node: Node, words: &[(Word, u32)]) -> u32 {
+        let mut latest = None;
         loop {
             match diagram.view(node) {
                 View::Leaf(value) => return value,
@@ -412,9 +424,11 @@ mod tests {
                     low,
                     high,
                 } => {
+                    assert!(latest < Some(variable));
+                    latest = Some(variable);
                     let (word, bit) = order::input_bit(variable).unwrap();
-                    assert_eq!(word, Word::NR);
-                    node = if nr >> bit & 1 == 1 { high } else { low };
+                    let (_, value) = words.iter().find(|(known, _)| *known == word).unwrap();
+                    node = if value >> bit & 1 == 1 { high } else { low };
                 }
             }
         }
@@ -457,6 +471,162 @@ mod tests {
             assert!(chosen.pieces.windows(2).all(|two| two[0].0 < two[1].0));
             assert!(chosen.pieces.windows(2).all(|two| two[0].1 != two[1].1));
             made.push((chosen, expected));
+        }
+    }
+
+    const HIGH: Word = Word::arg_high(ArgIndex::ALL[0]);
+    const LOW: Word = Word::arg_low(ArgIndex::ALL[0]);
+
+    /// `yes` where the words have these values, else `no`, node by node. Words ascend in the order.
+    fn where_equal(diagram: &mut Diagram, words: &[(Word, u32)], yes: Node, no: Node) -> Node {
+        let bits = words.iter().rev();
+        let mut bits = bits.flat_map(|word| (0..32).map(move |bit| (word, bit)));
+        bits.try_fold(yes, |rest, ((word, value), bit)| {
+            let variable = order::variable(*word, bit);
+            match value >> bit & 1 {
+                1 => diagram.branch(variable, no, rest),
+                _ => diagram.branch(variable, rest, no),
+            }
+        })
+        .unwrap()
+    }
+
+    /// Which leaf a function of the number and both halves has.
+    type Oracle = Box<dyn Fn(u32, u32, u32) -> u32>;
+
+    /// The high halves that functions of them compare with: comparisons part from each other at different bits.
+    const HIGHS: [u32; 5] = [0x5555_5555, 0x5555_aaaa, 0, u32::MAX, 0x8000_0001];
+    const NUMBER: u32 = 0xc000_003b;
+
+    /// Functions of the high half, or of the number and it, that are leaves or in one case look at the low half too.
+    fn functions(diagram: &mut Diagram, count: usize, with_number: bool) -> Vec<(Node, Oracle)> {
+        let odd = diagram.variable(order::variable(LOW, 0)).unwrap();
+        let functions = HIGHS.into_iter().zip(0..).take(count);
+        functions
+            .map(|(asked, index)| {
+                let [mut yes, no] = [10, 20].map(|value| diagram.leaf(value + index).unwrap());
+                if index == 3 {
+                    yes = odd;
+                }
+                let words = [(Word::NR, NUMBER), (HIGH, asked)];
+                let words = &words[usize::from(!with_number)..];
+                let mut node = where_equal(diagram, words, yes, no);
+                // Both sides of the first test lead to more.
+                if index == 4 {
+                    let first = order::variable(words[0].0, 31);
+                    let (_, matched) = diagram.cofactors(node, first);
+                    node = diagram.branch(first, odd, matched).unwrap();
+                }
+                let oracle: Oracle = Box::new(move |number, high, low| {
+                    let top = if with_number { number } else { high };
+                    match index {
+                        4 if top >> 31 == 0 => low & 1,
+                        _ if high != asked || with_number && number != NUMBER => 20 + index,
+                        3 => low & 1,
+                        _ => 10 + index,
+                    }
+                });
+                (node, oracle)
+            })
+            .collect()
+    }
+
+    /// A value and those that differ in one bit.
+    fn around(value: u32) -> impl Iterator<Item = u32> {
+        std::iter::once(value).chain((0..32).map(move |bit| value ^ 1 << bit))
+    }
+
+    /// Where a low half is divided: up to which values one function after the other reaches, and two more values.
+    const DIVIDED: [Interval; 8] = [
+        Interval::From(3),
+        Interval::From(4),
+        Interval::From(9),
+        Interval::From(0x7fff_ffff),
+        Interval::From(0xaaaa_aaaa),
+        Interval::From(u32::MAX),
+        Interval::Value(0x100),
+        Interval::Value(0xbbbb_0000),
+    ];
+
+    fn contains(on: Interval, low: u32) -> bool {
+        match on {
+            Interval::Nothing => false,
+            Interval::Value(value) => low == value,
+            Interval::From(from) => low >= from,
+        }
+    }
+
+    /// The functions in turns, each where it was chosen last, against what they are one by one.
+    fn check_division(diagram: &mut Diagram, parts: &[(Node, Oracle)]) {
+        let chosen = (1..)
+            .zip(DIVIDED)
+            .map(|(index, on)| (on, index % parts.len()));
+        let mut pieces = Piecewise::of(diagram, LOW, parts[0].0);
+        // The only node of the function, composed one by one.
+        let mut composed = parts[0].0;
+        for (on, part) in chosen.clone() {
+            let node = parts[part].0;
+            pieces = Piecewise::choose(on, &Piecewise::of(diagram, LOW, node), pieces);
+            let [yes, no] = [TRUE, FALSE].map(|node| Piecewise::everywhere(LOW, node));
+            let condition = Piecewise::choose(on, &yes, no).to_node(diagram).unwrap();
+            composed = diagram.ite(condition, node, composed).unwrap();
+        }
+        for (node, _) in parts {
+            assert!(pieces.pieces.iter().any(|(_, piece)| piece == node));
+        }
+        let made = pieces.to_node(diagram).unwrap();
+        assert_eq!(made, composed);
+        let borders = DIVIDED.into_iter().flat_map(|on| match on {
+            Interval::From(k) | Interval::Value(k) => [k - 1, k, k.wrapping_add(1)],
+            Interval::Nothing => unreachable!(),
+        });
+        for low in borders {
+            let latest = chosen.clone().filter(|(on, _)| contains(*on, low)).last();
+            let (_, oracle) = &parts[latest.map_or(0, |(_, part)| part)];
+            for number in around(NUMBER) {
+                for high in HIGHS.into_iter().flat_map(around) {
+                    let words = [(Word::NR, number), (HIGH, high), (LOW, low)];
+                    let expected = oracle(number, high, low);
+                    assert_eq!(value_for(diagram, made, &words), expected, "{words:x?}");
+                }
+            }
+        }
+    }
+
+    /// A low half is divided into functions of earlier words: of few and of many, by chains of tests that are longer
+    /// than what is kept at a time.
+    #[test]
+    fn functions_of_earlier_words_are_pieces_too() {
+        for count in [1, 2, 5] {
+            for with_number in [false, true] {
+                let mut diagram = Diagram::new(1 << 20, 1 << 24);
+                let mut parts = functions(&mut diagram, count, with_number);
+                let odd = diagram.variable(order::variable(LOW, 0)).unwrap();
+                parts.push((odd, Box::new(|_, _, low| low & 1)));
+                parts.push((diagram.leaf(7).unwrap(), Box::new(|_, _, _| 7)));
+                check_division(&mut diagram, &parts);
+            }
+        }
+    }
+
+    /// One value of a word among functions of the word itself: a test of each bit, of which every other settles
+    /// the upper side.
+    #[test]
+    fn a_test_for_every_bit_of_the_word() {
+        const VALUE: u32 = 0x5555_5555;
+        let mut diagram = Diagram::new(1 << 10, 1 << 10);
+        let [one, two] = [7, 8].map(|value| diagram.leaf(value).unwrap());
+        let first_bit = diagram.variable(order::variable(Word::NR, 31)).unwrap();
+        let pieces = Piecewise::everywhere(Word::NR, one).with_value(VALUE, first_bit);
+        let pieces = pieces.with_all_from(VALUE + 1, two);
+        let made = pieces.to_node(&mut diagram).unwrap();
+        for nr in around(VALUE).chain([VALUE - 1, VALUE + 1, 0, u32::MAX]) {
+            let expected = match nr.cmp(&VALUE) {
+                Ordering::Less => 7,
+                Ordering::Equal => VALUE >> 31,
+                Ordering::Greater => 8,
+            };
+            assert_eq!(value(&diagram, made, nr), expected, "{nr:#x}");
         }
     }
 }

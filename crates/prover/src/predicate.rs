@@ -514,10 +514,11 @@ fn satisfying(op: CmpOp, value: u64) -> IntervalSet<u64> {
 
 #[cfg(test)]
 mod tests {
-    use tamis_abi::ArgIndex;
+    use tamis_abi::{ArgIndex, SeccompData};
 
     use super::*;
     use crate::Limits;
+    use crate::space::Function;
 
     fn compare(arg: usize, op: CmpOp, value: u64) -> Predicate {
         Predicate::compare(Operand::arg(ArgIndex::ALL[arg]), op, value)
@@ -580,5 +581,76 @@ mod tests {
         let sets = found.iter().map(|found| found.set.as_ref());
         let lens: Vec<usize> = sets.map(|set| set.map_or(0, |set| set.2.len())).collect();
         assert_eq!(lens, [3, 0, 0, 0, 0, 2, 1, 1]);
+    }
+
+    /// Borders of which every bit or every other is another test that settles one side: longer chains than are kept
+    /// at a time.
+    #[test]
+    fn sets_of_wide_values_with_long_chains_agree_with_their_values() {
+        const ALTERNATING: u64 = 0x5555_5555_5555_5555;
+        const BORDERS: [u64; 6] = [1, ALTERNATING, ALTERNATING + 1, !ALTERNATING, 1 << 32, !1];
+        let operand = Operand::arg(ArgIndex::ALL[0]);
+        let borders = || BORDERS.into_iter().enumerate();
+        let pairs =
+            borders().flat_map(|(index, one)| BORDERS[index..].iter().map(move |k| (one, *k)));
+        let ranges = pairs.map(|(one, other)| one.min(other)..=one.max(other));
+        let mut sets: Vec<IntervalSet<u64>> =
+            ranges.map(|range| [range].into_iter().collect()).collect();
+        sets.extend(borders().map(|(_, k)| [0..=k].into_iter().collect()));
+        sets.extend(borders().map(|(_, k)| [k..=u64::MAX].into_iter().collect()));
+        sets.push(BORDERS.into_iter().collect());
+        sets.push(
+            [
+                ALTERNATING - 1..=ALTERNATING,
+                ALTERNATING + 2..=ALTERNATING + 4,
+            ]
+            .into_iter()
+            .collect(),
+        );
+        let mut complements: Vec<_> = sets.iter().map(IntervalSet::complement).collect();
+        sets.append(&mut complements);
+
+        let flipped = |k: u64| (0..64).map(move |bit| k ^ 1 << bit);
+        let values = BORDERS.into_iter().chain([0, u64::MAX]);
+        let values: Vec<u64> = values
+            .flat_map(|k| flipped(k).chain([k, k.wrapping_sub(1), k.wrapping_add(1)]))
+            .collect();
+        let mut space = Space::new(Limits::default());
+        let mut check = |predicate: Predicate, holds: &dyn Fn(u64) -> bool| {
+            let leaves = [7, 9].map(|value| space.diagram.leaf(value).unwrap());
+            for [yes, no] in [[TRUE, FALSE], leaves] {
+                let made = Function(space.choose_by(&predicate, yes, no).unwrap());
+                for value in &values {
+                    let data = SeccompData {
+                        args: [*value, 0, 0, 0, 0, 0],
+                        ..SeccompData::default()
+                    };
+                    let expected = Function(if holds(*value) { yes } else { no });
+                    let expected = space.value(expected, &data);
+                    assert_eq!(
+                        space.value(made, &data),
+                        expected,
+                        "{predicate:?} {value:#x}"
+                    );
+                }
+            }
+        };
+        for set in sets {
+            let within = set.clone();
+            let contains = move |value| {
+                let mut intervals = within.intervals().iter();
+                intervals.any(|(first, last)| (*first..=*last).contains(&value))
+            };
+            check(Predicate::Test(Test::In { operand, set }), &contains);
+        }
+        for mask in [u64::MAX, ALTERNATING, !ALTERNATING, u64::MAX << 20] {
+            let value = mask & 0x3333_3333_3333_3333;
+            let masked = Test::Masked {
+                operand,
+                mask,
+                value,
+            };
+            check(Predicate::Test(masked), &|asked| asked & mask == value);
+        }
     }
 }

@@ -15,6 +15,7 @@ use super::run::tests_of;
 use crate::hash::hash_of;
 
 /// The rules of one architecture.
+#[derive(Clone)]
 pub(crate) struct Draft {
     /// The architecture.
     pub(super) arch: Arch,
@@ -79,17 +80,7 @@ impl Draft {
 
     /// The same, while passes go on.
     pub(super) fn to_section(&self) -> Section {
-        let rules = self.rules.iter().map(|rule| Rule {
-            syscalls: rule.syscalls.clone(),
-            when: rule.when.predicate.clone(),
-            action: rule.action,
-            origin: rule.origin.clone(),
-        });
-        Section {
-            arch: self.arch,
-            rules: rules.collect(),
-            default: self.default,
-        }
+        self.clone().into_section()
     }
 }
 
@@ -189,6 +180,8 @@ mod tests {
         assert_eq!(run("one", 0, 0), (vec![], Changed::No));
         assert_eq!(run("other", 2, 3), (vec![is(1), is(2)], Changed::Yes));
         assert_eq!(run("one", 0, 0), (vec![is(3)], Changed::No));
+        // What is equal is no change.
+        assert_eq!(run("equal", 3, 3), (vec![is(1), is(3)], Changed::No));
         // What a pass made itself is new to it once.
         assert_eq!(run("other", 0, 0), (vec![is(3)], Changed::No));
         assert_eq!(run("other", 0, 0), (vec![], Changed::No));

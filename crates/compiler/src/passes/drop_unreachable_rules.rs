@@ -18,7 +18,8 @@
 //! It doesn't compare conditions: a rule behind a rule with a weaker condition stays.
 //!
 //! # Cost
-//! `O(n log n)` in the intervals of the rules, and a step for every piece between their borders that a rule is about.
+//! `O(n log n)` in the intervals of the rules, and a step for every 64 pieces between their borders that a rule is
+//! about.
 //!
 //! # Prior art
 //! Shadowed-rule analysis of packet filters.

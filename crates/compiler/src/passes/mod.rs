@@ -322,8 +322,8 @@ pub struct BytecodePass {
     pub(crate) run: fn(&mut Cfg, &mut PassCx) -> Changed,
 }
 
-/// Puts an equivalent condition in place of each of the rules', as far as the fuel goes; `None` is the same again.
-/// What the pass has left as it is before is not looked at again.
+/// Puts an equivalent condition in place of each of the rules', as far as the fuel goes; `None` is the same again, as
+/// is an equal one. What the pass has left as it is before is not looked at again.
 fn rewrite_conditions(
     draft: &mut Draft,
     cx: &mut PassCx,
@@ -335,10 +335,10 @@ fn rewrite_conditions(
         if rule.when.is_true() || !rule.when.is_made_since(latest) {
             continue;
         }
-        let Some(rewritten) = rewrite(rule.when.predicate()) else {
+        let rewritten = rewrite(rule.when.predicate());
+        let Some(rewritten) = rewritten.filter(|new| new != rule.when.predicate()) else {
             continue;
         };
-        debug_assert_ne!(rewritten, *rule.when.predicate(), "{}", cx.pass);
         if cx.apply(0, || format!("the condition of rule {number}")) {
             rule.when = cx.condition(rewritten);
             changed = true;

@@ -1,13 +1,15 @@
 //! Sets of numbers of a section's rules, as pieces: the numbers between two borders of intervals.
 //!
 //! All rules about one number of a piece are about all of them, so a set that grows and shrinks by whole rules is a
-//! flag for each piece. Finding the pieces of an interval is a binary search, and each of them takes a step.
+//! flag for each piece. Finding the pieces of an interval is a binary search, and 64 of them take a step; what is
+//! missing of an interval takes one more for each gap.
 
 use std::ops::Range;
 
 use tamis_rules::{IntervalSet, Section};
 
 /// Where pieces begin, ascending.
+#[derive(Clone)]
 pub(super) struct Cuts(Vec<u32>);
 
 impl Cuts {
@@ -43,18 +45,22 @@ impl Cuts {
         from..from + count
     }
 
-    /// First and last number of a piece.
-    fn interval(&self, piece: usize) -> (u32, u32) {
-        let next = self.0.get(piece + 1);
-        (self.0[piece], next.map_or(u32::MAX, |next| next - 1))
+    /// The first number of a piece.
+    fn first(&self, piece: usize) -> u32 {
+        self.0[piece]
+    }
+
+    /// The last number of a piece.
+    fn last(&self, piece: usize) -> u32 {
+        self.0.get(piece + 1).map_or(u32::MAX, |next| next - 1)
     }
 }
 
 /// A growing set of numbers.
 pub(super) struct Numbers<'a> {
     cuts: &'a Cuts,
-    /// For each piece whether it is in the set.
-    has: Vec<bool>,
+    /// For each piece, from the lowest bit of the first word on, whether it is in the set.
+    has: Vec<u64>,
 }
 
 impl Numbers<'_> {
@@ -62,34 +68,66 @@ impl Numbers<'_> {
     pub(super) fn new(cuts: &Cuts) -> Numbers<'_> {
         Numbers {
             cuts,
-            has: vec![false; cuts.len()],
+            has: vec![0; cuts.len().div_ceil(64)],
         }
     }
 
     /// Whether some number of a set is in this one.
     pub(super) fn meets(&self, set: &IntervalSet<u32>) -> bool {
         let mut intervals = set.intervals().iter();
-        intervals.any(|interval| self.has[self.cuts.pieces(*interval)].contains(&true))
+        intervals.any(|interval| {
+            let pieces = self.cuts.pieces(*interval);
+            self.next(pieces.clone(), true) < pieces.end
+        })
     }
 
     /// What of a set is not in this one.
     pub(super) fn missing_of(&self, set: &IntervalSet<u32>) -> IntervalSet<u32> {
-        if !self.meets(set) {
-            return set.clone();
+        let mut missing = Vec::new();
+        for interval in set.intervals() {
+            let mut pieces = self.cuts.pieces(*interval);
+            loop {
+                pieces.start = self.next(pieces.clone(), false);
+                if pieces.is_empty() {
+                    break;
+                }
+                let end = self.next(pieces.clone(), true);
+                missing.push(self.cuts.first(pieces.start)..=self.cuts.last(end - 1));
+                pieces.start = end;
+            }
         }
-        let intervals = set.intervals().iter();
-        let pieces = intervals.flat_map(|interval| self.cuts.pieces(*interval));
-        let missing = pieces.filter(|piece| !self.has[*piece]);
-        let missing = missing.map(|piece| self.cuts.interval(piece));
-        missing.map(|(first, last)| first..=last).collect()
+        missing.into_iter().collect()
     }
 
     /// Adds a set.
     pub(super) fn add(&mut self, set: &IntervalSet<u32>) {
         for interval in set.intervals() {
-            self.has[self.cuts.pieces(*interval)].fill(true);
+            for (word, bits) in words(self.cuts.pieces(*interval)) {
+                self.has[word] |= bits;
+            }
         }
     }
+
+    /// The first of the pieces that is in the set, or that is not; the end if there is none.
+    fn next(&self, pieces: Range<usize>, is_in: bool) -> usize {
+        let end = pieces.end;
+        let found = words(pieces).find_map(|(word, bits)| {
+            let has = self.has[word];
+            let found = bits & if is_in { has } else { !has };
+            (found != 0).then(|| 64 * word + found.trailing_zeros() as usize)
+        });
+        found.unwrap_or(end)
+    }
+}
+
+/// The words that have the bits of a range, each with those of its bits.
+fn words(range: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
+    let words = range.start / 64..range.end.div_ceil(64);
+    words.map(move |word| {
+        let above = range.start.saturating_sub(64 * word);
+        let below = (64 * (word + 1)).saturating_sub(range.end);
+        (word, u64::MAX << above & u64::MAX >> below)
+    })
 }
 
 #[cfg(test)]
@@ -107,8 +145,12 @@ mod tests {
             [4..=u32::MAX, 0..=0],
             [7..=7, 7..=7],
         ];
-        let sets = ranges.map(|ranges| ranges.into_iter().collect::<IntervalSet<u32>>());
-        let rules = sets.clone().map(|syscalls| Rule {
+        let mut sets: Vec<IntervalSet<u32>> = Vec::new();
+        sets.extend(ranges.map(|ranges| ranges.into_iter().collect()));
+        // More pieces than a word has flags, and borders next to those of words.
+        sets.push((0..300).step_by(2).collect());
+        sets.push([63..=63, 65..=127, 192..=250].into_iter().collect());
+        let rules = sets.iter().cloned().map(|syscalls| Rule {
             syscalls,
             when: Predicate::True,
             action: Action::ALLOW,
@@ -116,7 +158,7 @@ mod tests {
         });
         let cuts = Cuts::of(&Section {
             arch: Arch::X86_64,
-            rules: rules.to_vec(),
+            rules: rules.collect(),
             default: Action::KILL_PROCESS,
         });
         for first in &sets {
