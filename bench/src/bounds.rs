@@ -12,9 +12,10 @@
 //!   frequent ones and what is next to them; a program that decides all numbers decides these, too, so
 //!   what they take is a bound, exactly solved. It is weak where all numbers are equally frequent.
 //! - [`fewest_with_bit_tests`] is the optimum of a smaller class, for all numbers: `jge` anywhere, on each
-//!   path a given number of `jset`s of up to three bits below 512 and any above, and at the ends chains of up to five
-//!   `jeq`, or a `jset` that decides. Where all numbers are equally frequent, a `jeq` before a `jge` or a `jset` gains nothing: the
-//!   other question first leaves it to one side. With more such `jset`s programs may do better.
+//!   path a given number of `jset`s of up to three bits below 512 and any above, and at the ends chains of
+//!   up to five `jeq`, or a `jset` that decides. Where all numbers are equally frequent, a `jeq` before a
+//!   `jge` or a `jset` gains nothing: the other question first leaves it to one side. With more such
+//!   `jset`s programs may do better.
 //!
 //! Both leave out programs that calculate with the number: a mask and a comparison, or a table of bits
 //! that is shifted by it, which the kernel's bitmap does not follow.

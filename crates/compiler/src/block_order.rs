@@ -8,8 +8,8 @@
 //! is refused if another block would have to stand in between.
 //!
 //! How often a branch goes which way is counted by running the calls of the profile through the program
-//! in its usual order, with 0 for what is bound later. Whatever the new order saves, the program is not longer in it and calls take
-//! no more steps on average; else the usual order stays.
+//! in its usual order, with 0 for what is bound later. Whatever the new order saves, the program is not longer in
+//! it and calls take no more steps on average; else the usual order stays.
 //!
 //! Where frequent calls come to a short block by a `ja`, that block is [copied](crate::hot_copies), as long as the
 //! calls take fewer steps for it, by enough for the instructions that it takes; not if length is what is asked for.

@@ -2,9 +2,9 @@
 //!
 //! Finding the best of all cuts of all parts would take `n³ / 6` sums of two costs. Less than half of them are
 //! left when parts that no tree cuts ([`parts`](super::parts)) are passed over, but that is still most of the
-//! time a table takes. Parts of equal length do not need each other, so they are cut side by side: their costs lie next to each
-//! other, as do the costs of their left sides and of their right sides for every length of these, and a
-//! processor takes several at once.
+//! time a table takes. Parts of equal length do not need each other, so they are cut side by side: their costs
+//! lie next to each other, as do the costs of their left sides and of their right sides for every length of
+//! these, and a processor takes several at once.
 //!
 //! Costs are whole numbers. They are kept as floating-point numbers, which hold them exactly, because every
 //! processor takes the minimum of several of these at once, and not every one that of integers.
@@ -229,6 +229,7 @@ impl<N: Number> Costs<N> {
         lefts: Range<usize>,
         questions: &Questions<N>,
     ) {
+        debug_assert!(questions.misses_before.is_none(), "then no cut is left out");
         let [asked] = questions.asked(first, last + 1 - first);
         let sides = self
             .cuts(first, last)

@@ -13,7 +13,8 @@
 //! with lines on both sides were never better on the policies that were looked at, and there are many.
 //!
 //! What a part costs with a test is bounded by halving the sides, or what one more test leaves of them; most
-//! tests are given up as soon as the weights alone make them dearer than what is known. When the tree is built the sides get the best there is, by the same means as any line.
+//! tests are given up as soon as the weights alone make them dearer than what is known. When the tree is built
+//! the sides get the best there is, by the same means as any line.
 
 use super::bits::bits_of;
 use super::costs::{Costs, Number};
@@ -128,7 +129,8 @@ fn relevant<N: Number>(layer: &Layer<'_>, costs: &Costs<N>) -> Vec<(usize, usize
                 let (left, right) = (left.cost(), right.cost());
                 let at = weight_before[cut];
                 let asked = question_cost(layer.prices, end - at, at - start);
-                let with = so_far + (left + right + asked - cost);
+                // No cut is cheaper than the part, not even one that the table left out.
+                let with = so_far + (left + right + asked).saturating_sub(cost);
                 let sides = [
                     (place(first, cut - first), left),
                     (place(cut, last + 1 - cut), right),
@@ -263,8 +265,8 @@ fn decisive_bits<'a>(part: impl Iterator<Item = &'a Span>) -> [Option<(NodeId, u
     [only(met[0], other | others), only(met[1], one | others)]
 }
 
-/// What a line of this weight costs if it is cut at its weighted median again and again. If that is no less than the limit,
-/// something that is no less.
+/// What a line of this weight costs if it is cut at its weighted median again and again. If that is no less
+/// than the limit, something that is no less.
 fn halving(line: &[Span], whole: u32, prices: Prices, limit: u32) -> u32 {
     if let [before, single, after] = line
         && before.node == after.node
