@@ -51,6 +51,14 @@ pub(crate) fn call_i386(_args: [u64; 6]) -> bool {
     false
 }
 
+/// Ignores none of the signals that `nohup` and a shell's background have ignored in what they start.
+pub(crate) fn take_signals_of_terminals() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: no handler is set.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// The calling thread's number.
 pub(crate) fn thread() -> i32 {
     // SAFETY: takes no arguments.

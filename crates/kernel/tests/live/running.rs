@@ -324,7 +324,8 @@ fn tracing_not_permitted() {
     assert_eq!(said.trim(), format!("0 {:?}", [note]));
 }
 
-/// A victim that runs a command and has told the first line of its output.
+/// A victim that runs a command and has told the first line of its output. Signals that whoever started the tests
+/// ignores are not, so that they can be forwarded.
 fn runner(words: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
     let mut role = vec!["run"];
     role.extend(words);

@@ -47,7 +47,10 @@ pub(crate) fn play(role: &[String]) -> ExitCode {
             install(&allow, &Install::default()).expect("it can be installed");
             tell_dump(pid);
         }
-        ["run", case, words @ ..] => return run(case, words),
+        ["run", case, words @ ..] => {
+            raw::take_signals_of_terminals();
+            return run(case, words);
+        }
         ["run-often"] => run_often(),
         ["measure-often"] => measure_often(),
         ["fault", case] => crate::faults::in_victim(case),
