@@ -23,7 +23,7 @@ fn run(mut args: impl Iterator<Item = String>) -> anyhow::Result<()> {
     match args.next().as_deref() {
         Some("codegen") => codegen::run(args),
         Some("counts") => counts::run(),
-        Some("tidy") => tidy::run(),
+        Some("tidy") => tidy::run(args),
         Some(other) => anyhow::bail!("unknown task `{other}`; tasks: {TASKS}"),
         None => anyhow::bail!("which task? tasks: {TASKS}"),
     }

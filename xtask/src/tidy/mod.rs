@@ -1,7 +1,8 @@
 //! `cargo xtask tidy`: the rules of the house that neither the compiler nor clippy knows.
 //!
 //! Each check is one file and reads the [`Tree`] of text files; all of them run as a test too. A check
-//! reports [`Problem`]s with a place and says what to do instead.
+//! reports [`Problem`]s with a place and says what to do instead. `--bless` writes anew what a check compares with
+//! the tree.
 
 mod codes;
 mod documents;
@@ -10,13 +11,14 @@ mod purity;
 mod rust;
 mod size;
 mod tree;
+mod trust;
 mod words;
 
 use std::fmt;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
-use tree::Tree;
+use tree::{Tree, root};
 
 /// A breach of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,17 +50,30 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Prints all problems.
+/// Prints all problems; with `--bless` after writing the list of trusted files.
 ///
 /// # Errors
 /// If there are any, or the repository cannot be read.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
+    let args: Vec<String> = args.collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => {}
+        ["--bless"] => bless()?,
+        _ => bail!("usage: cargo xtask tidy [--bless]"),
+    }
     let problems = problems()?;
     for problem in &problems {
         println!("{problem}");
     }
     ensure!(problems.is_empty(), "{} problems", problems.len());
     println!("tidy");
+    Ok(())
+}
+
+fn bless() -> Result<()> {
+    if let Some((path, text)) = trust::blessed(&Tree::read()?) {
+        std::fs::write(root().join(path), text).with_context(|| path.to_owned())?;
+    }
     Ok(())
 }
 
@@ -71,6 +86,7 @@ fn problems() -> Result<Vec<Problem>> {
         words::check,
         documents::check,
         codes::check,
+        trust::check,
     ] {
         problems.extend(check(&tree));
     }
