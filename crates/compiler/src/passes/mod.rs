@@ -348,6 +348,9 @@ fn rewrite_conditions(
 }
 
 /// Runs passes over a ruleset until none changes anything.
+///
+/// # Panics
+/// If a pass made the ruleset invalid, which is a mistake of the pass.
 pub fn run_on_rules(ruleset: &Ruleset, passes: &[RulePass], cx: &mut PassCx) -> Ruleset {
     run_on_rules_watched(ruleset, passes, cx, &mut |_, _| ())
 }
@@ -359,9 +362,12 @@ pub(crate) fn run_on_rules_watched(
     cx: &mut PassCx,
     watch: &mut impl FnMut(&'static str, &dyn Fn() -> Ruleset),
 ) -> Ruleset {
-    // A pass that renamed a section into another would be ignored here, and refused by its tests.
-    let made =
-        |sections| Ruleset::new(sections, ruleset.bad_arch).unwrap_or_else(|_| ruleset.clone());
+    let made = |sections| {
+        let made = Ruleset::new(sections, ruleset.bad_arch);
+        made.expect(
+            "a pass never makes a valid ruleset invalid: it keeps the architecture of a section",
+        )
+    };
     let mut drafts: Vec<Draft> = ruleset.sections().iter().map(Draft::of).collect();
     for index in 0..drafts.len() {
         cx.looked.clear();
