@@ -117,7 +117,7 @@ pub fn measure(
         }
         let mut side = |child: NodeId| {
             let load = match dag.node(child) {
-                Node::Ret(_) => false,
+                Node::Ret(_) | Node::Continue(_) => false,
                 Node::Ask { word: next, .. } => next != word || !keeps_word(question),
             };
             let (steps, is_loaded) = &mut found[walk.place(child)];

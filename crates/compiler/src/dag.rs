@@ -49,6 +49,9 @@ pub enum Question {
 pub enum Node {
     /// The decision is made: the filter returns this.
     Ret(u32),
+    /// The rest is decided by code that is not in the graph. The number tells one such place from others and
+    /// belongs to whoever made the node.
+    Continue(u32),
     /// It depends.
     Ask {
         /// The word asked about.
@@ -173,6 +176,7 @@ impl Node {
     fn hash(self) -> u64 {
         match self {
             Node::Ret(ret) => hash_of_words([u64::from(ret)]),
+            Node::Continue(place) => hash_of_words([1 << 32 | u64::from(place)]),
             Node::Ask {
                 word,
                 question,
@@ -211,6 +215,11 @@ impl Dag {
     /// The decision to return this value.
     pub fn ret(&mut self, ret: u32) -> NodeId {
         self.intern(Node::Ret(ret))
+    }
+
+    /// The decision that code outside of the graph makes, at a place that the caller knows by this number.
+    pub(crate) fn continue_at(&mut self, place: u32) -> NodeId {
+        self.intern(Node::Continue(place))
     }
 
     /// The decision that depends on a question, in canonical form: a question with one possible answer
@@ -255,11 +264,15 @@ impl Dag {
     }
 
     /// What the decision is for a call.
+    ///
+    /// # Panics
+    /// If it is not made in the graph.
     pub fn evaluate(&self, root: NodeId, data: &SeccompData) -> u32 {
         let mut id = root;
         loop {
             match self.node(id) {
                 Node::Ret(ret) => return ret,
+                Node::Continue(place) => panic!("the graph doesn't say what happens at {place}"),
                 Node::Ask {
                     word,
                     question,

@@ -24,8 +24,21 @@ struct Held {
     index: Option<Word>,
 }
 
+/// Blocks that end where code outside of the graph goes on, with the numbers of those places.
+pub(crate) type Continuations = Vec<(BlockId, u32)>;
+
 /// The blocks of the decision below `root`, for machines of this byte order. Log-linear in the graph.
+///
+/// # Panics
+/// If a decision is not made in the graph.
 pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
+    let (graph, continuations) = emit_open(dag, root, endian);
+    assert!(continuations.is_empty(), "all decisions are in the graph");
+    graph
+}
+
+/// The blocks of the decision below `root`, and those of which the caller sets the end.
+pub(crate) fn emit_open(dag: &Dag, root: NodeId, endian: Endian) -> (Cfg, Continuations) {
     let mut walk = Walk::default();
     walk.go_below(dag, [root]);
     let below = walk.ids();
@@ -57,10 +70,13 @@ pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
     // The block at which each instruction of a node's preparation is entered.
     let mut blocks: Vec<[BlockId; 4]> = Vec::with_capacity(below.len());
     let mut ops = Vec::new();
+    let mut continuations = Continuations::new();
     for (at, id) in below.iter().enumerate() {
         let node = dag.node(*id);
         let end = match node {
             Node::Ret(ret) => End::Ret(ret),
+            // Until the caller says where to.
+            Node::Continue(_) => End::Ret(0),
             Node::Ask {
                 word,
                 question,
@@ -74,9 +90,12 @@ pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
         };
         prepare(node, endian, &mut ops);
         blocks.push(split_at_entries(&mut graph, &ops, end, entered[at]));
+        if let Node::Continue(number) = node {
+            continuations.push((blocks[at][0], number));
+        }
     }
     graph.set_entry(blocks[place(root)][0]);
-    graph
+    (graph, continuations)
 }
 
 /// Makes one block per entry, the earlier ones falling into the later ones.

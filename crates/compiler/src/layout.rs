@@ -319,7 +319,8 @@ fn weight(dag: &Dag, weights: &Weights<'_>, piece: &Piece) -> u64 {
     let kind = match dag.node(piece.node) {
         Node::Ret(ret) if ret == Action::ALLOW.ret() => Kind::Allowed,
         Node::Ret(_) => Kind::Answered,
-        Node::Ask { .. } => Kind::ByArguments,
+        // Code outside of the graph goes on where questions about arguments are left.
+        Node::Ask { .. } | Node::Continue(_) => Kind::ByArguments,
     };
     piece.arch.map_or(0, |arch| {
         weights.numbers(arch, Nr(piece.first), Nr(piece.last), kind)
@@ -355,4 +356,36 @@ pub(crate) fn arch_dispatch(
         runs.extend(after.map(|after| run(after, 0, bad_arch)));
     }
     search(dag, Word::ARCH, &runs, prices)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+
+    #[test]
+    fn a_decision_outside_of_the_graph_weighs_like_a_question_about_arguments() {
+        let mut dag = Dag::new();
+        let (refused, continued) = (dag.ret(0), dag.continue_at(0));
+        let allowed = dag.ret(Action::ALLOW.ret());
+        let asked = dag.ask(Word::IP_LOW, Question::Eq(1), allowed, refused);
+        let options = Options::default();
+        let weights = Weights::new(&options);
+        let [refused, continued, asked] = [refused, continued, asked].map(|node| {
+            let arch = Some(Arch::X86_64);
+            let (first, last) = (0, 0);
+            weight(
+                &dag,
+                &weights,
+                &Piece {
+                    first,
+                    last,
+                    arch,
+                    node,
+                },
+            )
+        });
+        assert_eq!(continued, asked);
+        assert_ne!(continued, refused);
+    }
 }

@@ -21,7 +21,7 @@ use tamis_rules::Section;
 use super::lift::STAND_IN;
 use super::remainder::{Entrance, Remainder, Remainders};
 use crate::dag::{Dag, NodeId};
-use crate::emit::emit;
+use crate::emit::{Continuations, emit_open};
 use crate::layout::{Piece, arch_dispatch, number_line};
 use crate::linearise::linearise;
 use crate::options::Options;
@@ -48,22 +48,14 @@ pub(super) fn redispatch(
         remainders: Remainders::new(&graph, endian),
         dag: Dag::new(),
         entered: Vec::new(),
-        returned: program.ops().filter_map(returned).collect(),
     };
     let root = root(&graph, endian, &mut leaves, &Weights::new(options))?;
-    let mut laid_out = emit(&leaves.dag, root, endian);
-    splice(&mut laid_out, &graph, &leaves);
+    let (mut laid_out, continuations) = emit_open(&leaves.dag, root, endian);
+    splice(&mut laid_out, &continuations, &graph, &leaves.entered);
     let mut cx = PassCx::of(options, archs.iter().copied());
     passes::run_on_graph(&mut laid_out, options.passes.bytecode_passes(), &mut cx);
     let program = Program::new(linearise(&laid_out)).ok()?;
     Some((program, cx.into_remarks()))
-}
-
-fn returned(op: Op) -> Option<u32> {
-    match op {
-        Op::RetImm(ret) => Some(ret),
-        _ => None,
-    }
 }
 
 /// The decision about all calls.
@@ -125,10 +117,8 @@ fn root(
 struct Leaves<'a> {
     remainders: Remainders<'a>,
     dag: Dag,
-    /// What stands for the continuation, and where it is.
-    entered: Vec<(u32, Entrance)>,
-    /// Values that are returned, and those that stand for continuations.
-    returned: BTreeSet<u32>,
+    /// Where they continue, by the number of the node that says so.
+    entered: Vec<Entrance>,
 }
 
 impl Leaves<'_> {
@@ -155,19 +145,14 @@ impl Leaves<'_> {
         Some(line)
     }
 
-    /// A leaf that stands for the program from here on.
+    /// The decision that the program makes from here on.
     fn entrance(&mut self, entrance: Entrance) -> NodeId {
-        let mut entered = self.entered.iter();
-        if let Some((mark, _)) = entered.find(|(_, known)| *known == entrance) {
-            return self.dag.ret(*mark);
-        }
-        let mut marks = 0..=u32::MAX;
-        let unused = marks.find(|mark| !self.returned.contains(mark));
-        // A program returns less than 2^32 different values.
-        let mark = unused.unwrap_or_default();
-        self.returned.insert(mark);
-        self.entered.push((mark, entrance));
-        self.dag.ret(mark)
+        let known = self.entered.iter().position(|known| *known == entrance);
+        let number = known.unwrap_or_else(|| {
+            self.entered.push(entrance);
+            self.entered.len() - 1
+        });
+        self.dag.continue_at(number as u32)
     }
 }
 
@@ -177,9 +162,9 @@ fn owner(arch: Arch, nr: u32) -> Arch {
     if is_x32 { Arch::X32 } else { arch }
 }
 
-/// Puts the program behind the leaves that stand for it.
-fn splice(laid_out: &mut Cfg, graph: &Cfg, leaves: &Leaves<'_>) {
-    if leaves.entered.is_empty() {
+/// Puts the program behind the blocks that continue in it.
+fn splice(laid_out: &mut Cfg, continuations: &Continuations, graph: &Cfg, entered: &[Entrance]) {
+    if continuations.is_empty() {
         return;
     }
     // Blocks of a program stand before those that follow them.
@@ -199,7 +184,6 @@ fn splice(laid_out: &mut Cfg, graph: &Cfg, leaves: &Leaves<'_>) {
         },
         End::Ret(_) | End::RetA => end,
     };
-    let ends: Vec<BlockId> = laid_out.blocks().map(|(id, _)| id).collect();
     for index in (0..graph.len()).rev() {
         let block = graph.block(BlockId(index as u32));
         let end = moved(block.end, &copies);
@@ -208,19 +192,14 @@ fn splice(laid_out: &mut Cfg, graph: &Cfg, leaves: &Leaves<'_>) {
             end,
         });
     }
-    for (mark, entrance) in &leaves.entered {
+    for (id, number) in continuations {
+        let entrance = &entered[*number as usize];
         let end = match entrance.is_behind {
             true => moved(graph.block(entrance.block).end, &copies),
             false => End::Goto(copies[entrance.block.index()]),
         };
         let ops = vec![entrance.load];
-        let entrance = laid_out.push(Block { ops, end });
-        for id in &ends {
-            let end = &mut laid_out.block_mut(*id).end;
-            if *end == End::Ret(*mark) {
-                *end = End::Goto(entrance);
-            }
-        }
+        laid_out.block_mut(*id).end = End::Goto(laid_out.push(Block { ops, end }));
     }
 }
 
