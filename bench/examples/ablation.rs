@@ -10,7 +10,8 @@ use tamis_bench::policies;
 use tamis_bpf::cfg::Cfg;
 use tamis_bpf::{Insn, Op, Operand, Program, Test, interp};
 use tamis_compiler::passes::registry::{self, BYTECODE_PASSES, Selection};
-use tamis_compiler::passes::{self, BytecodePass, PassCx};
+use tamis_compiler::passes::{BytecodePass, PassCx};
+use tamis_compiler::stages;
 use tamis_compiler::{Options, compile};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
@@ -79,7 +80,7 @@ fn inputs(program: &Program) -> Vec<[u32; 16]> {
 }
 
 fn optimised(program: &Program, passes: &[BytecodePass]) -> Program {
-    passes::optimise(program, passes, &mut PassCx::new(None))
+    stages::optimise(program, passes, &mut PassCx::new(None)).into_unproven()
 }
 
 fn steps(program: &Program, inputs: &[[u32; 16]]) -> u64 {

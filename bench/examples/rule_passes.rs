@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_bench::policies;
+use tamis_compiler::passes::PassCx;
 use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
-use tamis_compiler::passes::{PassCx, run_on_rules};
+use tamis_compiler::stages;
 use tamis_compiler::{ArchStats, Options, compile};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 
@@ -105,7 +106,7 @@ fn print_growth() {
             for count in counts {
                 let ruleset = make(count);
                 let start = Instant::now();
-                let made = run_on_rules(&ruleset, &[pass], &mut PassCx::new(None));
+                let made = stages::run_on_rules(&ruleset, &[pass], &mut PassCx::new(None));
                 let elapsed = start.elapsed();
                 drop(made);
                 print!(" {:>7}", elapsed.as_micros());

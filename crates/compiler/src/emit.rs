@@ -31,7 +31,7 @@ pub(crate) type Continuations = Vec<(BlockId, u32)>;
 ///
 /// # Panics
 /// If a decision is not made in the graph.
-pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
+pub(crate) fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Cfg {
     let (graph, continuations) = emit_open(dag, root, endian);
     assert!(continuations.is_empty(), "all decisions are in the graph");
     graph

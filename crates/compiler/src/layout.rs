@@ -73,7 +73,7 @@ pub(crate) struct Piece {
 }
 
 /// Lays out a ruleset. Near-linear in rules, unless many conditional rules apply to many numbers each.
-pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Layout {
+pub(crate) fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Layout {
     let mut dag = Dag::new();
     let mut outcomes = Vec::new();
     let mut decisions = Decisions::new(weights.prices());

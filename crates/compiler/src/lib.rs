@@ -3,13 +3,15 @@
 //! [`compile`] takes a ruleset through these stages, each in a module of its own:
 //!
 //! 1. rule [`passes`] make the rules smaller;
-//! 2. [`layout`] decides every number and merges numbers into runs: a decision graph ([`dag`]), with
+//! 2. `layout` decides every number and merges numbers into runs: a decision graph ([`dag`]), with
 //!    search trees ([`tree`]) over numbers and over values alike, for the calls that are expected;
-//! 3. [`emit`] turns questions into blocks of instructions;
+//! 3. `emit` turns questions into blocks of instructions;
 //! 4. bytecode [`passes`] clean up - they also serve programs that come from elsewhere;
-//! 5. [`linearise`] puts blocks in a line and counts jumps, with a profile in an order in which hot
+//! 5. `linearise` puts blocks in a line and counts jumps, with a profile in an order in which hot
 //!    branches fall through;
 //! 6. `verify` compares the program with the ruleset as given, and makes it a [`Compiled`].
+//!
+//! What the stages make on the way is to be had from [`stages`] only, as something unproven.
 //!
 //! Programs that come from elsewhere enter through [`foreign`]: they are lifted to a ruleset and go the
 //! same way.
@@ -20,15 +22,13 @@
 
 pub mod cost;
 pub mod dag;
-pub mod emit;
 pub mod error;
 pub mod expected;
 pub mod foreign;
-pub mod layout;
-pub mod linearise;
 pub mod options;
 pub mod passes;
 pub mod report;
+pub mod stages;
 pub mod stats;
 pub mod tree;
 pub mod weights;
@@ -40,9 +40,12 @@ mod compile;
 mod dataflow;
 mod diagram;
 mod direct;
+mod emit;
 mod formula;
 mod hash;
 mod hot_copies;
+mod layout;
+mod linearise;
 mod outcome;
 mod samples;
 mod split;

@@ -13,7 +13,7 @@ use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{Insn, Op, Operand, Test};
 
 /// The instructions of the graph's reachable blocks. Linear time.
-pub fn linearise(graph: &Cfg) -> Vec<Insn> {
+pub(crate) fn linearise(graph: &Cfg) -> Vec<Insn> {
     linearise_ops(graph).into_iter().map(Insn::from).collect()
 }
 

@@ -8,7 +8,8 @@ use tamis_analysis::dead_code;
 use tamis_bpf::coverage::Coverage;
 use tamis_bpf::{Program, interp};
 use tamis_compiler::passes::registry::BYTECODE_PASSES;
-use tamis_compiler::passes::{self, BytecodePass, PassCx};
+use tamis_compiler::passes::{BytecodePass, PassCx};
+use tamis_compiler::stages;
 use tamis_compiler::{CompileError, compile};
 use tamis_convert::{Refusal, Source, convert, read_back};
 use tamis_fuzz::{Campaign, Dictionary};
@@ -207,7 +208,7 @@ pub fn optimiser(bytes: &[u8]) -> Outcome {
     let count = rng.range(1..=12);
     let order: Vec<BytecodePass> = (0..count).map(|_| *rng.choose(&BYTECODE_PASSES)).collect();
     let fuel = rng.chance(1, 2).then(|| rng.range(0..=20));
-    let made = passes::optimise(&given, &order, &mut PassCx::new(fuel));
+    let made = stages::optimise(&given, &order, &mut PassCx::new(fuel)).into_unproven();
     let [left, right] = [&given, &made].map(|program| Subject::Program {
         program,
         endian: Endian::Little,

@@ -3,11 +3,9 @@
 use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
 use tamis_bpf::cache::is_cacheable;
 use tamis_bpf::{Program, interp};
-use tamis_compiler::emit::emit;
-use tamis_compiler::layout::lay_out;
-use tamis_compiler::linearise::linearise;
+use tamis_compiler::passes::PassCx;
 use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
-use tamis_compiler::passes::{self, PassCx};
+use tamis_compiler::stages;
 use tamis_compiler::weights::Weights;
 use tamis_compiler::{CompileError, MAX_DEPTH, Options, compile};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
@@ -17,9 +15,9 @@ use tamis_testkit::rng::Rng;
 
 /// The program of a ruleset without the last comparison and without the limit of length.
 fn uncompared(ruleset: &Ruleset, endian: Endian) -> Program {
-    let layout = lay_out(ruleset, &Weights::new(&Options::default()));
-    let graph = emit(&layout.dag, layout.root, endian);
-    Program::new(linearise(&graph)).expect("the kernel would take it")
+    let layout = stages::lay_out(ruleset, &Weights::new(&Options::default())).into_unproven();
+    let graph = stages::emit(&layout.dag, layout.root, endian).into_unproven();
+    Program::new(stages::linearise(&graph).into_unproven()).expect("the kernel would take it")
 }
 
 fn assert_agrees(ruleset: &Ruleset, program: &Program, endian: Endian, rng: &mut Rng, calls: u32) {
@@ -178,9 +176,10 @@ fn a_second_run_of_all_passes_changes_nothing() {
     for seed in 0..500 {
         let mut rng = Rng::new(seed);
         let ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
-        let once = passes::run_on_rules(&ruleset, &RULE_PASSES, &mut PassCx::new(None));
+        let once =
+            stages::run_on_rules(&ruleset, &RULE_PASSES, &mut PassCx::new(None)).into_unproven();
         let mut cx = PassCx::new(None);
-        let twice = passes::run_on_rules(&once, &RULE_PASSES, &mut cx);
+        let twice = stages::run_on_rules(&once, &RULE_PASSES, &mut cx).into_unproven();
         assert_eq!(once, twice, "seed {seed}");
         assert_eq!(cx.into_remarks(), []);
     }

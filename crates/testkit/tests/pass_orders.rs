@@ -4,7 +4,8 @@
 use tamis_abi::{Arch, Endian, KernelVersion, Nr};
 use tamis_bpf::{Program, interp};
 use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
-use tamis_compiler::passes::{self, BytecodePass, PassCx};
+use tamis_compiler::passes::{BytecodePass, PassCx};
+use tamis_compiler::stages;
 use tamis_compiler::{Objective, Options, compile_any_length};
 use tamis_profile::Profile;
 use tamis_rules::Ruleset;
@@ -105,7 +106,7 @@ fn optimised_cost(passes: &[BytecodePass]) -> u64 {
         let mut rng = Rng::new(seed);
         let body_insns = rng.range(5..=60) as usize;
         let program: Program = random_program(&mut rng, body_insns);
-        let optimised = passes::optimise(&program, passes, &mut PassCx::new(None));
+        let optimised = stages::optimise(&program, passes, &mut PassCx::new(None)).into_unproven();
         let images = (0..20).map(|_| data(&mut rng, &program).image(Endian::Little));
         let steps = images.map(|image| u64::from(interp::run(&optimised, &image).steps));
         cost += steps.sum::<u64>() + optimised.len() as u64;

@@ -4,11 +4,9 @@ use tamis_abi::Endian;
 use tamis_bpf::cfg::{Cfg, End};
 use tamis_bpf::{Op, Pc, Program, interp};
 use tamis_compiler::Options;
-use tamis_compiler::emit::emit;
-use tamis_compiler::layout::lay_out;
-use tamis_compiler::linearise::linearise;
 use tamis_compiler::passes::registry::BYTECODE_PASSES;
-use tamis_compiler::passes::{self, BytecodePass, PassCx};
+use tamis_compiler::passes::{BytecodePass, PassCx};
+use tamis_compiler::stages;
 use tamis_compiler::weights::Weights;
 use tamis_prover::{Answer, Equality, Limits, Space, Subject, decide};
 use tamis_testkit::corpus;
@@ -46,7 +44,8 @@ fn programs_of_other_compilers_keep_their_meaning_and_never_get_longer() {
     for name in names {
         let insns = corpus::insns(&name).expect("the listed file is there");
         let program = Program::new(insns).expect("a corpus program is valid");
-        let optimised = passes::optimise(&program, &BYTECODE_PASSES, &mut PassCx::new(None));
+        let optimised =
+            stages::optimise(&program, &BYTECODE_PASSES, &mut PassCx::new(None)).into_unproven();
         assert!(optimised.len() <= program.len(), "{name}");
         assert_equal(&program, &optimised, &name);
         before += program.len();
@@ -64,10 +63,11 @@ fn a_second_run_over_a_program_of_another_compiler_changes_nothing() {
         let insns = corpus::insns(&name).expect("the listed file is there");
         let program = Program::new(insns).expect("a corpus program is valid");
         let mut graph = Cfg::from_program(&program);
-        passes::run_on_graph(&mut graph, &BYTECODE_PASSES, &mut PassCx::new(None));
+        graph =
+            stages::run_on_graph(graph, &BYTECODE_PASSES, &mut PassCx::new(None)).into_unproven();
         let once = graph.clone();
         let mut cx = PassCx::new(None);
-        passes::run_on_graph(&mut graph, &BYTECODE_PASSES, &mut cx);
+        graph = stages::run_on_graph(graph, &BYTECODE_PASSES, &mut cx).into_unproven();
         assert_eq!(cx.into_remarks(), [], "{name}");
         assert_eq!(graph, once, "{name}");
     }
@@ -91,10 +91,12 @@ fn steps(program: &Program, image: &[u32; 16]) -> u32 {
 }
 
 fn check_claim(pass: BytecodePass, graph: &Cfg, images: &[[u32; 16]]) {
-    let before = Program::new(linearise(graph)).expect("the program is valid");
+    let before =
+        Program::new(stages::linearise(graph).into_unproven()).expect("the program is valid");
     let mut changed = graph.clone();
-    passes::run_on_graph(&mut changed, &[pass], &mut PassCx::new(None));
-    let after = Program::new(linearise(&changed)).expect("the program is valid");
+    changed = stages::run_on_graph(changed, &[pass], &mut PassCx::new(None)).into_unproven();
+    let after =
+        Program::new(stages::linearise(&changed).into_unproven()).expect("the program is valid");
     let name = pass.info.name;
     if pass.info.claim.never_longer {
         assert!(length(&changed) <= length(graph), "{name}");
@@ -116,8 +118,8 @@ fn every_pass_keeps_what_it_claims() {
     for seed in 0..100 {
         let mut rng = Rng::new(seed);
         let ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
-        let layout = lay_out(&ruleset, &Weights::new(&Options::default()));
-        let mut graph = emit(&layout.dag, layout.root, Endian::Little);
+        let layout = stages::lay_out(&ruleset, &Weights::new(&Options::default())).into_unproven();
+        let mut graph = stages::emit(&layout.dag, layout.root, Endian::Little).into_unproven();
         scramble(&mut rng, &mut graph);
         let images: Vec<[u32; 16]> = (0..100)
             .map(|_| call(&mut rng, &ruleset).image(Endian::Little))
@@ -175,19 +177,21 @@ fn random_programs_keep_their_answers_and_passes_their_claims() {
             .map(|_| data(&mut rng, &program).image(Endian::Little))
             .collect();
         let graph = Cfg::from_program(&program);
-        if Program::new(linearise(&graph)).is_ok() {
+        if Program::new(stages::linearise(&graph).into_unproven()).is_ok() {
             for pass in BYTECODE_PASSES {
                 check_claim(pass, &graph, &images);
             }
         }
-        let optimised = passes::optimise(&program, &BYTECODE_PASSES, &mut PassCx::new(None));
+        let optimised =
+            stages::optimise(&program, &BYTECODE_PASSES, &mut PassCx::new(None)).into_unproven();
         assert!(optimised.len() <= program.len(), "{seed}");
         for image in &images {
             let before = interp::run(&program, image);
             let after = interp::run(&optimised, image);
             assert_eq!(before.ret, after.ret, "{seed}");
         }
-        let again = passes::optimise(&optimised, &BYTECODE_PASSES, &mut PassCx::new(None));
+        let again =
+            stages::optimise(&optimised, &BYTECODE_PASSES, &mut PassCx::new(None)).into_unproven();
         assert!(again.len() <= optimised.len(), "{seed}");
         let [left, right] = [&program, &optimised].map(|program| Subject::Program {
             program,

@@ -12,6 +12,7 @@ mod rust;
 mod size;
 mod tree;
 mod trust;
+mod unproven;
 mod words;
 
 use std::fmt;
@@ -87,6 +88,7 @@ fn problems() -> Result<Vec<Problem>> {
         documents::check,
         codes::check,
         trust::check,
+        unproven::check,
     ] {
         problems.extend(check(&tree));
     }

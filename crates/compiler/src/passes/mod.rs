@@ -351,7 +351,7 @@ fn rewrite_conditions(
 ///
 /// # Panics
 /// If a pass made the ruleset invalid, which is a mistake of the pass.
-pub fn run_on_rules(ruleset: &Ruleset, passes: &[RulePass], cx: &mut PassCx) -> Ruleset {
+pub(crate) fn run_on_rules(ruleset: &Ruleset, passes: &[RulePass], cx: &mut PassCx) -> Ruleset {
     run_on_rules_watched(ruleset, passes, cx, &mut |_, _| ())
 }
 
@@ -392,7 +392,7 @@ pub(crate) fn run_on_rules_watched(
 ///
 /// # Panics
 /// In debug builds, if a pass made the program invalid.
-pub fn run_on_graph(graph: &mut Cfg, passes: &[BytecodePass], cx: &mut PassCx) {
+pub(crate) fn run_on_graph(graph: &mut Cfg, passes: &[BytecodePass], cx: &mut PassCx) {
     run_on_graph_watched(graph, passes, cx, &mut |_, _| ());
 }
 
@@ -422,7 +422,7 @@ pub(crate) fn run_on_graph_watched(
 /// A program with the same answers, as short as the passes make it. It is never longer than the one
 /// given: where putting it together again costs more than was gained, or where the kernel's check of
 /// scratch memory would not follow the new order, the given program comes back.
-pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> Program {
+pub(crate) fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> Program {
     let mut graph = Cfg::from_program(program);
     let mut trial = PassCx::new(cx.fuel);
     trial.counted.clone_from(&cx.counted);

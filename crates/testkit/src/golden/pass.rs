@@ -8,7 +8,8 @@ use tamis_abi::Endian;
 use tamis_bpf::disasm::{Style, disassemble};
 use tamis_bpf::{Op, Pc, Program, interp};
 use tamis_compiler::passes::registry::Selection;
-use tamis_compiler::passes::{self, Claim, PassCx, PassInfo};
+use tamis_compiler::passes::{Claim, PassCx, PassInfo};
+use tamis_compiler::stages;
 use tamis_rules::Ruleset;
 
 use super::eval::Row;
@@ -31,7 +32,7 @@ pub(super) struct PassRun {
 /// # Errors
 /// If there is no such pass, or the input is not what it works on, as a sentence.
 pub(super) fn run(name: &str, input: &str) -> Result<PassRun, String> {
-    let info = passes::registry::all()
+    let info = tamis_compiler::passes::registry::all()
         .find(|info| info.name == name)
         .ok_or_else(|| format!("there is no pass `{name}`"))?;
     let before = Subject::from_output(input.as_bytes())
@@ -102,16 +103,12 @@ fn apply(info: PassInfo, subject: &Subject) -> Subject {
     let selection = Selection::named([info.name]).expect("the registry has the pass");
     let mut cx = PassCx::new(None);
     match subject {
-        Subject::Ruleset(ruleset) => Subject::Ruleset(passes::run_on_rules(
-            ruleset,
-            selection.rule_passes(),
-            &mut cx,
-        )),
-        Subject::Program(program) => Subject::Program(passes::optimise(
-            program,
-            selection.bytecode_passes(),
-            &mut cx,
-        )),
+        Subject::Ruleset(ruleset) => Subject::Ruleset(
+            stages::run_on_rules(ruleset, selection.rule_passes(), &mut cx).into_unproven(),
+        ),
+        Subject::Program(program) => Subject::Program(
+            stages::optimise(program, selection.bytecode_passes(), &mut cx).into_unproven(),
+        ),
     }
 }
 

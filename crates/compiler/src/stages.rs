@@ -1,0 +1,89 @@
+//! The stages of the compiler one by one, for whoever tests or measures them.
+//!
+//! What a stage makes is a filter that nobody has compared with what it was made of: it may do anything. It
+//! is therefore handed out as [`Unproven`], and no function of this crate takes that for a result. Results
+//! are [`Compiled`](crate::Compiled), [`CompiledTemplate`](crate::CompiledTemplate) and
+//! [`Optimised`](crate::foreign::Optimised), which only a proof makes.
+//!
+//! ```compile_fail
+//! use tamis_abi::Endian;
+//! use tamis_bpf::cfg::Cfg;
+//! use tamis_compiler::dag::Dag;
+//! let mut dag = Dag::new();
+//! let root = dag.ret(0);
+//! let graph: Cfg = tamis_compiler::stages::emit(&dag, root, Endian::Little);
+//! ```
+
+use tamis_abi::Endian;
+use tamis_bpf::cfg::Cfg;
+use tamis_bpf::{Insn, Program};
+use tamis_rules::Ruleset;
+
+use crate::dag::{Dag, NodeId};
+pub use crate::layout::{Layout, Outcome};
+use crate::passes::{self, BytecodePass, PassCx, RulePass};
+use crate::weights::Weights;
+use crate::{emit as emission, layout, linearise as line};
+
+/// What a stage made, not compared with what it was made of.
+///
+/// ```
+/// use tamis_abi::Endian;
+/// use tamis_bpf::Program;
+/// use tamis_compiler::{dag::Dag, stages};
+/// let mut dag = Dag::new();
+/// let root = dag.ret(0);
+/// let graph = stages::emit(&dag, root, Endian::Little).into_unproven();
+/// let insns = stages::linearise(&graph).into_unproven();
+/// assert_eq!(Program::new(insns).expect("it is valid").len(), 1);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Unproven<T>(T);
+
+impl<T> Unproven<T> {
+    /// What was made. Whoever installs it relies on every pass, on layout and on emission.
+    pub fn into_unproven(self) -> T {
+        self.0
+    }
+}
+
+/// The decisions of a ruleset. See the module `layout`.
+pub fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Unproven<Layout> {
+    Unproven(layout::lay_out(ruleset, weights))
+}
+
+/// The blocks of the decision below `root`, for machines of this byte order. Log-linear in the graph.
+///
+/// # Panics
+/// If a decision is not made in the graph.
+pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Unproven<Cfg> {
+    Unproven(emission::emit(dag, root, endian))
+}
+
+/// The instructions of a graph, one after the other. They are no valid program if they are too many.
+pub fn linearise(graph: &Cfg) -> Unproven<Vec<Insn>> {
+    Unproven(line::linearise(graph))
+}
+
+/// Runs passes over a ruleset until none changes anything.
+///
+/// # Panics
+/// If a pass made the ruleset invalid, which is a mistake of the pass.
+pub fn run_on_rules(ruleset: &Ruleset, passes: &[RulePass], cx: &mut PassCx) -> Unproven<Ruleset> {
+    Unproven(passes::run_on_rules(ruleset, passes, cx))
+}
+
+/// Runs passes over a graph until none changes anything.
+///
+/// # Panics
+/// In debug builds, if a pass made the program invalid.
+pub fn run_on_graph(mut graph: Cfg, passes: &[BytecodePass], cx: &mut PassCx) -> Unproven<Cfg> {
+    passes::run_on_graph(&mut graph, passes, cx);
+    Unproven(graph)
+}
+
+/// A program as short as the passes make it, and never longer than the one given.
+pub fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> Unproven<Program> {
+    Unproven(passes::optimise(program, passes, cx))
+}
