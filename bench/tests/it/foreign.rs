@@ -104,7 +104,7 @@ fn length(programs: &[Program]) -> usize {
 fn inputs() -> Vec<(String, Vec<Program>)> {
     let mut stack = Vec::new();
     let mut inputs = Vec::new();
-    for name in corpus::files("", ".bpf").unwrap_or_default() {
+    for name in corpus::programs().unwrap_or_default() {
         let insns = corpus::insns(&name).expect("the listed file is there");
         let program = Program::new(insns).expect("a corpus program is valid");
         match name.starts_with("systemd/stack/") {

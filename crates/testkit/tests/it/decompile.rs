@@ -58,7 +58,7 @@ fn assert_text_means(space: &mut Space, ruleset: &Ruleset, function: Function) -
 
 #[test]
 fn corpus_programs_decompile_to_equal_policies() {
-    let Some(names) = corpus::files("", ".bpf") else {
+    let Some(names) = corpus::programs() else {
         return;
     };
     for name in names {
