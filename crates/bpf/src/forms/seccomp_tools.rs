@@ -570,7 +570,7 @@ impl<'t> Parser<'_, 't> {
     fn unexpected(&self, expected: &str) -> Box<Diagnostic> {
         let (text, span) = self.peek();
         let message = match text {
-            "" => "the line ends too early".to_owned(),
+            "" => "unexpected end of the line".to_owned(),
             text => format!("unexpected `{text}`"),
         };
         let diagnostic = Diagnostic::error(code::PROGRAM_TEXT, message);

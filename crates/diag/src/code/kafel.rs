@@ -46,7 +46,7 @@ codes! { KAFEL;
         "Kafel consumes the stars in a comment in pairs, so `**/` does not end it, and the following text is \
          part of the comment up to the next `*/`. tamis ends the comment here, as C does. Put a space before \
          `*/` and both agree.";
-    KAFEL_EMPTY = "TM1013", "policy without effect",
+    KAFEL_EMPTY = "TM1013", "policy without rules",
         "Outside of named policies there is no block, `USE` or `DEFAULT`, so every call is killed. Named \
          policies have an effect only where they are used.";
     KAFEL_LONG = "TM1014", "comparison of a value computed from several arguments",

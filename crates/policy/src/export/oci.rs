@@ -22,7 +22,7 @@ use crate::oci::{self, names};
 pub(super) static EXPORTER: Exporter = Exporter {
     name: "oci",
     plural: "OCI profiles",
-    about: "An OCI profile, as Docker, Podman, containerd and runc take it",
+    about: "An OCI profile for Docker, Podman, containerd and runc",
     front_end: &oci::FRONT_END,
     takes_installation: true,
     states_arches: false,
@@ -108,8 +108,8 @@ pub(super) fn profile(
     if default != wanted {
         losses.push(Loss {
             code: code::EXPORT_ACTION,
-            message: format!("{plural} cannot say the default {wanted}"),
-            kept: format!("{default} for what no entry is about"),
+            message: format!("{plural} have no default action {wanted}"),
+            kept: format!("{default} for calls without an entry"),
             calls: Vec::new(),
             arches: Vec::new(),
         });
@@ -180,14 +180,14 @@ fn arches(
     let diagnostic = match known.first() {
         Some(_) => Diagnostic::error(
             code::EXPORT_REFUSED,
-            "the policy is for machines of both byte orders, and a profile is for one",
+            "the policy is for machines of both byte orders, but a profile is for one",
         )
-        .help("say `--arch` once for each architecture that is to be in the profile"),
+        .help("give `--arch` once for each architecture of the profile"),
         None => Diagnostic::error(
             code::EXPORT_REFUSED,
-            format!("the policy has no rules for an architecture that {plural} know"),
+            format!("the policy has no rules for an architecture that {plural} support"),
         )
-        .help("`--arch` names the architectures that the policy is read for"),
+        .help("`--arch` sets the architectures of the policy"),
     };
     Err(Box::new(diagnostic))
 }
@@ -319,27 +319,27 @@ impl Writer<'_> {
             let (code, message, kept) = match lost {
                 Lost::Condition => (
                     code::EXPORT_CONDITION,
-                    format!("{plural} cannot say the conditions on {names}"),
-                    format!("{action} whatever the arguments are, the strictest of the answers"),
+                    format!("{plural} cannot express the conditions on {names}"),
+                    format!("{action} for all arguments, the strictest of the actions"),
                 ),
                 Lost::SomeConditions => (
                     code::EXPORT_CONDITION,
-                    format!("{plural} cannot say all conditions on {names}"),
-                    format!("{action} where only those hold that cannot be said"),
+                    format!("{plural} cannot express all conditions on {names}"),
+                    format!("{action} where only the inexpressible conditions hold"),
                 ),
                 Lost::Arches => (
                     code::EXPORT_ARCHES,
                     format!(
-                        "{plural} cannot tell architectures apart, as the policy does for {names}"
+                        "{plural} cannot distinguish architectures, as the policy does for {names}"
                     ),
-                    format!("{action} on all of them, the strictest of the answers"),
+                    format!("{action} on all of them, the strictest of the actions"),
                 ),
                 Lost::Multiplexed => (
                     code::EXPORT_MULTIPLEXED,
                     format!(
-                        "{plural} cannot treat {names} apart from the calls that are made through it"
+                        "{plural} cannot distinguish {names} from the calls that it multiplexes"
                     ),
-                    format!("{action} for what no entry for such a call is about"),
+                    format!("{action} for calls without an entry"),
                 ),
             };
             Loss {

@@ -20,7 +20,7 @@ use crate::systemd;
 pub(super) static EXPORTER: Exporter = Exporter {
     name: "systemd",
     plural: "systemd units",
-    about: "A drop-in for a systemd unit: SystemCallFilter= and what goes with it",
+    about: "A drop-in for a systemd unit: SystemCallFilter= and related directives",
     front_end: &systemd::FRONT_END,
     takes_installation: false,
     states_arches: false,
@@ -87,14 +87,14 @@ fn loss(is_whole: bool, ret: u32, calls: Vec<&'static str>) -> Loss {
         true => (
             code::EXPORT_ARCHES,
             format!(
-                "systemd units cannot tell architectures apart, as the policy does for {names}"
+                "systemd units cannot distinguish architectures, as the policy does for {names}"
             ),
-            format!("{action} on all of them, the strictest of the answers"),
+            format!("{action} on all of them, the strictest of the actions"),
         ),
         false => (
             code::EXPORT_CONDITION,
-            format!("systemd units cannot say the conditions on {names}"),
-            format!("{action} whatever the arguments are, the strictest of the answers"),
+            format!("systemd units cannot express the conditions on {names}"),
+            format!("{action} for all arguments, the strictest of the actions"),
         ),
     };
     Loss {
@@ -139,9 +139,9 @@ fn machines(meaning: &Meaning, losses: &mut Vec<Loss>) -> Result<Vec<Machine>, B
     };
     let machines: Vec<Machine> = natives.map(machine).collect();
     if machines.is_empty() {
-        let message = "the policy has no rules for an architecture that systemd knows";
+        let message = "the policy has no rules for an architecture that systemd supports";
         let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message);
-        let help = "`--arch` names the architectures that the policy is read for";
+        let help = "`--arch` sets the architectures of the policy";
         return Err(Box::new(diagnostic.help(help)));
     }
     Ok(machines)

@@ -26,7 +26,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
 fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnostic>> {
     let Some(ruleset) = &meaning.ruleset else {
         return Err(refusal(
-            "a condition of the policy is too long to be written",
+            "a condition of the policy is too long",
         ));
     };
     let arches: Vec<_> = meaning
@@ -63,7 +63,7 @@ fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnosti
 
 fn refusal(message: &str) -> Box<Diagnostic> {
     let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message.to_owned());
-    Box::new(diagnostic.help("`tamis decompile --emit rules` writes a form that can say it"))
+    Box::new(diagnostic.help("`tamis decompile --emit rules` writes a form without this limit"))
 }
 
 /// The nearest action that the language has.

@@ -46,7 +46,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     name: "oci",
     title: "an OCI profile",
     plural: "OCI profiles",
-    about: "An OCI or Docker seccomp profile, or a runtime configuration that holds one",
+    about: "An OCI or Docker seccomp profile, or a runtime configuration that contains one",
     extensions: &["json"],
     options: &["--cap", "--kernel", "--enosys-tail"],
     recognises,
@@ -244,7 +244,7 @@ fn lowered(
     let rules: usize = sections.iter().map(|section| section.rules.len()).sum();
     if rules > limits::MAX_RULES {
         let message = format!(
-            "the profile makes {rules} rules, more than {}",
+            "the profile has {rules} rules, more than {}",
             limits::MAX_RULES
         );
         reader

@@ -90,7 +90,7 @@ impl Reading<'_> {
                 Diagnostic::warning(code::SYSTEMD_VALUE, message)
                     .label(word.span, "systemd ignores the whole word")
                     .help(format!(
-                        "write `~{}` in an assignment of its own",
+                        "write `~{}` in a separate assignment",
                         word.text
                     )),
             );

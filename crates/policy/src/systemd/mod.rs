@@ -50,7 +50,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     name: "systemd",
     title: "a systemd unit",
     plural: "systemd units",
-    about: "A systemd unit or drop-in: SystemCallFilter= and what else is seccomp",
+    about: "A systemd unit or drop-in: SystemCallFilter= and the other directives that install filters",
     extensions: &["service", "socket", "mount", "swap"],
     options: &[],
     recognises: |text| unit::section(unit::first_line(text)).is_some(),
@@ -123,11 +123,11 @@ pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
     let assignments = unit::parse(source, text, &mut sink);
     let settings = settings::read(&assignments, native, &mut sink);
     if settings.is_empty() && !sink.has_failed() {
-        let message = "the unit has no directive that is seccomp underneath";
+        let message = "the unit has no directive that installs a filter";
         sink.report(
             Diagnostic::warning(code::SYSTEMD_EMPTY, message)
                 .label(start, "every call is allowed")
-                .help("`SystemCallFilter=` in `[Service]` would be one"),
+                .help("add `SystemCallFilter=` to `[Service]`"),
         );
     }
     let stays = |arch: Arch| match &settings.arches {

@@ -307,7 +307,7 @@ pub(super) fn no_target(language: &Language, archs: &[Arch]) -> Failure {
     };
     let known = Arch::all().filter(|arch| (language.target)(*arch).is_some());
     let message = match archs {
-        [] => "the policy is for no architecture".to_owned(),
+        [] => "the policy has no architecture".to_owned(),
         _ => format!(
             "`--emit {}` has no name for the machines of the policy: {}",
             language.name,
@@ -325,7 +325,7 @@ pub(super) fn pseudo_code(ruleset: &Ruleset) -> Result<String, Failure> {
     pfc::text(ruleset).map_err(|error| {
         Failure::usage(
             error.to_string(),
-            "`--emit rules` writes a form that can say everything",
+            "`--emit rules` writes a form without limits",
         )
     })
 }

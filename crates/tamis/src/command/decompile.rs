@@ -153,7 +153,7 @@ fn policy_text(
         let text = export::policy(ruleset, style).map_err(|error| {
             Failure::usage(
                 error.to_string(),
-                "`--emit rules` writes a form that can say it",
+                "`--emit rules` writes a form without this limit",
             )
         })?;
         let is_same = means(space, &text, function);
