@@ -35,7 +35,7 @@ impl fmt::Display for HarmlessError {
         match self {
             HarmlessError::TooLong { len_insns } => write!(
                 f,
-                "without killing answers it has {len_insns} instructions, a filter at most {}",
+                "without killing actions it has {len_insns} instructions, a filter at most {}",
                 Program::MAX_INSNS
             ),
             HarmlessError::DividesByX(pc) => write!(

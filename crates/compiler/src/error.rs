@@ -98,7 +98,7 @@ impl CompileError {
         let diagnostic = match self {
             CompileError::MixedEndian { .. } => {
                 Diagnostic::error(code::MIXED_BYTE_ORDER, self.to_string())
-                    .note("a filter reads arguments in the byte order of the machine it runs on")
+                    .note("a filter reads arguments in the byte order of its machine")
                     .help("compile one program per byte order")
             }
             CompileError::TooDeep { .. } => {
@@ -107,9 +107,9 @@ impl CompileError {
             }
             CompileError::Unbound(variable) => {
                 Diagnostic::error(code::UNBOUND_VARIABLE, self.to_string())
-                    .note("its value is known only when the filter is installed")
+                    .note("its value is only known when the filter is installed")
                     .help(format!(
-                        "bind it, or compile a template: `{}` differs from one start to the next",
+                        "bind it, or compile a template: the value of `{}` differs between runs",
                         variable.name
                     ))
             }
@@ -125,8 +125,11 @@ impl CompileError {
                 )
             }
             CompileError::Unproven { .. } => Diagnostic::error(code::UNPROVEN, self.to_string())
-                .note("a program that isn't proved to mean what the policy says is never given out")
-                .help("simplify the conditions that combine several arguments, or allow more work: `--max-nodes`"),
+                .note("tamis never outputs a program that isn't proved equivalent to the policy")
+                .help(
+                    "simplify the conditions that combine several arguments, or raise the limit: \
+                 `--max-nodes`",
+                ),
             CompileError::After { error, .. } => {
                 let mut diagnostic = error.diagnostic()?;
                 diagnostic.message = self.to_string();
@@ -162,7 +165,7 @@ impl fmt::Display for CompileError {
             CompileError::VariableUse { arch, origin } => {
                 write!(
                     f,
-                    "a rule of section {arch} uses a variable as no instruction can"
+                    "a rule of section {arch} uses a variable in an unsupported way"
                 )?;
                 match origin {
                     Some(origin) => write!(f, " ({origin})"),
@@ -175,7 +178,7 @@ impl fmt::Display for CompileError {
                 ..
             } => write!(
                 f,
-                "the program would have {given_insns} instructions, the kernel takes {limit_insns}"
+                "the program would have {given_insns} instructions; the kernel accepts at most {limit_insns}"
             ),
             CompileError::Miscompiled {
                 witness,
@@ -183,7 +186,7 @@ impl fmt::Display for CompileError {
                 actual_ret,
             } => write!(
                 f,
-                "bug in tamis: {} is answered with {} ({actual_ret:#010x}) instead of {} \
+                "bug in tamis: {}: the program returns {} ({actual_ret:#010x}) instead of {} \
                  ({expected_ret:#010x})",
                 call::describe(witness),
                 Action::from_ret(*actual_ret),
@@ -192,13 +195,13 @@ impl fmt::Display for CompileError {
             CompileError::Unproven { limit } => {
                 write!(
                     f,
-                    "the program could not be proved to mean what the policy says: {limit}"
+                    "the program could not be proved equivalent to the policy: {limit}"
                 )
             }
             CompileError::Invalid(invalid) => {
                 write!(
                     f,
-                    "bug in tamis: the kernel would refuse the program: {invalid:?}"
+                    "bug in tamis: the kernel would reject the program: {invalid:?}"
                 )
             }
             CompileError::After { stage, error } => write!(f, "after {stage}: {error}"),
@@ -212,7 +215,7 @@ impl fmt::Display for Contributor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} instructions decide about {} on {}",
+            "{} instructions for {} on {}",
             self.length_insns,
             self.syscalls.join(", "),
             self.arch

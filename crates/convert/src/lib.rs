@@ -152,7 +152,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
     let cases = space.cases(function, &limits)?;
     if !cases.is_complete {
         return Err(unsayable(
-            "the policy tells too many cases apart to be taken apart",
+            "the policy distinguishes too many cases to be split by system call",
         ));
     }
     let mut bad_arch: Option<u32> = None;
@@ -166,7 +166,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
             }
             Place::Other(_) => {
                 return Err(unsayable(
-                    "it does not answer all calls of foreign architectures with one action",
+                    "it does not return one action for all calls of foreign architectures",
                 ));
             }
         };
@@ -234,7 +234,7 @@ fn foreign_listing(arch: Arch, bad_arch: Action) -> Listing {
 fn unsayable(message: &str) -> Refusal {
     let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message.to_owned());
     Refusal::Unsayable(Box::new(
-        diagnostic.help("`--arch x86_64` exports what it does for one architecture"),
+        diagnostic.help("`--arch x86_64` exports one architecture"),
     ))
 }
 
@@ -298,9 +298,7 @@ pub fn read_back(exporter: &Exporter, text: &str, native: Arch) -> Result<Rulese
     let read = (exporter.front_end.parse)(&mut sources, source, &mut NoIncludes, &options);
     read.parsed.ruleset.ok_or_else(|| {
         let messages = tamis_diag::render::render(&read.parsed.diagnostics, &sources, false);
-        Refusal::Mistake(format!(
-            "the text that was written has mistakes\n{messages}"
-        ))
+        Refusal::Mistake(format!("the exported text has errors\n{messages}"))
     })
 }
 
@@ -371,7 +369,7 @@ fn finish(
         };
         let (left, right) = (looser.left_ret, looser.right_ret);
         let message = format!(
-            "{} cannot say this policy as strictly as it is: {calls} would get {} instead of {}",
+            "{} cannot express this policy as strictly: {calls} would get {} instead of {}",
             exporter.plural,
             Action::from_ret(right),
             Action::from_ret(left),
@@ -411,7 +409,7 @@ fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
         true => (
             code::EXPORT_MULTIPLEXED,
             format!(
-                "{} cannot treat {} apart from the calls that are made through it",
+                "{} cannot distinguish {} from the calls that it multiplexes",
                 exporter.plural,
                 words::list(&calls)
             ),
@@ -419,7 +417,7 @@ fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
         false => (
             code::EXPORT_READ_BACK,
             format!(
-                "{} are read in another way for {}",
+                "{} have another meaning for {}",
                 exporter.plural,
                 words::list(&calls)
             ),
@@ -428,7 +426,7 @@ fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
     Loss {
         code,
         message,
-        kept: "the answer is stricter than the policy's, or has other data".to_owned(),
+        kept: "the action is stricter than the policy's, or has other data".to_owned(),
         calls,
         arches: Vec::new(),
     }
@@ -438,10 +436,10 @@ fn foreign(exporter: &Exporter, wanted: Action, said: Action) -> Loss {
     Loss {
         code: code::EXPORT_FOREIGN,
         message: format!(
-            "{} do not say that calls of other architectures get {wanted}",
+            "{} cannot set {wanted} for calls of other architectures",
             exporter.plural
         ),
-        kept: format!("they get {said}, as always there"),
+        kept: format!("they get {said}, the fixed action"),
         calls: Vec::new(),
         arches: Vec::new(),
     }
@@ -456,11 +454,11 @@ fn installation(exporter: &Exporter, source: &Source) -> Option<Loss> {
     (!what.is_empty()).then(|| Loss {
         code: code::EXPORT_INSTALLATION,
         message: format!(
-            "{} do not say how the filter is installed: {}",
+            "{} do not contain installation options: {}",
             exporter.plural,
             what.join(", ")
         ),
-        kept: "whoever installs it has to know".to_owned(),
+        kept: "pass them to the installer of the filter".to_owned(),
         calls: Vec::new(),
         arches: Vec::new(),
     })

@@ -271,7 +271,7 @@ impl EmbedError {
             EmbedError::NoTarget { archs } => {
                 let names: Vec<&str> = archs.iter().map(|arch| arch.name()).collect();
                 vec![format!(
-                    "programs can't be built for any architecture of the policy: {}",
+                    "the language supports no architecture of the policy: {}",
                     names.join(", ")
                 )]
             }

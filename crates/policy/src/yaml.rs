@@ -220,7 +220,11 @@ impl<'t> Builder<'_, 't> {
             }
             Value::Array(Array { range, .. }) | Value::Object(Object { range, .. }) => {
                 let start = Range::new(range.start, range.start);
-                self.refuse(start, "keys that are not strings", "only a string can be a key");
+                self.refuse(
+                    start,
+                    "keys that are not strings",
+                    "only a string can be a key",
+                );
                 Cow::Borrowed("")
             }
         }
@@ -258,11 +262,7 @@ impl<'t> Builder<'_, 't> {
     fn refuse_tag(&mut self, is_tagged: bool, range: Range) {
         if is_tagged {
             let start = Range::new(range.start, range.start);
-            self.refuse(
-                start,
-                "YAML tags",
-                "this has one: delete `!` and the name",
-            );
+            self.refuse(start, "YAML tags", "this has one: delete `!` and the name");
         }
     }
 

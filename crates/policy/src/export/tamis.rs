@@ -25,9 +25,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
 
 fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnostic>> {
     let Some(ruleset) = &meaning.ruleset else {
-        return Err(refusal(
-            "a condition of the policy is too long",
-        ));
+        return Err(refusal("a condition of the policy is too long"));
     };
     let arches: Vec<_> = meaning
         .listings

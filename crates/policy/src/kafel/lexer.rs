@@ -128,7 +128,9 @@ impl Lexer<'_> {
                     let message = "unknown directive";
                     let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, message)
                         .label(span(at, end), "")
-                        .help("the directives are `#define` and `#include`; comments begin with `//`");
+                        .help(
+                            "the directives are `#define` and `#include`; comments begin with `//`",
+                        );
                     self.sink.report(diagnostic);
                     at + rest.find('\n').unwrap_or(rest.len())
                 }

@@ -209,14 +209,14 @@ impl Lowering<'_> {
         let (left, right) = (left?, right?);
         if is_wide && let Some(argument) = narrow {
             self.sink.report(
-                Diagnostic::warning(
-                    code::KAFEL_WIDTH,
-                    "64-bit comparison of a 32-bit argument",
-                )
-                .label(argument, "the kernel ignores the upper half of this argument")
-                .label(comparison.span, "this operand has 64 bits")
-                .note("the caller controls the upper half, and so the result of the comparison")
-                .help("write a 32-bit number: 0xffffffff, not -1"),
+                Diagnostic::warning(code::KAFEL_WIDTH, "64-bit comparison of a 32-bit argument")
+                    .label(
+                        argument,
+                        "the kernel ignores the upper half of this argument",
+                    )
+                    .label(comparison.span, "this operand has 64 bits")
+                    .note("the caller controls the upper half, and so the result of the comparison")
+                    .help("write a 32-bit number: 0xffffffff, not -1"),
             );
         }
         let compared = compare::compare(&left, comparison.op, &right, is_wide);
@@ -309,7 +309,10 @@ impl Lowering<'_> {
 }
 
 fn no_place(name: &Name, call: &str, arch: Arch) -> Diagnostic {
-    let message = format!("a filter for {arch} cannot read `{}` of `{call}`", name.text);
+    let message = format!(
+        "a filter for {arch} cannot read `{}` of `{call}`",
+        name.text
+    );
     Diagnostic::error(code::KAFEL_ARGUMENT, message)
         .label(name.span, "")
         .note("it is passed in memory, or in two halves")

@@ -194,10 +194,8 @@ impl Expansion<'_> {
             }
             Err(reason) => {
                 let message = format!("no counts from `{}`: {reason}", path.text);
-                let diagnostic = Diagnostic::warning(code::MINIJAIL_INCLUDE, message).label(
-                    path.span,
-                    "this line is ignored",
-                );
+                let diagnostic = Diagnostic::warning(code::MINIJAIL_INCLUDE, message)
+                    .label(path.span, "this line is ignored");
                 self.sink.report(diagnostic);
             }
         }

@@ -136,8 +136,7 @@ impl Lexer<'_> {
     fn unexpected(&self, at: usize, character: char) -> Diagnostic {
         let message = format!("unexpected character `{}`", character.escape_default());
         let span = self.span(at, at + character.len_utf8());
-        Diagnostic::error(code::MINIJAIL_SYNTAX, message)
-            .label(span, "not a valid token")
+        Diagnostic::error(code::MINIJAIL_SYNTAX, message).label(span, "not a valid token")
     }
 
     fn late_comment(&self, start: usize, end: usize) -> Diagnostic {

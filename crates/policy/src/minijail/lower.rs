@@ -235,13 +235,11 @@ impl Lowering<'_> {
 
     fn decided_twice(&mut self, arch: Arch, nr: u32, span: Span, earlier: Span) {
         let name = syscall::name(arch, syscall::Nr(nr)).unwrap_or("the call");
-        let diagnostic = Diagnostic::error(
-            code::MINIJAIL_TWICE,
-            format!("`{name}` is already decided"),
-        )
-        .label(span, "this line has no effect")
-        .label(earlier, "decided here")
-        .help("delete one of them, or put the one without conditions last");
+        let diagnostic =
+            Diagnostic::error(code::MINIJAIL_TWICE, format!("`{name}` is already decided"))
+                .label(span, "this line has no effect")
+                .label(earlier, "decided here")
+                .help("delete one of them, or put the one without conditions last");
         self.sink.report(diagnostic);
     }
 

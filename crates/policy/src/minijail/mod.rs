@@ -305,12 +305,11 @@ fn given_table(
 fn check_denylist(root: SourceId, policy: &Expanded, settings: &Settings, sink: &mut Sink) {
     let diagnostic = match (policy.denylist, settings.denylist) {
         _ if sink.has_failed() => return,
-        (Some(denylist), false) => Diagnostic::error(
-            code::MINIJAIL_DENYLIST,
-            "a deny list without `--denylist`",
-        )
-        .label(denylist, "it allows every call that it does not name")
-        .help("use `--denylist` if this is intended"),
+        (Some(denylist), false) => {
+            Diagnostic::error(code::MINIJAIL_DENYLIST, "a deny list without `--denylist`")
+                .label(denylist, "it allows every call that it does not name")
+                .help("use `--denylist` if this is intended")
+        }
         (None, true) => {
             let start = Span {
                 source: root,

@@ -134,10 +134,13 @@ impl Lowering<'_> {
             | StatementKind::Variable(_)
             | StatementKind::Set(..)
             | StatementKind::On(..) => self.sink.report(
-                Diagnostic::error(code::TAMIS_SYNTAX, "this statement is not allowed in a block")
-                    .label(statement.span, "")
-                    .note("an `on` block contains rules, `default` and `unknown`")
-                    .help("write it before the block"),
+                Diagnostic::error(
+                    code::TAMIS_SYNTAX,
+                    "this statement is not allowed in a block",
+                )
+                .label(statement.span, "")
+                .note("an `on` block contains rules, `default` and `unknown`")
+                .help("write it before the block"),
             ),
             StatementKind::Fallback(fallback, answer) => {
                 self.fallback(*fallback, answer, statement.span, scope, level);

@@ -129,7 +129,7 @@ pub(crate) fn unbound(variable: &Variable) -> Diagnostic {
         code::UNBOUND_VARIABLE,
         format!("the variable `{name}` is not bound"),
     )
-    .note("its value is known only when the filter is installed")
+    .note("its value is only known when the filter is installed")
     .help(format!(
         "give it a value, `--bind {name}=…`, or let `tamis compile --emit c`, `rust` or `go` write source code \
          that binds it"

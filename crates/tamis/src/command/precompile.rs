@@ -85,12 +85,12 @@ impl Emit {
             (
                 Emit::Bpf,
                 "bpf",
-                "A folder with a raw program for each filter, and an index",
+                "A directory with a raw program for each filter, and an index",
             ),
             (
                 Emit::Json,
                 "json",
-                "A JSON document with the filters and the combinations that have them",
+                "A JSON document with the filters and their combinations",
             ),
             (
                 Emit::Policy,
@@ -99,9 +99,9 @@ impl Emit {
             ),
         ];
         let abouts = [
-            "A header for C: the filters, a function that looks one up and binds it, one that installs it",
-            "A module for Rust with the same",
-            "A package for Go with the same",
+            "A C header: the filters, and functions to look one up, bind it and install it",
+            "The same as a Rust module",
+            "The same as a Go package",
         ];
         let languages = embed::ALL.into_iter().zip(abouts);
         forms
