@@ -451,10 +451,10 @@ pub fn ioctl(arch: Arch, command: u64, bits: u32) -> Option<&'static str> {
 impl Family {
     /// What a value is called, compared on this many bits: 16, 32 or 64.
     pub fn name(&self, arch: Arch, value: u64, bits: u32) -> Option<&'static str> {
-        let is_it = |name: &&&str| {
+        let matches = |name: &&&str| {
             consts::value(arch, name).is_some_and(|known| cut(known, bits) == Some(value))
         };
-        let preferred = self.preferred.iter().find(is_it).copied();
+        let preferred = self.preferred.iter().find(matches).copied();
         preferred.or_else(|| shortest(arch, self.prefix, self.except, value, bits))
     }
 

@@ -5,7 +5,7 @@ use tamis_bpf::cfg::Cfg;
 use tamis_bpf::{Program, Template};
 use tamis_rules::{Operand, Part, Predicate, Ruleset, Section, Subject, Test};
 
-use crate::block_order::line_up;
+use crate::block_order::order_blocks;
 use crate::cost;
 use crate::dag::Walk;
 use crate::emit::emit;
@@ -166,7 +166,7 @@ pub(crate) fn build(
         watch(pass, Made::Graph(graph));
     });
     let template = match &options.profile {
-        Some(profile) => line_up(&graph, &expected::samples(profile), options),
+        Some(profile) => order_blocks(&graph, &expected::samples(profile), options),
         None => Template::new(&linearise_ops(&graph)),
     };
     let template = template.map_err(CompileError::Invalid)?;

@@ -76,9 +76,9 @@ impl Decisions {
     ) -> NodeId {
         let cases = group(cases, default);
         let made = &self.made;
-        let is_it = |place: usize| made[place].default == default && made[place].cases == cases;
+        let eq = |place: usize| made[place].default == default && made[place].cases == cases;
         let hash = hash_of(&(&cases, default));
-        if let Some(place) = self.known.find_or_insert(hash, made.len(), is_it) {
+        if let Some(place) = self.known.find_or_insert(hash, made.len(), eq) {
             return made[place].node;
         }
         let node = self.lower(dag, &cases, default, seen);

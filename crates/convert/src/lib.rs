@@ -32,7 +32,7 @@ use std::fmt;
 use tamis_abi::{Action, ActionKind, Arch, syscall};
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::export::{
-    Care, Export, Exporter, Group, Listing, Loss, Machine, Meaning, Outcome, Wishes, words,
+    Care, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning, Outcome, words,
 };
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
@@ -125,14 +125,14 @@ pub fn convert(
     let meaning = meaning(space, function, &source.arches)?;
     let mut care: BTreeMap<&'static str, Care> = BTreeMap::new();
     loop {
-        let wishes = Wishes {
+        let export_options = ExportOptions {
             name: &source.name,
             flags: &source.installation.flags,
             listener_path: source.installation.listener_path.as_deref(),
             listener_metadata: source.installation.listener_metadata.as_deref(),
             care: &care,
         };
-        let export = (exporter.write)(&meaning, &wishes).map_err(Refusal::Unsayable)?;
+        let export = (exporter.write)(&meaning, &export_options).map_err(Refusal::Unsayable)?;
         let found = compare(space, function, &meaning, exporter, &export)?;
         let more = more_care(&found.differences, &export.losses, &care);
         if more.is_empty() {

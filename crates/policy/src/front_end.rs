@@ -79,7 +79,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// No wishes, for a machine with these architectures, the native one first.
+    /// The defaults for a machine with these architectures, the native one first.
     pub fn new(native_arches: Vec<Arch>) -> Options {
         Options {
             asked_arches: Vec::new(),

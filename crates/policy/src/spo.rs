@@ -35,7 +35,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     extensions: &["yaml", "yml", "json"],
     options: &["--enosys-tail"],
     recognises,
-    parse: |sources, source, _, wishes| parse(sources, source, &oci::Options::of(wishes)).into(),
+    parse: |sources, source, _, common| parse(sources, source, &oci::Options::of(common)).into(),
 };
 
 static DIALECT: Dialect = Dialect {

@@ -48,7 +48,7 @@ pub struct Exporter {
     /// Whether a text is about its architectures alone, on whatever machine it is read.
     pub states_arches: bool,
     /// Writes a policy.
-    pub write: fn(&Meaning, &Wishes<'_>) -> Result<Export, Box<Diagnostic>>,
+    pub write: fn(&Meaning, &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>>,
 }
 
 /// What a policy means, call by call.
@@ -117,7 +117,7 @@ impl Care {
 
 /// What a caller may say about a text.
 #[derive(Clone, Copy, Debug)]
-pub struct Wishes<'a> {
+pub struct ExportOptions<'a> {
     /// What the text is about: a name for resources that have one, and for comments.
     pub name: &'a str,
     /// The flags that the filter is to be installed with.
@@ -130,7 +130,7 @@ pub struct Wishes<'a> {
     pub care: &'a BTreeMap<&'static str, Care>,
 }
 
-impl Wishes<'_> {
+impl ExportOptions<'_> {
     /// How careful to be with a call.
     fn care_for(&self, call: &str) -> Care {
         self.care.get(call).copied().unwrap_or_default()

@@ -13,7 +13,7 @@ use tamis_diag::{Diagnostic, code};
 
 use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_idle};
 use super::words::list;
-use super::{Care, Export, Exporter, Loss, Machine, Meaning, Wishes};
+use super::{Care, Export, ExportOptions, Exporter, Loss, Machine, Meaning};
 use crate::systemd;
 
 /// The exporter in the registry.
@@ -30,7 +30,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
 /// The longest line that is written in one.
 const MAX_COLUMNS: usize = 100;
 
-fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnostic>> {
+fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>> {
     let mut losses = Vec::new();
     let machines = machines(meaning, &mut losses)?;
     let arches: BTreeSet<Arch> = machines
@@ -55,7 +55,7 @@ fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnosti
         }
         let said = Said {
             answer,
-            is_explicit: wishes.care_for(name) > Care::Short,
+            is_explicit: options.care_for(name) > Care::Short,
         };
         plain.insert(name, said);
     }
@@ -275,8 +275,8 @@ impl Unit {
         match action.kind {
             ActionKind::Errno => {
                 let usual = errno::portable_name(action.data).or(Some("ENOSYS"));
-                let is_it = |name: &&str| systemd::is_errno(name, action.data, self.native);
-                let name = usual.filter(is_it).map(str::to_owned);
+                let matches = |name: &&str| systemd::is_errno(name, action.data, self.native);
+                let name = usual.filter(matches).map(str::to_owned);
                 name.unwrap_or_else(|| action.data.to_string())
             }
             _ => "kill".to_owned(),

@@ -90,12 +90,12 @@ fn parse_for_any(
     sources: &mut Sources,
     source: SourceId,
     _: &mut dyn Loader,
-    wishes: &front_end::Options,
+    common: &front_end::Options,
 ) -> ParsedPolicy {
     let options = Options {
-        arches: wishes.arches_one_by_one(),
-        thread: wishes.thread.clone(),
-        strict: wishes.strict,
+        arches: common.arches_one_by_one(),
+        thread: common.thread.clone(),
+        strict: common.strict,
     };
     parse(sources, source, &options).into()
 }

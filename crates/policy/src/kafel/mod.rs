@@ -36,10 +36,10 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     extensions: &["policy", "kafel"],
     options: &[],
     recognises,
-    parse: |sources, root, loader, wishes| {
+    parse: |sources, root, loader, common| {
         let options = Options {
-            arches: wishes.arches_one_by_one(),
-            strict: wishes.strict,
+            arches: common.arches_one_by_one(),
+            strict: common.strict,
         };
         parse(sources, root, loader, &options).into()
     },

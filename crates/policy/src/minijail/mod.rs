@@ -53,15 +53,15 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
         "--arch-json",
     ],
     recognises: |text| parser::recognises(front_end::first_line(text)),
-    parse: |sources, root, loader, wishes| {
-        let is_said = !wishes.asked_arches.is_empty() || wishes.minijail.arch_json.is_none();
+    parse: |sources, root, loader, common| {
+        let is_said = !common.asked_arches.is_empty() || common.minijail.arch_json.is_none();
         let options = Options {
             arches: match is_said {
-                true => wishes.arches_one_by_one(),
+                true => common.arches_one_by_one(),
                 false => Vec::new(),
             },
-            settings: wishes.minijail.clone(),
-            strict: wishes.strict,
+            settings: common.minijail.clone(),
+            strict: common.strict,
         };
         parse(sources, root, loader, &options)
     },

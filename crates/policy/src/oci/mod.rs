@@ -80,9 +80,9 @@ fn parse_for_any(
     sources: &mut Sources,
     source: SourceId,
     _: &mut dyn Loader,
-    wishes: &front_end::Options,
+    common: &front_end::Options,
 ) -> ParsedPolicy {
-    let profile = parse(sources, source, &Options::of(wishes));
+    let profile = parse(sources, source, &Options::of(common));
     profile.into()
 }
 
@@ -128,20 +128,20 @@ pub enum EnosysTail {
 
 impl Options {
     /// What the caller says, the rest as Docker does it.
-    pub(crate) fn of(wishes: &front_end::Options) -> Options {
-        let mut options = Options::docker(wishes.native());
+    pub(crate) fn of(common: &front_end::Options) -> Options {
+        let mut options = Options::docker(common.native());
         // One names the native architecture only: the profile says what comes with it.
-        if let [_, others @ ..] = wishes.asked_arches.as_slice()
+        if let [_, others @ ..] = common.asked_arches.as_slice()
             && !others.is_empty()
         {
             options.arches = Some(others.to_vec());
         }
-        if let Some(capabilities) = &wishes.capabilities {
+        if let Some(capabilities) = &common.capabilities {
             options.capabilities.clone_from(capabilities);
         }
-        options.kernel = wishes.kernel;
-        options.strict = wishes.strict;
-        options.enosys_tail = wishes.enosys_tail;
+        options.kernel = common.kernel;
+        options.strict = common.strict;
+        options.enosys_tail = common.enosys_tail;
         options
     }
 

@@ -54,19 +54,19 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     extensions: &["service", "socket", "mount", "swap"],
     options: &[],
     recognises: |text| unit::section(unit::first_line(text)).is_some(),
-    parse: |sources, root, _, wishes| {
+    parse: |sources, root, _, common| {
         let options = Options {
-            arches: arches(wishes),
-            strict: wishes.strict,
+            arches: arches(common),
+            strict: common.strict,
         };
         parse(sources, root, &options).into()
     },
 };
 
 /// One architecture stands for the machine, several are those of the filter.
-fn arches(wishes: &front_end::Options) -> Vec<Arch> {
-    match wishes.asked_arches.as_slice() {
-        [] | [_] => filters::local_arches(wishes.native()),
+fn arches(common: &front_end::Options) -> Vec<Arch> {
+    match common.asked_arches.as_slice() {
+        [] | [_] => filters::local_arches(common.native()),
         several => several.to_vec(),
     }
 }

@@ -170,8 +170,8 @@ fn errno_name(value: u16, arch: Arch) -> Option<&'static str> {
         "ECONNREFUSED",
         "ECANCELED",
     ];
-    let is_it = |name: &&str| consts::value(arch, name) == Some(u64::from(value));
-    errno::portable_name(value).or_else(|| OTHERS.into_iter().find(is_it))
+    let matches = |name: &&str| consts::value(arch, name) == Some(u64::from(value));
+    errno::portable_name(value).or_else(|| OTHERS.into_iter().find(matches))
 }
 
 /// One answer, with the condition in the language if there is one.

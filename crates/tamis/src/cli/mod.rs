@@ -34,10 +34,10 @@ pub(crate) struct Global {
     /// Print a JSON document instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// When to colour messages; `auto` heeds NO_COLOR
+    /// When to colour messages; `auto` respects NO_COLOR
     #[arg(
         long = "color",
         global = true,

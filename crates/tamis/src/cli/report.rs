@@ -156,8 +156,8 @@ impl Report {
             ..
         } = self;
         let mut text = format!(
-            "  {dispatch_insns} instructions find the call, {return_insns} return, {other_insns} are \
-             for unknown numbers\n"
+            "  {dispatch_insns} instructions for dispatch, {return_insns} for returns, {other_insns} for \
+             unknown numbers\n"
         );
         for decision in self.decisions.iter().take(MAX_GROUPS) {
             let _ = writeln!(
@@ -212,7 +212,7 @@ impl Report {
             self.calls.len(),
             100.0 * cached_share,
         );
-        let _ = writeln!(text, "     share   steps    part  dearest calls");
+        let _ = writeln!(text, "     share   steps    part  most expensive calls");
         for entry in self.calls.iter().take(MAX_GROUPS) {
             let _ = writeln!(
                 text,
@@ -239,7 +239,7 @@ impl BoundEntry {
         } = self;
         let how = match *bound {
             "best_tree" => "the best tree of comparisons over its runs takes",
-            _ => "by the entropy of its answers no program takes fewer than",
+            _ => "by the entropy of its actions no program takes fewer than",
         };
         let distance = 100.0 * (mean_steps / bound_steps - 1.0);
         let side = if distance < -0.05 { "below" } else { "above" };
