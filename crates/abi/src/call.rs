@@ -21,12 +21,12 @@ use crate::data::{ArgIndex, SeccompData};
 use crate::syscall::Nr;
 use crate::{consts, family, signature, syscall};
 
-/// A call that could not be understood.
+/// A call that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallError {
     /// What is wrong: a lower-case fragment.
     pub message: String,
-    /// The misspelt name, if that is what is wrong, for suggestions.
+    /// The misspelt name, if that is the error, for suggestions.
     pub unknown: Option<Unknown>,
 }
 

@@ -1,8 +1,8 @@
-//! Which symbolic constants an argument takes, and what a value is called among them.
+//! The symbolic constants of an argument, and the names of its values.
 //!
-//! The kernel's headers give one number many names; only the argument tells which is meant: 1 is
-//! `AF_UNIX` as a socket's family and `SIGHUP` as a signal. The table covers the arguments that filters
-//! compare. Where a value has several names in its family, the usual one is told.
+//! The kernel's headers have several names for one number; the argument selects the name: 1 is `AF_UNIX` as a
+//! socket's family and `SIGHUP` as a signal. The table covers the arguments that filters compare. If a value
+//! has several names in its family, the usual one is returned.
 
 use crate::arch::Arch;
 use crate::consts;

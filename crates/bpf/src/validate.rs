@@ -1,4 +1,4 @@
-//! The kernel's checker: which instruction lists it takes as a seccomp filter.
+//! The kernel's checker: which instruction lists it accepts as a seccomp filter.
 //!
 //! Three functions of the kernel decide: `bpf_check_classic` and `check_load_and_stores` in
 //! `net/core/filter.c`, and `seccomp_check_filter` in `kernel/seccomp.c`, which narrows the codes and
@@ -22,7 +22,7 @@ pub const SLOTS: u32 = 16;
 /// The size of `struct seccomp_data`, which is what `ld len` loads.
 pub const DATA_SIZE_BYTES: u32 = Word::COUNT as u32 * 4;
 
-/// Why the kernel refuses a program.
+/// Why the kernel rejects a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidProgram {
     /// The offending instruction; 0 if the list as a whole is at fault.

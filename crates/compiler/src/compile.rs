@@ -1,4 +1,4 @@
-//! The way from a ruleset to a program, stage by stage.
+//! Compilation: from a ruleset to a program, stage by stage.
 
 use tamis_abi::{Endian, Nr, syscall};
 use tamis_bpf::cfg::Cfg;
@@ -128,7 +128,7 @@ fn within(
     Ok((built, endian))
 }
 
-/// What the stages made of a ruleset; nothing is proved about it.
+/// The result of the stages for a ruleset; nothing is proved about it.
 pub(crate) struct Built {
     pub(crate) template: Template,
     pub(crate) remarks: Vec<Remark>,
@@ -144,7 +144,7 @@ pub(crate) enum Made<'a> {
     Graph(&'a Cfg),
 }
 
-/// Takes a ruleset that passed [`check`] through the stages, showing what each of them made.
+/// Runs the stages on a ruleset that passed [`check`], and passes the result of each to an observer.
 pub(crate) fn build(
     ruleset: &Ruleset,
     options: &Options,
@@ -178,7 +178,7 @@ pub(crate) fn build(
     })
 }
 
-/// Whether the stages can take the ruleset, and for which byte order.
+/// Checks that the stages accept the ruleset; returns its byte order.
 pub(crate) fn check(ruleset: &Ruleset) -> Result<Endian, CompileError> {
     check_depth(ruleset)?;
     check_variables(ruleset)?;

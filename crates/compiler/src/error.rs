@@ -1,4 +1,4 @@
-//! What can keep a ruleset from becoming a program.
+//! Errors of compilation.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use tamis_rules::{Origin, Variable};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// The ruleset is about machines of both byte orders, which see the call differently.
+    /// The ruleset has architectures of both byte orders, which lay out the call differently.
     MixedEndian {
         /// A little-endian architecture of the ruleset.
         little: Arch,
@@ -26,16 +26,16 @@ pub enum CompileError {
         /// Where the rule comes from.
         origin: Option<Origin>,
     },
-    /// The ruleset has a run-time variable, and what was asked for is a program without.
+    /// The ruleset has a run-time variable, but the requested program has none.
     Unbound(Variable),
-    /// A variable is used otherwise than to compare a word of the call with it.
+    /// A variable is used other than in a comparison with a word of the call.
     VariableUse {
         /// The architecture of the section.
         arch: Arch,
         /// Where the rule comes from.
         origin: Option<Origin>,
     },
-    /// The kernel would not take so long a program.
+    /// The program exceeds the kernel's limit.
     TooLong {
         /// How long it is.
         given_insns: usize,
@@ -44,7 +44,7 @@ pub enum CompileError {
         /// The rules that contribute most, the largest first.
         contributors: Vec<Contributor>,
     },
-    /// Tamis made a program that doesn't do what the ruleset says. A bug of tamis.
+    /// The program is not equivalent to the ruleset. A bug of tamis.
     Miscompiled {
         /// A call about which they differ.
         witness: Box<SeccompData>,
@@ -58,9 +58,9 @@ pub enum CompileError {
         /// The limit that was reached.
         limit: LimitReached,
     },
-    /// Tamis made a program that the kernel would refuse. A bug of tamis.
+    /// The kernel would reject the program. A bug of tamis.
     Invalid(InvalidProgram),
-    /// Something is wrong after a stage that was checked on its own.
+    /// An error after a single stage that was verified separately.
     After {
         /// The name of the pass, or `layout`.
         stage: &'static str,
@@ -84,7 +84,7 @@ pub struct Contributor {
 }
 
 impl CompileError {
-    /// Whether this is tamis's fault and not the ruleset's.
+    /// Whether this is a bug of tamis and not an error of the ruleset.
     pub fn is_bug(&self) -> bool {
         match self {
             CompileError::Miscompiled { .. } | CompileError::Invalid(_) => true,
@@ -93,7 +93,7 @@ impl CompileError {
         }
     }
 
-    /// The error for people; `None` if it is a bug, which is no diagnostic.
+    /// The error as a diagnostic; `None` if it is a bug of tamis.
     pub fn diagnostic(&self) -> Option<Diagnostic> {
         let diagnostic = match self {
             CompileError::MixedEndian { .. } => {

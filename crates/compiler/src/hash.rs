@@ -1,4 +1,4 @@
-//! A fast hash for small keys that the compiler makes itself.
+//! A fast hash for small, trusted keys.
 //!
 //! The graphs of the compiler are full of hash tables keyed by a few integers. The standard hasher
 //! resists keys chosen by an attacker, at several times the price. Here a bad choice of keys costs time

@@ -1,9 +1,9 @@
-//! Policies in other languages, with a proof of what they mean.
+//! Conversion of policies to other languages, with proof.
 //!
-//! An exporter writes what its language can say ([`policy::export`](tamis_policy::export)). Here the text is
-//! read back, as each machine that it is for would read it, and compared with the policy by the prover.
-//! Calls that are answered otherwise are written again with more care, until what is left is at most
-//! stricter than the policy. If that can't be had, there is no text.
+//! An exporter writes what its language can express ([`policy::export`](tamis_policy::export)). Here the text
+//! is parsed again as on each target machine, and the prover compares it with the policy. Calls that differ
+//! are exported again more carefully, until the text is at most stricter than the policy. If that is not
+//! possible, there is no text.
 //!
 //! ```
 //! use tamis_abi::Arch;
@@ -72,11 +72,11 @@ pub struct Converted {
     pub text: String,
     /// The machines that it is for.
     pub machines: Vec<Machine>,
-    /// What could not be said; if nothing, the text was proved to mean what the policy does.
+    /// What could not be expressed; if empty, the text was proved equivalent to the policy.
     pub losses: Vec<Loss>,
     /// How the text compares with the policy, for calls of the machines' architectures.
     pub verdict: Verdict,
-    /// The calls that are answered otherwise: the policy's answer on the left, the text's on the right.
+    /// The calls that differ: the policy's action on the left, the text's on the right.
     pub differences: Vec<Difference>,
     /// Whether these are all.
     pub is_complete: bool,
@@ -87,10 +87,10 @@ pub struct Converted {
 pub enum Refusal {
     /// A limit of the prover was reached.
     Limit(LimitReached),
-    /// The policy can't be said in the language.
+    /// The language cannot express the policy.
     Unsayable(Box<Diagnostic>),
-    /// The text that was written is not read by its own language, or is looser than the policy although
-    /// everything was tried: a mistake of the exporter.
+    /// The exported text is rejected by its own front end, or is looser than the policy at every level of
+    /// care: a bug of the exporter.
     Mistake(String),
 }
 
@@ -112,10 +112,10 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Writes what a function means in another language.
+/// Exports a function to another language.
 ///
 /// # Errors
-/// If the language can't say it, not even more strictly, or a limit of the prover was reached.
+/// If the language cannot express it, not even more strictly, or a limit of the prover was reached.
 pub fn convert(
     space: &mut Space,
     function: Function,
@@ -402,7 +402,7 @@ fn finish(
     })
 }
 
-/// Calls that a text says otherwise than it seems to.
+/// Calls for which the text has another meaning than written.
 fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
     let is_multiplexer = |call: &&str| ["socketcall", "ipc"].contains(call);
     let (code, message) = match calls.iter().all(is_multiplexer) {
@@ -445,7 +445,7 @@ fn foreign(exporter: &Exporter, wanted: Action, said: Action) -> Loss {
     }
 }
 
-/// What a language has no words for beside the meaning.
+/// What a language cannot express beside the meaning.
 fn installation(exporter: &Exporter, source: &Source) -> Option<Loss> {
     if exporter.takes_installation {
         return None;

@@ -28,7 +28,7 @@ pub static ALL: [&FrontEnd; 7] = [
 /// A policy language.
 #[derive(Debug)]
 pub struct FrontEnd {
-    /// What `--from` calls it: lower case, one word.
+    /// Its name for `--from`: lower case, one word.
     pub name: &'static str,
     /// What a policy in it is called, with its article: `an OCI profile`.
     pub title: &'static str,

@@ -12,7 +12,7 @@ pub struct Installation {
     pub flags: Vec<String>,
     /// Where a supervisor listens for the calls that the filter hands over.
     pub listener_path: Option<String>,
-    /// What that supervisor is told beside the call.
+    /// Metadata for the supervisor.
     pub listener_metadata: Option<String>,
 }
 

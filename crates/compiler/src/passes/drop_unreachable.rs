@@ -11,7 +11,7 @@
 //! ```
 //!
 //! # Why it is sound
-//! What is never executed has no influence on an answer.
+//! Unreachable code has no effect on the result.
 //!
 //! # What it never does
 //! It doesn't decide whether a branch can go one way only; that is the business of whoever removes the

@@ -115,7 +115,7 @@ impl Care {
     }
 }
 
-/// What a caller may say about a text.
+/// Options of an export.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportOptions<'a> {
     /// What the text is about: a name for resources that have one, and for comments.
@@ -124,9 +124,9 @@ pub struct ExportOptions<'a> {
     pub flags: &'a [String],
     /// The socket of the supervisor.
     pub listener_path: Option<&'a str>,
-    /// What that supervisor is told beside the call.
+    /// Metadata for the supervisor.
     pub listener_metadata: Option<&'a str>,
-    /// Calls that were read in another way than they were written.
+    /// Calls that an earlier export expressed wrongly.
     pub care: &'a BTreeMap<&'static str, Care>,
 }
 

@@ -1,4 +1,4 @@
-//! What `prove` and `diff` share: two sides in one space, compared within a scope.
+//! Shared by `prove` and `diff`: two sides in one space, compared within a scope.
 
 use std::fmt;
 use std::time::Duration;

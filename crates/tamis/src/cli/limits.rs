@@ -1,4 +1,4 @@
-//! How much work a command may do before it gives up: what all that ask the prover share.
+//! Limits of a command's work, shared by all that use the prover.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a number of seconds up to 86400, such as 60".to_owned())
 }
 
-/// What ends a search after some time from now.
+/// Cancellation after some time from now.
 pub(crate) fn stop_after(time_limit: Duration) -> Stop {
     let deadline = Instant::now() + time_limit;
     Stop::when(move || Instant::now() >= deadline)

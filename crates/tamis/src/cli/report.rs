@@ -1,4 +1,5 @@
-//! Where a program's instructions go and how far it is from the best: text and document.
+//! Report of a program: the use of its instructions and the distance from a lower bound, as text and
+//! document.
 
 use std::fmt::Write;
 

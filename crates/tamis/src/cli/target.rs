@@ -1,7 +1,7 @@
-//! What a filter is optimised for: a profile, an objective, a kernel.
+//! Targets of optimisation: a profile, an objective, a kernel.
 //!
-//! None of it changes what a filter answers, only how fast. So a profile that doesn't fit the policy is
-//! worth a warning and nothing more.
+//! None of them changes the result of a filter, only its speed. So a profile that doesn't fit the policy is
+//! only a warning.
 
 use std::cmp::Reverse;
 

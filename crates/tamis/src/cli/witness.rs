@@ -1,4 +1,4 @@
-//! A call that two subjects answer differently, as documents show it.
+//! A call for which two subjects differ, as in documents.
 
 use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};

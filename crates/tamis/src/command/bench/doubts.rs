@@ -1,5 +1,4 @@
-//! What casts doubt on figures: noise, contradictions, and ways in which what was measured isn't what was
-//! asked for.
+//! Doubts about figures: noise, contradictions, and differences between requested and measured calls.
 
 use tamis_kernel::measure::{CALLS_PER_BATCH, Timing};
 
