@@ -166,7 +166,7 @@ pub struct Loss {
     pub code: Code,
     /// What can't be said: a lower-case fragment.
     pub message: String,
-    /// What is said instead.
+    /// The replacement.
     pub kept: String,
     /// The calls that it is about; none if it is about something else.
     pub calls: Vec<&'static str>,

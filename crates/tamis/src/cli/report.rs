@@ -141,7 +141,7 @@ impl Report {
             other_insns,
             decisions: decisions.iter().map(decision_entry).collect(),
             together: together_entry(&together(&costs), options),
-            calls: dearest_first(costs).iter().map(call_entry).collect(),
+            calls: most_expensive_first(costs).iter().map(call_entry).collect(),
             bounds: bounds.iter().map(bound_entry).collect(),
             passes: totals(remarks).iter().map(pass_entry).collect(),
             runs: runs(remarks).iter().map(run_entry).collect(),
@@ -192,7 +192,7 @@ impl Report {
         text
     }
 
-    /// What the calls cost, the dearest first.
+    /// The costs of the calls, the most expensive first.
     fn tell_calls(&self, text: &mut String) {
         let TogetherEntry {
             has_profile,
@@ -253,7 +253,7 @@ impl BoundEntry {
 }
 
 /// Calls by what the program costs for them, those first for which the kernel runs it most.
-fn dearest_first(mut calls: Vec<CallCost>) -> Vec<CallCost> {
+fn most_expensive_first(mut calls: Vec<CallCost>) -> Vec<CallCost> {
     let cost = |call: &CallCost| {
         let runs = if call.is_cached { 0.0 } else { 1.0 };
         (runs * call.share * call.mean_steps, call.part_insns)

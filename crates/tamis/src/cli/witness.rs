@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};
 
-/// A call that is answered differently.
+/// A call for which the sides differ.
 #[derive(Serialize)]
 pub(crate) struct Witness {
     pub(crate) call: String,
