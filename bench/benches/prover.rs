@@ -5,6 +5,7 @@
 //! left out. `--book` puts the pairs into the page on proofs.
 
 use tamis_abi::Endian::{self, Little};
+use tamis_analysis::{CaseLimits, decompile};
 use tamis_bench::book;
 use tamis_bench::large::Rules;
 use tamis_bench::policies::{DOCKER, DOCKER_PEERS, docker_ruleset};
@@ -12,7 +13,7 @@ use tamis_bench::ratio::{Contestant, Timing, compare};
 use tamis_bench::requests::requests;
 use tamis_bpf::Program;
 use tamis_compiler::Options;
-use tamis_prover::{CaseLimits, Equality, Limits, Space, Subject};
+use tamis_prover::{Equality, Limits, Space, Subject};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::{self, gvisor};
 use tamis_testkit::generate::ruleset::{Size, ruleset};
@@ -140,7 +141,7 @@ fn fused(stack: &[Program]) -> Program {
     let meaning = space
         .subject(&Subject::whole(&Subject::programs(stack, Little)))
         .expect("within the limits");
-    let ruleset = space.decompile(meaning, &CaseLimits::default());
+    let ruleset = decompile(&mut space, meaning, &CaseLimits::default());
     compiled(&ruleset.expect("the stack can be said as rules"))
 }
 

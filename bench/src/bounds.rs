@@ -23,7 +23,8 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::{Arch, SeccompData, Word};
-use tamis_prover::{CaseLimits, Limits, Machine, Space};
+use tamis_analysis::{CaseLimits, Machine, cases};
+use tamis_prover::{Limits, Space};
 use tamis_rules::{Predicate, Ruleset};
 
 use crate::goals::Case;
@@ -54,7 +55,7 @@ impl Numbers {
     pub fn of(case: &Case) -> Numbers {
         let mut space = Space::new(Limits::default());
         let function = space.ruleset(&case.ruleset).expect("a policy is small");
-        let cases = space.cases(function, &CaseLimits::default());
+        let cases = cases(&mut space, function, &CaseLimits::default());
         let cases = cases.expect("a policy is small").list;
         let own: Vec<_> = cases
             .iter()

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, Arch, Endian, KernelVersion, Nr, SeccompData, syscall};
+use tamis_analysis::{CaseLimits, decompile};
 use tamis_bpf::{Program, Stack};
 use tamis_profile::Profile;
-use tamis_prover::{CaseLimits, Function, LimitReached, Limits, Space};
+use tamis_prover::{Function, LimitReached, Limits, Space};
 use tamis_rules::{Ruleset, Section};
 use tamis_testkit::corpus::{self, gvisor, pol_json, profiles};
 use tamis_testkit::inputs::Tests;
@@ -229,7 +230,7 @@ fn systemd_case() -> Option<Case> {
         .collect();
     let function = functions.and_then(|functions| space.stack(&functions));
     let function = function.expect("the stack is small");
-    let ruleset = space.decompile(function, &CaseLimits::default());
+    let ruleset = decompile(&mut space, function, &CaseLimits::default());
     Some(Case {
         name: "systemd, 34 filters as one",
         ruleset: ruleset.expect("the stack has a ruleset"),

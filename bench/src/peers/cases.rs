@@ -98,7 +98,7 @@ const DATABASE: &str = "gvisor/profile-systrap.json";
 /// # Panics
 /// If the corpus can't be read.
 pub fn unclaimed() -> Vec<String> {
-    let mut files = corpus::files("", ".bpf").unwrap_or_default();
+    let mut files = corpus::programs().unwrap_or_default();
     files.retain(|file| claim(file).is_none() && !file.starts_with(STACK));
     files
 }
@@ -321,7 +321,7 @@ fn claim(file: &str) -> Option<&'static (&'static str, &'static str, &'static st
 
 fn stored(case: &str) -> Vec<(String, Stack)> {
     let mut stored = Vec::new();
-    let files = has_corpus().then(|| corpus::files("", ".bpf")).flatten();
+    let files = has_corpus().then(corpus::programs).flatten();
     for file in files.unwrap_or_default() {
         if let Some((_, start, label)) = claim(&file).filter(|(name, _, _)| *name == case) {
             let tool = file[start.len()..]

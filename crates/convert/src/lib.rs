@@ -30,6 +30,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use tamis_abi::{Action, ActionKind, Arch, syscall};
+use tamis_analysis::{
+    CaseLimits, Difference, Machine as Place, Undecompilable, cases, decompile, differences_of,
+};
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::export::{
     Care, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning, Outcome, words,
@@ -37,10 +40,7 @@ use tamis_policy::export::{
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
 use tamis_policy::loader::NoIncludes;
-use tamis_prover::{
-    CaseLimits, Difference, Function, LimitReached, Machine as Place, Scope, Space, Undecompilable,
-    Verdict,
-};
+use tamis_prover::{Function, LimitReached, Scope, Space, Verdict};
 use tamis_rules::{Predicate, Ruleset, Section};
 
 /// What is known of a policy beside its meaning.
@@ -149,7 +149,7 @@ pub fn convert(
 /// If it treats architectures without a name differently, or a limit was reached.
 pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result<Meaning, Refusal> {
     let limits = CaseLimits::default();
-    let cases = space.cases(function, &limits)?;
+    let cases = cases(space, function, &limits)?;
     if !cases.is_complete {
         return Err(unsayable(
             "the policy distinguishes too many cases to be split by system call",
@@ -204,7 +204,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
         }
     }
     listings.sort_by_key(|listing| listing.arch);
-    let ruleset = match space.decompile(function, &limits) {
+    let ruleset = match decompile(space, function, &limits) {
         Ok(ruleset) => Some(ruleset),
         Err(Undecompilable::Limit(limit)) => return Err(Refusal::Limit(limit)),
         Err(_) => None,
@@ -270,7 +270,7 @@ fn compare(
             ..Scope::default()
         };
         let comparison = space.comparison(function, theirs, &scope)?;
-        let differences = space.differences_of(&comparison, &CaseLimits::default())?;
+        let differences = differences_of(space, &comparison, &CaseLimits::default())?;
         found.is_complete &= differences.is_complete;
         for difference in differences.list {
             let here = Verdict::of_pair(strictness(&difference));

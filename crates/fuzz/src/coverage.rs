@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::SeccompData;
+use tamis_analysis::dead_code;
 use tamis_bpf::{Op, Pc};
 use tamis_prover::{LimitReached, Limits, Space, Stop};
 
@@ -233,7 +234,7 @@ impl Proved {
 /// What no input reaches, as far as one sweep of decision diagrams tells.
 fn dead(filter: &Filter, limits: &Limits, stop: &Stop) -> BTreeSet<Place> {
     let mut space = Space::stoppable(*limits, stop.clone());
-    let Ok(dead) = space.dead_code(&filter.program, filter.endian) else {
+    let Ok(dead) = dead_code(&mut space, &filter.program, filter.endian) else {
         return BTreeSet::new();
     };
     let mut places = BTreeSet::new();

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use tamis_abi::{
     Action, ActionKind, Arch, ArgIndex, Endian, Nr, SeccompData, Word, consts, signature, syscall,
 };
+use tamis_analysis::{find, with_word, words};
 use tamis_bpf::{Pc, Stack, interp};
 use tamis_prover::{Function, LimitReached, Limits, Space, Stop};
 use tamis_rules::{Cause, Rule, Ruleset};
@@ -85,7 +86,7 @@ impl<'a> Context<'a> {
                 (function, Some(mark))
             }
         };
-        let looks_at_arch = space.words(function).contains(&Word::ARCH);
+        let looks_at_arch = words(&space, function).contains(&Word::ARCH);
         let mut context = Context {
             space,
             function,
@@ -134,7 +135,7 @@ impl<'a> Context<'a> {
     }
 
     fn of_audit(&mut self, audit: u32) -> Outcome<Function> {
-        self.space.with_word(self.function, Word::ARCH, audit)
+        with_word(&mut self.space, self.function, Word::ARCH, audit)
     }
 
     /// The policy, if it is one.
@@ -174,7 +175,7 @@ impl<'a> Context<'a> {
         let of_arch = self.of_audit(arch.audit())?;
         let mut calls = Vec::new();
         for (nr, name) in syscall::all(arch) {
-            let function = self.space.with_word(of_arch, Word::NR, nr.0)?;
+            let function = with_word(&mut self.space, of_arch, Word::NR, nr.0)?;
             let answers = self.space.values(function);
             if self.computed.is_some_and(|mark| answers.contains(&mark)) {
                 self.unknown.insert(name);
@@ -238,9 +239,9 @@ impl<'a> Context<'a> {
         value: u32,
     ) -> Outcome<Call> {
         let low = Word::arg_low(index);
-        let function = self.space.with_word(call.function, low, value)?;
+        let function = with_word(&mut self.space, call.function, low, value)?;
         let high = Word::arg_high(index);
-        let function = self.space.with_word(function, high, 0)?;
+        let function = with_word(&mut self.space, function, high, 0)?;
         let access = self.access(function);
         let fixed = Some((index, value));
         Ok(Call {
@@ -266,7 +267,7 @@ impl<'a> Context<'a> {
         let bit = if arch == Arch::X32 { Arch::X32_BIT } else { 0 };
         let nr = (UNKNOWN_NR & !Arch::X32_BIT) | bit;
         let function = self.of_audit(arch.audit())?;
-        let function = self.space.with_word(function, Word::NR, nr)?;
+        let function = with_word(&mut self.space, function, Word::NR, nr)?;
         let arch = arch.audit();
         let data = SeccompData {
             nr,
@@ -341,9 +342,7 @@ impl<'a> Context<'a> {
 
     /// One of the calls whose return value is wanted.
     fn data(&self, call: &Call, wanted: impl Fn(u32) -> bool) -> Option<SeccompData> {
-        let found = self
-            .space
-            .find(&[call.function], &|values| wanted(values[0]))?;
+        let found = find(&self.space, &[call.function], &|values| wanted(values[0]))?;
         Some(call.complete(found))
     }
 

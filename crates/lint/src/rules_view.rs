@@ -1,6 +1,7 @@
 //! The rules of a policy as functions: which calls each matches, and which it is the first to match.
 
 use tamis_abi::{Action, ActionKind, Arch};
+use tamis_analysis::find;
 use tamis_prover::{Function, LimitReached, Space};
 use tamis_rules::{IntervalSet, Origin, Predicate, Rule, Ruleset, Section};
 
@@ -69,7 +70,7 @@ pub(crate) fn name(rule: &RuleView) -> String {
 
 /// Whether a condition is 1 for some call.
 pub(crate) fn holds_somewhere(space: &Space, condition: Function) -> bool {
-    space.find(&[condition], &|values| values[0] == 1).is_some()
+    find(space, &[condition], &|values| values[0] == 1).is_some()
 }
 
 /// 1 for the calls of the architecture that satisfy a predicate and have one of the numbers.

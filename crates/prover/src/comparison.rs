@@ -2,8 +2,7 @@
 //!
 //! Both functions are walked together into one whose leaves are pairs of different answers. Everything
 //! that is asked about two filters is read off that function: they are equal if there is no pair, one
-//! is stricter if all pairs say so, a scope takes away pairs or calls, and cutting it into cases says
-//! where each pair occurs (see [`difference`](crate::difference)).
+//! is stricter if all pairs say so, and a scope takes away pairs or calls.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,7 +10,6 @@ use std::collections::BTreeMap;
 use tamis_abi::{Action, ActionKind, Arch, SeccompData, Word, syscall};
 use tamis_rules::{IntervalSet, Section};
 
-use crate::cases::{CaseLimits, Machine};
 use crate::diagram::{FALSE, LimitReached, Node, TRUE, View};
 use crate::order;
 use crate::space::{Function, Space};
@@ -43,9 +41,9 @@ pub struct Pair {
 /// Two functions, compared.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    pub(crate) function: Function,
-    /// By the value of the leaf; 0 stands for equal answers and has no entry.
-    pub(crate) answers: Vec<(u32, u32)>,
+    function: Function,
+    /// By the value of the leaf; 0 stands for equal answers.
+    answers: Vec<(u32, u32)>,
     pairs: Vec<Pair>,
 }
 
@@ -116,6 +114,21 @@ impl Comparison {
         &self.pairs
     }
 
+    /// The function that tells which pair of answers a call gets: 0 where they count as equal, else a value
+    /// that [`answers`](Self::answers) knows.
+    pub fn function(&self) -> Function {
+        self.function
+    }
+
+    /// What the two functions return where the comparison has this value other than 0.
+    ///
+    /// # Panics
+    /// If it never has.
+    pub fn answers(&self, value: u32) -> (u32, u32) {
+        assert_ne!(value, 0, "0 stands for all equal answers");
+        self.answers[value as usize]
+    }
+
     /// The verdict; `None` if it depends on a pair of which no example was found.
     pub fn verdict(&self) -> Option<Verdict> {
         let all = verdict(self.pairs.iter());
@@ -149,12 +162,16 @@ impl Space {
         let everywhere = walk.pairs(self, left.0, right.0)?;
         let domain = self.domain(scope)?;
         let node = self.diagram.ite(domain, everywhere, FALSE)?;
-        let (values, _) = self.outcomes(node, usize::MAX);
+        let function = Function(node);
         let familiar = self.familiar()?;
         let mut pairs = Vec::new();
-        for value in values.into_iter().filter(|value| *value != 0) {
+        for value in self
+            .values(function)
+            .into_iter()
+            .filter(|value| *value != 0)
+        {
             let (left_ret, right_ret) = walk.answers[value as usize];
-            let holds = self.returns(node, value)?;
+            let holds = self.returns(function, value)?.0;
             pairs.push(Pair {
                 left: left_ret,
                 right: right_ret,
@@ -163,20 +180,10 @@ impl Space {
         }
         pairs.sort_by_key(|pair| (pair.left, pair.right));
         Ok(Comparison {
-            function: Function(node),
+            function,
             answers: walk.answers,
             pairs,
         })
-    }
-
-    /// The architectures that a function treats otherwise than most audit values.
-    pub fn arches(&self, function: Function) -> Vec<Arch> {
-        let machines = self.machines(function, &CaseLimits::default(), &mut true);
-        let known = |(machine, _)| match machine {
-            Machine::Known(arch) => Some(arch),
-            Machine::Other(_) => None,
-        };
-        machines.into_iter().filter_map(known).collect()
     }
 
     /// The conditions that a call is one that people know, the best known first.
@@ -193,7 +200,8 @@ impl Space {
     fn calls_with_names(&mut self, arch: Arch) -> Result<Node, LimitReached> {
         let last = syscall::last(arch).map_or(0, |nr| nr.0);
         let numbers = Section::domain(arch).intersection(&IntervalSet::from_iter([0..=last]));
-        self.calls_in(&Machine::Known(arch), &numbers)
+        self.calls(&IntervalSet::single(arch.audit()), &numbers)
+            .map(|calls| calls.0)
     }
 
     /// A call for which a condition holds, familiar if possible.
@@ -215,8 +223,9 @@ impl Space {
     fn domain(&mut self, scope: &Scope) -> Result<Node, LimitReached> {
         let mut domain = if scope.arches.is_empty() { TRUE } else { FALSE };
         for arch in &scope.arches {
-            let calls = self.calls_in(&Machine::Known(*arch), &Section::domain(*arch))?;
-            domain = self.diagram.ite(calls, TRUE, domain)?;
+            let audit = IntervalSet::single(arch.audit());
+            let calls = self.calls(&audit, &Section::domain(*arch))?;
+            domain = self.diagram.ite(calls.0, TRUE, domain)?;
         }
         if scope.native_only {
             for bit in [30, 31] {

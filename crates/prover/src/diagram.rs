@@ -14,9 +14,10 @@ use crate::stop::Stop;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Node(u32);
 
-/// The number of a variable; smaller ones are tested first.
+/// A variable of decision diagrams; smaller ones are tested first. What one stands for says
+/// [`Space::kind`](crate::Space::kind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Variable(pub(crate) u32);
+pub struct Variable(pub(crate) u32);
 
 impl Variable {
     /// Stands in leaves and sorts after every variable.

@@ -5,6 +5,7 @@
 //! translated from their definition ([`Space::ruleset`]), programs by running them on symbols
 //! ([`Space::program`]), stacks by combining their programs ([`Space::stack`]). Two functions that
 //! differ are told apart by walking both diagrams to an input where they do ([`Space::witness`]).
+//! It decides and does nothing else: what reads filters for people looks at functions by [`Space::view`].
 //!
 //! The crate shares no code with the compiler: it depends on the types of programs and rulesets only,
 //! and a mistake in a pass or in layout can't hide here. It answers *unknown* where a construct would
@@ -15,45 +16,39 @@
 //! M. Fujita et al., "Multi-Terminal Binary Decision Diagrams" (1997).
 #![forbid(unsafe_code)]
 
-mod arg_values;
 mod bits;
-mod cases;
 mod code;
 mod comparison;
-mod condition;
-mod decompile;
 mod diagram;
-mod difference;
 mod explore;
 mod gates;
 mod hash;
-mod inspect;
 mod liveness;
 mod order;
 mod piecewise;
 mod predicate;
 mod program;
 mod prove;
-mod reach;
 mod relation;
 mod ruleset;
 mod space;
 mod stack;
 mod stop;
 mod subject;
+mod symbolic;
 mod value;
+mod view;
 mod witness;
 mod word_test;
 
-pub use cases::{Case, CaseLimits, Cases, Machine, Wording};
 pub use comparison::{Comparison, Pair, Scope, Verdict};
-pub use decompile::Undecompilable;
-pub use diagram::LimitReached;
-pub use difference::{Difference, Differences};
+pub use diagram::{LimitReached, Variable};
 pub use prove::{
     Answer, Method, Report, decide, decide_by_gates, decide_until, prove, prove_by_gates,
 };
-pub use reach::DeadCode;
+pub use relation::Relation;
 pub use space::{Equality, Function, Limits, Space};
 pub use stop::Stop;
 pub use subject::Subject;
+pub use symbolic::{Successor, SymbolicBlock};
+pub use view::{VariableKind, View};

@@ -27,7 +27,7 @@ pub(crate) struct Relations {
 
 /// What a relation variable says about its pair of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relation {
+pub enum Relation {
     /// They are equal.
     Equal(Word, Word),
     /// The first is greater; asked only where they aren't equal.
@@ -36,14 +36,14 @@ pub(crate) enum Relation {
 
 impl Relation {
     /// The pair.
-    pub(crate) fn words(self) -> [Word; 2] {
+    pub fn words(self) -> [Word; 2] {
         match self {
             Relation::Equal(a, b) | Relation::Greater(a, b) => [a, b],
         }
     }
 
     /// Whether the relation holds for an input.
-    pub(crate) fn holds(self, data: &SeccompData) -> bool {
+    pub fn holds(self, data: &SeccompData) -> bool {
         match self {
             Relation::Equal(a, b) => data.word(a) == data.word(b),
             Relation::Greater(a, b) => data.word(a) > data.word(b),

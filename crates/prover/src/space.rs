@@ -70,8 +70,9 @@ impl Limits {
 }
 
 /// The meaning of a filter: a function of the input to a 32-bit return value. Functions of one
-/// [`Space`] are equal exactly if they compare equal, except for what [`Equality::Unknown`] says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// [`Space`] are equal exactly if they compare equal, except for what [`Equality::Unknown`] says. Their
+/// order has no meaning, but is the same on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function(pub(crate) Node);
 
 /// The answer to whether two functions are equal.

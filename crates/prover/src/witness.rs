@@ -12,12 +12,6 @@ use crate::order;
 use crate::relation::Relation;
 use crate::space::{Function, Space};
 
-/// The branches taken so far.
-#[derive(Default)]
-pub(crate) struct Path {
-    pub(crate) taken: Vec<(Variable, bool)>,
-}
-
 impl Space {
     /// An input for which the functions differ, checked against both; bits that don't matter are 0
     /// where nothing else is needed. `None` if they are equal or none was found within the limits.
@@ -28,7 +22,7 @@ impl Space {
             right,
             left.0,
             right.0,
-            &mut Path::default(),
+            &mut Vec::new(),
             &mut paths_left,
         )
     }
@@ -40,7 +34,7 @@ impl Space {
         functions_right: Function,
         left: Node,
         right: Node,
-        path: &mut Path,
+        path: &mut Vec<(Variable, bool)>,
         paths_left: &mut usize,
     ) -> Option<SeccompData> {
         if left == right || *paths_left == 0 {
@@ -61,7 +55,7 @@ impl Space {
         let (left_low, left_high) = self.diagram.cofactors(left, variable);
         let (right_low, right_high) = self.diagram.cofactors(right, variable);
         for (value, left, right) in [(false, left_low, right_low), (true, left_high, right_high)] {
-            path.taken.push((variable, value));
+            path.push((variable, value));
             let found = self.search(
                 functions_left,
                 functions_right,
@@ -70,7 +64,7 @@ impl Space {
                 path,
                 paths_left,
             );
-            path.taken.pop();
+            path.pop();
             if found.is_some() {
                 return found;
             }
@@ -78,11 +72,13 @@ impl Space {
         None
     }
 
-    /// An input that takes the path, if one is found.
-    pub(crate) fn input_on(&self, path: &Path) -> Option<SeccompData> {
+    /// An input that takes these branches, checked against them; bits that don't matter are 0 where
+    /// nothing else is needed. `None` if none is found, which is possible only where words are
+    /// compared with each other.
+    pub fn input_on(&self, path: &[(Variable, bool)]) -> Option<SeccompData> {
         let mut fixed = SeccompData::default();
         let mut data = SeccompData::default();
-        for (variable, value) in &path.taken {
+        for (variable, value) in path {
             if let Some((word, bit)) = order::input_bit(*variable) {
                 fixed = fixed.with_word(word, fixed.word(word) | 1 << bit);
                 data = data.with_word(word, data.word(word) | u32::from(*value) << bit);
@@ -95,20 +91,20 @@ impl Space {
             Some((word, bit)) => (data.word(word) >> bit & 1 == 1) == *holds,
             None => self.relations.of_variable(*variable).holds(&data) == *holds,
         };
-        path.taken.iter().all(takes).then_some(data)
+        path.iter().all(takes).then_some(data)
     }
 
     /// How the words that the path compares with each other must stand. A pair that only has to
     /// differ gets a greater first word.
-    fn wanted_on(&self, path: &Path) -> Vec<Wanted> {
+    fn wanted_on(&self, path: &[(Variable, bool)]) -> Vec<Wanted> {
         let mut wanted = Vec::new();
-        for (variable, holds) in &path.taken {
+        for (variable, holds) in path {
             if order::input_bit(*variable).is_some() {
                 continue;
             }
             let asks_greater_next = || {
                 let next = Variable(variable.0 + 1);
-                path.taken.iter().any(|(variable, _)| *variable == next)
+                path.iter().any(|(variable, _)| *variable == next)
             };
             match (self.relations.of_variable(*variable), holds) {
                 (Relation::Equal(a, b), true) => wanted.push(Wanted::Equal(a, b)),

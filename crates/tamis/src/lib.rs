@@ -38,7 +38,7 @@
 //! # The parts
 //!
 //! They are re-exported under the names of their crates: [`policy`] reads other languages,
-//! [`compiler`] has passes and figures, [`prover`] compares programs, [`kernel`] installs them,
+//! [`compiler`] has passes and figures, [`prover`] compares programs, [`analysis`] reads them, [`kernel`] installs them,
 //! [`profile`] says what they are optimised for, [`convert`] writes policies in other languages. The
 //! command line is made of the same parts and of nothing else.
 
@@ -46,6 +46,7 @@ use std::error::Error;
 use std::fmt;
 
 pub use tamis_abi as abi;
+pub use tamis_analysis as analysis;
 pub use tamis_bpf as bpf;
 pub use tamis_compiler as compiler;
 pub use tamis_convert as convert;

@@ -4,6 +4,7 @@
 //! contradict each other. Here most of the work is done by a [`Campaign`], so that inputs are led by what they reach.
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData};
+use tamis_analysis::dead_code;
 use tamis_bpf::coverage::Coverage;
 use tamis_bpf::{Program, interp};
 use tamis_compiler::passes::registry::BYTECODE_PASSES;
@@ -272,7 +273,7 @@ pub fn prover_interpreter(bytes: &[u8]) -> Outcome {
             );
         }
     }
-    if let Ok(dead) = Space::new(LIMITS).dead_code(&program, endian) {
+    if let Ok(dead) = dead_code(&mut Space::new(LIMITS), &program, endian) {
         let mut coverage = Coverage::new(&program);
         for data in &inputs {
             coverage.add(&data.image(endian));

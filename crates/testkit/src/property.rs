@@ -1,7 +1,7 @@
 //! What must hold for any bytes: the bodies of the fuzz targets.
 //!
 //! Each property is a function of bytes that panics where it is broken. `fuzz/` gives them to libFuzzer, and
-//! `tests/fuzz_smoke.rs` runs them on fixed ones. Bytes are text, or what an [`Rng`] draws from, so that a
+//! `tests/it/fuzz_smoke.rs` runs them on fixed ones. Bytes are text, or what an [`Rng`] draws from, so that a
 //! changed byte changes one choice of a generator. Each function says what became of the input, so that
 //! a test can tell whether it was an interesting one.
 

@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 22] = [
+const ALLOWED: [(&str, Option<&[&str]>); 23] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -20,13 +20,16 @@ const ALLOWED: [(&str, Option<&[&str]>); 22] = [
     // Never the compiler, nor the compiler's parts: it judges them.
     ("profile", Some(&["abi", "diag"])),
     ("prover", Some(&["abi", "bpf", "rules"])),
+    ("analysis", Some(&["abi", "bpf", "prover", "rules"])),
     (
         "convert",
-        Some(&["abi", "diag", "policy", "prover", "rules"]),
+        Some(&["abi", "analysis", "diag", "policy", "prover", "rules"]),
     ),
     (
         "compiler",
-        Some(&["abi", "bpf", "diag", "profile", "prover", "rules"]),
+        Some(&[
+            "abi", "analysis", "bpf", "diag", "profile", "prover", "rules",
+        ]),
     ),
     (
         "embed",
@@ -35,16 +38,22 @@ const ALLOWED: [(&str, Option<&[&str]>); 22] = [
         ]),
     ),
     ("macros", Some(&["embed"])),
-    ("lint", Some(&["abi", "bpf", "diag", "prover", "rules"])),
+    (
+        "lint",
+        Some(&["abi", "analysis", "bpf", "diag", "prover", "rules"]),
+    ),
     ("vm", Some(&["abi", "bpf"])),
     // Never the compiler either: what it made is fuzzed.
-    ("fuzz", Some(&["abi", "bpf", "prover", "rules", "vm"])),
+    (
+        "fuzz",
+        Some(&["abi", "analysis", "bpf", "prover", "rules", "vm"]),
+    ),
     ("kernel", Some(&["abi", "bpf"])),
     (
         "tamis",
         Some(&[
-            "abi", "bpf", "chart", "compiler", "convert", "diag", "embed", "fuzz", "kernel",
-            "lint", "macros", "policy", "profile", "prover", "rules",
+            "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "embed", "fuzz",
+            "kernel", "lint", "macros", "policy", "profile", "prover", "rules",
         ]),
     ),
     // Examples see what users see.

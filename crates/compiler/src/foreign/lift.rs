@@ -7,8 +7,9 @@
 //! with x32's, and the question for the architecture is taken out of the program again.
 
 use tamis_abi::{Action, Arch, Endian};
+use tamis_analysis::{CaseLimits, Undecompilable, Wording, decompile, narrowed};
 use tamis_bpf::Program;
-use tamis_prover::{CaseLimits, Function, Space, Subject, Undecompilable, Wording};
+use tamis_prover::{Function, Space, Subject};
 use tamis_rules::Ruleset;
 
 use crate::options::ProofEffort;
@@ -82,7 +83,7 @@ fn worded(
         wording,
         ..CaseLimits::default()
     };
-    match space.decompile(function, &limits) {
+    match decompile(space, function, &limits) {
         Err(Undecompilable::ForeignArches(audits)) if audits.is_full() => {}
         outcome => {
             return outcome.map(|ruleset| Lifted {
@@ -92,8 +93,8 @@ fn worded(
         }
     }
     let elsewhere = Action::KILL_PROCESS.ret();
-    let narrowed = space.narrowed(function, &[STAND_IN, Arch::X32], elsewhere)?;
-    let ruleset = space.decompile(narrowed, &limits)?;
+    let narrowed = narrowed(space, function, &[STAND_IN, Arch::X32], elsewhere)?;
+    let ruleset = decompile(space, narrowed, &limits)?;
     Ok(Lifted {
         ruleset,
         asks_arch: false,

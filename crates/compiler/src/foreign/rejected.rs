@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use tamis_prover::{LimitReached, Undecompilable};
+use tamis_analysis::Undecompilable;
+use tamis_prover::LimitReached;
 
 use super::proved::How;
 use super::rating::Rating;

@@ -14,8 +14,9 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Arch, Endian, Nr, SeccompData, syscall};
+use tamis_analysis::{Case, CaseLimits, Machine, cases};
 use tamis_bpf::{Program, interp};
-use tamis_prover::{Case, CaseLimits, LimitReached, Limits, Machine, Space};
+use tamis_prover::{LimitReached, Limits, Space};
 use tamis_rules::{IntervalSet, Predicate};
 
 use crate::expected::argument_lists;
@@ -84,7 +85,7 @@ pub fn bounds(
 ) -> Result<Vec<ArchBound>, LimitReached> {
     let mut space = Space::new(Limits::default());
     let function = space.program(program, endian)?;
-    let cases = space.cases(function, &CaseLimits::default())?;
+    let cases = cases(&mut space, function, &CaseLimits::default())?;
     let mut known: Vec<Answer> = Vec::new();
     let mut machines: Vec<(Machine, Answers)> = Vec::new();
     // The cases of some numbers stand together, and so do the numbers of an architecture.

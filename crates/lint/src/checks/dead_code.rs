@@ -3,6 +3,7 @@
 //! The message has their positions, counted from 0. Policies have checks about rules instead. A program whose paths are too many to be followed gets no
 //! finding.
 
+use tamis_analysis::dead_code;
 use tamis_bpf::Pc;
 use tamis_diag::code::LINT_DEAD_CODE;
 use tamis_prover::{LimitReached, Limits, Space};
@@ -24,7 +25,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     };
     let mut findings = Vec::new();
     for (filter, program) in stack.programs().iter().enumerate() {
-        let Ok(dead) = Space::new(Limits::default()).dead_code(program, endian) else {
+        let Ok(dead) = dead_code(&mut Space::new(Limits::default()), program, endian) else {
             continue;
         };
         let of_which = match stack.programs().len() {

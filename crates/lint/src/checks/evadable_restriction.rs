@@ -10,6 +10,7 @@ use super::upper_half::{Answers, Narrow, narrow_arguments};
 use crate::context::{Context, is_executed};
 use crate::finding::{Example, Finding};
 use crate::registry::{Check, warning};
+use tamis_analysis::find;
 use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = warning(
@@ -65,7 +66,7 @@ fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
         let sign_extended = answers.is_negative && is_executed(answers.ones);
         is_executed(answers.as_is) && !is_executed(answers.clear) && !sign_extended
     };
-    let found = context.space.find(&narrow.functions(), &wanted)?;
+    let found = find(&context.space, &narrow.functions(), &wanted)?;
     let evading = narrow.call.complete(found);
     let [refused, allowed] = [narrow.proper(evading), evading].map(|data| context.answer(&data));
     let is_gap = !is_executed(refused.action.ret()) && is_executed(allowed.action.ret());

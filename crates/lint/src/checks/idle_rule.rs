@@ -14,6 +14,7 @@ use crate::context::{Context, is_executed};
 use crate::finding::Finding;
 use crate::registry::{Check, note};
 use crate::rules_view::{RuleView, Statement, name, place};
+use tamis_analysis::find;
 use tamis_prover::{Function, LimitReached, Space};
 
 pub(crate) const CHECK: Check = Check {
@@ -50,9 +51,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             "without it, every call would get the same action from a later rule or the default",
             "delete it, or move it to where it has an effect",
         );
-        let decided = context
-            .space
-            .find(&[rule.decides], &|values| values[0] == 1);
+        let decided = find(&context.space, &[rule.decides], &|values| values[0] == 1);
         let next = decided.and_then(|data| {
             let later = &rule.section.rules[rule.index + 1..];
             let next = later
@@ -85,9 +84,7 @@ fn is_idle(
                 ret != action
             }
         };
-        let found = context
-            .space
-            .find(&[without_it], &|values| differs(values[0]));
+        let found = find(&context.space, &[without_it], &|values| differs(values[0]));
         if found.is_some() {
             return Ok(false);
         }

@@ -1,6 +1,7 @@
 //! Pairs of rules with conditions that are about the same number and have calls in common.
 
 use tamis_abi::Arch;
+use tamis_analysis::find;
 use tamis_prover::{Function, LimitReached};
 use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 
@@ -94,7 +95,7 @@ fn overlap<'a>(
     functions: [Function; 2],
 ) -> Option<Overlap<'a>> {
     let find = |wanted: [u32; 2]| {
-        let data = context.space.find(&functions, &|values| values == wanted)?;
+        let data = find(&context.space, &functions, &|values| values == wanted)?;
         Some(context.answer(&data))
     };
     find([1, 0])?;

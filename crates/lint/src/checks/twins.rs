@@ -11,6 +11,7 @@ use crate::finding::{Finding, Place, list};
 use crate::registry::{Check, warning};
 use crate::tables::any;
 use crate::tables::twins::{self, Twins};
+use tamis_analysis::words;
 use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = warning(
@@ -63,7 +64,7 @@ fn looks_at_common(context: &Context, call: &Call, row: &Twins) -> bool {
     if call.access != Access::Conditional || row.common.is_empty() {
         return true;
     }
-    let words = context.space.words(call.function);
+    let words = words(&context.space, call.function);
     let mut common = row.common.iter();
     common.any(|argument| {
         let index = signature::index(call.arch, call.name, argument);

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::finding::{Finding, Place};
 use crate::registry::{Check, warning};
 use crate::rules_view::{RuleView, name, place};
+use tamis_analysis::find;
 use tamis_prover::{LimitReached, Space};
 
 pub(crate) const CHECK: Check = Check {
@@ -40,9 +41,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             "earlier rules decide every call that it matches",
             "move it before the more general rule, or delete it",
         );
-        let found = context
-            .space
-            .find(&[rule.matches], &|values| values[0] == 1)
+        let found = find(&context.space, &[rule.matches], &|values| values[0] == 1)
             .map(|data| context.answer(&data));
         let places = statement.place("never decides");
         let places = places.into_iter().chain(covering(&context.space, rule));
@@ -53,7 +52,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
 
 /// The first earlier rule that matches some of the same calls.
 fn covering(space: &Space, rule: &RuleView) -> Option<Place> {
-    let found = space.find(&[rule.matches], &|values| values[0] == 1)?;
+    let found = find(space, &[rule.matches], &|values| values[0] == 1)?;
     let earlier = rule.section.rules[..rule.index]
         .iter()
         .find(|earlier| earlier.syscalls.contains(found.nr) && earlier.when.holds(&found))?;

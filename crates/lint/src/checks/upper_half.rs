@@ -5,7 +5,8 @@
 
 use tamis_abi::signature::Width;
 use tamis_abi::{Arch, ArgIndex, SeccompData, Word, signature};
-use tamis_prover::{Function, LimitReached, Space};
+use tamis_analysis::{with_bits, with_word, words};
+use tamis_prover::{Function, LimitReached, Space, Variable};
 
 use crate::context::{Call, Context};
 
@@ -70,7 +71,7 @@ pub(super) fn narrow_arguments(context: &mut Context) -> Result<Vec<Narrow>, Lim
     let mut found = Vec::new();
     let calls: Vec<Call> = context.calls().collect();
     for call in calls {
-        let words = context.space.words(call.function);
+        let words = words(&context.space, call.function);
         for index in ArgIndex::ALL {
             let Some((name, width)) = narrow_argument(&call, index) else {
                 continue;
@@ -87,7 +88,8 @@ pub(super) fn narrow_arguments(context: &mut Context) -> Result<Vec<Narrow>, Lim
                 width,
                 clear: with_upper_bits(space, call.function, index, width, 0)?,
                 ones: with_upper_bits(space, call.function, index, width, u32::MAX)?,
-                negative: space.bit(Word::arg_low(index), width.bits() - 1)?,
+                negative: space
+                    .variable(Variable::of_bit(Word::arg_low(index), width.bits() - 1))?,
             });
         }
     }
@@ -102,9 +104,9 @@ fn with_upper_bits(
     width: Width,
     value: u32,
 ) -> Result<Function, LimitReached> {
-    let function = space.with_word(function, Word::arg_high(index), value)?;
+    let function = with_word(space, function, Word::arg_high(index), value)?;
     let ignored = !(width.max() as u32);
-    space.with_bits(function, Word::arg_low(index), ignored, value)
+    with_bits(space, function, Word::arg_low(index), ignored, value)
 }
 
 /// How an argument is called, and its width, if the kernel reads less than 64 bits of it.

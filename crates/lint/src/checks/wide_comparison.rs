@@ -12,6 +12,7 @@ use super::upper_half::{Answers, Narrow, narrow_arguments};
 use crate::context::{Context, is_executed};
 use crate::finding::{Example, Finding, list};
 use crate::registry::{Check, note};
+use tamis_analysis::find;
 use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = note(
@@ -66,7 +67,7 @@ fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
         let answers = Answers::of(values);
         is_executed(answers.clear) && !is_executed(answers.as_is)
     };
-    let found = context.space.find(&narrow.functions(), &wanted)?;
+    let found = find(&context.space, &narrow.functions(), &wanted)?;
     let refused = narrow.call.complete(found);
     let [allowed, refused] = [narrow.proper(refused), refused].map(|data| context.answer(&data));
     let is_accident = is_executed(allowed.action.ret()) && !is_executed(refused.action.ret());

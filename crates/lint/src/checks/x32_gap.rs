@@ -10,6 +10,7 @@ use super::upper_half::narrow_argument;
 use crate::context::{Access, Call, Context, is_executed};
 use crate::finding::{Example, Finding, list};
 use crate::registry::{Check, warning};
+use tamis_analysis::{find, with_word};
 use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = warning(
@@ -62,11 +63,11 @@ fn pair(
         if narrow_argument(own, index).is_some() {
             let high = Word::arg_high(index);
             for function in &mut functions {
-                *function = context.space.with_word(*function, high, 0)?;
+                *function = with_word(&mut context.space, *function, high, 0)?;
             }
         }
     }
-    let Some(found) = context.space.find(&functions, &wanted) else {
+    let Some(found) = find(&context.space, &functions, &wanted) else {
         return Ok(None);
     };
     let [refused, allowed] = [own, other].map(|call| context.answer(&call.complete(found)));

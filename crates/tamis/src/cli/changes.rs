@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, syscall};
+use tamis_analysis::{Difference, Machine};
 use tamis_policy::tamis::export;
-use tamis_prover::{Difference, Machine, Pair};
+use tamis_prover::Pair;
 use tamis_rules::{IntervalSet, Predicate, Section};
 
 /// The most ranges of numbers without names that are listed.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use tamis_abi::{Action, Arch, SeccompData, call};
+use tamis_analysis::arches;
 use tamis_prover::{
     Comparison, Function, LimitReached, Limits, Pair, Scope, Space, Stop, Verdict, prove_by_gates,
 };
@@ -170,7 +171,7 @@ impl Compared {
         let mut arches: Vec<Arch> = match self.functions {
             Ok(functions) => functions
                 .iter()
-                .flat_map(|function| self.space.arches(*function))
+                .flat_map(|function| arches(&self.space, *function))
                 .collect(),
             Err(_) => [self.left.arches(), self.right.arches()].concat(),
         };

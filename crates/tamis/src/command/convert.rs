@@ -181,7 +181,7 @@ fn narrowed(
 ) -> Result<Function, tamis_prover::LimitReached> {
     match arches {
         [] => Ok(function),
-        arches => space.narrowed(function, arches, Action::KILL_PROCESS.ret()),
+        arches => tamis_analysis::narrowed(space, function, arches, Action::KILL_PROCESS.ret()),
     }
 }
 

@@ -3,10 +3,11 @@
 use clap::ValueEnum;
 use serde::Serialize;
 use tamis_abi::{Action, Arch};
+use tamis_analysis::{CaseLimits, Undecompilable, decompile, narrowed};
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, export};
-use tamis_prover::{CaseLimits, Function, LimitReached, Space, Undecompilable};
+use tamis_prover::{Function, LimitReached, Space};
 use tamis_rules::Ruleset;
 
 use super::compile::pseudo_code;
@@ -78,8 +79,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let gave_up = |limit| args.limits.gave_up("gave up", limit);
     let function = meaning(&mut space, &functions, &args.load.arches).map_err(gave_up)?;
-    let ruleset = space
-        .decompile(function, &CaseLimits::default())
+    let ruleset = decompile(&mut space, function, &CaseLimits::default())
         .map_err(|error| refusal(args, &error))?;
     let (form, text) = match args.emit {
         Emit::Rules => ("rules", ruleset.to_string()),
@@ -137,7 +137,7 @@ fn meaning(
     if arches.is_empty() {
         return Ok(function);
     }
-    space.narrowed(function, arches, Action::KILL_PROCESS.ret())
+    narrowed(space, function, arches, Action::KILL_PROCESS.ret())
 }
 
 /// The policy by names or, if that should not mean the same, as literally as the language can.

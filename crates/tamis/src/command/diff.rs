@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use tamis_abi::call;
-use tamis_prover::{CaseLimits, Pair, Scope, Verdict};
+use tamis_analysis::{CaseLimits, differences_of};
+use tamis_prover::{Pair, Scope, Verdict};
 
 use crate::cli::changes::{self, Change, Kind};
 use crate::cli::compare::{Compared, Gaps, ScopeArgs};
@@ -151,7 +152,7 @@ fn list(args: &Args, compared: &mut Compared, scope: &Scope) -> Result<Listing, 
     let comparison = found.comparison.filter(|_| !is_equal);
     let differences = comparison.and_then(|comparison| {
         let limits = args.limits();
-        let differences = compared.space.differences_of(&comparison, &limits);
+        let differences = differences_of(&mut compared.space, &comparison, &limits);
         differences.ok()
     });
     if let (None, Some(gaps)) = (&differences, found.gaps)

@@ -110,6 +110,19 @@ pub fn files(folder: &str, suffix: &str) -> Option<Vec<String>> {
     Some(found)
 }
 
+/// The names of all programs of other projects, sorted; `None` as for [`path`].
+///
+/// The inputs that were made to be slow, in `hard/`, are not among them: a command may answer that it reached a limit.
+///
+/// # Panics
+/// As for [`files`].
+#[track_caller]
+pub fn programs() -> Option<Vec<String>> {
+    let mut names = files("", ".bpf")?;
+    names.retain(|name| !name.starts_with("hard/"));
+    Some(names)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

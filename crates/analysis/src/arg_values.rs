@@ -9,13 +9,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tamis_prover::{Function, LimitReached, Space, Variable, View};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
 
 use crate::cases::Wording;
 use crate::condition::Said;
-use crate::diagram::{FALSE, LimitReached, Node, TRUE, Variable, View};
-use crate::order;
-use crate::space::Space;
 
 type Outcome<T> = Result<T, LimitReached>;
 
@@ -45,7 +43,7 @@ struct Domain {
 pub(crate) fn say(
     space: &mut Space,
     subject: Subject,
-    condition: Node,
+    condition: Function,
     wording: Wording,
 ) -> Outcome<Option<Said>> {
     let domain = Domain::of(space, subject, condition);
@@ -70,13 +68,13 @@ pub(crate) fn say(
 
 impl Domain {
     /// The smallest part of a subject that a condition asks about.
-    fn of(space: &Space, subject: Subject, condition: Node) -> Domain {
+    fn of(space: &Space, subject: Subject, condition: Function) -> Domain {
         let (low, high) = Operand {
             subject,
             part: Part::Full,
         }
         .words();
-        let bits = |word| (0..32).rev().map(move |bit| order::variable(word, bit));
+        let bits = |word| (0..32).rev().map(move |bit| Variable::of_bit(word, bit));
         let asked = asked(space, condition);
         let asks = |word| bits(word).any(|variable| asked.contains(&variable));
         let (part, words) = match (asks(high), asks(low)) {
@@ -95,7 +93,7 @@ impl Domain {
         self.operand.max()
     }
 
-    fn intervals(&self, space: &Space, condition: Node) -> Option<Vec<(u64, u64)>> {
+    fn intervals(&self, space: &Space, condition: Function) -> Option<Vec<(u64, u64)>> {
         let mut found = Vec::new();
         self.collect(space, condition, 0, 0, &mut found)
             .then_some(found)
@@ -106,7 +104,7 @@ impl Domain {
     fn collect(
         &self,
         space: &Space,
-        condition: Node,
+        condition: Function,
         depth: usize,
         base: u64,
         found: &mut Vec<(u64, u64)>,
@@ -114,8 +112,8 @@ impl Domain {
         let bits = self.variables.len() - depth;
         let last = base | u64::MAX.checked_shr(64 - bits as u32).unwrap_or(0);
         match condition {
-            FALSE => true,
-            TRUE => {
+            Function::FALSE => true,
+            Function::TRUE => {
                 match found.last_mut() {
                     Some((_, before)) if before.checked_add(1) == Some(base) => *before = last,
                     _ => found.push((base, last)),
@@ -123,7 +121,7 @@ impl Domain {
                 found.len() <= MAX_INTERVALS
             }
             _ => {
-                let (low, high) = space.diagram.cofactors(condition, self.variables[depth]);
+                let (low, high) = space.cofactors(condition, self.variables[depth]);
                 self.collect(space, low, depth + 1, base, found)
                     && self.collect(space, high, depth + 1, base | 1 << (bits - 1), found)
             }
@@ -151,21 +149,21 @@ impl Domain {
     }
 
     /// The cube that is all of a condition, if it is one.
-    fn only_cube(&self, space: &Space, mut condition: Node) -> Option<Cube> {
+    fn only_cube(&self, space: &Space, mut condition: Function) -> Option<Cube> {
         let mut cube = Cube { mask: 0, value: 0 };
         for (depth, variable) in self.variables.iter().enumerate() {
-            let (low, high) = space.diagram.cofactors(condition, *variable);
+            let (low, high) = space.cofactors(condition, *variable);
             let bit = 1 << (self.variables.len() - 1 - depth);
             match (low, high) {
                 _ if low == high => {}
-                (_, FALSE) => cube.mask |= bit,
-                (FALSE, _) => {
+                (_, Function::FALSE) => cube.mask |= bit,
+                (Function::FALSE, _) => {
                     cube.mask |= bit;
                     cube.value |= bit;
                 }
                 _ => return None,
             }
-            condition = if low == FALSE { high } else { low };
+            condition = if low == Function::FALSE { high } else { low };
         }
         Some(cube)
     }
@@ -175,31 +173,30 @@ impl Domain {
     fn cover(
         &self,
         space: &mut Space,
-        least: Node,
-        most: Node,
+        least: Function,
+        most: Function,
         depth: usize,
         steps_left: &mut usize,
-    ) -> Outcome<Option<(Vec<Cube>, Node)>> {
-        if least == FALSE {
-            return Ok(Some((Vec::new(), FALSE)));
+    ) -> Outcome<Option<(Vec<Cube>, Function)>> {
+        if least == Function::FALSE {
+            return Ok(Some((Vec::new(), Function::FALSE)));
         }
-        if most == TRUE {
-            return Ok(Some((vec![Cube { mask: 0, value: 0 }], TRUE)));
+        if most == Function::TRUE {
+            return Ok(Some((vec![Cube { mask: 0, value: 0 }], Function::TRUE)));
         }
         if *steps_left == 0 {
             return Ok(None);
         }
         *steps_left -= 1;
         let variable = self.variables[depth];
-        let (least_low, least_high) = space.diagram.cofactors(least, variable);
-        let (most_low, most_high) = space.diagram.cofactors(most, variable);
+        let (least_low, least_high) = space.cofactors(least, variable);
+        let (most_low, most_high) = space.cofactors(most, variable);
         if least_low == least_high && most_low == most_high {
             return self.cover(space, least, most, depth + 1, steps_left);
         }
-        let diagram = &mut space.diagram;
         // What only one half may have.
-        let only_low = diagram.ite(most_high, FALSE, least_low)?;
-        let only_high = diagram.ite(most_low, FALSE, least_high)?;
+        let only_low = space.choose(most_high, Function::FALSE, least_low)?;
+        let only_high = space.choose(most_low, Function::FALSE, least_high)?;
         let Some((low_cubes, low)) =
             self.cover(space, only_low, most_low, depth + 1, steps_left)?
         else {
@@ -210,11 +207,10 @@ impl Domain {
         else {
             return Ok(None);
         };
-        let diagram = &mut space.diagram;
-        let left_low = diagram.ite(low, FALSE, least_low)?;
-        let left_high = diagram.ite(high, FALSE, least_high)?;
-        let left = diagram.ite(left_low, TRUE, left_high)?;
-        let both = diagram.ite(most_low, most_high, FALSE)?;
+        let left_low = space.choose(low, Function::FALSE, least_low)?;
+        let left_high = space.choose(high, Function::FALSE, least_high)?;
+        let left = space.choose(left_low, Function::TRUE, left_high)?;
+        let both = space.choose(most_low, most_high, Function::FALSE)?;
         let Some((cubes, common)) = self.cover(space, left, both, depth + 1, steps_left)? else {
             return Ok(None);
         };
@@ -226,10 +222,9 @@ impl Domain {
         let low_cubes = low_cubes.into_iter().map(|cube| with_bit(cube, 0));
         let high_cubes = high_cubes.into_iter().map(|cube| with_bit(cube, bit));
         let cubes = low_cubes.chain(high_cubes).chain(cubes).collect();
-        let diagram = &mut space.diagram;
-        let low = diagram.ite(low, TRUE, common)?;
-        let high = diagram.ite(high, TRUE, common)?;
-        let node = diagram.branch(variable, low, high)?;
+        let low = space.choose(low, Function::TRUE, common)?;
+        let high = space.choose(high, Function::TRUE, common)?;
+        let node = space.branch(variable, low, high)?;
         Ok(Some((cubes, node)))
     }
 
@@ -284,7 +279,7 @@ fn submasks(mask: u64) -> impl Iterator<Item = u64> {
 }
 
 /// The variables that a condition asks about.
-fn asked(space: &Space, condition: Node) -> BTreeSet<Variable> {
+fn asked(space: &Space, condition: Function) -> BTreeSet<Variable> {
     let mut asked = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let mut open = vec![condition];
@@ -293,7 +288,7 @@ fn asked(space: &Space, condition: Node) -> BTreeSet<Variable> {
             variable,
             low,
             high,
-        } = space.diagram.view(node)
+        } = space.view(node)
             && seen.insert(node)
         {
             asked.insert(variable);

@@ -82,7 +82,7 @@ fn a_profile_and_its_program_show_the_same_gaps() {
 
 #[test]
 fn every_program_of_the_corpus_can_be_linted() {
-    let Some(files) = corpus::files("", ".bpf") else {
+    let Some(files) = corpus::programs() else {
         return;
     };
     for name in files {

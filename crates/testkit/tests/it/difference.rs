@@ -1,8 +1,9 @@
 //! How functions differ: verdicts, scopes and the calls that difference.
 
 use tamis_abi::Arch;
+use tamis_analysis::{CaseLimits, differences};
 use tamis_diag::Sources;
-use tamis_prover::{CaseLimits, Function, Limits, Scope, Space, Verdict};
+use tamis_prover::{Function, Limits, Scope, Space, Verdict};
 
 fn function(space: &mut Space, sections: &str) -> Function {
     let mut sources = Sources::new();
@@ -99,9 +100,7 @@ fn changes_say_which_calls_differ_and_how() {
         &mut space,
         "section x86_64 default errno(1)\nread, 3 if arg0.low == 0x7: allow\n",
     );
-    let differences = space
-        .differences(left, right, &CaseLimits::default())
-        .unwrap();
+    let differences = differences(&mut space, left, right, &CaseLimits::default()).unwrap();
     assert!(differences.is_complete);
     let shown: Vec<String> = differences
         .list

@@ -12,14 +12,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::{ArgIndex, VariableIndex, Word};
+use tamis_prover::{Function, LimitReached, Relation, Space, Variable, VariableKind, View};
 use tamis_rules::{CmpOp, Operand, Part, Predicate, Subject, Test};
 
 use crate::arg_values;
 use crate::cases::{CaseLimits, Wording};
-use crate::diagram::{FALSE, LimitReached, Node, TRUE, Variable, View};
-use crate::order;
-use crate::relation::Relation;
-use crate::space::Space;
 
 type Outcome<T> = Result<T, LimitReached>;
 
@@ -39,7 +36,7 @@ pub(crate) struct Said {
 pub(crate) struct Conditions {
     max_tests: usize,
     wording: Wording,
-    known: BTreeMap<Node, Option<Said>>,
+    known: BTreeMap<Function, Option<Said>>,
 }
 
 impl Conditions {
@@ -52,21 +49,25 @@ impl Conditions {
     }
 
     /// The predicate that means what a condition means; `None` if that can't be said within the limits.
-    pub(crate) fn of(&mut self, space: &mut Space, condition: Node) -> Outcome<Option<Predicate>> {
+    pub(crate) fn of(
+        &mut self,
+        space: &mut Space,
+        condition: Function,
+    ) -> Outcome<Option<Predicate>> {
         Ok(self.say(space, condition)?.map(|said| said.predicate))
     }
 
     /// As [`of`](Self::of), with the cost.
-    pub(crate) fn say(&mut self, space: &mut Space, condition: Node) -> Outcome<Option<Said>> {
+    pub(crate) fn say(&mut self, space: &mut Space, condition: Function) -> Outcome<Option<Said>> {
         match condition {
-            TRUE => return Ok(Some(Said::literal(Predicate::True))),
-            FALSE => return Ok(Some(Said::literal(Predicate::False))),
+            Function::TRUE => return Ok(Some(Said::literal(Predicate::True))),
+            Function::FALSE => return Ok(Some(Said::literal(Predicate::False))),
             _ => {}
         }
         if let Some(said) = self.known.get(&condition) {
             return Ok(said.clone());
         }
-        let inverse = space.diagram.not(condition)?;
+        let inverse = space.choose(condition, Function::FALSE, Function::TRUE)?;
         let plain = self.directly(space, condition)?;
         let inverted = self.directly(space, inverse)?;
         self.known.insert(
@@ -79,11 +80,11 @@ impl Conditions {
     }
 
     /// Says a condition as what must hold.
-    fn directly(&mut self, space: &mut Space, condition: Node) -> Outcome<Option<Said>> {
-        let Some(variable) = space.top(condition) else {
+    fn directly(&mut self, space: &mut Space, condition: Function) -> Outcome<Option<Said>> {
+        let Some(variable) = top(space, condition) else {
             return Ok(None);
         };
-        let Some((word, _)) = order::input_bit(variable) else {
+        let VariableKind::Bit(word, _) = space.kind(variable) else {
             return self.relation(space, condition);
         };
         let Some(subject) = subject_of(word) else {
@@ -94,27 +95,27 @@ impl Conditions {
             part: Part::Full,
         }
         .words();
-        let end = Variable(order::variable(low, 0).0 + 1);
-        if space.exits(condition, end, MAX_EXITS).as_deref() != Some(&[TRUE]) {
-            return self.by_exits(space, condition, end);
+        let last = Variable::of_bit(low, 0);
+        if exits(space, condition, last, MAX_EXITS).as_deref() != Some(&[Function::TRUE]) {
+            return self.by_exits(space, condition, last);
         }
         let mut best = arg_values::say(space, subject, condition, self.wording)?;
-        let middle = Variable(order::variable(high, 0).0 + 1);
-        let spans_both = space.exits(condition, middle, 1).as_deref() != Some(&[TRUE]);
-        if order::variable(high, 31) <= variable && variable < middle && spans_both {
+        let middle = Variable::of_bit(high, 0);
+        let spans_both = exits(space, condition, middle, 1).as_deref() != Some(&[Function::TRUE]);
+        if word == high && spans_both {
             best = cheaper(best, self.by_exits(space, condition, middle)?);
         }
         Ok(best.filter(|said| said.tests <= self.max_tests))
     }
 
-    /// Cuts a condition at `end`: which values before it go with which condition behind it.
+    /// Cuts a condition behind `last`: which values before the cut go with which condition behind it.
     fn by_exits(
         &mut self,
         space: &mut Space,
-        condition: Node,
-        end: Variable,
+        condition: Function,
+        last: Variable,
     ) -> Outcome<Option<Said>> {
-        let Some(exits) = space.exits(condition, end, MAX_EXITS) else {
+        let Some(exits) = exits(space, condition, last, MAX_EXITS) else {
             return Ok(None);
         };
         let implied = implications(space, &exits)?;
@@ -130,10 +131,10 @@ impl Conditions {
             let needed = all_implied
                 .iter()
                 .filter(|other| redundant[**other] || *other == index);
-            let needed: Vec<Node> = needed.map(|other| exits[*other]).collect();
-            let allowed: Vec<Node> = all_implied.iter().map(|other| exits[*other]).collect();
-            let least = space.reaches(condition, end, &needed, &mut BTreeMap::new())?;
-            let most = space.reaches(condition, end, &allowed, &mut BTreeMap::new())?;
+            let needed: Vec<Function> = needed.map(|other| exits[*other]).collect();
+            let allowed: Vec<Function> = all_implied.iter().map(|other| exits[*other]).collect();
+            let least = reaches(space, condition, last, &needed, &mut BTreeMap::new())?;
+            let most = reaches(space, condition, last, &allowed, &mut BTreeMap::new())?;
             let (least, most) = (self.say(space, least)?, self.say(space, most)?);
             let is_widened = match (&least, &most) {
                 (Some(least), Some(most)) => most.cost < least.cost,
@@ -150,14 +151,14 @@ impl Conditions {
             let mut left = exits[*index];
             for (other, (_, is_widened)) in told.iter().zip(&before) {
                 if *is_widened && other != index && implied[*other][*index] {
-                    left = space.diagram.ite(exits[*other], FALSE, left)?;
+                    left = space.choose(exits[*other], Function::FALSE, left)?;
                 }
             }
             let rest = cheaper(self.say(space, exits[*index])?, self.say(space, left)?);
             let Some(rest) = rest else {
                 return Ok(None);
             };
-            let at = if exits[*index] == TRUE {
+            let at = if exits[*index] == Function::TRUE {
                 0
             } else {
                 terms.len()
@@ -168,12 +169,12 @@ impl Conditions {
     }
 
     /// A condition that compares words with each other and nothing else.
-    fn relation(&mut self, space: &mut Space, condition: Node) -> Outcome<Option<Said>> {
-        let Some(pairs) = space.compared_pairs(condition) else {
+    fn relation(&mut self, space: &mut Space, condition: Function) -> Outcome<Option<Said>> {
+        let Some(pairs) = compared_pairs(space, condition) else {
             return Ok(None);
         };
         for test in comparisons(&pairs) {
-            if space.predicate(&test)? == condition {
+            if space.condition(&test)? == condition {
                 return Ok(Some(Said::test(test, 2)));
             }
         }
@@ -181,15 +182,23 @@ impl Conditions {
             variable,
             low,
             high,
-        } = space.diagram.view(condition)
+        } = space.view(condition)
         else {
             return Ok(None);
         };
-        let Relation::Equal(a, b) = space.relations.of_variable(variable) else {
+        let VariableKind::Relation(Relation::Equal(a, b)) = space.kind(variable) else {
             return Ok(None);
         };
-        let greater = Variable(variable.0 + 1);
-        let (less, more) = space.diagram.cofactors(low, greater);
+        let (less, more) = match space.view(low) {
+            View::Branch {
+                variable,
+                low,
+                high,
+            } if space.kind(variable) == VariableKind::Relation(Relation::Greater(a, b)) => {
+                (low, high)
+            }
+            View::Branch { .. } | View::Leaf(_) => (low, low),
+        };
         let mut terms = Vec::new();
         for (op, rest) in match () {
             () if less == more => vec![(CmpOp::Eq, high), (CmpOp::Ne, low)],
@@ -209,12 +218,12 @@ impl Conditions {
 }
 
 /// Which exits hold whenever another does: `[i][j]` if `j` does whenever `i` does.
-fn implications(space: &mut Space, exits: &[Node]) -> Outcome<Vec<Vec<bool>>> {
+fn implications(space: &mut Space, exits: &[Function]) -> Outcome<Vec<Vec<bool>>> {
     let mut implied = Vec::with_capacity(exits.len());
     for exit in exits {
         let mut row = Vec::with_capacity(exits.len());
         for other in exits {
-            row.push(space.diagram.ite(*exit, *other, TRUE)? == TRUE);
+            row.push(space.choose(*exit, *other, Function::TRUE)? == Function::TRUE);
         }
         implied.push(row);
     }
@@ -222,16 +231,16 @@ fn implications(space: &mut Space, exits: &[Node]) -> Outcome<Vec<Vec<bool>>> {
 }
 
 /// Which exits are nothing but the union of those that imply them.
-fn redundant(space: &mut Space, exits: &[Node], implied: &[Vec<bool>]) -> Outcome<Vec<bool>> {
+fn redundant(space: &mut Space, exits: &[Function], implied: &[Vec<bool>]) -> Outcome<Vec<bool>> {
     let mut redundant = vec![false; exits.len()];
     for (index, exit) in exits.iter().enumerate() {
-        if *exit == TRUE {
+        if *exit == Function::TRUE {
             continue;
         }
-        let mut union = FALSE;
+        let mut union = Function::FALSE;
         for (other, part) in exits.iter().enumerate() {
             if other != index && implied[other][index] {
-                union = space.diagram.ite(*part, TRUE, union)?;
+                union = space.choose(*part, Function::TRUE, union)?;
             }
         }
         redundant[index] = union == *exit;
@@ -386,63 +395,102 @@ impl Said {
     }
 }
 
-impl Space {
-    /// The variable that a node tests; `None` for leaves.
-    fn top(&self, node: Node) -> Option<Variable> {
-        match self.diagram.view(node) {
-            View::Leaf(_) => None,
-            View::Branch { variable, .. } => Some(variable),
-        }
+/// The variable that a node tests; `None` for leaves.
+fn top(space: &Space, node: Function) -> Option<Variable> {
+    match space.view(node) {
+        View::Leaf(_) => None,
+        View::Branch { variable, .. } => Some(variable),
     }
+}
 
-    /// The nodes at or behind `end` to which a condition leads, without [`FALSE`], those with the
-    /// smallest inputs first; `None` if there are too many.
-    fn exits(&self, condition: Node, end: Variable, max_exits: usize) -> Option<Vec<Node>> {
-        let mut seen = BTreeSet::new();
-        let mut exits = Vec::new();
-        let mut open = vec![condition];
-        while let Some(node) = open.pop() {
-            if node == FALSE || !seen.insert(node) {
-                continue;
-            }
-            match self.diagram.view(node) {
-                View::Branch {
-                    variable,
-                    low,
-                    high,
-                } if variable < end => open.extend([high, low]),
-                View::Branch { .. } | View::Leaf(_) if exits.len() == max_exits => return None,
-                View::Branch { .. } | View::Leaf(_) => exits.push(node),
-            }
+/// The nodes behind `last` to which a condition leads, without [`Function::FALSE`], those with the
+/// smallest inputs first; `None` if there are too many.
+fn exits(
+    space: &Space,
+    condition: Function,
+    last: Variable,
+    max_exits: usize,
+) -> Option<Vec<Function>> {
+    let mut seen = BTreeSet::new();
+    let mut exits = Vec::new();
+    let mut open = vec![condition];
+    while let Some(node) = open.pop() {
+        if node == Function::FALSE || !seen.insert(node) {
+            continue;
         }
-        Some(exits)
-    }
-
-    /// The pairs of words that a condition compares; `None` if it asks anything else, or about the
-    /// number or the architecture.
-    fn compared_pairs(&self, condition: Node) -> Option<Vec<(Word, Word)>> {
-        let mut pairs = BTreeSet::new();
-        let mut seen = BTreeSet::new();
-        let mut open = vec![condition];
-        while let Some(node) = open.pop() {
-            let View::Branch {
+        match space.view(node) {
+            View::Branch {
                 variable,
                 low,
                 high,
-            } = self.diagram.view(node)
-            else {
-                continue;
-            };
-            if !seen.insert(node) {
-                continue;
-            }
-            let (Relation::Equal(a, b) | Relation::Greater(a, b)) =
-                self.relations.of_variable(variable);
-            subject_of(a)?;
-            subject_of(b)?;
-            pairs.insert((a, b));
-            open.extend([low, high]);
+            } if variable <= last => open.extend([high, low]),
+            View::Branch { .. } | View::Leaf(_) if exits.len() == max_exits => return None,
+            View::Branch { .. } | View::Leaf(_) => exits.push(node),
         }
-        Some(pairs.into_iter().collect())
     }
+    Some(exits)
+}
+
+/// The pairs of words that a condition compares; `None` if it asks anything else, or about the
+/// number or the architecture.
+fn compared_pairs(space: &Space, condition: Function) -> Option<Vec<(Word, Word)>> {
+    let mut pairs = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut open = vec![condition];
+    while let Some(node) = open.pop() {
+        let View::Branch {
+            variable,
+            low,
+            high,
+        } = space.view(node)
+        else {
+            continue;
+        };
+        if !seen.insert(node) {
+            continue;
+        }
+        let VariableKind::Relation(Relation::Equal(a, b) | Relation::Greater(a, b)) =
+            space.kind(variable)
+        else {
+            return None;
+        };
+        subject_of(a)?;
+        subject_of(b)?;
+        pairs.insert((a, b));
+        open.extend([low, high]);
+    }
+    Some(pairs.into_iter().collect())
+}
+
+/// The condition that a function leads to one of these targets, all of them behind `last`.
+fn reaches(
+    space: &mut Space,
+    function: Function,
+    last: Variable,
+    targets: &[Function],
+    known: &mut BTreeMap<Function, Function>,
+) -> Outcome<Function> {
+    let (variable, low, high) = match space.view(function) {
+        View::Branch {
+            variable,
+            low,
+            high,
+        } if variable <= last => (variable, low, high),
+        View::Branch { .. } | View::Leaf(_) => {
+            let is_target = targets.contains(&function);
+            return Ok(if is_target {
+                Function::TRUE
+            } else {
+                Function::FALSE
+            });
+        }
+    };
+    if let Some(condition) = known.get(&function) {
+        return Ok(*condition);
+    }
+    let low = reaches(space, low, last, targets, known)?;
+    let high = reaches(space, high, last, targets, known)?;
+    let condition = space.branch(variable, low, high)?;
+    known.insert(function, condition);
+    Ok(condition)
 }

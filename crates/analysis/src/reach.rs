@@ -8,12 +8,7 @@ use std::collections::BTreeSet;
 
 use tamis_abi::Endian;
 use tamis_bpf::{Op, Pc, Program};
-
-use crate::code::Code;
-use crate::diagram::{FALSE, LimitReached, Node, TRUE};
-use crate::explore::{Exploration, Next, StateId, Step, Visit, explore};
-use crate::space::Space;
-use crate::word_test::masked_test;
+use tamis_prover::{Function, LimitReached, Space, Successor, SymbolicBlock};
 
 /// What no call makes a program do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,99 +19,85 @@ pub struct DeadCode {
     pub one_way: Vec<(Pc, bool)>,
 }
 
-impl Space {
-    /// What no call makes a program do.
-    ///
-    /// # Errors
-    /// If the space is full.
-    pub fn dead_code(
-        &mut self,
-        program: &Program,
-        endian: Endian,
-    ) -> Result<DeadCode, LimitReached> {
-        let exploration = explore(self, Code::Program(program), endian)?;
-        let mut sweep = Sweep::new(program, &exploration);
-        for visit in &exploration.visits {
-            if sweep.reached[visit.state.0] != FALSE {
-                sweep.see(self, visit)?;
-            }
+/// What no call makes a program do.
+///
+/// # Errors
+/// If the space is full.
+pub fn dead_code(
+    space: &mut Space,
+    program: &Program,
+    endian: Endian,
+) -> Result<DeadCode, LimitReached> {
+    let blocks = space.symbolic_blocks(program, endian)?;
+    let mut sweep = Sweep::new(program, &blocks);
+    for (place, block) in blocks.iter().enumerate() {
+        if sweep.reached[place] != Function::FALSE {
+            sweep.see(space, place, block)?;
         }
-        Ok(sweep.dead_code())
     }
+    Ok(sweep.dead_code())
 }
 
 struct Sweep<'a> {
     program: &'a Program,
-    /// Where each state is entered.
-    entries: Vec<Pc>,
-    /// Under which condition each state is reached, as far as the sweep has come.
-    reached: Vec<Node>,
+    blocks: &'a [SymbolicBlock],
+    /// Under which condition each block is reached, as far as the sweep has come.
+    reached: Vec<Function>,
     executed: BTreeSet<Pc>,
     /// Branches and the outcomes of their tests that were seen.
     outcomes: BTreeSet<(Pc, bool)>,
 }
 
 impl<'a> Sweep<'a> {
-    fn new(program: &'a Program, exploration: &Exploration) -> Sweep<'a> {
-        let mut entries = vec![Pc(0); exploration.visits.len()];
-        for visit in &exploration.visits {
-            entries[visit.state.0] = visit.first;
-        }
-        let mut reached = vec![FALSE; entries.len()];
-        if let Some(first) = exploration.visits.first() {
-            reached[first.state.0] = TRUE;
+    fn new(program: &'a Program, blocks: &'a [SymbolicBlock]) -> Sweep<'a> {
+        let mut reached = vec![Function::FALSE; blocks.len()];
+        if let Some(first) = reached.first_mut() {
+            *first = Function::TRUE;
         }
         Sweep {
             program,
-            entries,
+            blocks,
             reached,
             executed: BTreeSet::new(),
             outcomes: BTreeSet::new(),
         }
     }
 
-    /// Goes on from a state that is reached.
-    fn see(&mut self, space: &mut Space, visit: &Visit) -> Result<(), LimitReached> {
-        let mut pc = visit.first;
+    /// Goes on from a block that is reached.
+    fn see(
+        &mut self,
+        space: &mut Space,
+        place: usize,
+        block: &SymbolicBlock,
+    ) -> Result<(), LimitReached> {
+        let mut pc = block.first;
         self.executed.insert(pc);
-        while pc != visit.last {
+        while pc != block.last {
             pc = match self.program.op(pc) {
                 Op::Jump(skip) => Pc(pc.0 + 1 + skip as usize),
                 _ => Pc(pc.0 + 1),
             };
             self.executed.insert(pc);
         }
-        let reached = self.reached[visit.state.0];
-        let (condition, yes, no) = match visit.step {
-            Step::Goto(Next::End(_)) => return Ok(()),
-            Step::Goto(Next::State(next)) => {
+        let reached = self.reached[place];
+        let (condition, yes, no) = match block.successor {
+            Successor::Always(None) => return Ok(()),
+            Successor::Always(Some(next)) => {
                 self.outcome(pc, next);
                 return self.arrive(space, next, reached);
             }
-            Step::Compare {
-                word,
-                mask,
-                test,
-                k,
-                yes,
-                no,
-            } => (
-                masked_test(&mut space.diagram, word, mask, test, k)?,
-                yes,
-                no,
-            ),
-            Step::Fork { condition, yes, no } => (condition, yes, no),
+            Successor::Fork { condition, yes, no } => (condition, yes, no),
         };
-        let holds = space.diagram.ite(condition, reached, FALSE)?;
-        let fails = space.diagram.ite(condition, FALSE, reached)?;
+        let holds = space.choose(condition, reached, Function::FALSE)?;
+        let fails = space.choose(condition, Function::FALSE, reached)?;
         for (when, next, outcome) in [(holds, yes, true), (fails, no, false)] {
-            if when == FALSE {
+            if when == Function::FALSE {
                 continue;
             }
             if matches!(self.program.op(pc), Op::Branch { .. }) {
                 self.outcomes.insert((pc, outcome));
             }
-            if let Next::State(next) = next {
+            if let Some(next) = next {
                 self.arrive(space, next, when)?;
             }
         }
@@ -124,18 +105,18 @@ impl<'a> Sweep<'a> {
     }
 
     /// Notes which way a branch went whose test needs no input.
-    fn outcome(&mut self, pc: Pc, next: StateId) {
+    fn outcome(&mut self, pc: Pc, next: usize) {
         if let Op::Branch { jt, jf, .. } = self.program.op(pc) {
-            let is_target = |skip: u8| self.entries[next.0].0 == pc.0 + 1 + usize::from(skip);
+            let is_target = |skip: u8| self.blocks[next].first.0 == pc.0 + 1 + usize::from(skip);
             let outcomes = [(jt, true), (jf, false)].into_iter();
             let seen = outcomes.filter(|(skip, _)| is_target(*skip));
             self.outcomes.extend(seen.map(|(_, outcome)| (pc, outcome)));
         }
     }
 
-    fn arrive(&mut self, space: &mut Space, at: StateId, when: Node) -> Result<(), LimitReached> {
-        let reached = self.reached[at.0];
-        self.reached[at.0] = space.diagram.ite(when, TRUE, reached)?;
+    fn arrive(&mut self, space: &mut Space, at: usize, when: Function) -> Result<(), LimitReached> {
+        let reached = self.reached[at];
+        self.reached[at] = space.choose(when, Function::TRUE, reached)?;
         Ok(())
     }
 
@@ -153,15 +134,15 @@ impl<'a> Sweep<'a> {
 #[cfg(test)]
 mod tests {
     use tamis_bpf::{Insn, Operand, Test};
+    use tamis_prover::Limits;
 
     use super::*;
-    use crate::Limits;
 
-    fn dead_code(ops: &[Op]) -> DeadCode {
+    fn dead_code_of(ops: &[Op]) -> DeadCode {
         let insns = ops.iter().copied().map(Insn::from).collect();
         let program = Program::new(insns).unwrap();
         let mut space = Space::new(Limits::default());
-        space.dead_code(&program, Endian::Little).unwrap()
+        dead_code(&mut space, &program, Endian::Little).unwrap()
     }
 
     fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
@@ -175,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_value_that_was_tested_before_is_not_found_again() {
-        let found = dead_code(&[
+        let found = dead_code_of(&[
             Op::LoadData(0),
             branch(Test::Ge, 10, 3, 0),
             branch(Test::Eq, 9, 2, 0),
@@ -190,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_a_constant_decides_and_what_is_jumped_over() {
-        let found = dead_code(&[
+        let found = dead_code_of(&[
             Op::LoadImm(5),
             branch(Test::Eq, 5, 1, 0),
             Op::RetImm(1),
@@ -204,7 +185,7 @@ mod tests {
 
     #[test]
     fn nothing_is_dead_where_every_way_is_taken() {
-        let found = dead_code(&[
+        let found = dead_code_of(&[
             Op::LoadData(0),
             branch(Test::Gt, 5, 0, 1),
             Op::RetImm(1),

@@ -2,6 +2,7 @@
 //! which numbers are always allowed, the emulator of the kernel's check which ones the program lets it see.
 
 use tamis_abi::{Action, Arch, Endian, KernelVersion, Word};
+use tamis_analysis::with_word;
 use tamis_bpf::cache::is_cacheable;
 use tamis_compiler::{Objective, Options, compile};
 use tamis_prover::{Limits, Space};
@@ -23,7 +24,7 @@ fn always_allowed(ruleset: &Ruleset) -> Vec<(u32, u32)> {
     let mut allowed = Vec::new();
     for section in ruleset.sections() {
         let audit = section.arch.audit();
-        let of_arch = space.with_word(whole, Word::ARCH, audit);
+        let of_arch = with_word(&mut space, whole, Word::ARCH, audit);
         let of_arch = of_arch.expect("a policy is small");
         let own_bit = if section.arch == Arch::X32 {
             Arch::X32_BIT
@@ -31,7 +32,7 @@ fn always_allowed(ruleset: &Ruleset) -> Vec<(u32, u32)> {
             0
         };
         for nr in own_bit..own_bit + NUMBERS {
-            let of_number = space.with_word(of_arch, Word::NR, nr);
+            let of_number = with_word(&mut space, of_arch, Word::NR, nr);
             let values = space.values(of_number.expect("a policy is small"));
             if values.into_iter().eq([Action::ALLOW.ret()]) {
                 allowed.push((audit, nr));

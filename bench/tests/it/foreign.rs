@@ -8,6 +8,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use tamis_abi::{Arch, Endian};
+use tamis_analysis::narrowed;
 use tamis_bench::policies;
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::foreign::{How, Optimised, Split, optimise};
@@ -72,7 +73,7 @@ fn own(name: &str, stack: &[Program]) -> Option<Own> {
     let mut space = Space::new(Limits::default());
     let mut function = |program| space.program(program, Endian::Little);
     let functions = [function(&stack[0]).ok()?, function(&program).ok()?];
-    let narrowed = functions.map(|function| space.narrowed(function, &[Arch::X86_64], 0));
+    let narrowed = functions.map(|function| narrowed(&mut space, function, &[Arch::X86_64], 0));
     (narrowed[0] == narrowed[1]).then_some(Own {
         program,
         is_same: functions[0] == functions[1],
@@ -103,7 +104,7 @@ fn length(programs: &[Program]) -> usize {
 fn inputs() -> Vec<(String, Vec<Program>)> {
     let mut stack = Vec::new();
     let mut inputs = Vec::new();
-    for name in corpus::files("", ".bpf").unwrap_or_default() {
+    for name in corpus::programs().unwrap_or_default() {
         let insns = corpus::insns(&name).expect("the listed file is there");
         let program = Program::new(insns).expect("a corpus program is valid");
         match name.starts_with("systemd/stack/") {

@@ -121,7 +121,7 @@ fn optimising_again_finds_nothing_worse() {
 
 #[test]
 fn every_program_of_the_corpus_is_laid_out_anew_or_best_already() {
-    let Some(names) = corpus::files("", ".bpf") else {
+    let Some(names) = corpus::programs() else {
         return;
     };
     let mut rng = Rng::new(0);

@@ -116,7 +116,7 @@ fn sets_are_those_that_systemd_prints() {
     };
     let mut set = "";
     let mut count = 0;
-    let table = include_str!("../../policy/data/systemd-sets.txt");
+    let table = include_str!("../../../policy/data/systemd-sets.txt");
     let members = |set: &str| -> Vec<&str> {
         let row = table.lines().find(|row| row.split(' ').next() == Some(set));
         row.unwrap_or_default().split(' ').skip(1).collect()

@@ -1,14 +1,16 @@
 //! The decompiler: what it makes of real and of random filters means exactly the same, also as text.
 
 use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
+use tamis_analysis::{
+    CaseLimits, Cases, Differences, Machine, Undecompilable, cases, decompile, differences,
+    narrowed,
+};
 use tamis_bpf::Program;
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::export::{self, Style, Unsayable};
 use tamis_policy::tamis::{self, Options};
-use tamis_prover::{
-    CaseLimits, Cases, Differences, Function, Limits, Machine, Space, Undecompilable,
-};
+use tamis_prover::{Function, Limits, Space};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::program;
@@ -56,13 +58,13 @@ fn assert_text_means(space: &mut Space, ruleset: &Ruleset, function: Function) -
 
 #[test]
 fn corpus_programs_decompile_to_equal_policies() {
-    let Some(names) = corpus::files("", ".bpf") else {
+    let Some(names) = corpus::programs() else {
         return;
     };
     for name in names {
         let mut space = Space::new(Limits::default());
         let function = corpus_function(&mut space, &name).expect("the listed file is there");
-        let ruleset = space.decompile(function, &CaseLimits::default());
+        let ruleset = decompile(&mut space, function, &CaseLimits::default());
         let ruleset = ruleset.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(space.ruleset(&ruleset), Ok(function), "{name}");
         let lines = assert_text_means(&mut space, &ruleset, function);
@@ -81,9 +83,7 @@ fn a_stack_decompiles_to_one_policy() {
         .map(|name| corpus_function(&mut space, name).expect("the listed file is there"))
         .collect();
     let stack = space.stack(&functions).expect("within the limits");
-    let ruleset = space
-        .decompile(stack, &CaseLimits::default())
-        .expect("it can be said");
+    let ruleset = decompile(&mut space, stack, &CaseLimits::default()).expect("it can be said");
     let lines = assert_text_means(&mut space, &ruleset, stack);
     assert!(lines < 100, "{lines} lines for {} filters", names.len());
 }
@@ -124,7 +124,7 @@ fn random_rulesets_survive_decompiling_and_exporting() {
             assert_text_means(&mut space, &ruleset, function);
             exported += 1;
         }
-        match space.decompile(function, &CaseLimits::default()) {
+        match decompile(&mut space, function, &CaseLimits::default()) {
             Ok(again) => {
                 assert_eq!(
                     space.ruleset(&again),
@@ -184,9 +184,7 @@ fn cases_are_disjoint_and_complete() {
         let ruleset = generate::ruleset(&mut rng, Size::SMALL, Endian::Little);
         let mut space = Space::new(Limits::default());
         let function = space.ruleset(&ruleset).expect("within the limits");
-        let cases = space
-            .cases(function, &CaseLimits::default())
-            .expect("within the limits");
+        let cases = cases(&mut space, function, &CaseLimits::default()).expect("within the limits");
         if !cases.is_complete {
             continue;
         }
@@ -214,7 +212,7 @@ fn cases_are_disjoint_and_complete() {
     assert!(checked > 150, "{checked}");
 }
 
-fn matches(case: &tamis_prover::Case, call: &SeccompData) -> bool {
+fn matches(case: &tamis_analysis::Case, call: &SeccompData) -> bool {
     is_of(&case.machine, &case.numbers, case.when.as_ref(), call)
 }
 
@@ -241,9 +239,13 @@ fn differences_are_where_the_answers_differ() {
         let mut space = Space::new(Limits::default());
         let functions = [&left, &right].map(|side| space.ruleset(side).expect("within the limits"));
         let [left_function, right_function] = functions;
-        let Differences { list, is_complete } = space
-            .differences(left_function, right_function, &CaseLimits::default())
-            .expect("within the limits");
+        let Differences { list, is_complete } = differences(
+            &mut space,
+            left_function,
+            right_function,
+            &CaseLimits::default(),
+        )
+        .expect("within the limits");
         assert_eq!(
             list.is_empty(),
             left_function == right_function,
@@ -354,10 +356,10 @@ fn random_programs_decompile_equal_or_say_why_not() {
             continue;
         };
         // They know nothing of architectures.
-        let Ok(narrowed) = space.narrowed(function, &[Arch::X86_64, Arch::X86], 0) else {
+        let Ok(narrowed) = narrowed(&mut space, function, &[Arch::X86_64, Arch::X86], 0) else {
             continue;
         };
-        match space.decompile(narrowed, &CaseLimits::default()) {
+        match decompile(&mut space, narrowed, &CaseLimits::default()) {
             Ok(ruleset) => {
                 assert_eq!(space.ruleset(&ruleset), Ok(narrowed), "seed {seed}");
                 // The same long condition for each of hundreds of calls takes minutes to parse.

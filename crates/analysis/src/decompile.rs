@@ -1,0 +1,384 @@
+//! The decompiler: from a function back to a ruleset that a person can read.
+//!
+//! Every group of numbers that is treated alike becomes one rule per answer, with what is left over as
+//! the last; calls whose arguments don't matter become one rule per answer. Defaults are chosen such that
+//! little has to be listed. The ruleset means exactly what the function means, which is compared
+//! at the end: a difference would be a mistake of this module, and then there is no ruleset.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+
+use tamis_abi::{Action, ActionKind, Arch, syscall};
+use tamis_prover::{Function, LimitReached, Space, View};
+use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
+
+use crate::cases::{CaseLimits, Group, Machine, calls_in, groups, outcomes};
+use crate::condition::{Conditions, Said};
+
+/// Why there is no ruleset for a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undecompilable {
+    /// The space is full.
+    Limit(LimitReached),
+    /// There are more cases than [`CaseLimits`] allow.
+    TooManyCases,
+    /// Calls of these foreign architectures are not all answered alike, as a ruleset has to.
+    ForeignArches(IntervalSet<u32>),
+    /// It returns a value that is no action with data.
+    NotAnAction(u32),
+    /// What happens to this call depends on more than can be said within [`CaseLimits`], or on how
+    /// its number or architecture compares with an argument.
+    Condition {
+        /// Whose call.
+        arch: Arch,
+        /// Its number.
+        nr: u32,
+    },
+    /// The ruleset that was made means something else: a mistake of the decompiler.
+    Refuted,
+}
+
+impl fmt::Display for Undecompilable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undecompilable::Limit(limit) => limit.fmt(f),
+            Undecompilable::TooManyCases => f.write_str("it tells too many cases apart"),
+            Undecompilable::ForeignArches(_) => {
+                f.write_str("it does not answer all calls of foreign architectures with one action")
+            }
+            Undecompilable::NotAnAction(ret) => {
+                write!(f, "it returns {ret:#x}, which no policy can say")
+            }
+            Undecompilable::Condition { arch, nr } => write!(
+                f,
+                "what it does with number {nr} of {arch} takes more tests than anybody would read"
+            ),
+            Undecompilable::Refuted => {
+                f.write_str("the policy that was made of it means something else")
+            }
+        }
+    }
+}
+
+impl Error for Undecompilable {}
+
+impl From<LimitReached> for Undecompilable {
+    fn from(limit: LimitReached) -> Undecompilable {
+        Undecompilable::Limit(limit)
+    }
+}
+
+type Outcome<T> = Result<T, Undecompilable>;
+
+/// What is stated about calls that no rule lists.
+#[derive(Clone, Copy)]
+struct Fallbacks {
+    default: u32,
+    /// The answer for numbers without a name, if it isn't the default.
+    unknown: Option<u32>,
+}
+
+/// The function that is this one for calls of these architectures and always `ret` for others.
+///
+/// # Errors
+/// If the space is full.
+pub fn narrowed(
+    space: &mut Space,
+    function: Function,
+    arches: &[Arch],
+    ret: u32,
+) -> Result<Function, LimitReached> {
+    let mut narrowed = space.constant(ret)?;
+    for arch in arches {
+        let calls = calls_in(space, &Machine::Known(*arch), &Section::domain(*arch))?;
+        narrowed = space.choose(calls, function, narrowed)?;
+    }
+    Ok(narrowed)
+}
+
+/// A ruleset that means what the function means.
+///
+/// Rules about the same numbers stand together and say what holds; rules about different numbers
+/// are disjoint. Architectures that are treated as most values are have no section.
+///
+/// # Errors
+/// If no ruleset means that, or it would be too long.
+pub fn decompile(space: &mut Space, function: Function, limits: &CaseLimits) -> Outcome<Ruleset> {
+    let (groups, is_complete) = groups(space, function, limits);
+    if !is_complete {
+        return Err(Undecompilable::TooManyCases);
+    }
+    let bad_arch = answer_to_foreign(space, &groups)?;
+    let mut conditions = Conditions::new(limits);
+    let mut sections = Vec::new();
+    for arch in Arch::all() {
+        let own = |group: &&Group| group.machine == Machine::Known(arch);
+        let groups: Vec<&Group> = groups.iter().filter(own).collect();
+        let all_bad = |group: &&Group| leaf_value(space, group.node) == Some(bad_arch.ret());
+        if !groups.iter().all(all_bad) {
+            sections.push(decompiled_section(
+                space,
+                &mut conditions,
+                limits,
+                arch,
+                &groups,
+            )?);
+        }
+    }
+    let Ok(ruleset) = Ruleset::new(sections, bad_arch) else {
+        unreachable!("every architecture comes once");
+    };
+    if space.ruleset(&ruleset)? != function {
+        return Err(Undecompilable::Refuted);
+    }
+    Ok(ruleset)
+}
+
+/// The one answer to calls of architectures without a section.
+fn answer_to_foreign(space: &Space, groups: &[Group]) -> Outcome<Action> {
+    let mut answer = None;
+    for group in groups {
+        let Machine::Other(audits) = &group.machine else {
+            continue;
+        };
+        let ret = leaf_value(space, group.node);
+        match (ret, answer) {
+            (Some(ret), None) => answer = Some(ret),
+            (Some(ret), Some(answer)) if ret == answer => {}
+            _ => return Err(Undecompilable::ForeignArches(audits.clone())),
+        }
+    }
+    // Without foreign architectures, whatever the answer is, nobody gets it.
+    action(answer.unwrap_or(Action::KILL_PROCESS.ret()))
+}
+
+fn decompiled_section(
+    space: &mut Space,
+    conditions: &mut Conditions,
+    limits: &CaseLimits,
+    arch: Arch,
+    groups: &[&Group],
+) -> Outcome<Section> {
+    let mut constant: BTreeMap<u32, IntervalSet<u32>> = BTreeMap::new();
+    for group in groups {
+        if let Some(ret) = leaf_value(space, group.node) {
+            constant.insert(ret, group.numbers.clone());
+        }
+    }
+    let named: IntervalSet<u32> = syscall::all(arch).map(|(nr, _)| nr.0).collect();
+    let unnamed = Section::domain(arch).difference(&named);
+    let fallbacks = fallbacks(&constant, &named, &unnamed);
+    let mut rules = Vec::new();
+    for group in groups {
+        if leaf_value(space, group.node).is_some() {
+            continue;
+        }
+        let rest = conditional(
+            space, conditions, limits, arch, group, fallbacks, &mut rules,
+        )?;
+        // The default doesn't reach numbers without a name if there is an answer for those.
+        let listed = match fallbacks.unknown {
+            None if rest == fallbacks.default => continue,
+            Some(_) if rest == fallbacks.default => group.numbers.intersection(&unnamed),
+            _ => group.numbers.clone(),
+        };
+        push(&mut rules, listed, Predicate::True, rest)?;
+    }
+    // Calls that are allowed first.
+    let precedence = |ret: &u32| std::cmp::Reverse(Action::precedence(*ret));
+    let mut answers: Vec<u32> = constant.keys().copied().collect();
+    answers.sort_by_key(|ret| (precedence(ret), *ret));
+    for ret in answers {
+        let all = &constant[&ret];
+        let listed = if ret == fallbacks.default {
+            IntervalSet::empty()
+        } else {
+            all.intersection(&named)
+        };
+        let is_said = ret == fallbacks.unknown.unwrap_or(fallbacks.default);
+        let odd = if is_said {
+            IntervalSet::empty()
+        } else {
+            all.intersection(&unnamed)
+        };
+        push(&mut rules, listed.union(&odd), Predicate::True, ret)?;
+    }
+    if let Some(unknown) = fallbacks.unknown {
+        push(&mut rules, unnamed, Predicate::True, unknown)?;
+    }
+    Ok(Section {
+        arch,
+        rules,
+        default: action(fallbacks.default)?,
+    })
+}
+
+/// Adds the rules of numbers whose arguments matter; what is answered where none of them matches.
+fn conditional(
+    space: &mut Space,
+    conditions: &mut Conditions,
+    limits: &CaseLimits,
+    arch: Arch,
+    group: &Group,
+    fallbacks: Fallbacks,
+    rules: &mut Vec<Rule>,
+) -> Outcome<u32> {
+    /// What a rule less is worth, in the cost of tests.
+    const RULE_COST: usize = 3;
+    let nr = group.numbers.intervals()[0].0;
+    let unsayable = Undecompilable::Condition { arch, nr };
+    let (outcomes, is_complete) = outcomes(space, group.node, limits.max_outcomes);
+    if !is_complete {
+        return Err(unsayable);
+    }
+    let mut said: Vec<(u32, Function, Option<Said>)> = Vec::new();
+    for ret in outcomes {
+        let holds = space.returns(group.node, ret)?;
+        said.push((ret, holds, conditions.say(space, holds)?));
+    }
+    let worth = |(ret, _, said): &(u32, Function, Option<Said>)| {
+        let bonus = if *ret == fallbacks.default {
+            RULE_COST
+        } else {
+            0
+        };
+        said.as_ref().map_or(usize::MAX, |said| said.cost + bonus)
+    };
+    // The most expensive condition is the one not to state.
+    let rest = (0..said.len()).max_by_key(|index| worth(&said[*index]));
+    let (rest, ..) = said.remove(rest.expect("a diagram has a leaf"));
+    said.sort_by_key(|entry| {
+        (
+            entry.2.as_ref().map_or(usize::MAX, |said| said.cost),
+            entry.0,
+        )
+    });
+    let mut earlier = Function::FALSE;
+    for (ret, holds, exact) in said {
+        // What earlier rules decide may be said again if that is shorter.
+        let with_earlier = space.choose(holds, Function::TRUE, earlier)?;
+        let exact = exact.ok_or_else(|| unsayable.clone())?;
+        let when = match conditions.say(space, with_earlier)? {
+            Some(wider) if wider.cost < exact.cost => wider,
+            _ => exact,
+        };
+        push(rules, group.numbers.clone(), when.predicate, ret)?;
+        earlier = with_earlier;
+    }
+    Ok(rest)
+}
+
+fn leaf_value(space: &Space, node: Function) -> Option<u32> {
+    match space.view(node) {
+        View::Leaf(value) => Some(value),
+        View::Branch { .. } => None,
+    }
+}
+
+/// Adds a rule unless it is about nothing.
+fn push(
+    rules: &mut Vec<Rule>,
+    syscalls: IntervalSet<u32>,
+    when: Predicate,
+    ret: u32,
+) -> Outcome<()> {
+    if !syscalls.is_empty() {
+        rules.push(Rule {
+            syscalls,
+            when,
+            action: action(ret)?,
+            origin: None,
+        });
+    }
+    Ok(())
+}
+
+/// The action that a filter says with a return value.
+fn action(ret: u32) -> Outcome<Action> {
+    let action = Action::from_ret(ret);
+    if action.ret() == ret {
+        Ok(action)
+    } else {
+        Err(Undecompilable::NotAnAction(ret))
+    }
+}
+
+/// The fallbacks that leave the least to be listed. Only a filter that permits most numbers without a
+/// name gets a default that permits: nobody should read a list of forbidden calls as complete.
+fn fallbacks(
+    constant: &BTreeMap<u32, IntervalSet<u32>>,
+    named: &IntervalSet<u32>,
+    unnamed: &IntervalSet<u32>,
+) -> Fallbacks {
+    let size = |set: &IntervalSet<u32>| {
+        let sizes = set
+            .intervals()
+            .iter()
+            .map(|(first, last)| u64::from(last - first) + 1);
+        sizes.sum::<u64>()
+    };
+    let split: Vec<(u32, u64, IntervalSet<u32>)> = constant
+        .iter()
+        .map(|(ret, set)| {
+            (
+                *ret,
+                size(&set.intersection(named)),
+                set.intersection(unnamed),
+            )
+        })
+        .collect();
+    let usual = split
+        .iter()
+        .max_by_key(|(ret, _, odd)| (size(odd), *ret))
+        .map(|entry| entry.0);
+    let Some(usual) = usual else {
+        return Fallbacks {
+            default: Action::KILL_PROCESS.ret(),
+            unknown: None,
+        };
+    };
+    if permits(usual) {
+        return Fallbacks {
+            default: usual,
+            unknown: None,
+        };
+    }
+    // What has to be listed with each answer as the default, and what where each is for numbers without a name.
+    let named: u64 = split.iter().map(|(_, count, _)| *count).sum();
+    let cost_of = |odd: &IntervalSet<u32>| 2 * odd.intervals().len() as u64;
+    let odd: u64 = split.iter().map(|(.., odd)| cost_of(odd)).sum();
+    let mut unknowns: Vec<(u64, u32)> = split
+        .iter()
+        .map(|(ret, _, own)| (odd - cost_of(own), *ret))
+        .collect();
+    unknowns.sort_unstable();
+    let choices = split.iter().filter(|(ret, ..)| !permits(*ret));
+    let choices = choices.map(|(default, count, own)| {
+        let listed = named - count;
+        let same = listed + odd - cost_of(own);
+        let other = unknowns.iter().find(|(_, ret)| ret != default);
+        let (cost, unknown) = match other {
+            Some((odd, ret)) if listed + odd < same => (listed + odd + 1, Some(*ret)),
+            _ => (same, None),
+        };
+        let default = *default;
+        ((cost, default != usual), Fallbacks { default, unknown })
+    });
+    let best = choices.min_by_key(|(cost, _)| *cost);
+    best.map_or(
+        Fallbacks {
+            default: usual,
+            unknown: None,
+        },
+        |(_, choice)| choice,
+    )
+}
+
+/// Whether the call happens.
+fn permits(ret: u32) -> bool {
+    matches!(
+        Action::from_ret(ret).kind,
+        ActionKind::Allow | ActionKind::Log
+    )
+}

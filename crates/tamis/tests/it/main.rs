@@ -1,0 +1,21 @@
+//! The command and the library as their users meet them: each module starts `tamis`, compilers or what they built.
+//!
+//! One executable, linked once. `cargo test -p tamis --test it NAME::` runs one module. The goldens are an executable
+//! of their own (`--test golden`), because each file is a test there, which the standard harness has no means for.
+
+mod bench;
+mod c_header;
+mod cli;
+mod compare;
+mod dump;
+mod embedding;
+mod examples;
+mod fuzz;
+mod help;
+mod include_policy;
+mod lint;
+mod live;
+mod patch_table;
+mod precompile;
+mod schemas;
+mod stacks;

@@ -1,0 +1,49 @@
+//! The integration tests of the workspace's libraries, in one executable: random and real programs and policies
+//! through the compiler, the prover, the languages, the fuzzer and the running kernel.
+//!
+//! One executable is linked once, with every library once. Tests that install filters do so in child processes or
+//! in threads of their own, so nothing here needs a process for itself. `cargo test -p tamis-testkit NAME::` runs one
+//! module.
+
+mod cacheable;
+mod compile_corpus;
+mod compile_random;
+mod corpus_vectors;
+mod decompile;
+mod difference;
+mod docker_libseccomp;
+mod evaluators;
+mod exports;
+mod firecracker;
+mod formats;
+mod fuzz_corpus;
+mod fuzz_mutants;
+mod fuzz_smoke;
+mod harmless;
+mod idempotence;
+mod interpreter_vs_kernel;
+mod kafel;
+mod languages;
+mod minijail;
+mod never_worse;
+mod objectives;
+mod oci_input;
+mod oci_libseccomp;
+mod optimise;
+mod pass_orders;
+mod passes;
+mod profiles;
+mod program_forms;
+mod program_text;
+mod prover_corpus;
+mod prover_gates;
+mod prover_random;
+mod prover_sabotage;
+mod prover_z3;
+mod real_programs;
+mod rule_passes;
+mod stack_vs_kernel;
+mod systemd;
+mod validator_vs_kernel;
+mod variables;
+mod widths_vs_kernel;
