@@ -28,8 +28,12 @@ use report::{Document, Findings};
 /// Time real system calls under filters
 #[derive(clap::Args)]
 #[command(after_help = "\
-A filter is a policy or a program; a stack is a comma-separated list or a directory, the oldest filter first. Actions other than allow become errors, so that nothing is killed. The baselines are also measured: no filter, the empty filter, and the smallest filter that the kernel has to run for each call.
-Calls without side effects are made as given, others with arguments replaced so that the kernel rejects them at once, or not at all. The report says what was replaced or omitted, and why.
+A filter is a policy or a program; a stack is a comma-separated list or a directory, the oldest filter \
+first. Actions other than allow become errors, so that nothing is killed. The baselines are also \
+measured: no filter, the empty filter, and the smallest filter that the kernel has to run for each \
+call.
+Calls without side effects are made as given, others with arguments replaced so that the kernel rejects \
+them at once, or not at all. The report says what was replaced or omitted, and why.
 Examples:
   tamis bench container-default
   tamis bench old.bpf new.bpf --calls 'read,futex(op=FUTEX_WAKE)' --chart cost.svg

@@ -12,7 +12,8 @@ use crate::cli::{Failure, Global, exit};
 /// Find the change of a compiler pass that makes a program wrong
 #[derive(clap::Args)]
 #[command(after_help = "\
-For authors of passes, and for bug reports: if the proof refutes a program, this finds the first change that makes it wrong, by bisecting over the fuel (the number of changes allowed).
+For authors of passes, and for bug reports: if the proof refutes a program, this finds the first change \
+that makes it wrong, by bisecting over the fuel (the number of changes allowed).
 Examples:
   tamis bisect policy.tamis
   tamis bisect policy.tamis --passes thread-jumps

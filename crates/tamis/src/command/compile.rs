@@ -24,7 +24,9 @@ use crate::cli::{Failure, Global, exit, message, output, target};
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without a policy, compiles the embedded `container-default`; `-` reads standard input. On a terminal, prints a summary and the readable program, otherwise the raw program: struct sock_filter[] in the byte order of the target, without a header, the input of bubblewrap, minijail0 and crun.
+Without a policy, compiles the embedded `container-default`; `-` reads standard input. On a terminal, \
+prints a summary and the readable program, otherwise the raw program: struct sock_filter[] in the byte \
+order of the target, without a header, the input of bubblewrap, minijail0 and crun.
 Examples:
   tamis compile policy.tamis -o filter.bpf
   tamis compile profile.json --arch x86_64 --arch x86 --stats -o filter.bpf

@@ -23,7 +23,10 @@ use crate::cli::{Failure, Global, exit};
 /// Convert a policy to another language, and report what it cannot express
 #[derive(clap::Args)]
 #[command(after_help = "\
-The output is parsed again as on its target machines, and compared with the policy for every call: it is equivalent, or a warning says what was lost and what replaces it. It is never looser than the policy; if that is not possible, the conversion fails. With --strict every loss is an error, and nothing is written.
+The output is parsed again as on its target machines, and compared with the policy for every call: it \
+is equivalent, or a warning says what was lost and what replaces it. It is never looser than the \
+policy; if that is not possible, the conversion fails. With --strict every loss is an error, and \
+nothing is written.
 Examples:
   tamis convert policy.tamis --to oci -o profile.json
   tamis convert docker.json --arch x86_64 --to tamis

@@ -19,7 +19,9 @@ use crate::cli::{Failure, Global, exit, output};
 /// Decompile a program, or a stack of programs, to a readable policy
 #[derive(clap::Args)]
 #[command(after_help = "\
-The policy is proved equivalent to the programs, for every call, before it is printed. Several programs are a stack, the oldest first. A policy in another language is converted to the tamis language. Arguments compared at another width than the kernel's are marked: full(x), low(x), high(x).
+The policy is proved equivalent to the programs, for every call, before it is printed. Several programs \
+are a stack, the oldest first. A policy in another language is converted to the tamis language. \
+Arguments compared at another width than the kernel's are marked: full(x), low(x), high(x).
 Examples:
   tamis decompile filter.bpf
   tamis decompile filter.bpf --arch x86_64 -o policy.tamis

@@ -16,7 +16,9 @@ use crate::cli::{Failure, Global, exit};
 /// Show the calls for which two filters differ
 #[derive(clap::Args)]
 #[command(after_help = "\
-OLD and NEW are policies, programs or stacks, as for `tamis prove`. Every change has an example call that was evaluated on both filters. Looser means that the new action comes later in the order kill_process, \
+OLD and NEW are policies, programs or stacks, as for `tamis prove`. Every change has an example call \
+that was evaluated on both filters. Looser means that the new action comes later in the order \
+kill_process, \
 kill_thread, trap, errno, notify, trace, log, allow.
 Examples:
   tamis diff old.json new.json

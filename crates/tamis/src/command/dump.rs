@@ -15,7 +15,9 @@ use crate::cli::{Failure, Global, exit};
 /// Read the filters of a running process
 #[derive(clap::Args)]
 #[command(after_help = "\
-Filters are numbered from the oldest, 0. Without -o and --index they are listed. The process is stopped for a moment and then continues. The kernel shows filters only to processes with CAP_SYS_ADMIN and without a filter of their own.
+Filters are numbered from the oldest, 0. Without -o and --index they are listed. The process is stopped \
+for a moment and then continues. The kernel shows filters only to processes with CAP_SYS_ADMIN and \
+without a filter of their own.
 Examples:
   tamis dump --pid 4711
   tamis dump --pid 4711 -o filters && tamis decompile filters/*.bpf

@@ -26,7 +26,11 @@ use kernel::KernelEntry;
 /// Compare two filters on millions of generated calls
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each side is a policy, a program, or a stack: a comma-separated list, the oldest filter first, or a directory of .bpf files. A single policy is compared with its compiled filter, single programs with the result of `tamis optimize`. Calls are generated from the constants of both sides, guided by coverage of instructions and branches. The report lists the coverage; for the rest, the prover shows that no call reaches it, or finds a call that does. Finding no difference is not a proof: use `tamis prove`.
+Each side is a policy, a program, or a stack: a comma-separated list, the oldest filter first, or a \
+directory of .bpf files. A single policy is compared with its compiled filter, single programs with the \
+result of `tamis optimize`. Calls are generated from the constants of both sides, guided by coverage of \
+instructions and branches. The report lists the coverage; for the rest, the prover shows that no call \
+reaches it, or finds a call that does. Finding no difference is not a proof: use `tamis prove`.
 Examples:
   tamis fuzz policy.tamis
   tamis fuzz old.bpf new.bpf --time 60

@@ -24,7 +24,8 @@ use report::{Finding, Report};
 /// Find probable mistakes in valid policies and programs
 #[derive(clap::Args)]
 #[command(after_help = "\
-Checks use the meaning of a filter, so programs and policies are equally good inputs. The example calls were evaluated on the filter. `tamis explain TM0706` explains a code.
+Checks use the meaning of a filter, so programs and policies are equally good inputs. The example calls \
+were evaluated on the filter. `tamis explain TM0706` explains a code.
 Examples:
   tamis lint policy.tamis
   tamis lint --from oci --arch x86_64 --arch x86 default.json --min-severity warning

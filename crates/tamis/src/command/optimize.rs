@@ -25,7 +25,9 @@ use tamis_embed::annotation;
 /// Make existing filters smaller and faster, and merge a stack into one filter
 #[derive(clap::Args)]
 #[command(after_help = "\
-Several inputs are a stack, the oldest first; a directory is the stack of its .bpf files, ordered by name. The result is proved equivalent to the inputs, for every call. It is never worse than the input; if nothing better is found, the result is the input.
+Several inputs are a stack, the oldest first; a directory is the stack of its .bpf files, ordered by \
+name. The result is proved equivalent to the inputs, for every call. It is never worse than the input; \
+if nothing better is found, the result is the input.
 Examples:
   tamis optimize filter.bpf -o better.bpf
   tamis optimize filters/ --stats -o fused.bpf

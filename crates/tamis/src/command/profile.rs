@@ -13,7 +13,9 @@ use crate::cli::{Failure, Global, exit, profile};
 /// Show, merge and convert profiles: how often a program makes each call
 #[derive(clap::Args)]
 #[command(after_help = "\
-The format is detected from the content: tamis's own JSON, tables of `strace -c` and `perf trace -s`, and frequency files of minijail. With `-o` or `--json` the merged profile is written as JSON, for `--profile` of other commands; otherwise the most frequent calls are listed.
+The format is detected from the content: tamis's own JSON, tables of `strace -c` and `perf trace -s`, \
+and frequency files of minijail. With `-o` or `--json` the merged profile is written as JSON, for \
+`--profile` of other commands; otherwise the most frequent calls are listed.
 Examples:
   strace -c -f -o trace.txt PROGRAM
   tamis profile trace.txt

@@ -15,7 +15,9 @@ use crate::cli::{Failure, Global, exit};
 /// Prove that two filters are equivalent for every call, or show calls for which they differ
 #[derive(clap::Args)]
 #[command(after_help = "\
-A side is a policy, a program, or a stack: a comma-separated list, the oldest filter first (`a.bpf,b.bpf`), or a directory with .bpf files, ordered by name. A policy is compared by its meaning, not by its compiled program. With --arch, only calls of these architectures are compared.
+A side is a policy, a program, or a stack: a comma-separated list, the oldest filter first \
+(`a.bpf,b.bpf`), or a directory with .bpf files, ordered by name. A policy is compared by its meaning, \
+not by its compiled program. With --arch, only calls of these architectures are compared.
 Examples:
   tamis prove policy.tamis filter.bpf
   tamis prove new.json old.json --stricter

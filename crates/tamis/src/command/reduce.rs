@@ -21,7 +21,9 @@ use symptom::{Candidate, Symptom, quietly};
 #[derive(clap::Args)]
 #[command(group(ArgGroup::new("failure").required(true).args(["differs", "compile_fails", "reports", "test"])))]
 #[command(after_help = "\
-For bug reports, and to see what a difference depends on. The result is a valid policy or program of the same kind if the input is valid; none of the attempted reductions makes it smaller. Comments are removed, too.
+For bug reports, and to see what a difference depends on. The result is a valid policy or program of \
+the same kind if the input is valid; none of the attempted reductions makes it smaller. Comments are \
+removed, too.
 Examples:
   tamis reduce profile.json --differs theirs.bpf --call clone3 --keep clone
   tamis reduce profile.json --reports TM0706

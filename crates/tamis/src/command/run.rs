@@ -20,9 +20,12 @@ Examples:
   tamis run -- ls -l                       under the embedded policy container-default
   tamis run -p profile.json -- python3 app.py
   tamis run -p base.bpf -p extra.tamis -- sh
-Every filter must allow execve, and seccomp if another filter follows. The embedded policies network-service and pure-compute don't: they are for programs that install their own filter.
-The flags of an OCI profile apply to its filter. `tamis run` is not a supervisor: calls with the action notify fail with ENOSYS.
-Signals from other processes are forwarded to the command, except SIGKILL: the command continues without tamis, unless --die-with-parent is given.
+Every filter must allow execve, and seccomp if another filter follows. The embedded policies \
+network-service and pure-compute don't: they are for programs that install their own filter.
+The flags of an OCI profile apply to its filter. `tamis run` is not a supervisor: calls with the action \
+notify fail with ENOSYS.
+Signals from other processes are forwarded to the command, except SIGKILL: the command continues \
+without tamis, unless --die-with-parent is given.
 Exit status: that of the command; if a signal kills it, tamis dies by the same signal. 126 if the \
 command could not be executed, 127 if it was not found, 4 if the filter could not be installed.")]
 pub(crate) struct Args {
@@ -114,7 +117,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 /// What to say of a filter that doesn't let the command start.
 const MUST_ALLOW_EXECVE: &str = "help: `tamis run` installs the filter before it executes the command, so \
- the filter must allow execve; a program can install a filter without execve itself";
+    the filter must allow execve; a program can install a filter without execve itself";
 
 /// The document for programs, on standard error: standard output is the command's.
 #[derive(Serialize)]
