@@ -6,7 +6,7 @@ use tamis_abi::{Action, Arch, SeccompData, call};
 use tamis_bpf::InvalidProgram;
 use tamis_diag::{Diagnostic, code};
 use tamis_prover::LimitReached;
-use tamis_rules::{Origin, Variable};
+use tamis_rules::Origin;
 
 /// Why there is no program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +26,6 @@ pub enum CompileError {
         /// Where the rule comes from.
         origin: Option<Origin>,
     },
-    /// The ruleset has a run-time variable, but the requested program has none.
-    Unbound(Variable),
     /// A variable is used other than in a comparison with a word of the call.
     VariableUse {
         /// The architecture of the section.
@@ -105,14 +103,6 @@ impl CompileError {
                 Diagnostic::error(code::CONDITION_TOO_DEEP, self.to_string())
                     .help("write alternatives as one list instead of nesting them")
             }
-            CompileError::Unbound(variable) => {
-                Diagnostic::error(code::UNBOUND_VARIABLE, self.to_string())
-                    .note("its value is only known when the filter is installed")
-                    .help(format!(
-                        "bind it, or compile a template: the value of `{}` differs between runs",
-                        variable.name
-                    ))
-            }
             CompileError::VariableUse { .. } => {
                 Diagnostic::error(code::VARIABLE_USE, self.to_string())
                     .help("compare an argument that is at least as wide as the variable with it")
@@ -158,9 +148,6 @@ impl fmt::Display for CompileError {
                     Some(origin) => write!(f, " ({origin})"),
                     None => Ok(()),
                 }
-            }
-            CompileError::Unbound(variable) => {
-                write!(f, "the variable `{}` is not bound", variable.title())
             }
             CompileError::VariableUse { arch, origin } => {
                 write!(

@@ -162,7 +162,7 @@ pub fn policy_languages(bytes: &[u8]) -> Outcome {
         Err(error) => panic!("{error}\n{text}"),
     };
     let filter = Subject::Program {
-        program: compiled.program(),
+        program: compiled.program().unwrap(),
         endian: compiled.endian(),
     };
     let policy = Subject::Ruleset(&parsed);

@@ -173,7 +173,7 @@ fn counterpart(side: &Side) -> Result<Side, Failure> {
     let (programs, endian, what) = match side.filters() {
         [Loaded::Policy(policy)] => {
             let compiled = policy.compile(&tamis_compiler::Options::default())?;
-            let program = compiled.program().clone();
+            let program = policy.program(&compiled)?.clone();
             (vec![program], compiled.endian(), "compiled")
         }
         filters => {

@@ -328,7 +328,7 @@ fn lists_beside_joined_words_are_left_to_diagrams() {
     };
     let answer = decide(
         &Subject::Ruleset(&meant),
-        &little(compiled.program()),
+        &little(compiled.program().unwrap()),
         &limits,
     );
     assert!(
