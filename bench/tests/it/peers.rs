@@ -180,8 +180,8 @@ fn what_is_made_here_costs_what_was_made_elsewhere_of_the_same_policy() {
     let mut pairs = 0;
     for policy in &compared {
         let find = |from: Origin, tool: &str| {
-            let is_it = |row: &&Row| row.from == from && row.tool == tool;
-            policy.rows.iter().find(is_it).and_then(Row::filters)
+            let matches = |row: &&Row| row.from == from && row.tool == tool;
+            policy.rows.iter().find(matches).and_then(Row::filters)
         };
         let mut check = |here: &str, file: &str| {
             if let (Some(here), Some(file)) = (find(Origin::Here, here), find(Origin::File, file)) {

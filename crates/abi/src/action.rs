@@ -1,4 +1,4 @@
-//! Seccomp actions: what a filter may answer.
+//! Seccomp actions: the results of a filter.
 //!
 //! The kernel splits the 32-bit return value into an action (upper half) and 16 bits of data (lower
 //! half), see `include/uapi/linux/seccomp.h`. Of the answers of several filters the most restrictive
@@ -95,7 +95,7 @@ pub struct Action {
 }
 
 impl Action {
-    /// Allow the call; the only answer that the kernel can cache (5.11).
+    /// Allow the call; the only action that the kernel can cache (5.11).
     pub const ALLOW: Action = Action::new(ActionKind::Allow, 0);
     /// Kill the process.
     pub const KILL_PROCESS: Action = Action::new(ActionKind::KillProcess, 0);
@@ -112,18 +112,18 @@ impl Action {
         Action::new(ActionKind::Errno, errno)
     }
 
-    /// The 32-bit return value of a filter that answers this.
+    /// The 32-bit return value of a filter with this action.
     pub const fn ret(self) -> u32 {
         self.kind.ret() | self.data as u32
     }
 
-    /// Where the action of a return value stands in the kernel's order: of two, the smaller wins in a
-    /// stack. Unknown actions have a place, too; the data has no say.
+    /// The precedence of the action of a return value in the kernel: of two, the smaller wins in a stack.
+    /// Unknown actions have a precedence, too; the data is ignored.
     pub const fn precedence(ret: u32) -> i32 {
         (ret & ACTION_MASK).cast_signed()
     }
 
-    /// What the kernel makes of a return value: unknown actions kill the process.
+    /// The kernel's interpretation of a return value: unknown actions kill the process.
     ///
     /// The lower half of an unknown action is kept as data although the kernel ignores it.
     pub fn from_ret(ret: u32) -> Action {

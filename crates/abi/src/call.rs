@@ -21,12 +21,12 @@ use crate::data::{ArgIndex, SeccompData};
 use crate::syscall::Nr;
 use crate::{consts, family, signature, syscall};
 
-/// A call that could not be understood.
+/// A call that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallError {
     /// What is wrong: a lower-case fragment.
     pub message: String,
-    /// The misspelt name, if that is what is wrong, for suggestions.
+    /// The misspelt name, if that is the error, for suggestions.
     pub unknown: Option<Unknown>,
 }
 
@@ -76,7 +76,7 @@ pub fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, CallError> {
             let args = rest.trim_end().strip_suffix(')');
             (
                 head,
-                Some(args.ok_or_else(|| CallError::new("the arguments lack their `)`"))?),
+                Some(args.ok_or_else(|| CallError::new("the arguments lack a closing `)`"))?),
             )
         }
         None => (text, None),
@@ -134,7 +134,7 @@ impl Machine {
         }
         match self {
             Machine::Audit(audit) => Err(CallError::new(format!(
-                "calls of architecture {audit:#x} have no names"
+                "architecture {audit:#x} has no table of system calls"
             ))),
             Machine::Known(arch) => {
                 syscall::number(arch, name)
@@ -179,12 +179,20 @@ impl Machine {
                 "arguments have no names on this architecture",
             ));
         };
-        signature::index(arch, call, name).map(ArgIndex::index).ok_or_else(|| {
-            let known: Vec<&str> =
-                signature::args(call).unwrap_or_default().iter().map(|arg| arg.name).collect();
-            let known = known.join(", ");
-            CallError::new(format!("`{call}` has no argument `{name}` with a place of its own on {arch}; its arguments: {known}"))
-        })
+        signature::index(arch, call, name)
+            .map(ArgIndex::index)
+            .ok_or_else(|| {
+                let known: Vec<&str> = signature::args(call)
+                    .unwrap_or_default()
+                    .iter()
+                    .map(|arg| arg.name)
+                    .collect();
+                let known = known.join(", ");
+                CallError::new(format!(
+                    "`{call}` has no argument `{name}` in a register of its own on {arch}; \
+             its arguments: {known}"
+                ))
+            })
     }
 
     fn argument_item(self, item: &str) -> Result<u64, CallError> {

@@ -1,8 +1,8 @@
 //! Symbolic constants: `O_CREAT`, `AF_INET`, `TIOCSTI`, `EPERM`.
 //!
-//! Values depend on the architecture: open flags, errno values, signals and ioctl numbers differ. A
-//! name that the sources do not tell for an architecture has no value there, so that nothing is
-//! compared with a guess. Lookups are binary searches in static tables.
+//! Values depend on the architecture: open flags, errno values, signals and ioctl numbers differ. A name
+//! without a sourced value for an architecture has no value there, so that no guess is compared. Lookups are
+//! binary searches in static tables.
 
 use crate::arch::Arch;
 use crate::generated::constants::{CONSTANTS, overrides};

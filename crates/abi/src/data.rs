@@ -1,4 +1,4 @@
-//! What a filter sees: `struct seccomp_data`, sixteen 32-bit words.
+//! The input of a filter: `struct seccomp_data`, sixteen 32-bit words.
 //!
 //! The kernel lays 64-bit members out in its own byte order, so the low half of an argument stands
 //! at a different offset on little- and big-endian machines. [`Word`] names the halves by meaning;
@@ -62,7 +62,7 @@ impl VariableIndex {
     }
 }
 
-/// One of the 32-bit words that a filter decides by, named by meaning rather than by offset: the sixteen of
+/// One of the 32-bit input words of a filter, named by meaning rather than by offset: the sixteen of
 /// [`SeccompData`] as the kernel has it, and those of the run-time variables.
 ///
 /// The order is that of the little-endian layout: `nr`, `arch`, `ip` low and high, then low and high
@@ -185,7 +185,7 @@ pub struct SeccompData {
     /// The address of the instruction after the call.
     pub ip: u64,
     /// The six arguments. Calls of a 32-bit architecture use the lower halves only; the upper ones
-    /// are zero on a 32-bit kernel, but 64-bit code that calls as i386 (`int 0x80`) chooses them.
+    /// are zero on a 32-bit kernel, but 64-bit code that calls as i386 (`int 0x80`) controls them.
     pub args: [u64; 6],
     /// The values of the policy's variables; not part of the kernel's structure, and zero where nothing
     /// is said.

@@ -13,7 +13,7 @@ const BASE: [&str; 34] = [
     "ESPIPE", "EROFS", "EMLINK", "EPIPE", "EDOM", "ERANGE",
 ];
 
-/// The name of an errno value that means the same on every architecture: 1 to 34.
+/// The name of an errno value that is the same on every architecture: 1 to 34.
 ///
 /// ```
 /// use tamis_abi::errno;

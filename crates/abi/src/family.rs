@@ -1,8 +1,8 @@
-//! Which symbolic constants an argument takes, and what a value is called among them.
+//! The symbolic constants of an argument, and the names of its values.
 //!
-//! The kernel's headers give one number many names; only the argument tells which is meant: 1 is
-//! `AF_UNIX` as a socket's family and `SIGHUP` as a signal. The table covers the arguments that filters
-//! compare. Where a value has several names in its family, the usual one is told.
+//! The kernel's headers have several names for one number; the argument selects the name: 1 is `AF_UNIX` as a
+//! socket's family and `SIGHUP` as a signal. The table covers the arguments that filters compare. If a value
+//! has several names in its family, the usual one is returned.
 
 use crate::arch::Arch;
 use crate::consts;
@@ -451,10 +451,10 @@ pub fn ioctl(arch: Arch, command: u64, bits: u32) -> Option<&'static str> {
 impl Family {
     /// What a value is called, compared on this many bits: 16, 32 or 64.
     pub fn name(&self, arch: Arch, value: u64, bits: u32) -> Option<&'static str> {
-        let is_it = |name: &&&str| {
+        let matches = |name: &&&str| {
             consts::value(arch, name).is_some_and(|known| cut(known, bits) == Some(value))
         };
-        let preferred = self.preferred.iter().find(is_it).copied();
+        let preferred = self.preferred.iter().find(matches).copied();
         preferred.or_else(|| shortest(arch, self.prefix, self.except, value, bits))
     }
 

@@ -1,4 +1,4 @@
-//! Kernel releases, as far as facts depend on them.
+//! Kernel releases.
 
 use std::fmt;
 use std::str::FromStr;

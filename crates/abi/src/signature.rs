@@ -2,9 +2,9 @@
 //!
 //! A filter sees every argument as 64 bits, but the kernel looks at the lower 32 only where the
 //! argument's C type is that narrow, or where it hands a wider one to a function that takes fewer
-//! bits. A filter that compares all 64 bits of such an argument can be sidestepped: the caller puts
-//! anything into the upper half, the comparison fails, the kernel acts all the same. [`width`] tells
-//! how many bits count. Types tell most of it, the table of `data/widths.csv` the rest.
+//! bits. A filter that compares all 64 bits of such an argument can be bypassed: the caller sets bits of the
+//! upper half, the comparison fails, and the kernel ignores them. [`width`] returns the number of significant
+//! bits. Most follow from the types, the rest from the table `data/widths.csv`.
 //!
 //! The table describes the call as a 64-bit kernel implements it. Architectures change the order of
 //! arguments in places; [`index`] knows where each one stands, or that it has no fixed place.
@@ -29,12 +29,12 @@ pub(crate) const fn arg(name: &'static str, c_type: &'static str) -> Arg {
     Arg { name, c_type }
 }
 
-/// How many bits of an argument the kernel looks at.
+/// How many bits of an argument the kernel reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Width {
-    /// The lower 16; the others are what the caller left in the register.
+    /// The lower 16; the caller controls the others.
     Bits16,
-    /// The lower 32; the upper half is what the caller left in the register.
+    /// The lower 32; the caller controls the upper half.
     Bits32,
     /// All 64.
     Bits64,
@@ -74,9 +74,9 @@ impl Width {
 /// Types of 16 bits on every architecture, without `const`.
 const TYPES_OF_16_BITS: [&str; 2] = ["umode_t", "unsigned short"];
 
-/// Types of 32 bits on every architecture, without `const`. Every other type counts as wide. Either
-/// mistake opens a hole: with too many bits, a comparison that denies can be made to fail, with too few
-/// one that allows can be made to hold. So a test has every type of the table classified.
+/// Types of 32 bits on every architecture, without `const`. Every other type counts as wide. Either mistake
+/// allows a bypass: with too many bits, a caller can make a denying comparison fail; with too few, it can
+/// make an allowing comparison hold. So a test has every type of the table classified.
 const TYPES_OF_32_BITS: [&str; 19] = [
     "__s32",
     "__u32",
@@ -121,7 +121,7 @@ impl Arg {
     }
 }
 
-/// How many bits of an argument of a call the kernel looks at on an architecture.
+/// How many bits of an argument of a call the kernel reads on an architecture.
 ///
 /// At most 32 where registers have 32 bits. x32 and MIPS n32 have the registers of 64-bit
 /// architectures. Where it depends on other arguments, as with the `arg2` of `prctl`, the widest use

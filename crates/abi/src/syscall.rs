@@ -137,7 +137,7 @@ pub fn since(arch: Arch, nr: Nr) -> Option<KernelVersion> {
     (since != UNKNOWN).then_some(since)
 }
 
-/// A way to a call through a multiplexer, whose first argument selects the call.
+/// A call through a multiplexer, whose first argument selects the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Multiplexed {
     /// The multiplexer: `socketcall` or `ipc`.

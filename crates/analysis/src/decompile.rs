@@ -43,20 +43,18 @@ impl fmt::Display for Undecompilable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Undecompilable::Limit(limit) => limit.fmt(f),
-            Undecompilable::TooManyCases => f.write_str("it tells too many cases apart"),
+            Undecompilable::TooManyCases => f.write_str("it distinguishes too many cases"),
             Undecompilable::ForeignArches(_) => {
-                f.write_str("it does not answer all calls of foreign architectures with one action")
+                f.write_str("it does not return one action for all calls of foreign architectures")
             }
             Undecompilable::NotAnAction(ret) => {
-                write!(f, "it returns {ret:#x}, which no policy can say")
+                write!(f, "it returns {ret:#x}, which is not an action")
             }
             Undecompilable::Condition { arch, nr } => write!(
                 f,
-                "what it does with number {nr} of {arch} takes more tests than anybody would read"
+                "condition on system-call number {nr} of {arch} too complex to express as rules"
             ),
-            Undecompilable::Refuted => {
-                f.write_str("the policy that was made of it means something else")
-            }
+            Undecompilable::Refuted => f.write_str("the decompiled policy is not equivalent"),
         }
     }
 }

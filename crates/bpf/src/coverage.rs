@@ -1,4 +1,4 @@
-//! Which instructions and which sides of branches a set of inputs reached.
+//! Coverage: the instructions and the sides of branches reached by a set of inputs.
 
 use std::collections::BTreeSet;
 

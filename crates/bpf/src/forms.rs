@@ -1,4 +1,4 @@
-//! The registry of programs as text: what each form is called, how it is recognised, how it is read.
+//! The registry of programs as text: the name, detection and parser of each form.
 //!
 //! To add a form, write its reader and add its [`Form`] to [`ALL`].
 
@@ -27,10 +27,10 @@ pub static ALL: [Form; 5] = [
 /// The assembler.
 pub static ASM: &Form = &ALL[1];
 
-/// A way to write a program down.
+/// A text form of programs.
 #[derive(Debug)]
 pub struct Form {
-    /// What `--from` calls it: lower case, one word.
+    /// Its name for `--from`: lower case, one word.
     pub name: &'static str,
     /// What a program in it is called, with its article: `assembler text`.
     pub title: &'static str,

@@ -1,9 +1,9 @@
-//! Programs that can be run for their cost: they cost what the original costs and kill nobody.
+//! Programs for measurements: the same cost as the original, without killing.
 //!
-//! Whoever times a filter makes calls that it may answer by killing. Here every answer but `ALLOW`
-//! becomes an error. The instructions stay where they are: a constant answer is replaced in place, and
-//! `ret A` becomes a jump to a common tail at the end, so that no distance changes. A program with `ret A`
-//! therefore takes three more steps where it used to end with it.
+//! A measured filter may kill on the measured calls. Here every action except `ALLOW` becomes an error. The
+//! instructions stay where they are: a constant answer is replaced in place, and `ret A` becomes a jump to a
+//! common tail at the end, so that no distance changes. A program with `ret A` therefore takes three more
+//! steps where it used to end with it.
 //!
 //! A division by X is refused: by zero it kills without a return that could be replaced.
 
@@ -35,7 +35,7 @@ impl fmt::Display for HarmlessError {
         match self {
             HarmlessError::TooLong { len_insns } => write!(
                 f,
-                "without killing answers it has {len_insns} instructions, a filter at most {}",
+                "without killing actions it has {len_insns} instructions, a filter at most {}",
                 Program::MAX_INSNS
             ),
             HarmlessError::DividesByX(pc) => write!(
@@ -49,7 +49,7 @@ impl fmt::Display for HarmlessError {
 
 impl error::Error for HarmlessError {}
 
-/// The program with every answer but `ALLOW` replaced by an error number, at most 4095.
+/// The program with every action except `ALLOW` replaced by an error number, at most 4095.
 ///
 /// Linear in the length.
 ///

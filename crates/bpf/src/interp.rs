@@ -1,8 +1,7 @@
-//! The reference interpreter: what a program answers for one input. This *is* the meaning of a
-//! program.
+//! The reference interpreter: the result of a program for one input. It *defines* the meaning of a program.
 //!
-//! It is written to be compared with the kernel's documentation line by line, not to be fast. Kernel,
-//! optimiser and every other evaluator are judged against it, and it is judged against the kernel.
+//! It is written for comparison with the kernel's documentation line by line, not for speed. The optimiser
+//! and every other evaluator are tested against it, and it is tested against the kernel.
 
 use crate::insn::{AluOp, Op};
 use crate::program::{Pc, Program};

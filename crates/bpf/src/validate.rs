@@ -1,4 +1,4 @@
-//! The kernel's checker: which instruction lists it takes as a seccomp filter.
+//! The kernel's checker: which instruction lists it accepts as a seccomp filter.
 //!
 //! Three functions of the kernel decide: `bpf_check_classic` and `check_load_and_stores` in
 //! `net/core/filter.c`, and `seccomp_check_filter` in `kernel/seccomp.c`, which narrows the codes and
@@ -22,7 +22,7 @@ pub const SLOTS: u32 = 16;
 /// The size of `struct seccomp_data`, which is what `ld len` loads.
 pub const DATA_SIZE_BYTES: u32 = Word::COUNT as u32 * 4;
 
-/// Why the kernel refuses a program.
+/// Why the kernel rejects a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidProgram {
     /// The offending instruction; 0 if the list as a whole is at fault.
@@ -71,12 +71,12 @@ impl Reason {
             Reason::TooLong { .. } => "tamis reads programs of at most 2^20 instructions",
             Reason::IllegalCode(code) => rule_for_code(code),
             Reason::DataOffset(_) => {
-                "a filter sees 16 words, at the byte offsets 0, 4, and so on up to 60"
+                "a filter reads 16 words, at the byte offsets 0, 4, and so on up to 60"
             }
             Reason::Slot(_) => "the scratch memory has the slots 0 to 15",
-            Reason::DivisionByZero => "the kernel refuses a division by the constant 0",
-            Reason::Shift(_) => "the kernel refuses a shift by a constant of 32 or more",
-            Reason::JumpOutside { .. } => "a jump, taken or not, ends inside the program",
+            Reason::DivisionByZero => "the kernel rejects a division by the constant 0",
+            Reason::Shift(_) => "the kernel rejects a shift by a constant of 32 or more",
+            Reason::JumpOutside { .. } => "both targets of a jump must be inside the program",
             Reason::LastNotReturn => "the last instruction is `ret #k` or `ret a`",
             Reason::UnwrittenSlot(_) => {
                 "a scratch slot is written on every path before it is read; code behind a `ret` \
@@ -92,9 +92,9 @@ const fn rule_for_code(code: u16) -> &'static str {
         0x28 | 0x30 | 0x40 | 0x48 | 0x50 | 0xb1 => {
             "seccomp loads whole words of its data only: `ld [k]`"
         }
-        0x94 | 0x9c => "classic BPF has a remainder operation, but seccomp refuses it",
+        0x94 | 0x9c => "classic BPF has a remainder operation, but seccomp rejects it",
         0x0e => "`ret x` does not exist in Linux; use `txa` and `ret a`",
-        _ => "the 16-bit code must be exactly that of an instruction which seccomp allows",
+        _ => "the 16-bit code must be exactly that of an instruction allowed by seccomp",
     }
 }
 

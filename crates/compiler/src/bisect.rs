@@ -22,7 +22,7 @@ pub enum Bisection {
         /// How many changes there were.
         changes: u64,
     },
-    /// The program is wrong without any change: no pass is to blame.
+    /// The program is wrong without any change: the fault is not in a pass.
     WrongFromTheStart(CompileError),
     /// A change makes a right program wrong.
     Found(Box<Culprit>),

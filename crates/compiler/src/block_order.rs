@@ -57,7 +57,7 @@ struct Lined {
 ///
 /// # Errors
 /// If the kernel would not take the program.
-pub(crate) fn line_up(
+pub(crate) fn order_blocks(
     graph: &Cfg,
     samples: &[Sample],
     options: &Options,
@@ -360,7 +360,7 @@ mod tests {
                 objective,
                 ..options()
             };
-            let template = line_up(&graph, &samples, &options).unwrap();
+            let template = order_blocks(&graph, &samples, &options).unwrap();
             let program = template.unbound();
             (Expected::of(program, &samples, false).steps, program.len())
         };
@@ -374,7 +374,7 @@ mod tests {
         let graph = two_branches();
         for (hot, cold) in [(3, 30), (30, 3)] {
             let samples = [call(hot, 100.0), call(cold, 1.0)];
-            let template = line_up(&graph, &samples, &options()).unwrap();
+            let template = order_blocks(&graph, &samples, &options()).unwrap();
             let program = template.unbound();
             let cost = |nr: u32| Expected::of(program, &[call(nr, 1.0)], false);
             let needed = cost(hot).steps + (PROLOGUE_INSNS + 1) as f64;

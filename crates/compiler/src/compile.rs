@@ -1,11 +1,11 @@
-//! The way from a ruleset to a program, stage by stage.
+//! Compilation: from a ruleset to a program, stage by stage.
 
 use tamis_abi::{Endian, Nr, syscall};
 use tamis_bpf::cfg::Cfg;
 use tamis_bpf::{Program, Template};
 use tamis_rules::{Operand, Part, Predicate, Ruleset, Section, Subject, Test};
 
-use crate::block_order::line_up;
+use crate::block_order::order_blocks;
 use crate::cost;
 use crate::dag::Walk;
 use crate::emit::emit;
@@ -128,7 +128,7 @@ fn within(
     Ok((built, endian))
 }
 
-/// What the stages made of a ruleset; nothing is proved about it.
+/// The result of the stages for a ruleset; nothing is proved about it.
 pub(crate) struct Built {
     pub(crate) template: Template,
     pub(crate) remarks: Vec<Remark>,
@@ -144,7 +144,7 @@ pub(crate) enum Made<'a> {
     Graph(&'a Cfg),
 }
 
-/// Takes a ruleset that passed [`check`] through the stages, showing what each of them made.
+/// Runs the stages on a ruleset that passed [`check`], and passes the result of each to an observer.
 pub(crate) fn build(
     ruleset: &Ruleset,
     options: &Options,
@@ -166,7 +166,7 @@ pub(crate) fn build(
         watch(pass, Made::Graph(graph));
     });
     let template = match &options.profile {
-        Some(profile) => line_up(&graph, &expected::samples(profile), options),
+        Some(profile) => order_blocks(&graph, &expected::samples(profile), options),
         None => Template::new(&linearise_ops(&graph)),
     };
     let template = template.map_err(CompileError::Invalid)?;
@@ -178,7 +178,7 @@ pub(crate) fn build(
     })
 }
 
-/// Whether the stages can take the ruleset, and for which byte order.
+/// Checks that the stages accept the ruleset; returns its byte order.
 pub(crate) fn check(ruleset: &Ruleset) -> Result<Endian, CompileError> {
     check_depth(ruleset)?;
     check_variables(ruleset)?;

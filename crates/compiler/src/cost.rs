@@ -1,7 +1,7 @@
-//! What things cost: the prices that layout and statistics share.
+//! The cost model that layout and statistics share.
 //!
 //! A *step* is one executed classic BPF instruction; *length* counts instructions whether executed or
-//! not. What the kernel makes of each is [`tamis_bpf::convert`]'s business.
+//! not. [`tamis_bpf::convert`] has the conversion in the kernel.
 
 use crate::dag::{Dag, Node, NodeId, Question, Walk};
 use crate::options::Objective;
@@ -12,11 +12,10 @@ pub const STEP_NS: f64 = 0.2;
 /// A mispredicted branch. A random branch, of which every other is mispredicted, took 3.2 ns.
 pub const MISPREDICTION_NS: f64 = 6.4;
 
-/// What running the smallest filter takes longer than an answer from the bitmap.
+/// The time added by running the smallest filter, compared with a bitmap hit.
 pub const UNCACHED_NS: f64 = 17.0;
 
-/// What questions cost, in units of the price of a step. What an objective does not ask for still breaks
-/// ties.
+/// The cost of questions, in units of a step. Secondary objectives break ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prices {
     /// An executed question.
@@ -49,7 +48,7 @@ impl Prices {
         }
     }
 
-    /// Whether it is steps that count, and neither mispredictions nor length.
+    /// Whether steps are the objective, and neither mispredictions nor length.
     pub const fn are_steps(self) -> bool {
         self.miss == 0 && !self.is_about_length()
     }

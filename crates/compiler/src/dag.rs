@@ -294,8 +294,8 @@ impl Dag {
 
     fn intern(&mut self, node: Node) -> NodeId {
         let nodes = &mut self.nodes;
-        let is_it = |place: usize| nodes[place] == node;
-        let known = self.known.find_or_insert(node.hash(), nodes.len(), is_it);
+        let eq = |place: usize| nodes[place] == node;
+        let known = self.known.find_or_insert(node.hash(), nodes.len(), eq);
         let place = known.unwrap_or_else(|| {
             nodes.push(node);
             nodes.len() - 1

@@ -571,8 +571,8 @@ impl Diagram {
         let Diagram {
             nodes, runs, known, ..
         } = self;
-        let is_it = |id: usize| node.is_equal(nodes[id], runs);
-        let Some(id) = known.find_or_insert(node.hash(runs), nodes.len(), is_it) else {
+        let eq = |id: usize| node.is_equal(nodes[id], runs);
+        let Some(id) = known.find_or_insert(node.hash(runs), nodes.len(), eq) else {
             nodes.push(node);
             return nodes.len() as Id - 1;
         };

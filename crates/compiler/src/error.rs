@@ -1,4 +1,4 @@
-//! What can keep a ruleset from becoming a program.
+//! Errors of compilation.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use tamis_rules::{Origin, Variable};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// The ruleset is about machines of both byte orders, which see the call differently.
+    /// The ruleset has architectures of both byte orders, which lay out the call differently.
     MixedEndian {
         /// A little-endian architecture of the ruleset.
         little: Arch,
@@ -26,16 +26,16 @@ pub enum CompileError {
         /// Where the rule comes from.
         origin: Option<Origin>,
     },
-    /// The ruleset has a run-time variable, and what was asked for is a program without.
+    /// The ruleset has a run-time variable, but the requested program has none.
     Unbound(Variable),
-    /// A variable is used otherwise than to compare a word of the call with it.
+    /// A variable is used other than in a comparison with a word of the call.
     VariableUse {
         /// The architecture of the section.
         arch: Arch,
         /// Where the rule comes from.
         origin: Option<Origin>,
     },
-    /// The kernel would not take so long a program.
+    /// The program exceeds the kernel's limit.
     TooLong {
         /// How long it is.
         given_insns: usize,
@@ -44,7 +44,7 @@ pub enum CompileError {
         /// The rules that contribute most, the largest first.
         contributors: Vec<Contributor>,
     },
-    /// Tamis made a program that doesn't do what the ruleset says. A bug of tamis.
+    /// The program is not equivalent to the ruleset. A bug of tamis.
     Miscompiled {
         /// A call about which they differ.
         witness: Box<SeccompData>,
@@ -58,9 +58,9 @@ pub enum CompileError {
         /// The limit that was reached.
         limit: LimitReached,
     },
-    /// Tamis made a program that the kernel would refuse. A bug of tamis.
+    /// The kernel would reject the program. A bug of tamis.
     Invalid(InvalidProgram),
-    /// Something is wrong after a stage that was checked on its own.
+    /// An error after a single stage that was verified separately.
     After {
         /// The name of the pass, or `layout`.
         stage: &'static str,
@@ -84,7 +84,7 @@ pub struct Contributor {
 }
 
 impl CompileError {
-    /// Whether this is tamis's fault and not the ruleset's.
+    /// Whether this is a bug of tamis and not an error of the ruleset.
     pub fn is_bug(&self) -> bool {
         match self {
             CompileError::Miscompiled { .. } | CompileError::Invalid(_) => true,
@@ -93,12 +93,12 @@ impl CompileError {
         }
     }
 
-    /// The error for people; `None` if it is a bug, which is no diagnostic.
+    /// The error as a diagnostic; `None` if it is a bug of tamis.
     pub fn diagnostic(&self) -> Option<Diagnostic> {
         let diagnostic = match self {
             CompileError::MixedEndian { .. } => {
                 Diagnostic::error(code::MIXED_BYTE_ORDER, self.to_string())
-                    .note("a filter reads arguments in the byte order of the machine it runs on")
+                    .note("a filter reads arguments in the byte order of its machine")
                     .help("compile one program per byte order")
             }
             CompileError::TooDeep { .. } => {
@@ -107,9 +107,9 @@ impl CompileError {
             }
             CompileError::Unbound(variable) => {
                 Diagnostic::error(code::UNBOUND_VARIABLE, self.to_string())
-                    .note("its value is known only when the filter is installed")
+                    .note("its value is only known when the filter is installed")
                     .help(format!(
-                        "bind it, or compile a template: `{}` differs from one start to the next",
+                        "bind it, or compile a template: the value of `{}` differs between runs",
                         variable.name
                     ))
             }
@@ -125,8 +125,11 @@ impl CompileError {
                 )
             }
             CompileError::Unproven { .. } => Diagnostic::error(code::UNPROVEN, self.to_string())
-                .note("a program that isn't proved to mean what the policy says is never given out")
-                .help("simplify the conditions that combine several arguments, or allow more work: `--max-nodes`"),
+                .note("tamis never outputs a program that isn't proved equivalent to the policy")
+                .help(
+                    "simplify the conditions that combine several arguments, or raise the limit: \
+                 `--max-nodes`",
+                ),
             CompileError::After { error, .. } => {
                 let mut diagnostic = error.diagnostic()?;
                 diagnostic.message = self.to_string();
@@ -162,7 +165,7 @@ impl fmt::Display for CompileError {
             CompileError::VariableUse { arch, origin } => {
                 write!(
                     f,
-                    "a rule of section {arch} uses a variable as no instruction can"
+                    "a rule of section {arch} uses a variable in an unsupported way"
                 )?;
                 match origin {
                     Some(origin) => write!(f, " ({origin})"),
@@ -175,7 +178,7 @@ impl fmt::Display for CompileError {
                 ..
             } => write!(
                 f,
-                "the program would have {given_insns} instructions, the kernel takes {limit_insns}"
+                "the program would have {given_insns} instructions; the kernel accepts at most {limit_insns}"
             ),
             CompileError::Miscompiled {
                 witness,
@@ -183,7 +186,7 @@ impl fmt::Display for CompileError {
                 actual_ret,
             } => write!(
                 f,
-                "bug in tamis: {} is answered with {} ({actual_ret:#010x}) instead of {} \
+                "bug in tamis: {}: the program returns {} ({actual_ret:#010x}) instead of {} \
                  ({expected_ret:#010x})",
                 call::describe(witness),
                 Action::from_ret(*actual_ret),
@@ -192,13 +195,13 @@ impl fmt::Display for CompileError {
             CompileError::Unproven { limit } => {
                 write!(
                     f,
-                    "the program could not be proved to mean what the policy says: {limit}"
+                    "the program could not be proved equivalent to the policy: {limit}"
                 )
             }
             CompileError::Invalid(invalid) => {
                 write!(
                     f,
-                    "bug in tamis: the kernel would refuse the program: {invalid:?}"
+                    "bug in tamis: the kernel would reject the program: {invalid:?}"
                 )
             }
             CompileError::After { stage, error } => write!(f, "after {stage}: {error}"),
@@ -212,7 +215,7 @@ impl fmt::Display for Contributor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} instructions decide about {} on {}",
+            "{} instructions for {} on {}",
             self.length_insns,
             self.syscalls.join(", "),
             self.arch

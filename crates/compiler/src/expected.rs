@@ -1,10 +1,9 @@
-//! What a program is expected to cost: executed instructions, mispredictions and time, over calls that
-//! happen with given frequencies.
+//! Expected costs of a program: executed instructions, mispredictions and time, over calls with given
+//! frequencies.
 //!
-//! The calls are run through the reference interpreter, so the figures hold for any program, whoever
-//! made it. A branch is predicted to go where it goes more often; what goes the other way is a
-//! misprediction, which is what a predictor without memory of earlier calls would pay. Real predictors
-//! learn patterns of calls and pay less.
+//! The reference interpreter runs the calls, so the figures are valid for any program. A branch is predicted
+//! to take its more frequent side; the other side is a misprediction, as for a predictor without memory of
+//! earlier calls. Real predictors learn patterns of calls and do better.
 
 use tamis_abi::{Arch, SeccompData};
 use tamis_bpf::cache::is_cacheable;

@@ -1,4 +1,4 @@
-//! Predicates over words: what a condition on 64-bit values means for the 32-bit words a filter reads.
+//! Predicates over words: conditions on 64-bit values, translated to the 32-bit words of a filter.
 //!
 //! Classic BPF sees an argument as two words. A [`Formula`] is a predicate after that translation:
 //! negations are pushed to the leaves, constants are folded, and a leaf is either a set of values of one
@@ -6,7 +6,7 @@
 //! set becomes, per group of upper halves, the set of lower halves that go with them, so that an upper
 //! half is asked about once and not once per value.
 //!
-//! What this file doesn't do: choose an order, share continuations, build trees.
+//! This file doesn't choose an order, share continuations or build trees.
 
 use tamis_abi::Word;
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};

@@ -1,4 +1,4 @@
-//! A fast hash for small keys that the compiler makes itself.
+//! A fast hash for small, trusted keys.
 //!
 //! The graphs of the compiler are full of hash tables keyed by a few integers. The standard hasher
 //! resists keys chosen by an attacker, at several times the price. Here a bad choice of keys costs time
@@ -65,16 +65,16 @@ impl Places {
         self.taken = 0;
     }
 
-    /// The place of the thing with this hash, if it was entered; `is_it` looks at a place.
+    /// The place of the thing with this hash, if it was entered; `eq` looks at a place.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+    pub(crate) fn find(&self, hash: u64, eq: impl Fn(usize) -> bool) -> Option<usize> {
         let last = self.slots.len().checked_sub(1)?;
         let tag = Places::tag(hash);
         let mut at = tag as usize & last;
         loop {
             match self.slots[at] {
                 (_, Places::NOWHERE) => return None,
-                (known, place) if known == tag && is_it(place as usize) => {
+                (known, place) if known == tag && eq(place as usize) => {
                     return Some(place as usize);
                 }
                 _ => at = (at + 1) & last,
@@ -93,7 +93,7 @@ impl Places {
         &mut self,
         hash: u64,
         new: usize,
-        is_it: impl Fn(usize) -> bool,
+        eq: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         if 2 * self.taken >= self.slots.len() {
             self.grow();
@@ -109,7 +109,7 @@ impl Places {
                     self.taken += 1;
                     return None;
                 }
-                (known, place) if known == tag && is_it(place as usize) => {
+                (known, place) if known == tag && eq(place as usize) => {
                     return Some(place as usize);
                 }
                 _ => at = (at + 1) & last,

@@ -1,4 +1,4 @@
-//! From what a policy means to the program that the kernel runs.
+//! The compiler: from the meaning of a policy to the program that the kernel runs.
 //!
 //! [`compile`] takes a ruleset through these stages, each in a module of its own:
 //!
@@ -6,15 +6,14 @@
 //! 2. `layout` decides every number and merges numbers into runs: a decision graph ([`dag`]), with
 //!    search trees ([`tree`]) over numbers and over values alike, for the calls that are expected;
 //! 3. `emit` turns questions into blocks of instructions;
-//! 4. bytecode [`passes`] clean up - they also serve programs that come from elsewhere;
+//! 4. bytecode [`passes`] optimise it, as they do programs of other tools;
 //! 5. `linearise` puts blocks in a line and counts jumps, with a profile in an order in which hot
 //!    branches fall through;
 //! 6. `verify` compares the program with the ruleset as given, and makes it a [`Compiled`].
 //!
-//! What the stages make on the way is to be had from [`stages`] only, as something unproven.
+//! Results of single stages are available from [`stages`] only, as [`Unproven`](stages::Unproven).
 //!
-//! Programs that come from elsewhere enter through [`foreign`]: they are lifted to a ruleset and go the
-//! same way.
+//! Programs of other tools enter through [`foreign`]: they are lifted to a ruleset and take the same path.
 //!
 //! The crate does no I/O, has no clock and no randomness: the same ruleset and options give the same
 //! program on every machine.

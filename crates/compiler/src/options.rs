@@ -1,4 +1,4 @@
-//! What a compilation may be told.
+//! Options of a compilation.
 
 use tamis_abi::KernelVersion;
 use tamis_profile::Profile;
@@ -6,7 +6,7 @@ use tamis_prover::{Limits, Stop};
 
 use crate::passes::registry::Selection;
 
-/// How to compile. The default is what a user wants who says nothing.
+/// How to compile. The default is suitable for most users.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Which passes run; by default all.
@@ -23,30 +23,30 @@ pub struct Options {
     pub profile: Option<Profile>,
     /// What is worth most.
     pub objective: Objective,
-    /// The oldest kernel that shall run the filter; by default any that keeps a bitmap of always allowed
-    /// numbers (5.11), where those calls cost nothing.
+    /// The oldest kernel that will run the filter; by default any with a bitmap of always allowed numbers
+    /// (5.11), where those calls cost nothing.
     pub kernel: Option<KernelVersion>,
-    /// How much the prover may do. It decides whether there is a result, and for
-    /// [`foreign`](crate::foreign) filters also which.
+    /// Limits of the prover. They decide whether there is a result, and for [`foreign`](crate::foreign)
+    /// filters also which.
     pub proof: ProofEffort,
 }
 
-/// How much work the prover may do before it gives up.
+/// Limits of the prover's work.
 #[derive(Clone, Debug, Default)]
 pub struct ProofEffort {
     /// Limits that count work.
     pub limits: Limits,
-    /// Whether the caller has had enough; by default never.
+    /// Cancellation by the caller; by default never.
     pub stop: Stop,
 }
 
-/// What a compilation makes as small as it can, before it looks at anything else.
+/// What a compilation minimises first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Objective {
     /// The expected number of executed instructions.
     #[default]
     Steps,
-    /// The expected time, with the price of mispredicted branches.
+    /// The expected time, including mispredicted branches.
     Ns,
     /// The number of instructions.
     Length,

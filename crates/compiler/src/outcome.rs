@@ -1,10 +1,10 @@
-//! Outcomes: what one system call number comes to, given the rules that are about it.
+//! Outcomes: the decision for one system call number, given its rules.
 //!
-//! The rules that apply to a number, in order, are a small program of their own: the first whose
-//! condition holds decides. This file turns such a list into a decision. It tries the direct lowering
-//! and ordered diagrams in several orders of words, then better neighbours of the best order; measures
-//! each over the calls that are expected, and keeps the best. What earlier lists brought into the graph
-//! costs no length, so of two orders that are equally fast the one wins that shares more.
+//! The rules for a number are an ordered list: the first whose condition holds decides. This file turns such
+//! a list into a decision. It tries the direct lowering and ordered diagrams in several orders of words, then
+//! better neighbours of the best order; measures each over the calls that are expected, and keeps the best.
+//! What earlier lists brought into the graph costs no length, so of two orders that are equally fast the one
+//! wins that shares more.
 
 use std::collections::VecDeque;
 
@@ -76,9 +76,9 @@ impl Decisions {
     ) -> NodeId {
         let cases = group(cases, default);
         let made = &self.made;
-        let is_it = |place: usize| made[place].default == default && made[place].cases == cases;
+        let eq = |place: usize| made[place].default == default && made[place].cases == cases;
         let hash = hash_of(&(&cases, default));
-        if let Some(place) = self.known.find_or_insert(hash, made.len(), is_it) {
+        if let Some(place) = self.known.find_or_insert(hash, made.len(), eq) {
             return made[place].node;
         }
         let node = self.lower(dag, &cases, default, seen);

@@ -3,7 +3,7 @@
 //! Values that a policy names are often flags: `{0, 1, 0x80, 0x81}` are four intervals, and one question
 //! about bits. A *cube* is the set of values with given bits under a mask; a question about a cube cuts
 //! a line of runs into what can be inside and what can be outside, and on either side the values of the
-//! other are nobody's: runs that they separated grow together. This file tries the cubes that the
+//! other are don't-cares: runs that they separated merge. This file tries the cubes that the
 //! decisions suggest and keeps what costs least; without any it is a search tree.
 
 use std::ops::Range;

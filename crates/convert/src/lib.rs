@@ -1,9 +1,9 @@
-//! Policies in other languages, with a proof of what they mean.
+//! Conversion of policies to other languages, with proof.
 //!
-//! An exporter writes what its language can say ([`policy::export`](tamis_policy::export)). Here the text is
-//! read back, as each machine that it is for would read it, and compared with the policy by the prover.
-//! Calls that are answered otherwise are written again with more care, until what is left is at most
-//! stricter than the policy. If that can't be had, there is no text.
+//! An exporter writes what its language can express ([`policy::export`](tamis_policy::export)). Here the text
+//! is parsed again as on each target machine, and the prover compares it with the policy. Calls that differ
+//! are exported again more carefully, until the text is at most stricter than the policy. If that is not
+//! possible, there is no text.
 //!
 //! ```
 //! use tamis_abi::Arch;
@@ -35,7 +35,7 @@ use tamis_analysis::{
 };
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::export::{
-    Care, Export, Exporter, Group, Listing, Loss, Machine, Meaning, Outcome, Wishes, words,
+    Care, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning, Outcome, words,
 };
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
@@ -72,11 +72,11 @@ pub struct Converted {
     pub text: String,
     /// The machines that it is for.
     pub machines: Vec<Machine>,
-    /// What could not be said; if nothing, the text was proved to mean what the policy does.
+    /// What could not be expressed; if empty, the text was proved equivalent to the policy.
     pub losses: Vec<Loss>,
     /// How the text compares with the policy, for calls of the machines' architectures.
     pub verdict: Verdict,
-    /// The calls that are answered otherwise: the policy's answer on the left, the text's on the right.
+    /// The calls that differ: the policy's action on the left, the text's on the right.
     pub differences: Vec<Difference>,
     /// Whether these are all.
     pub is_complete: bool,
@@ -87,10 +87,10 @@ pub struct Converted {
 pub enum Refusal {
     /// A limit of the prover was reached.
     Limit(LimitReached),
-    /// The policy can't be said in the language.
+    /// The language cannot express the policy.
     Unsayable(Box<Diagnostic>),
-    /// The text that was written is not read by its own language, or is looser than the policy although
-    /// everything was tried: a mistake of the exporter.
+    /// The exported text is rejected by its own front end, or is looser than the policy at every level of
+    /// care: a bug of the exporter.
     Mistake(String),
 }
 
@@ -112,10 +112,10 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Writes what a function means in another language.
+/// Exports a function to another language.
 ///
 /// # Errors
-/// If the language can't say it, not even more strictly, or a limit of the prover was reached.
+/// If the language cannot express it, not even more strictly, or a limit of the prover was reached.
 pub fn convert(
     space: &mut Space,
     function: Function,
@@ -125,14 +125,14 @@ pub fn convert(
     let meaning = meaning(space, function, &source.arches)?;
     let mut care: BTreeMap<&'static str, Care> = BTreeMap::new();
     loop {
-        let wishes = Wishes {
+        let export_options = ExportOptions {
             name: &source.name,
             flags: &source.installation.flags,
             listener_path: source.installation.listener_path.as_deref(),
             listener_metadata: source.installation.listener_metadata.as_deref(),
             care: &care,
         };
-        let export = (exporter.write)(&meaning, &wishes).map_err(Refusal::Unsayable)?;
+        let export = (exporter.write)(&meaning, &export_options).map_err(Refusal::Unsayable)?;
         let found = compare(space, function, &meaning, exporter, &export)?;
         let more = more_care(&found.differences, &export.losses, &care);
         if more.is_empty() {
@@ -152,7 +152,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
     let cases = cases(space, function, &limits)?;
     if !cases.is_complete {
         return Err(unsayable(
-            "the policy tells too many cases apart to be taken apart",
+            "the policy distinguishes too many cases to be split by system call",
         ));
     }
     let mut bad_arch: Option<u32> = None;
@@ -166,7 +166,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
             }
             Place::Other(_) => {
                 return Err(unsayable(
-                    "it does not answer all calls of foreign architectures with one action",
+                    "it does not return one action for all calls of foreign architectures",
                 ));
             }
         };
@@ -234,7 +234,7 @@ fn foreign_listing(arch: Arch, bad_arch: Action) -> Listing {
 fn unsayable(message: &str) -> Refusal {
     let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message.to_owned());
     Refusal::Unsayable(Box::new(
-        diagnostic.help("`--arch x86_64` exports what it does for one architecture"),
+        diagnostic.help("`--arch x86_64` exports one architecture"),
     ))
 }
 
@@ -298,9 +298,7 @@ pub fn read_back(exporter: &Exporter, text: &str, native: Arch) -> Result<Rulese
     let read = (exporter.front_end.parse)(&mut sources, source, &mut NoIncludes, &options);
     read.parsed.ruleset.ok_or_else(|| {
         let messages = tamis_diag::render::render(&read.parsed.diagnostics, &sources, false);
-        Refusal::Mistake(format!(
-            "the text that was written has mistakes\n{messages}"
-        ))
+        Refusal::Mistake(format!("the exported text has errors\n{messages}"))
     })
 }
 
@@ -371,7 +369,7 @@ fn finish(
         };
         let (left, right) = (looser.left_ret, looser.right_ret);
         let message = format!(
-            "{} cannot say this policy as strictly as it is: {calls} would get {} instead of {}",
+            "{} cannot express this policy as strictly: {calls} would get {} instead of {}",
             exporter.plural,
             Action::from_ret(right),
             Action::from_ret(left),
@@ -404,14 +402,14 @@ fn finish(
     })
 }
 
-/// Calls that a text says otherwise than it seems to.
+/// Calls for which the text has another meaning than written.
 fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
     let is_multiplexer = |call: &&str| ["socketcall", "ipc"].contains(call);
     let (code, message) = match calls.iter().all(is_multiplexer) {
         true => (
             code::EXPORT_MULTIPLEXED,
             format!(
-                "{} cannot treat {} apart from the calls that are made through it",
+                "{} cannot distinguish {} from the calls that it multiplexes",
                 exporter.plural,
                 words::list(&calls)
             ),
@@ -419,7 +417,7 @@ fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
         false => (
             code::EXPORT_READ_BACK,
             format!(
-                "{} are read in another way for {}",
+                "{} have another meaning for {}",
                 exporter.plural,
                 words::list(&calls)
             ),
@@ -428,7 +426,7 @@ fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
     Loss {
         code,
         message,
-        kept: "the answer is stricter than the policy's, or has other data".to_owned(),
+        kept: "the action is stricter than the policy's, or has other data".to_owned(),
         calls,
         arches: Vec::new(),
     }
@@ -438,16 +436,16 @@ fn foreign(exporter: &Exporter, wanted: Action, said: Action) -> Loss {
     Loss {
         code: code::EXPORT_FOREIGN,
         message: format!(
-            "{} do not say that calls of other architectures get {wanted}",
+            "{} cannot set {wanted} for calls of other architectures",
             exporter.plural
         ),
-        kept: format!("they get {said}, as always there"),
+        kept: format!("they get {said}, the fixed action"),
         calls: Vec::new(),
         arches: Vec::new(),
     }
 }
 
-/// What a language has no words for beside the meaning.
+/// What a language cannot express beside the meaning.
 fn installation(exporter: &Exporter, source: &Source) -> Option<Loss> {
     if exporter.takes_installation {
         return None;
@@ -456,11 +454,11 @@ fn installation(exporter: &Exporter, source: &Source) -> Option<Loss> {
     (!what.is_empty()).then(|| Loss {
         code: code::EXPORT_INSTALLATION,
         message: format!(
-            "{} do not say how the filter is installed: {}",
+            "{} do not contain installation options: {}",
             exporter.plural,
             what.join(", ")
         ),
-        kept: "whoever installs it has to know".to_owned(),
+        kept: "pass them to the installer of the filter".to_owned(),
         calls: Vec::new(),
         arches: Vec::new(),
     })

@@ -6,7 +6,7 @@ use crate::source::Span;
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Nothing is wrong; the user may want to know.
+    /// Information; nothing is wrong.
     Note,
     /// The result exists but may not be what the user meant.
     Warning,
@@ -25,7 +25,7 @@ impl Severity {
     }
 }
 
-/// A place in a source with a few words about it; the words may be empty.
+/// A span of a source with a text, which may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The place.
@@ -34,7 +34,7 @@ pub struct Label {
     pub text: String,
 }
 
-/// One thing to tell the user.
+/// One error, warning or note for the user.
 ///
 /// ```
 /// use tamis_diag::{code, Diagnostic, Sources, Span};
@@ -102,7 +102,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets the way out.
+    /// Sets the help text: how to correct the mistake.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());

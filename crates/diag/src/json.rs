@@ -1,5 +1,4 @@
-//! Strict JSON with places: objects, arrays, strings and integers, and what to say when something
-//! else is there.
+//! Strict JSON with spans: objects, arrays, strings and integers, and errors for other values.
 //!
 //! The text is parsed by `jsonc-parser` with every extension off; it keeps the text of numbers, so
 //! 64-bit values are exact. The nesting is bounded before that, as the parser is recursive, and
@@ -16,7 +15,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::{SourceId, Span};
 use crate::suggest;
 
-/// What a language of JSON documents says of its mistakes, and what it takes.
+/// The diagnostics and limits of a language of JSON documents.
 #[derive(Debug)]
 pub struct Dialect {
     /// What a document is called: `a profile`.
@@ -47,19 +46,19 @@ pub struct Dialect {
     pub unknown_member_label: &'static str,
 }
 
-/// Collects what is wrong with one text.
+/// Collects the errors of one text.
 #[derive(Debug)]
 pub struct Reader {
     dialect: &'static Dialect,
     source: SourceId,
-    /// Whether what would be ignored is an error.
+    /// Whether ignored input is an error.
     strict: bool,
     /// What is wrong, in the order of discovery.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Reader {
-    /// A reader of one text; `strict` makes errors of what would be ignored.
+    /// A parser of one text; with `strict`, ignored input is an error.
     pub fn new(dialect: &'static Dialect, source: SourceId, strict: bool) -> Reader {
         Reader {
             dialect,
@@ -97,7 +96,7 @@ impl Reader {
         });
     }
 
-    /// Parses the text; `None` after an error that leaves nothing to look at.
+    /// Parses the text; `None` after an error without a partial result.
     pub fn parse<'t>(&mut self, text: &'t str) -> Option<Value<'t>> {
         if !self.check_size(text) {
             return None;

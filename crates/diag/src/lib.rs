@@ -1,9 +1,9 @@
-//! Diagnostics: what tamis tells a user about a mistake in their text.
+//! Diagnostics: errors, warnings and notes about the user's input.
 //!
 //! A [`Diagnostic`] is data: a stable [`Code`], a severity, a message, labelled [`Span`]s in the
-//! [`Sources`] that were read, notes and a way out. Parsers collect as many as they can and return
-//! them beside a partial result; [`render`] turns them into text for people, and the command line
-//! into JSON for programs. Bugs of tamis itself are not diagnostics, they are panics.
+//! [`Sources`] that were read, notes and a help text. Parsers collect as many as they can and return them
+//! with a partial result; [`render`] turns them into text for people, and the command line into JSON for
+//! programs. Bugs of tamis itself are not diagnostics, they are panics.
 #![forbid(unsafe_code)]
 
 pub mod code;

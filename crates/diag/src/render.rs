@@ -37,7 +37,7 @@ fn render_one(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -
         } else {
             AnnotationKind::Context
         };
-        // Only the lines that are shown: the renderer looks at all that it is given, for each label.
+        // Pass only the lines that are shown: the renderer scans its whole input for each label.
         let (start, end) = (label.span.start as usize, label.span.end as usize);
         let text = &*source.text;
         let first = text[..start].rfind('\n').map_or(0, |newline| newline + 1);

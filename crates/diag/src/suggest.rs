@@ -3,7 +3,7 @@
 /// How different a name may be from what was typed, in edits per character typed.
 const MAX_EDITS_PER_CHAR: f64 = 0.34;
 
-/// Longer words are no misspelt names; comparing them with every name would take long.
+/// Longer words are not treated as misspelt names: comparing them with every name would be slow.
 const MAX_TYPED_CHARS: usize = 64;
 
 /// The candidate nearest to `typed`, if one is near enough to be a misspelling of it.
@@ -35,8 +35,8 @@ pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, name)| name)
 }
 
-/// The same for names that have their beginning in common, such as `SCMP_ACT_`: that says nothing about
-/// which was meant, so it is left out of the comparison if the name begins with it too.
+/// The same for names with a common prefix, such as `SCMP_ACT_`. The prefix does not distinguish them, so it
+/// is left out of the comparison if the typed name has it too.
 ///
 /// ```
 /// let known = ["SCMP_ACT_ALLOW", "SCMP_ACT_LOG"];

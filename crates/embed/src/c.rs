@@ -9,8 +9,8 @@ use super::{Field, Language, Source, Target, family, fill, indented};
 /// C.
 pub(super) static LANGUAGE: Language = Language {
     name: "c",
-    about: "A header for C: the filter, a function that binds its variables, one that installs it",
-    named: Some("what the header declares begins with"),
+    about: "A C header: the filter, and functions to bind its variables and to install it",
+    named: Some("the header's declarations begin with"),
     reserved: &RESERVED,
     target,
     write,

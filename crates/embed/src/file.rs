@@ -156,7 +156,7 @@ impl PolicyFile {
             folders: &self.include_dirs,
             files: vec![self.path.clone()],
         };
-        let read = (front_end.parse)(&mut sources, root, &mut loader, &self.wishes());
+        let read = (front_end.parse)(&mut sources, root, &mut loader, &self.front_end_options());
         let files = loader.files;
         let mut diagnostics = read.parsed.diagnostics;
         let Some(ruleset) = read.parsed.ruleset else {
@@ -184,7 +184,7 @@ impl PolicyFile {
         })
     }
 
-    fn wishes(&self) -> front_end::Options {
+    fn front_end_options(&self) -> front_end::Options {
         let (asked_arches, stated_arches_win) = match self.arches.as_slice() {
             [] => (vec![self.target], true),
             asked => (asked.to_vec(), false),
@@ -271,7 +271,7 @@ impl EmbedError {
             EmbedError::NoTarget { archs } => {
                 let names: Vec<&str> = archs.iter().map(|arch| arch.name()).collect();
                 vec![format!(
-                    "programs can't be built for any architecture of the policy: {}",
+                    "the language supports no architecture of the policy: {}",
                     names.join(", ")
                 )]
             }

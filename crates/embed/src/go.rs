@@ -9,8 +9,8 @@ use super::{Field, Language, Source, Target, Value, family, fill, indented};
 /// Go.
 pub(super) static LANGUAGE: Language = Language {
     name: "go",
-    about: "A package for Go: the filter, with functions that bind its variables and install it",
-    named: Some("the package is called by"),
+    about: "A Go package: the filter, and functions to bind its variables and to install it",
+    named: Some("the package is named by"),
     reserved: &RESERVED,
     target,
     write,

@@ -79,11 +79,10 @@ impl NameError {
     pub fn help(&self) -> String {
         match self {
             NameError::Unused { .. } => {
-                "leave --name out: what is in the text is told apart by the module that the file is"
-                    .to_owned()
+                "omit --name: the file's module already provides a namespace".to_owned()
             }
-            NameError::Reserved { name, .. } => format!("how about `--name {name}_filter`?"),
-            NameError::Malformed { nearest, .. } => format!("how about `--name {nearest}`?"),
+            NameError::Reserved { name, .. } => format!("try `--name {name}_filter`"),
+            NameError::Malformed { nearest, .. } => format!("try `--name {nearest}`"),
         }
     }
 }
@@ -97,11 +96,11 @@ impl fmt::Display for NameError {
             NameError::Reserved { name, language } => {
                 write!(
                     f,
-                    "`{name}` has a meaning in the language of `--emit {language}`"
+                    "`{name}` is a reserved word in the language of `--emit {language}`"
                 )
             }
             NameError::Malformed { name, named, .. } => {
-                write!(f, "`{name}` is no identifier, and {named} it")
+                write!(f, "`{name}` is not an identifier, and {named} it")
             }
         }
     }

@@ -9,7 +9,7 @@ use super::{Field, Language, Source, Target, Value, family, fill, indented};
 /// Rust: modules that need no other crate.
 pub static LANGUAGE: Language = Language {
     name: "rust",
-    about: "A module for Rust: the filter, with functions that bind its variables and install it",
+    about: "A Rust module: the filter, and functions to bind its variables and to install it",
     named: None,
     reserved: &RESERVED,
     target,

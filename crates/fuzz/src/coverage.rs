@@ -1,4 +1,4 @@
-//! The statement that a campaign ends with: what of each program was reached, and what can't be.
+//! The result of a campaign: the coverage of each program, and what is proved unreachable.
 
 use std::collections::{BTreeMap, BTreeSet};
 

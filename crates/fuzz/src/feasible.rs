@@ -1,4 +1,4 @@
-//! Whether any input gets to a place of a program: the prover's answer, with the input.
+//! Reachability of a place in a program, decided by the prover, with an input.
 //!
 //! The program is cut off behind the place and made to return 1 there and 0 everywhere else. If that is the
 //! same function as `ret 0`, nothing gets there; if it isn't, the prover's witness does. So both of the

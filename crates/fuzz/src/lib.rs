@@ -1,4 +1,4 @@
-//! Differential fuzzing of seccomp filters: two subjects, the same inputs, and what was reached.
+//! Differential fuzzing of seccomp filters: two subjects, the same inputs, and coverage.
 //!
 //! A [`Campaign`] runs two subjects - policies, programs, stacks - side by side on inputs that are made from
 //! the constants in them ([`Dictionary`]) and led by what the inputs reached in them (`path`). What it

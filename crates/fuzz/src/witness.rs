@@ -1,4 +1,4 @@
-//! Making an input plain: as many words zero as can be, and few bits in the others.
+//! Minimisation of an input: as many words zero as possible, and few bits in the others.
 
 use tamis_abi::{Arch, SeccompData, Word};
 

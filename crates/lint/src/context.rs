@@ -199,7 +199,7 @@ impl<'a> Context<'a> {
         self.computed?;
         let unknown = list(self.unknown.iter().copied());
         Some(format!(
-            "answers that are computed from arguments were not checked: those to {unknown}"
+            "return values computed from arguments were not checked: those for {unknown}"
         ))
     }
 

@@ -28,7 +28,7 @@ pub static ALL: [&FrontEnd; 7] = [
 /// A policy language.
 #[derive(Debug)]
 pub struct FrontEnd {
-    /// What `--from` calls it: lower case, one word.
+    /// Its name for `--from`: lower case, one word.
     pub name: &'static str,
     /// What a policy in it is called, with its article: `an OCI profile`.
     pub title: &'static str,
@@ -79,7 +79,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// No wishes, for a machine with these architectures, the native one first.
+    /// The defaults for a machine with these architectures, the native one first.
     pub fn new(native_arches: Vec<Arch>) -> Options {
         Options {
             asked_arches: Vec::new(),

@@ -12,7 +12,7 @@ pub struct Installation {
     pub flags: Vec<String>,
     /// Where a supervisor listens for the calls that the filter hands over.
     pub listener_path: Option<String>,
-    /// What that supervisor is told beside the call.
+    /// Metadata for the supervisor.
     pub listener_metadata: Option<String>,
 }
 
@@ -45,10 +45,11 @@ impl Installation {
     pub fn left_out(&self) -> Option<Diagnostic> {
         let phrases = self.phrases();
         let message = format!(
-            "a compiled filter does not say how it is to be installed: {}",
+            "a compiled filter does not contain its installation options: {}",
             phrases.join(", ")
         );
-        let help = "give the flags where the filter is installed; a listener's descriptor has to be sent there";
+        let help = "set the flags when installing the filter; send the listener's descriptor to the \
+         supervisor";
         (!phrases.is_empty())
             .then(|| Diagnostic::warning(code::EXPORT_INSTALLATION, message).help(help))
     }

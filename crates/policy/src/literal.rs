@@ -11,7 +11,7 @@ pub(crate) fn c_integer(text: &str) -> Result<u64, &'static str> {
     };
     if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
         return Err(match radix {
-            8 => "a number that begins with 0 is octal, and this has another digit",
+            8 => "a number that begins with 0 is octal, but this has a digit above 7",
             _ => "not a digit in this base",
         });
     }

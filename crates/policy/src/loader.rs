@@ -32,6 +32,6 @@ pub struct NoIncludes;
 
 impl Loader for NoIncludes {
     fn load(&mut self, _path: &str, _from: &str) -> Result<Loaded, String> {
-        Err("this policy stands alone, it cannot include files".to_owned())
+        Err("this policy cannot include files".to_owned())
     }
 }

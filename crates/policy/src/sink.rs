@@ -2,7 +2,7 @@
 //!
 //! A rule is lowered once per architecture, so the same mistake is found several times; the sink keeps
 //! the first. It also turns warnings into errors where the caller asked for that, and stops listening
-//! when there is more than anybody would read.
+//! when there are too many to read.
 
 use std::collections::HashSet;
 

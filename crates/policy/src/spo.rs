@@ -35,7 +35,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     extensions: &["yaml", "yml", "json"],
     options: &["--enosys-tail"],
     recognises,
-    parse: |sources, source, _, wishes| parse(sources, source, &oci::Options::of(wishes)).into(),
+    parse: |sources, source, _, common| parse(sources, source, &oci::Options::of(common)).into(),
 };
 
 static DIALECT: Dialect = Dialect {
@@ -134,11 +134,11 @@ fn only_spec<'v, 't>(reader: &mut Reader, documents: &'v [Value<'t>]) -> Option<
         [only] => *only,
         [] if errors(reader) => return None,
         [] => {
-            let message = "there is no SeccompProfile in this";
+            let message = "no SeccompProfile in this file";
             let start = Range::new(0, 0);
             let (range, label) = match found.others.first() {
                 Some((kind, range)) => (*range, format!("this is a {kind}")),
-                None => (start, "there is no resource at all".to_owned()),
+                None => (start, "the file has no resource".to_owned()),
             };
             let diagnostic = Diagnostic::error(code::SPO_RESOURCE, message)
                 .label(reader.span(range), label)
@@ -155,7 +155,7 @@ fn only_spec<'v, 't>(reader: &mut Reader, documents: &'v [Value<'t>]) -> Option<
                 let span = reader.span(place(profile));
                 diagnostic = diagnostic.label(span, "one");
             }
-            let help = "give each a file of its own: a policy is one profile";
+            let help = "put each in its own file: a policy is one profile";
             reader.diagnostics.push(diagnostic.help(help));
             return None;
         }
@@ -253,12 +253,12 @@ fn check_spec(reader: &mut Reader, spec: &Object) {
     if let Some(literal) = default
         && literal.value == "SCMP_ACT_NOTIFY"
     {
-        let message = "SCMP_ACT_NOTIFY is no default action".to_owned();
+        let message = "SCMP_ACT_NOTIFY cannot be the default action".to_owned();
         reader.error(
             code::SPO_SPEC,
             literal.range,
             message,
-            "Kubernetes refuses this",
+            "Kubernetes rejects this",
         );
     }
     if let Some(value) = member(spec, "baseProfileName")
@@ -267,18 +267,18 @@ fn check_spec(reader: &mut Reader, spec: &Object) {
     {
         let is_permissive = default
             .is_some_and(|name| matches!(name.value.as_ref(), "SCMP_ACT_ALLOW" | "SCMP_ACT_LOG"));
-        let message = format!("what the base profile `{name}` adds is not known");
+        let message = format!("the base profile `{name}` is not available");
         let span = reader.span(value.range());
-        let help = "the operator writes the joined profile to its nodes, \
-                    /var/lib/kubelet/seccomp/operator/NAME.json; read that instead";
+        let help = "the operator writes the merged profile to its nodes, \
+                    /var/lib/kubelet/seccomp/operator/NAME.json; use that instead";
         match is_permissive {
             true => {
-                let label = "it may deny calls that would be allowed here";
+                let label = "it may deny calls that are allowed here";
                 let diagnostic = Diagnostic::error(code::SPO_BASE, message).label(span, label);
                 reader.diagnostics.push(diagnostic.help(help));
             }
             false => {
-                let label = "calls that only it allows are denied here";
+                let label = "calls that only the base profile allows are denied here";
                 let diagnostic = Diagnostic::warning(code::SPO_BASE, message).label(span, label);
                 reader.ignored(diagnostic.help(help));
             }

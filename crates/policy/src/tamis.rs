@@ -48,16 +48,16 @@ fn parse_for_any(
     sources: &mut Sources,
     root: SourceId,
     loader: &mut dyn Loader,
-    wishes: &front_end::Options,
+    common: &front_end::Options,
 ) -> ParsedPolicy {
-    let arches = match wishes.asked_arches.as_slice() {
-        [] => Arches::UnlessStated(wishes.native_arches.clone()),
-        asked if wishes.stated_arches_win => Arches::UnlessStated(asked.to_vec()),
+    let arches = match common.asked_arches.as_slice() {
+        [] => Arches::UnlessStated(common.native_arches.clone()),
+        asked if common.stated_arches_win => Arches::UnlessStated(asked.to_vec()),
         asked => Arches::Exactly(asked.to_vec()),
     };
     let options = Options {
         arches,
-        strict: wishes.strict,
+        strict: common.strict,
     };
     parse(sources, root, loader, &options).into()
 }

@@ -132,7 +132,7 @@ impl<'t> Builder<'_, 't> {
                 self.attach(value);
             }
             Event::Alias(_) => {
-                self.refuse(range, "aliases of YAML", "write what it stands for");
+                self.refuse(range, "YAML aliases", "write its value");
                 self.attach(null(range));
             }
             Event::SequenceStart(anchor, tag) => {
@@ -207,8 +207,8 @@ impl<'t> Builder<'_, 't> {
             Value::StringLit(literal) if literal.value == "<<" => {
                 self.refuse(
                     literal.range,
-                    "merge keys of YAML",
-                    "write out what is merged",
+                    "YAML merge keys",
+                    "write the merged keys out",
                 );
                 literal.value
             }
@@ -220,7 +220,11 @@ impl<'t> Builder<'_, 't> {
             }
             Value::Array(Array { range, .. }) | Value::Object(Object { range, .. }) => {
                 let start = Range::new(range.start, range.start);
-                self.refuse(start, "keys that are no text", "only text can be a key");
+                self.refuse(
+                    start,
+                    "keys that are not strings",
+                    "only a string can be a key",
+                );
                 Cow::Borrowed("")
             }
         }
@@ -249,7 +253,7 @@ impl<'t> Builder<'_, 't> {
             let start = Range::new(range.start, range.start);
             self.refuse(
                 start,
-                "anchors of YAML",
+                "YAML anchors",
                 "this has one: delete `&` and the name",
             );
         }
@@ -258,17 +262,13 @@ impl<'t> Builder<'_, 't> {
     fn refuse_tag(&mut self, is_tagged: bool, range: Range) {
         if is_tagged {
             let start = Range::new(range.start, range.start);
-            self.refuse(
-                start,
-                "tags of YAML",
-                "this has one: delete `!` and the name",
-            );
+            self.refuse(start, "YAML tags", "this has one: delete `!` and the name");
         }
     }
 
     fn refuse(&mut self, range: Range, what: &str, label: &str) {
         self.failed = true;
-        let message = format!("{what} are not read");
+        let message = format!("{what} are not supported");
         self.reader.error(self.unread, range, message, label);
     }
 }

@@ -141,7 +141,7 @@ impl Collector {
             None if !self.is_full() => {
                 let span = self.span(name);
                 let diagnostic = unknown_call(self.arch, name.text);
-                let label = "the count of this call is left out";
+                let label = "the count of this call is ignored";
                 self.diagnostics.push(Diagnostic {
                     severity: tamis_diag::Severity::Warning,
                     ..diagnostic.label(span, label)

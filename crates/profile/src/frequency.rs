@@ -80,7 +80,7 @@ fn read_name(collector: &mut Collector, name: Word<'_>, count: u64) {
             Some(arches) if arches.contains(&collector.arch) => {}
             Some(_) => return,
             None => {
-                let message = "one of these architectures is not known".to_owned();
+                let message = "one of these architectures is unknown".to_owned();
                 let label = "`tamis tables arches` lists them";
                 return collector.error(code::PROFILE_ARCH, name, message, label);
             }

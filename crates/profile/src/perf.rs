@@ -45,7 +45,7 @@ fn read_row(collector: &mut Collector, line: Word<'_>) {
         }
         None => {
             let message = "this is not a row of the table".to_owned();
-            let label = "expected a call and how often it was made";
+            let label = "expected a call and its count";
             collector.error(code::PROFILE_TABLE, line.trim(), message, label);
         }
     }

@@ -83,12 +83,9 @@ fn unknown(source: SourceId) -> Reading {
         start: 0,
         end: 0,
     };
-    let diagnostic = Diagnostic::error(code::PROFILE_KIND, "this holds no counts of calls")
-        .label(
-            start,
-            "neither a profile in JSON nor a table that is understood",
-        )
-        .help("make a table with `strace -c -f -o FILE PROGRAM` and give it FILE");
+    let diagnostic = Diagnostic::error(code::PROFILE_KIND, "no system-call counts found")
+        .label(start, "neither a JSON profile nor a supported table")
+        .help("make a table with `strace -c -f -o FILE PROGRAM` and pass FILE");
     Reading {
         profile: None,
         format: None,

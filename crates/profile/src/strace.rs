@@ -43,8 +43,8 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
         if let Some(mode) = line.text.strip_prefix(OTHER_MODE) {
             arch = sister(native, mode);
             if arch.is_none() {
-                let message = "table of an architecture that is not known";
-                collector.warn(code::PROFILE_ARCH, line, message, "the table is left out");
+                let message = "table of an unknown architecture";
+                collector.warn(code::PROFILE_ARCH, line, message, "the table is ignored");
             }
         } else if is_heading(line.text, lines.peek().map(|next| next.text)) {
             lines.next();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::diagram::LimitReached;
 
-/// Whether the caller has had enough. By default never.
+/// Cancellation by the caller; by default never.
 #[derive(Clone, Default)]
 pub struct Stop(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 
@@ -30,7 +30,7 @@ impl Stop {
         self.0.as_ref().is_some_and(|is_enough| is_enough())
     }
 
-    /// An error if the caller has had enough.
+    /// An error if the caller has cancelled.
     pub(crate) fn check(&self) -> Result<(), LimitReached> {
         if self.is_asked_for() {
             return Err(LimitReached::Stopped);

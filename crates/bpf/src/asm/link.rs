@@ -101,7 +101,7 @@ impl<'a> Linker<'a, '_> {
                         format!("{} instructions back", pc - definition.pc),
                     )
                     .label(definition.span, "the label")
-                    .note("a filter has no loops: jumps lead to later instructions only"),
+                    .note("a filter has no loops: jumps go forwards only"),
             );
             return 0;
         }
@@ -119,10 +119,7 @@ impl<'a> Linker<'a, '_> {
                     .label(target.span, "too far")
                     .label(definition, "the label")
                     .note("a branch skips at most 255 instructions; `ja` has no such limit")
-                    .help(format!(
-                        "branch to a `ja {}` that stands nearer",
-                        target.label
-                    )),
+                    .help(format!("branch to a nearer `ja {}`", target.label)),
             );
             0
         })

@@ -456,7 +456,7 @@ fn unknown_mnemonic(written: &str, span: Span) -> Box<Diagnostic> {
 }
 
 fn refused_mnemonic(written: &str, span: Span) -> Box<Diagnostic> {
-    let message = format!("seccomp refuses `{written}`");
+    let message = format!("seccomp rejects `{written}`");
     let diagnostic = Diagnostic::error(code::INVALID_PROGRAM, message)
         .label(span, "not available to seccomp filters")
         .note("seccomp allows loads of whole words only, and no remainder or signed shift");

@@ -26,7 +26,7 @@ use crate::insn::Insn;
 pub(super) const FORM: Form = Form {
     name: "c-array",
     title: "an array of C",
-    about: "An array of C: numbers as tcpdump -dd prints them, or BPF_STMT and BPF_JUMP",
+    about: "A C array: numbers as printed by tcpdump -dd, or BPF_STMT and BPF_JUMP",
     extensions: &["c", "h"],
     recognises,
     read,
@@ -94,7 +94,7 @@ fn list<'l, 't>(tokens: &'l [Token<'t>], whole: Span) -> Step<&'l [Token<'t>]> {
         let diagnostic = Diagnostic::error(code::PROGRAM_TEXT, "the text has several arrays")
             .label(window[1].span, "the second begins here")
             .label(tokens[start + 1].span, "the first")
-            .help("give a text with one");
+            .help("pass a text with one array");
         return Err(Box::new(diagnostic));
     }
     inside(tokens, start + 2, whole)

@@ -18,7 +18,7 @@ use crate::insn::Insn;
 pub(super) const FORM: Form = Form {
     name: "decimal",
     title: "a list of decimal numbers",
-    about: "Decimal numbers, as tcpdump -ddd and bpf_asm print them",
+    about: "Decimal numbers, as printed by tcpdump -ddd and bpf_asm",
     extensions: &[],
     recognises,
     read,
@@ -73,7 +73,7 @@ fn read(text: &str, source: SourceId, _: Arch) -> Result<Assembly, Vec<Diagnosti
         );
         let diagnostic = Diagnostic::error(code::PROGRAM_TEXT, message)
             .label(count_span, "the count comes first")
-            .help("check that the list is whole");
+            .help("check that the list is complete");
         diagnostics.push(diagnostic);
     }
     Assembly::new(insns, spans, whole, diagnostics)

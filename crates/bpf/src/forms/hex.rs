@@ -17,7 +17,7 @@ use crate::program::insns_from_bytes;
 pub(super) const FORM: Form = Form {
     name: "hex",
     title: "a program in hexadecimal bytes",
-    about: "Hexadecimal bytes of a raw program, as xxd -p prints them",
+    about: "Hexadecimal bytes of a raw program, as printed by xxd -p",
     extensions: &["hex"],
     recognises,
     read,
@@ -45,7 +45,7 @@ fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagno
             None if c.is_whitespace() => {}
             None if c == '\\' && rest.next_if(|(_, next)| *next == 'x').is_some() => {}
             None => {
-                let message = format!("`{}` is no hexadecimal digit", c.escape_default());
+                let message = format!("`{}` is not a hexadecimal digit", c.escape_default());
                 let place = span(source, at, at + c.len_utf8());
                 let diagnostic = Diagnostic::error(code::PROGRAM_TEXT, message)
                     .label(place, "")
@@ -57,7 +57,7 @@ fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagno
     let insns = digits.chunks_exact(INSN_DIGITS);
     if !insns.remainder().is_empty() {
         let message = format!(
-            "{} digits are no whole number of instructions",
+            "{} digits are not a whole number of instructions",
             digits.len()
         );
         let (_, last) = insns.remainder()[0];

@@ -26,7 +26,7 @@ use crate::insn::{AluOp, Insn, Op, Operand, Test};
 pub(super) const FORM: Form = Form {
     name: "seccomp-tools",
     title: "text of seccomp-tools",
-    about: "The assembler of seccomp-tools, or a listing that it printed",
+    about: "Assembler text of seccomp-tools, or a listing printed by it",
     extensions: &[],
     recognises,
     read,
@@ -125,7 +125,7 @@ fn listing(text: &str, source: SourceId) -> Result<Assembly, Vec<Diagnostic>> {
 }
 
 fn no_row(row: Span) -> Diagnostic {
-    let message = "this is no row of a listing";
+    let message = "not a row of a listing";
     Diagnostic::error(code::PROGRAM_TEXT, message)
         .label(row, "expected `0000: 0x20 0x00 0x00 0x00000004`")
 }
@@ -210,9 +210,10 @@ fn link(
                 continue;
             };
             if pc + 1 + count as usize >= statements.len() {
-                let message = format!("{count} instructions on, there is none");
+                let message = format!("there is no instruction {count} further on");
                 let diagnostic = Diagnostic::error(code::PROGRAM_TEXT, message);
-                diagnostics.push(diagnostic.label(span, "a number is how many to skip"));
+                diagnostics
+                    .push(diagnostic.label(span, "a number is the count of instructions to skip"));
             } else {
                 skips.insert((pc, count), (format!("{pc}+{count}"), span));
             }
@@ -570,7 +571,7 @@ impl<'t> Parser<'_, 't> {
     fn unexpected(&self, expected: &str) -> Box<Diagnostic> {
         let (text, span) = self.peek();
         let message = match text {
-            "" => "the line ends too early".to_owned(),
+            "" => "unexpected end of the line".to_owned(),
             text => format!("unexpected `{text}`"),
         };
         let diagnostic = Diagnostic::error(code::PROGRAM_TEXT, message);

@@ -129,10 +129,10 @@ impl Values {
         let memories = &mut self.memories;
         let words = held.chunks_exact(2);
         let words = words.map(|pair| u64::from(pair[0].0) << 32 | u64::from(pair[1].0));
-        let is_it = |place: usize| memories[place] == held;
+        let eq = |place: usize| memories[place] == held;
         let known = self
             .known_memories
-            .find_or_insert(hash_of_words(words), memories.len(), is_it);
+            .find_or_insert(hash_of_words(words), memories.len(), eq);
         let place = known.unwrap_or_else(|| {
             memories.push(held);
             memories.len() - 1

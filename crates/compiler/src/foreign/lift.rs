@@ -24,7 +24,7 @@ pub(super) struct Lift {
     /// Why there is none.
     pub(super) unliftable: Option<Undecompilable>,
     /// Whether the diagram of the input was given up: at a limit, as it would be again in a proof, or because the caller
-    /// has had enough, as every proof then says.
+    /// has cancelled, which every proof then reports.
     pub(super) is_beyond_diagrams: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Redispatch: one program laid out anew without saying as a ruleset what it means.
+//! Redispatch: rebuilds the dispatch of a program without lifting it to a ruleset.
 //!
 //! Most of what a filter executes is the search for the call. For every interval of architectures and of
 //! numbers between the constants that the program compares them with, the program is followed as far as

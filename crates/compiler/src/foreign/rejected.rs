@@ -38,8 +38,8 @@ pub enum Why {
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.how {
-            How::LaidOutAnew | How::Split | How::Unchanged => "not laid out anew",
-            How::Redispatched => "no new search for the call",
+            How::LaidOutAnew | How::Split | How::Unchanged => "not recompiled",
+            How::Redispatched => "dispatch not rebuilt",
             How::Passes => "not cleaned up",
         };
         write!(f, "{what}: {}", self.why)
@@ -50,9 +50,9 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Why::Unliftable(reason) => reason.fmt(f),
-            Why::NoProgram => f.write_str(
-                "it treats architectures in more ways than it names, or takes too long to follow",
-            ),
+            Why::NoProgram => {
+                f.write_str("it treats unnamed architectures differently, or has too many paths")
+            }
             Why::NotBetter(rating) => write!(
                 f,
                 "{} instructions and {:.1} steps on average would be no better",
@@ -65,10 +65,7 @@ impl fmt::Display for Why {
                 )
             }
             Why::Unproven(limit) => {
-                write!(
-                    f,
-                    "what came of it could not be proved to do the same: {limit}"
-                )
+                write!(f, "the result could not be proved equivalent: {limit}")
             }
         }
     }

@@ -82,14 +82,14 @@ impl<Q: Deref<Target: Hash + Eq + Sized>> Answers<Q> {
 
     /// The place of the first answer to a question.
     fn find(&mut self, question: &Q::Target) -> Option<usize> {
-        let is_it = |answer: &Answer<Q>| answer.question.as_deref() == Some(question);
+        let eq = |answer: &Answer<Q>| answer.question.as_deref() == Some(question);
         if self.list.len() <= FEW {
-            return self.list.iter().position(is_it);
+            return self.list.iter().position(eq);
         }
         self.hash_all();
         let latest = self.by_hash.get(&hash_of(question)).copied();
         let places = std::iter::successors(latest, |place| self.list[*place].previous);
-        places.filter(|place| is_it(&self.list[*place])).last()
+        places.filter(|place| eq(&self.list[*place])).last()
     }
 
     fn hash_all(&mut self) {

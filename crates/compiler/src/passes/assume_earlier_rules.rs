@@ -1,4 +1,4 @@
-//! Simplify conditions, knowing that earlier rules didn't match.
+//! Simplify conditions under the assumption that earlier rules didn't match.
 //!
 //! # What
 //! Where an earlier rule is about all numbers of a later one, the later condition is asked only where the

@@ -1,4 +1,4 @@
-//! Drop rules that say what the default says.
+//! Drop rules with the same action as the default.
 //!
 //! # What
 //! Removes numbers from a rule whose action is the section's default where no later rule has another

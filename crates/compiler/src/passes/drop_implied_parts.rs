@@ -1,4 +1,4 @@
-//! Drop parts of a condition that the other parts decide.
+//! Drop parts of a condition that the other parts imply.
 //!
 //! # What
 //! In `all`, a part is asked where the others hold; in `any`, where they don't. A part whose answer is

@@ -1,4 +1,4 @@
-//! Leave out tests whose answer is known.
+//! Remove tests with a known outcome.
 //!
 //! # What
 //! A branch becomes a jump if the value tested and the tests passed on all paths so far leave one

@@ -1,4 +1,4 @@
-//! Leave out instructions that write what is there already.
+//! Remove instructions that write a value already present.
 //!
 //! # What
 //! A load, copy, store or calculation goes if its place holds the same value before, on every path that

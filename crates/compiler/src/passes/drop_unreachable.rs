@@ -11,7 +11,7 @@
 //! ```
 //!
 //! # Why it is sound
-//! What is never executed has no influence on an answer.
+//! Unreachable code has no effect on the result.
 //!
 //! # What it never does
 //! It doesn't decide whether a branch can go one way only; that is the business of whoever removes the
@@ -47,7 +47,10 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let length = |id: BlockId| graph.block(id).ops.len() + 1;
     let all: usize = graph.blocks().map(|(id, _)| length(id)).sum();
     let reachable: usize = order.iter().map(|id| length(*id)).sum();
-    let applied = cx.apply(all - reachable, || format!("{dead} blocks"));
+    let applied = cx.apply(all - reachable, || match dead {
+        1 => "1 block".to_owned(),
+        _ => format!("{dead} blocks"),
+    });
     if applied {
         cx.renumber(&graph.drop_unreachable());
     }

@@ -1,4 +1,4 @@
-//! Drop rules that earlier rules leave nothing for.
+//! Drop rules that earlier rules shadow completely.
 //!
 //! # What
 //! Removes numbers from a rule that earlier unconditional rules have decided, and the rule if none

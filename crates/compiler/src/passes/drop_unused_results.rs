@@ -1,4 +1,4 @@
-//! Leave out instructions whose result nothing reads.
+//! Remove instructions whose result is never read.
 //!
 //! # What
 //! A load, copy, store or calculation goes if its place is written again, or the program ends, before

@@ -1,4 +1,4 @@
-//! Ask about what alternatives have in common once.
+//! Test common parts of alternatives once.
 //!
 //! # What
 //! Among alternatives that are lists of requirements, those with a part in common become one: the part, and

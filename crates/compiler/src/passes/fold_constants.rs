@@ -1,4 +1,4 @@
-//! Put constants in place of what is known to be one.
+//! Replace values known to be constant by constants.
 //!
 //! # What
 //! A calculation, copy or load from scratch memory whose result is a known constant becomes the load of

@@ -1,4 +1,4 @@
-//! Make one block of two that always run one after the other.
+//! Join two blocks that always run one after the other.
 //!
 //! # What
 //! A block that is entered from one place only, unconditionally, is appended to the block before it.

@@ -1,4 +1,4 @@
-//! Replace a branch that goes to the same place either way.
+//! Replace a branch with two equal targets.
 //!
 //! # What
 //! A branch whose two sides are one block becomes an unconditional jump.

@@ -23,18 +23,16 @@ impl SameBlocks {
 
     /// The block with these instructions and this end.
     pub(super) fn find(&self, graph: &Cfg, ops: &[Op], end: End) -> Option<BlockId> {
-        let is_it = |place: usize| is_equal(graph, place, ops, end);
-        let place = self.known.find(hash(ops, end), is_it);
+        let eq = |place: usize| is_equal(graph, place, ops, end);
+        let place = self.known.find(hash(ops, end), eq);
         place.map(|place| BlockId(place as u32))
     }
 
     /// The block that is equal to this one; adds this one if there is none.
     pub(super) fn find_or_add(&mut self, graph: &Cfg, id: BlockId) -> Option<BlockId> {
         let Block { ops, end } = graph.block(id);
-        let is_it = |place: usize| is_equal(graph, place, ops, *end);
-        let place = self
-            .known
-            .find_or_insert(hash(ops, *end), id.index(), is_it);
+        let eq = |place: usize| is_equal(graph, place, ops, *end);
+        let place = self.known.find_or_insert(hash(ops, *end), id.index(), eq);
         place.map(|place| BlockId(place as u32))
     }
 }

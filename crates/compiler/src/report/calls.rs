@@ -45,7 +45,7 @@ pub struct Together {
     pub mean_steps: f64,
     /// The same for calls for which the kernel runs it; 0 if there are none.
     pub uncached_mean_steps: f64,
-    /// Executed instructions of what the kernel makes of the program, on average.
+    /// Executed instructions after the kernel's conversion, on average.
     pub kernel_steps: f64,
     /// Executed instructions at most.
     pub max_steps: u32,

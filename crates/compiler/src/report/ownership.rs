@@ -13,7 +13,7 @@ use tamis_bpf::{AluOp, Op, Operand, Pc, Program};
 /// Where the instructions of a program go; the parts add up to its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownership {
-    /// Instructions that find architecture and number.
+    /// Instructions for dispatch on architecture and number.
     pub dispatch_insns: usize,
     /// Returns.
     pub return_insns: usize,

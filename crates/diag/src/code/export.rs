@@ -1,41 +1,41 @@
-//! TM13xx: policies written in other languages.
+//! TM13xx: exporting policies to other languages.
 
 codes! { EXPORT;
-    EXPORT_CONDITION = "TM1301", "condition that the language cannot say",
-        "The policy answers these calls by a condition that the language has no words for: it looks at the \
-         instruction pointer, compares arguments with each other, or would take too many entries; systemd's \
-         lists have no conditions at all. What is written instead is at least as strict: the ways to meet \
-         the condition that can be said, or for all arguments the strictest of the answers.";
-    EXPORT_ARCHES = "TM1302", "architectures that the language cannot tell apart",
-        "OCI profiles and systemd's lists name calls and say the same of all architectures. Where the policy \
-         treats a call differently on one of them, the strictest of the answers is written for all. An export \
-         for one architecture, `--arch`, loses nothing by this.";
-    EXPORT_NUMBERS = "TM1303", "numbers without a name",
-        "The policy has rules about numbers that no call has, or treats them differently on different \
-         architectures. Languages that name calls say one thing of all other numbers; the strictest of the \
-         answers is written.";
-    EXPORT_ACTION = "TM1304", "action that the language cannot say",
-        "The language lacks an action, or the data that go with it: systemd knows killing, an errno, logging \
-         and letting through, OCI profiles give numbers to ERRNO and TRACE only. The nearest action that is \
-         as strict is written.";
-    EXPORT_FOREIGN = "TM1305", "answer to other architectures",
-        "What happens to calls of architectures that it does not name is no part of the language: container \
-         runtimes and systemd kill the thread that makes one. The policy says something else. Such calls are \
-         not executed.";
-    EXPORT_MULTIPLEXED = "TM1306", "calls made by way of others",
-        "On 32-bit x86 and a few other architectures sockets and System V IPC can be had by `socketcall` and \
-         `ipc` as well. An entry for `socket` applies to both ways in OCI profiles and systemd's lists, while \
-         the policy answers them differently. What is written is at least as strict.";
-    EXPORT_INSTALLATION = "TM1307", "flags and listener",
-        "The policy says with which flags its filter is to be installed, or where a supervisor listens. What is \
-         made of it has no words for that, be it a program or a policy in another language; whoever installs the \
-         filter has to know it.";
+    EXPORT_CONDITION = "TM1301", "condition not expressible in the target language",
+        "The condition on these calls cannot be expressed in the target language: it tests the instruction \
+         pointer, compares arguments with each other, or needs too many entries. systemd's lists have no \
+         conditions at all. The output is at least as strict: it contains the expressible part of the \
+         condition, or the strictest of the actions for all arguments.";
+    EXPORT_ARCHES = "TM1302", "architectures not distinguished in the target language",
+        "Entries of OCI profiles and systemd's lists apply to all architectures. Where the policy treats a \
+         call differently on one of them, the output has the strictest of the actions for all. An export for \
+         one architecture (`--arch`) loses nothing.";
+    EXPORT_NUMBERS = "TM1303", "system-call numbers without a name",
+        "The policy has rules for numbers that belong to no system call, or treats them differently on \
+         different architectures. Languages that name calls have one action for all other numbers; the \
+         output has the strictest of the actions.";
+    EXPORT_ACTION = "TM1304", "action not available in the target language",
+        "The target language lacks an action, or its data: systemd has kill, errno, log and allow; OCI \
+         profiles have data for ERRNO and TRACE only. The output has the nearest action that is as strict.";
+    EXPORT_FOREIGN = "TM1305", "action for other architectures",
+        "The target language cannot set the action for calls of architectures that it does not name: \
+         container runtimes and systemd kill the thread that makes one. The policy has another action. Such \
+         calls are not executed.";
+    EXPORT_MULTIPLEXED = "TM1306", "calls reached through a multiplexer",
+        "On 32-bit x86 and a few other architectures, `socketcall` and `ipc` also provide sockets and System \
+         V IPC. In OCI profiles and systemd's lists an entry for `socket` applies to both paths, while the \
+         policy treats them differently. The output is at least as strict.";
+    EXPORT_INSTALLATION = "TM1307", "installation flags and listener",
+        "The policy sets flags for installing its filter, or the socket of a supervisor. The output, a \
+         program or a policy in another language, cannot express these; pass them to the installer of the \
+         filter.";
     EXPORT_REFUSED = "TM1308", "policy that cannot be exported",
-        "Nothing could be written that is at least as strict as the policy, or the policy cannot be taken \
-         apart call by call within the limits. Nothing is written then: an export that lets through what the \
-         policy denies would be worse than none.";
-    EXPORT_READ_BACK = "TM1309", "call that is read in another way",
-        "The text was read back and compared with the policy, and these calls are answered otherwise although \
-         every word of the language was there: what the language makes of several entries, or of one entry on \
-         several architectures, is not what the policy says. What is written is at least as strict.";
+        "No text in the target language is at least as strict as the policy, or the policy cannot be split \
+         by system call within the limits. There is no output then: an export that allows what the policy \
+         denies would be worse than none.";
+    EXPORT_READ_BACK = "TM1309", "call with another meaning in the target language",
+        "The output was parsed again and compared with the policy. These calls differ although each \
+         condition and action is expressible: the target language combines several entries, or applies one \
+         entry to several architectures, in a way that the policy does not. The output is at least as \
+         strict.";
 }

@@ -28,19 +28,19 @@ codes! { FIRECRACKER;
     FIRECRACKER_CONTRADICTION = "TM0808", "both actions are the same",
         "A filter answers a call with one action if a rule matches and with the other if none does. If they \
          are the same, the rules say nothing; the seccompiler library refuses such a filter.";
-    FIRECRACKER_LOST_RULE = "TM0809", "rule without conditions is lost",
-        "A rule without `args` stands for all calls, but only if no other rule for the call has conditions: \
-         the seccompiler library then keeps those alone, and calls that meet none of them get the \
-         mismatch action. tamis does the same. Firecracker's own compiler lets the rule without conditions \
-         win. Delete one or the other.";
-    FIRECRACKER_CUT = "TM0810", "constant is cut to 32 bits",
+    FIRECRACKER_LOST_RULE = "TM0809", "rule without conditions is dropped",
+        "A rule without `args` matches every use of the call, but only if no other rule for the call has \
+         conditions. Otherwise the seccompiler library keeps only the rules with conditions, and calls that \
+         match none of them get the mismatch action. tamis does the same. Firecracker's own compiler gives \
+         precedence to the rule without conditions. Delete one or the other.";
+    FIRECRACKER_CUT = "TM0810", "constant is truncated to 32 bits",
         "A condition of type dword compares the lower 32 bits of the argument with the lower 32 bits of the \
-         constant, and masks have as many. This constant or mask has more, so the comparison is another one than \
-         it seems. If nothing is left of a mask the condition would always hold; that is an error.";
-    FIRECRACKER_THREAD = "TM0811", "which thread's filter",
-        "A file has a filter for each of several threads, such as vmm, api and vcpu, and a program is made \
-         of one. `--thread NAME` chooses it; a file with one filter needs no choice.";
+         constant; masks have 32 bits too. This constant or mask has more bits, which are ignored. A mask \
+         whose lower 32 bits are zero makes a condition that always holds; that is an error.";
+    FIRECRACKER_THREAD = "TM0811", "thread not selected",
+        "A file has one filter per thread, such as vmm, api and vcpu, and a program is compiled from one \
+         filter. `--thread NAME` selects it; a file with one filter needs no selection.";
     FIRECRACKER_LIMIT = "TM0812", "filter beyond a limit",
-        "The filter has more rules than tamis takes: a bound far beyond real filters and what the kernel \
-         takes as a program, which keeps hostile input from using up memory.";
+        "The filter has more rules than the limit of tamis. The limit is far above real filters and above \
+         what the kernel accepts as a program; it keeps hostile input from exhausting memory.";
 }

@@ -1,105 +1,103 @@
-//! TM07xx: what `tamis lint` finds in a policy or program that is correct as such.
+//! TM07xx: findings of `tamis lint` in valid policies and programs.
 
 codes! { LINT;
-    LINT_UNCHECKED_ARCH = "TM0701", "the architecture is never looked at",
-        "The number of a system call means something only together with the architecture: 11 is munmap on \
-         x86_64 and execve on 32-bit x86, which any 64-bit program can call with `int 0x80`. A filter that \
-         looks at the number alone answers such calls as if they were other ones. Compare `arch` with the \
-         architecture that the filter is for, first, and kill what is foreign; whatever tamis compiles does.";
+    LINT_UNCHECKED_ARCH = "TM0701", "the architecture is never checked",
+        "A system-call number has a meaning only together with the architecture: 11 is munmap on x86_64 and \
+         execve on 32-bit x86, which any 64-bit program can call with `int 0x80`. A filter that checks the \
+         number alone mistakes one call for the other. Compare `arch` with the architecture of the filter \
+         first, and kill on any other; every filter compiled by tamis does.";
     LINT_FOREIGN_ARCH = "TM0702", "calls of another architecture are allowed",
-        "The filter looks at the architecture, but lets calls of those that it has no rules for pass. The \
+        "The filter checks the architecture, but allows calls of architectures that it has no rules for. The \
          same kernel usually runs programs of a second, 32-bit architecture, and 64-bit programs can make \
-         calls of it: everything that the filter refuses can be done that way. Answer `bad-arch \
-         kill-process`, or give the other architecture the same rules. It is a note where no kernel runs \
-         the architectures that pass beside those of the policy.";
-    LINT_X32_GAP = "TM0703", "calls refused on x86_64 are allowed as x32",
+         its calls, which bypasses every restriction of the filter. Write `bad-arch kill-process`, or give \
+         the other architecture the same rules. This is a note if no kernel runs the allowed architectures \
+         together with those of the policy.";
+    LINT_X32_GAP = "TM0703", "calls denied on x86_64 are allowed as x32",
         "x32 calls reach a filter as calls of x86_64 with bit 30 (0x40000000) of the number set. A filter \
-         that compares numbers for equality and allows the rest allows all of x32, and with it every call \
-         that it refuses. Refuse numbers from 0x40000000 on, or list x32 among the architectures so that the \
-         rules hold for both. Kernels without CONFIG_X86_X32_ABI answer such calls with ENOSYS.";
-    LINT_COMPAT_GAP = "TM0704", "calls refused on one architecture are allowed on its 32-bit sister",
+         that compares numbers for equality and allows the rest allows all of x32, and so every call that it \
+         denies. Deny numbers from 0x40000000 on, or list x32 among the architectures so that the rules \
+         apply to both. Kernels without CONFIG_X86_X32_ABI return ENOSYS for such calls.";
+    LINT_COMPAT_GAP = "TM0704", "calls denied on one architecture are allowed on its 32-bit counterpart",
         "One kernel runs programs of both architectures, and a program can usually make calls of either. \
-         What is refused or restricted on one and allowed on the other is allowed. Give both the same \
-         rules, or leave the one that is not needed out of the policy.";
-    LINT_MULTIPLEXER = "TM0705", "restriction that a multiplexer walks around",
-        "On 32-bit x86 and some others `socketcall` and `ipc` do the work of many calls and take their \
-         arguments in memory, where a filter cannot see them. A restriction of such a call is without effect \
-         while the multiplexer is allowed for it. The C libraries have used the direct calls since Linux 4.3, \
-         so the multiplexer can be refused, or allowed for other calls only: `allow socketcall(call != \
+         A call that is denied or restricted on one and allowed on the other is in effect allowed. Give both \
+         the same rules, or remove the unneeded architecture from the policy.";
+    LINT_MULTIPLEXER = "TM0705", "restriction bypassed through a multiplexer",
+        "On 32-bit x86 and some others `socketcall` and `ipc` multiplex many calls and take their arguments \
+         in memory, which a filter cannot read. A restriction of such a call has no effect while the \
+         multiplexer allows it. The C libraries have used the direct calls since Linux 4.3, so the \
+         multiplexer can be denied, or allowed for other calls only: `allow socketcall(call != \
          SYS_SOCKET)`.";
-    LINT_EVADABLE = "TM0706", "a restriction is evaded by setting upper bits that the kernel ignores",
+    LINT_EVADABLE = "TM0706", "restriction bypassed by setting upper bits that the kernel ignores",
         "A filter sees 64 bits of every argument; the kernel reads the lower 32 of an `int`, the lower 16 of a \
-         file mode. A rule that compares all bits with the value to be refused doesn't match if the caller \
-         sets one of the upper bits, and the kernel acts as if it were clear. The same holds for every argument of a 32-bit call, \
-         because 64-bit code can make such calls with any register contents. Compare the lower part only: \
-         the tamis language does so by itself; in an OCI profile use SCMP_CMP_MASKED_EQ with the mask \
-         4294967295, or say what is allowed instead of what is refused.";
-    LINT_WIDE_COMPARISON = "TM0707", "upper bits that the kernel ignores decide about a refusal",
-        "The kernel reads the lower 32 bits of this argument, but the filter refuses the call depending on \
-         the upper ones. Nothing gets past it, but a program that leaves something in the upper half, or \
-         passes a negative `int` with or without its sign extended, is refused by accident. Compare the \
+         file mode. A rule that compares all bits with the denied value doesn't match if the caller sets one \
+         of the upper bits, and the kernel ignores that bit. The same holds for every argument of a 32-bit \
+         call, because 64-bit code can make such calls with any register contents. Compare the lower part \
+         only: the tamis language does so by default; in an OCI profile use SCMP_CMP_MASKED_EQ with the mask \
+         4294967295, or list the allowed values instead of the denied ones.";
+    LINT_WIDE_COMPARISON = "TM0707", "a denial depends on upper bits that the kernel ignores",
+        "The kernel reads the lower 32 bits of this argument, but the filter denies the call depending on \
+         the upper 32. This is no bypass, but a program whose register has other bits in the upper half, or \
+         that passes a negative `int` with or without sign extension, is denied by accident. Compare the \
          lower half only.";
-    LINT_TWIN = "TM0708", "a call is restricted, another that does the same is allowed",
+    LINT_TWIN = "TM0708", "a call is restricted, but an equivalent call is allowed",
         "Linux has several calls for most purposes: `open`, `openat` and `openat2`; `chmod` and `fchmodat2`; \
-         `mount` and `move_mount`. A restriction of one is without effect while another is allowed without \
-         it. Only calls that are restricted on purpose count: those with a condition, those that a rule \
-         names, and those that a filter refuses although it allows by default. A refusal with ENOSYS counts \
-         as none: it makes programs use the other call.";
-    LINT_IO_URING = "TM0709", "io_uring does what the filter refuses",
-        "A request in an io_uring opens files, makes sockets and connections, sends and renames without a \
-         system call, so no filter sees it. A process that may set a ring up can do all of that whatever the \
-         filter says about the calls. Refuse io_uring_setup with ENOSYS or EPERM: programs fall back to the \
+         `mount` and `move_mount`. A restriction of one has no effect while another is allowed without it. \
+         Only deliberate restrictions are reported: calls with a condition, calls that a rule names, and \
+         calls that a filter denies although it allows by default. A denial with ENOSYS is not reported: it \
+         makes programs use the other call.";
+    LINT_IO_URING = "TM0709", "io_uring provides operations that the filter denies",
+        "An io_uring request opens files, creates sockets and connections, sends and renames without a \
+         system call, so no filter sees it. A process that may create a ring can do all of that whatever the \
+         filter says about the calls. Deny io_uring_setup with ENOSYS or EPERM: programs fall back to system \
          calls.";
     LINT_UNREACHABLE_RULE = "TM0710", "rule that never decides",
         "Rules are tried in order and the first that matches decides. Earlier rules match every call that \
-         this one matches, so it does nothing. Put the exception before the general rule, or delete it.";
+         this one matches, so it has no effect. Put the exception before the general rule, or delete it.";
     LINT_NEVER_HOLDS = "TM0711", "condition that no call satisfies",
         "The parts of the condition contradict each other, so the rule never matches: often `&&` where `||` \
          was meant, or a masked value with bits outside the mask.";
     LINT_SHADOWED_RULE = "TM0712", "rules that overlap and disagree",
-        "Some calls satisfy the conditions of both rules, which answer differently, and neither condition \
-         contains the other: the one that stands first decides. If that is meant all is well, but the \
-         meaning changes when the rules change places. Where one condition contains the other, as an \
-         exception does, nothing is reported.";
+        "Some calls satisfy the conditions of both rules, the rules have different actions, and neither \
+         condition implies the other: the first rule decides. This may be intended, but the meaning changes \
+         when the rules are reordered. Where one condition implies the other, as for an exception, nothing \
+         is reported.";
     LINT_IDLE_RULE = "TM0713", "rule without effect",
         "The rule is the first to match some calls, but without it later rules or the default would give \
-         each of them the same answer. A refusal that only repeats the default is not reported: it guards \
-         against a rule that someone adds behind it.";
+         each of them the same action. A denial that repeats the default is not reported: it guards against \
+         rules added after it.";
     LINT_DUPLICATE_RULE = "TM0714", "rule repeated",
-        "An earlier rule matches exactly the same calls with the same answer. Delete one, or correct the one \
-         that was meant to be another.";
+        "An earlier rule matches exactly the same calls with the same action. Delete one, or correct it.";
     LINT_UNCHECKED_ARGUMENT = "TM0715", "rules for one call check different arguments",
-        "Rules are alternatives: a call is allowed if one of them matches. Of these two, each checks an \
-         argument that the other lets be anything, so neither check holds by itself. If both conditions were \
-         meant to hold, write one rule with both. Rules of which one only adds a check to the other's, or \
-         that differ in an argument that both check, are not reported.";
-    LINT_ENOSYS_EXPECTED = "TM0716", "a new call is refused with another error than ENOSYS",
+        "Rules are alternatives: a call is allowed if one of them matches. Each of these two checks an \
+         argument that the other leaves unchecked, so neither check is enforced. If both conditions must \
+         hold, write one rule with both. Not reported: a rule that only adds a check to the other's, and \
+         rules that differ in an argument that both check.";
+    LINT_ENOSYS_EXPECTED = "TM0716", "a new call is denied with an error other than ENOSYS",
         "Programs and C libraries try a new call first and fall back to an older one if the kernel doesn't \
-         know it, which it says with ENOSYS. Any other error they take for the answer: with clone3 refused \
-         with EPERM, glibc 2.34 can't create threads. The older call is allowed here, so the refusal \
-         protects from nothing; answer ENOSYS instead.";
-    LINT_UNKNOWN_ERRNO = "TM0717", "numbers that no kernel has yet are refused with another error than ENOSYS",
-        "Calls that are newer than the policy get the default. Programs that try them fall back to older \
-         calls if the answer is ENOSYS, as from an old kernel, and fail otherwise. In the tamis language say \
-         `unknown errno(ENOSYS)`; container runtimes add such a rule to a profile by themselves, which \
-         `--enosys-tail` does too.";
-    LINT_PERMISSIVE_DEFAULT = "TM0718", "calls that the filter has no rule for are allowed",
-        "A list of what is refused is never complete: every kernel release adds calls, some of which do what \
-         an older, refused one does. A list of what is allowed stays safe, because what nobody has looked at \
-         is refused.";
-    LINT_UNKNOWN_KILLS = "TM0719", "numbers that no kernel has yet end the process",
-        "A newer C library may try a call that is newer than the policy, meaning to fall back if it gets \
-         ENOSYS. Here the process is ended instead. For code that is fixed together with its policy that is \
-         right; otherwise answer such numbers with ENOSYS.";
-    LINT_DANGEROUS = "TM0720", "calls with power over the machine are allowed without a condition",
-        "These calls change the kernel or the machine, reach other processes, or have been a source of \
-         escalations; the message says which it is. Most need a capability, so an unprivileged program gains \
-         nothing by them, but a filter is there for the day when another protection fails. Allow them only \
-         to programs whose work they are.";
-    LINT_DEAD_CODE = "TM0721", "a program has instructions that no call executes",
-        "Every call has been considered: none executes these instructions, or all take the same way at \
-         these branches. Often a jump goes one instruction too far or a constant is not the one that was \
-         meant, and a call gets another answer than its author thinks. Generators that repeat a test on \
-         every path leave harmless ones; they only cost steps and length, and `tamis decompile` followed by \
-         `tamis compile` makes a program without them.";
+         know it, which it says with ENOSYS. Any other error they treat as final: if clone3 fails with \
+         EPERM, glibc 2.34 can't create threads. The older call is allowed here, so the denial protects \
+         against nothing; return ENOSYS instead.";
+    LINT_UNKNOWN_ERRNO = "TM0717", "unassigned system-call numbers are denied with an error other than \
+     ENOSYS",
+        "Calls newer than the policy get the default action. Programs that try them fall back to older calls \
+         if the result is ENOSYS, as from an old kernel, and fail otherwise. In the tamis language write \
+         `unknown errno(ENOSYS)`; container runtimes add such a rule to a profile automatically, as \
+         `--enosys-tail` does.";
+    LINT_PERMISSIVE_DEFAULT = "TM0718", "calls without a rule are allowed",
+        "A deny list is never complete: every kernel release adds calls, and some are equivalent to an \
+         older, denied one. An allow list stays safe, because calls that nobody has reviewed are denied.";
+    LINT_UNKNOWN_KILLS = "TM0719", "unassigned system-call numbers kill the process",
+        "A newer C library may try a call that is newer than the policy and fall back on ENOSYS. Here the \
+         process is killed instead. That is right for a program that is released together with its policy; \
+         otherwise return ENOSYS for such numbers.";
+    LINT_DANGEROUS = "TM0720", "privileged calls are allowed without a condition",
+        "These calls change the kernel or the machine, access other processes, or have been a source of \
+         privilege escalations; the message says which. Most need a capability, so an unprivileged program \
+         cannot use them, but a filter is defence in depth for when another protection fails. Allow them \
+         only for programs that need them.";
+    LINT_DEAD_CODE = "TM0721", "unreachable instructions in a program",
+        "For all possible calls, none executes these instructions, or all take the same path at these \
+         branches. Often a jump is off by one instruction or a constant is wrong, and a call gets another \
+         action than its author expects. Generators that repeat a test on every path leave harmless ones, \
+         which only cost steps and length; `tamis decompile` followed by `tamis compile` removes them.";
 }

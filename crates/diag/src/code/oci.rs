@@ -5,11 +5,11 @@ codes! { OCI;
         "An OCI profile is strict JSON: no comments, no trailing commas, no single quotes, no hexadecimal \
          numbers. Container engines refuse anything else, so tamis does too.";
     OCI_DUPLICATE_KEY = "TM0302", "duplicate key",
-        "JSON leaves open what an object with the same key twice means; most readers silently take the \
-         last. In a security policy that hides one of the two, so it is an error. Delete one.";
+        "JSON leaves open what an object with the same key twice means; most parsers silently take the last. \
+         In a security policy that hides one of the two, so it is an error. Delete one.";
     OCI_NESTING = "TM0303", "nested too deeply",
-        "A seccomp profile is five levels deep and a whole container configuration about ten. Text that is \
-         nested much deeper is not one of them; the limit keeps hostile input from exhausting the stack.";
+        "A seccomp profile has five levels of nesting, and a whole container configuration about ten. The \
+         limit is far above that; it keeps hostile input from exhausting the stack.";
     OCI_TYPE = "TM0304", "value of the wrong type",
         "The member exists, but its value has another JSON type than the OCI runtime specification gives \
          it, for instance a string where a number is needed. `null` counts as absent.";
@@ -21,36 +21,36 @@ codes! { OCI;
         "Container engines ignore members that they don't know, so a misspelt `args` turns a rule with \
          conditions into one without. It is a warning, and an error with --strict.";
     OCI_UNKNOWN_NAME = "TM0307", "unknown action, operator, architecture or flag",
-        "The name is none of those that the OCI runtime specification lists. Names are case-sensitive and \
+        "The name is not in the OCI runtime specification. Names are case-sensitive and \
          written in full, such as SCMP_ACT_ERRNO, SCMP_CMP_MASKED_EQ, SCMP_ARCH_AARCH64.";
     OCI_UNKNOWN_SYSCALL = "TM0308", "unknown system call",
-        "No architecture has a call of this name. Container engines ignore such names, because profiles \
-         list calls that older libraries don't know; a misspelt name is ignored just the same, and the call \
-         that was meant gets the default action. It is a warning, and an error with --strict.";
+        "No architecture has a call of this name. Container engines ignore such names, because profiles list \
+         calls that older libraries don't know. They ignore a misspelt name too, and the intended call gets \
+         the default action. It is a warning, and an error with --strict.";
     OCI_RANGE = "TM0309", "number out of range",
         "Numbers in a profile are non-negative decimal integers: `index` is 0 to 5, `value` and `valueTwo` \
          have 64 bits, `errnoRet` is below 4095, the value that libseccomp refuses.";
     OCI_CONTRADICTION = "TM0310", "members that exclude each other",
-        "`names` and the older `name`, or `architectures` and `archMap`, say the same thing in two ways; a \
-         profile with both is refused by container engines. So is one with `defaultErrnoRet` and \
-         a default action that takes no number. `errnoRet` of an entry whose action takes none and \
-         `listenerMetadata` without `listenerPath` have no effect and are warnings.";
+        "`names` and the older `name`, or `architectures` and `archMap`, are synonyms; container engines \
+         reject a profile with both. So is one with `defaultErrnoRet` and a default action that takes no \
+         number. `errnoRet` of an entry whose action takes none and `listenerMetadata` without \
+         `listenerPath` have no effect and are warnings.";
     OCI_REPEATED_INDEX = "TM0311", "conditions on one argument are alternatives",
-        "All conditions of an entry must hold - unless two of them are about the same argument. libseccomp \
-         cannot express that, and container runtimes then add every condition of the entry as a rule of its \
-         own: the entry matches if *any* of them holds, which is nearly always more than was meant. To \
-         require a range, invert it: allow by default in the entry and deny below and above.";
+        "All conditions of an entry must hold, unless two of them test the same argument. libseccomp cannot \
+         express that, so container runtimes add every condition of the entry as a separate rule: the entry \
+         matches if *any* of them holds, which is nearly always more than intended. To require a range, \
+         invert it: allow by default in the entry and deny below and above.";
     OCI_CONFLICT = "TM0312", "entries contradict each other",
-        "Two entries with the same conditions on the same call give different answers, or one with more \
-         conditions came first. libseccomp answers EEXIST and the container does not start. Delete one of \
-         the entries, or put the one with fewer conditions first if it is meant to win.";
+        "Two entries with the same conditions on the same call have different actions, or one with more \
+         conditions came first. libseccomp returns EEXIST and the container does not start. Delete one of \
+         the entries, or put the one with fewer conditions first if it should take precedence.";
     OCI_NO_EFFECT = "TM0313", "entry has no effect",
         "libseccomp does not take the first matching entry. An entry without conditions replaces all with \
          conditions on the same call, before or after it; of two without conditions the first wins; an entry \
-         whose conditions contain those of another may be dropped. The calls get the other entry's answer.";
+         whose conditions contain those of another may be dropped. The calls get the other entry's action.";
     OCI_TOO_COMPLEX = "TM0314", "too many combinations of conditions",
-        "libseccomp merges the conditions of all entries for one call into one graph. The number of ways \
-         through this one is above a fixed limit, far beyond what the kernel takes as a program. Use fewer \
+        "libseccomp merges the conditions of all entries for one call into one graph. The number of paths \
+         through this one is above a fixed limit, far beyond what the kernel accepts as a program. Use fewer \
          conditions per call.";
     OCI_ENDLESS = "TM0315", "libseccomp does not accept this combination",
         "On 64-bit architectures libseccomp shares the tests that follow an inequality. Adding another \
@@ -61,10 +61,10 @@ codes! { OCI;
         "A filter reads arguments as the machine stores them, so one program cannot serve big- and \
          little-endian architectures. libseccomp refuses the combination.";
     OCI_UNKNOWN_CAPABILITY = "TM0317", "unknown capability",
-        "The name in `includes` or `excludes` is no Linux capability, so no container has it: the entry is \
-         always dropped or never excluded. Names are written in full, such as CAP_SYS_ADMIN.";
+        "The name in `includes` or `excludes` is not a Linux capability, so no container has it: the entry \
+         is always dropped or never excluded. Names are written in full, such as CAP_SYS_ADMIN.";
     OCI_MEMBER_CASE = "TM0318", "member in the wrong case",
-        "Container engines written in Go match the keys of JSON whatever the case of their letters: `Args` is \
-         `args` to them, and of `args` and `Args` the last counts. Others ignore such a member. So the profile \
-         allows one thing here and another there, and there is no right way to read it.";
+        "Container engines written in Go match JSON keys case-insensitively: `Args` is `args`, and of `args` \
+         and `Args` the last has effect. Other engines ignore such a member. So the meaning of the profile \
+         depends on the engine, and it is an error.";
 }

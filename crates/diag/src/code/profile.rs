@@ -1,9 +1,9 @@
-//! TM06xx: profiles, which say how often which calls are made.
+//! TM06xx: profiles: how often each call is made.
 
 codes! { PROFILE;
     PROFILE_JSON = "TM0601", "not valid JSON",
         "A profile is strict JSON: no comments, no trailing commas, no single quotes, no hexadecimal \
-         numbers. Tables of other tools are read as well; a text that begins with `{` is taken for JSON.";
+         numbers. Tables of other tools are read as well; a text that begins with `{` is parsed as JSON.";
     PROFILE_TYPE = "TM0602", "value of the wrong type",
         "The member exists, but its value has another JSON type than docs/schemas/profile.1.json gives it. \
          A call is a name or a number, a value of an argument is a number or text such as \"0x80\", a count \
@@ -11,11 +11,11 @@ codes! { PROFILE;
     PROFILE_COUNT = "TM0603", "not a count",
         "Counts are whole numbers from 0 to 18446744073709551615, in decimal digits without sign, point or \
          exponent. The values of one argument, and the samples of a call, occur at most as often as the \
-         call: what is not known about the others is left out.";
+         call; unknown values are left out.";
     PROFILE_DUPLICATE = "TM0604", "given twice",
-        "A call, an argument's value or a list of arguments stands in a profile once, and an object has a \
-         key once. Of two counts nobody could tell whether they add up or one replaces the other. To add \
-         profiles up, name several files: `tamis profile a.json b.json -o both.json`.";
+        "A call, an argument's value or a list of arguments appears in a profile once, and an object has a \
+         key once. It would be ambiguous whether two counts add up or one replaces the other. To merge \
+         profiles, name several files: `tamis profile a.json b.json -o both.json`.";
     PROFILE_MEMBER = "TM0605", "unknown or missing member",
         "A profile has `schema` and `calls`; a call has `arch`, `call`, `count`, and where arguments were \
          seen `values` and `samples`. A misspelt member would be lost silently, so any other is an error.";
@@ -27,19 +27,18 @@ codes! { PROFILE;
         "Architectures are named as the kernel's tools name them: x86_64, x86, x32, aarch64, arm, riscv64 \
          and so on; `tamis tables arches` lists them.";
     PROFILE_TABLE = "TM0608", "not a row of the table",
-        "The text was taken for a table of `strace -c` or `perf trace -s`, or for a frequency file with \
-         lines `NAME: COUNT`, and this line is none of that. Cut a table out of other output as whole lines, \
-         heading included.";
-    PROFILE_KIND = "TM0609", "nothing that holds counts",
-        "The text is neither a profile in JSON nor a table that is understood: `strace -c` (with a column \
-         `calls`), `perf trace -s`, or a frequency file with lines `NAME: COUNT`. A trace that lists each \
-         call, as `strace` prints it without `-c`, is not a table.";
+        "The text was detected as a table of `strace -c` or `perf trace -s`, or as a frequency file with \
+         lines `NAME: COUNT`, but this line is not a row of it. Extract a table from other output as whole \
+         lines, heading included.";
+    PROFILE_KIND = "TM0609", "no system-call counts",
+        "The text is neither a JSON profile nor a supported table: `strace -c` (with a column `calls`), \
+         `perf trace -s`, or a frequency file with lines `NAME: COUNT`. A trace that lists each call, as \
+         `strace` prints it without `-c`, is not supported.";
     PROFILE_NESTING = "TM0610", "nested too deeply",
-        "A profile is five levels deep. Text that is nested much deeper is not one; the limit keeps hostile \
-         input from exhausting the stack.";
+        "A profile has five levels of nesting. The limit is far above that; it keeps hostile input from \
+         exhausting the stack.";
     PROFILE_UNFIT = "TM0611", "profile of another program",
         "The profile counts calls that the policy never allows, or none of those that it allows. The filter \
-         is right all the same, because a profile never changes what it answers, but it is optimised for a \
-         program that it would stop. The usual reasons are a profile of another program, or of another \
-         architecture than the filter's.";
+         is still correct, because a profile never changes its results, but it is optimised for a program \
+         that it would stop. The usual reason is a profile of another program or another architecture.";
 }

@@ -19,19 +19,19 @@ codes! { PROGRAM;
         "Constants have 32 bits, the data of an action 16, and a raw instruction has a code of 16 bits, \
          two displacements of 8 and a constant of 32. tamis does not cut numbers silently.";
     UNDEFINED_LABEL = "TM0106", "undefined label",
-        "A jump names a label that stands before no instruction. Labels are case-sensitive.";
+        "A jump names a label that is not defined. Labels are case-sensitive.";
     DUPLICATE_LABEL = "TM0107", "label defined twice",
-        "A label stands for one instruction. Rename one of the two, and the jumps that mean it.";
+        "A label denotes one instruction. Rename one of the two, and the jumps to it.";
     UNUSED_LABEL = "TM0108", "nothing jumps to a label",
-        "The label has no effect. It may be left over, or a jump may name another label by mistake.";
+        "The label has no effect. It may be a leftover, or a jump may name the wrong label.";
     BACKWARD_JUMP = "TM0109", "jump backwards",
-        "The kernel must know that a filter ends, so its jumps lead forwards only. Move the target behind \
-         the jump, or write its instructions again.";
+        "The kernel requires that a filter terminates, so jumps go forwards only. Move the target behind the \
+         jump, or repeat its instructions.";
     BRANCH_TOO_FAR = "TM0110", "branch too far",
-        "The displacement of a conditional jump has eight bits: it skips at most 255 instructions. Let it \
-         jump to a `ja` that is nearer; `ja` reaches every later instruction.";
+        "The displacement of a conditional jump has eight bits: it skips at most 255 instructions. Jump to a \
+         nearer `ja` instead; `ja` reaches every later instruction.";
     PROGRAM_TEXT = "TM0111", "not a program in this form",
         "Programs are read from raw bytes and from several forms of text: assembler, arrays of C, the \
          language and listings of seccomp-tools, decimal numbers as tcpdump -ddd prints them, and \
-         hexadecimal bytes. The text is in none of them, or has a mistake; `--from` names the form.";
+         hexadecimal bytes. The text is in none of these forms, or has an error; `--from` sets the form.";
 }

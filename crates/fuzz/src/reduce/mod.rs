@@ -1,7 +1,7 @@
-//! Shrinking a policy or a program that shows a failure, as long as it does.
+//! Reduction of a policy or program that shows a failure.
 //!
-//! What a failure is, the caller says with a function. What comes back is a fixed point: nothing that is tried
-//! leaves something smaller that still fails. What is tried, and in which order, depends on the input alone.
+//! The caller defines the failure with a function. The result is a fixed point: no candidate is smaller and
+//! still fails. The candidates and their order depend on the input alone.
 //!
 //! Texts are cut without a grammar: nearly all languages of policies have lines, brackets, lists with commas,
 //! and operators in between, and what is cut wrongly doesn't parse, so it doesn't show the failure. So a

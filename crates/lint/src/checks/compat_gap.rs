@@ -16,7 +16,7 @@ use tamis_prover::LimitReached;
 pub(crate) const CHECK: Check = warning(
     "compat-gap",
     LINT_COMPAT_GAP,
-    "calls restricted on one architecture are open on its 32-bit sister",
+    "calls restricted on one architecture are allowed on its 32-bit counterpart",
     run,
 );
 
@@ -62,9 +62,9 @@ fn gap(context: &mut Context, own: Arch, sister: Arch) -> Result<Option<Finding>
     let names = gaps.iter().map(|(call, _)| call.name);
     let finding = Finding::new(
         (CHECK.code, CHECK.severity),
-        format!("{sister} allows what {own} refuses: {}", list(names)),
-        format!("kernels of {own} usually take the calls of {sister} from any program"),
-        format!("give {sister} the rules of {own}, or leave it out"),
+        format!("{sister} allows calls that {own} denies: {}", list(names)),
+        format!("kernels of {own} usually accept the calls of {sister} from any program"),
+        format!("give {sister} the rules of {own}, or remove it"),
     );
     Ok(Some(
         finding

@@ -16,7 +16,7 @@ use tamis_prover::LimitReached;
 pub(crate) const CHECK: Check = warning(
     "dangerous-calls",
     LINT_DANGEROUS,
-    "calls with power over the machine are allowed without a condition",
+    "privileged calls are allowed without a condition",
     run,
 );
 
@@ -57,7 +57,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             (CHECK.code, danger.severity),
             message,
             danger.reason,
-            "refuse them, or allow them to programs only whose work they are",
+            "deny them, or allow them only for programs that need them",
         );
         findings.push(finding.examples(example).places(places));
     }

@@ -15,7 +15,7 @@ use crate::registry::{Check, note};
 pub(crate) const CHECK: Check = note(
     "dead-code",
     LINT_DEAD_CODE,
-    "no call executes an instruction, or a branch always goes the same way",
+    "no call executes an instruction, or a branch always takes the same path",
     run,
 );
 
@@ -45,8 +45,8 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             report(
                 "instructions that no call executes",
                 &dead.unexecuted,
-                "no call reaches them, so what they were to decide is decided elsewhere",
-                "correct the jumps if they were meant to be reached, or leave them out",
+                "no call reaches them, so they have no effect",
+                "correct the jumps if they should be reachable, or delete them",
             );
         }
         for outcome in [true, false] {
@@ -61,8 +61,8 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
                 report(
                     what,
                     &branches,
-                    "what was tested before has decided them",
-                    "correct the constant or the order of the tests, or leave them out",
+                    "earlier tests imply their results",
+                    "correct the constant or the order of the tests, or delete them",
                 );
             }
         }

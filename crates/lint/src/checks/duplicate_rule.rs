@@ -31,8 +31,8 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
             format!("{} repeats an earlier one", name(&statement.rules[0])),
-            "it matches the same calls and gives the same answer",
-            "delete one, or correct the one that was meant to differ",
+            "it matches the same calls and has the same action",
+            "delete one, or correct it",
         );
         let places = [statement.place("repeated"), first.place("first given here")];
         findings.push(finding.places(places.into_iter().flatten()));

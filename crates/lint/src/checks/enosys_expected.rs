@@ -17,7 +17,7 @@ use tamis_prover::LimitReached;
 pub(crate) const CHECK: Check = warning(
     "enosys-expected",
     LINT_ENOSYS_EXPECTED,
-    "a new call is refused with another error than ENOSYS",
+    "a new call is denied with an error other than ENOSYS",
     run,
 );
 
@@ -66,14 +66,14 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let finding = Finding::new(
         (CHECK.code, CHECK.severity),
         format!(
-            "new calls are refused with another error than ENOSYS{}: {names}",
+            "new calls are denied with an error other than ENOSYS{}: {names}",
             context.on(&arches)
         ),
         format!(
-            "programs fall back to older calls, which are allowed, after ENOSYS only: {}",
+            "programs fall back to older calls, which are allowed, only after ENOSYS: {}",
             broken.join(", ")
         ),
-        "answer ENOSYS to them, or allow them",
+        "return ENOSYS for them, or allow them",
     );
     Ok(vec![finding.examples(example).places(places)])
 }

@@ -16,7 +16,7 @@ use tamis_prover::LimitReached;
 pub(crate) const CHECK: Check = warning(
     "evadable-restriction",
     LINT_EVADABLE,
-    "setting upper bits that the kernel ignores evades a restriction",
+    "setting upper bits that the kernel ignores bypasses a restriction",
     run,
 );
 
@@ -35,13 +35,13 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             continue;
         }
         let (call, name) = (narrow.call.name, &narrow.name);
-        let refuses = context.place(&refused.call, "refuses the one");
+        let refuses = context.place(&refused.call, "denies the first");
         let allows = context.place(&allowed.call, "allows the other");
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
-            format!("upper bits of `{name}` evade the restriction of `{call}`"),
+            format!("setting upper bits of `{name}` bypasses the restriction of `{call}`"),
             format!(
-                "the kernel reads the lower {} bits of `{name}`, so it takes both for the same call",
+                "the kernel reads the lower {} bits of `{name}`, so it treats both as the same call",
                 narrow.width.bits()
             ),
             format!(

@@ -19,7 +19,7 @@ pub(crate) const CHECK: Check = warning(
     run,
 );
 
-const HELP: &str = "answer foreign architectures with kill_process: `bad-arch kill-process`";
+const HELP: &str = "kill on foreign architectures: `bad-arch kill-process`";
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     if !context.looks_at_arch {
@@ -38,7 +38,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             let place = example.and_then(|example| context.place(&example.call, ""));
             let finding = Finding::new(
                 (CHECK.code, Severity::Warning),
-                format!("calls of {sister} are allowed, whatever they are"),
+                format!("all calls of {sister} are allowed"),
                 format!("kernels of {own} run {sister} too, and the filter has no rules for it"),
                 HELP,
             );
@@ -50,7 +50,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         let finding = Finding::new(
             (CHECK.code, Severity::Note),
             "calls of unknown architectures are allowed",
-            "nothing makes such calls on today's kernels, so refusing them costs nothing",
+            "no program makes such calls on today's kernels, so denying them costs nothing",
             HELP,
         );
         findings.push(finding.examples([foreign]));

@@ -22,7 +22,7 @@ pub(crate) const CHECK: Check = Check {
     ..note(
         "idle-rule",
         LINT_IDLE_RULE,
-        "the policy means the same without a rule",
+        "the policy is equivalent without a rule",
         run,
     )
 };
@@ -48,8 +48,8 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
             format!("{} has no effect", name(rule)),
-            "without it, every call would get the same answer from a later rule or the default",
-            "delete it, or put it where it makes a difference",
+            "without it, every call would get the same action from a later rule or the default",
+            "delete it, or move it to where it has an effect",
         );
         let decided = find(&context.space, &[rule.decides], &|values| values[0] == 1);
         let next = decided.and_then(|data| {
@@ -57,13 +57,10 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             let next = later
                 .iter()
                 .find(|next| next.syscalls.contains(data.nr) && next.when.holds(&data))?;
-            place(next, "gives the same answer")
+            place(next, "has the same action")
         });
         let example = decided.map(|data| context.answer(&data));
-        let places = statement
-            .place("makes no difference")
-            .into_iter()
-            .chain(next);
+        let places = statement.place("has no effect").into_iter().chain(next);
         findings.push(finding.examples(example).places(places));
     }
     Ok(findings)

@@ -15,7 +15,7 @@ use tamis_prover::LimitReached;
 pub(crate) const CHECK: Check = warning(
     "io-uring",
     LINT_IO_URING,
-    "io_uring does what the filter refuses",
+    "io_uring provides operations that the filter denies",
     run,
 );
 
@@ -51,11 +51,11 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
             format!(
-                "io_uring walks around what is restricted{}: {names}",
+                "io_uring bypasses restrictions{}: {names}",
                 context.on(&arches)
             ),
-            "requests in a ring are no system calls: no filter sees them",
-            "refuse `io_uring_setup`: programs fall back to the calls",
+            "requests in a ring are not system calls: no filter sees them",
+            "deny `io_uring_setup`: programs fall back to system calls",
         );
         finding
             .examples(examples.into_iter().flatten())

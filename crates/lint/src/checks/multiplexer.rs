@@ -16,7 +16,7 @@ pub(crate) const CHECK: Check = Check {
     ..warning(
         "multiplexer",
         LINT_MULTIPLEXER,
-        "socketcall or ipc walk around a restriction",
+        "socketcall or ipc bypass a restriction",
         run,
     )
 };
@@ -69,9 +69,11 @@ fn gap(
     let by = multiplexer.name;
     let finding = Finding::new(
         (CHECK.code, CHECK.severity),
-        format!("`{by}` of {arch} walks around the restriction of {names}"),
-        format!("`{by}` does the same, with its arguments in memory where no filter sees them"),
-        format!("refuse `{by}`, or allow it for other calls only"),
+        format!("`{by}` of {arch} bypasses the restriction of {names}"),
+        format!(
+            "`{by}` is equivalent, with its arguments in memory, where no filter can read them"
+        ),
+        format!("deny `{by}`, or allow it for other calls only"),
     );
     Ok(Some(
         finding

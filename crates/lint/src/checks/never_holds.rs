@@ -32,8 +32,8 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
             format!("the condition of {} never holds", name(rule)),
-            "its parts contradict each other, so the rule does nothing",
-            "correct the condition (`||` where `&&` stands?), or delete the rule",
+            "its parts contradict each other, so the rule has no effect",
+            "correct the condition (`||` instead of `&&`?), or delete the rule",
         );
         findings.push(finding.places(statement.place("no call satisfies this")));
     }

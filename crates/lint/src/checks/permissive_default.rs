@@ -34,12 +34,9 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let place = context.place(&example.call, "");
     let finding = Finding::new(
         (CHECK.code, CHECK.severity),
-        format!(
-            "calls that no rule is about are allowed{}",
-            context.on(&arches)
-        ),
-        "every kernel release adds calls; some do what an older, refused one does",
-        "list what is allowed and refuse the rest: `default errno(EPERM)`",
+        format!("calls without a rule are allowed{}", context.on(&arches)),
+        "every kernel release adds calls; some are equivalent to an older, denied one",
+        "list the allowed calls and deny the rest: `default errno(EPERM)`",
     );
     Ok(vec![finding.examples([example]).places(place)])
 }

@@ -24,8 +24,8 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         earlier.action != later.action && earlier.origin != later.origin
     })? {
         let places = [
-            place(overlap.later, "loses where both match"),
-            place(overlap.earlier, "decides there, because it stands first"),
+            place(overlap.later, "overridden where both match"),
+            place(overlap.earlier, "decides there, because it is first"),
         ];
         let places: Vec<_> = places.into_iter().flatten().collect();
         if !places.is_empty() && findings.iter().any(|known| known.places == places) {
@@ -37,8 +37,8 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
                 "rules for {} and {} overlap",
                 overlap.earlier.action, overlap.later.action
             ),
-            "neither condition contains the other, so the order of the rules matters",
-            "make the conditions exclude each other if the order is not meant",
+            "neither condition implies the other, so the order of the rules matters",
+            "make the conditions exclude each other if the order is not intended",
         );
         findings.push(finding.examples([overlap.both]).places(places));
     }

@@ -17,7 +17,7 @@ use tamis_prover::LimitReached;
 pub(crate) const CHECK: Check = warning(
     "twins",
     LINT_TWIN,
-    "a call is restricted, another that does the same is open",
+    "a call is restricted, but an equivalent call is allowed",
     run,
 );
 
@@ -137,7 +137,7 @@ fn finding(context: &Context, gap: &Gap) -> Finding {
         (CHECK.code, CHECK.severity),
         message,
         format!("all of them can {}", gap.purpose),
-        format!("restrict {open} in the same way, or refuse what is not needed"),
+        format!("restrict {open} in the same way, or deny unneeded calls"),
     );
     finding
         .examples(examples.into_iter().flatten())

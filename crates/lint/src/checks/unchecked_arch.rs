@@ -13,7 +13,7 @@ use tamis_prover::LimitReached;
 pub(crate) const CHECK: Check = warning(
     "unchecked-arch",
     LINT_UNCHECKED_ARCH,
-    "the architecture is never looked at",
+    "the architecture is never checked",
     run,
 );
 
@@ -26,9 +26,9 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let place = example.and_then(|example| context.place(&example.call, "allows it"));
     let finding = Finding::new(
         (CHECK.code, CHECK.severity),
-        "the filter never looks at the architecture",
-        "numbers mean other calls on other architectures, and most kernels run two",
-        "compare `arch` before the number and refuse what is foreign",
+        "the filter never checks the architecture",
+        "numbers denote other calls on other architectures, and most kernels run two",
+        "compare `arch` before the number and deny other architectures",
     );
     Ok(vec![finding.examples(example).places(place)])
 }

@@ -30,8 +30,8 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         both_allow == [true; 2] && check_different(earlier, later)
     })? {
         let places = [
-            place(overlap.later, "doesn't check what the other does"),
-            place(overlap.earlier, "doesn't check what the first does"),
+            place(overlap.later, "doesn't check the other's argument"),
+            place(overlap.earlier, "doesn't check the first's argument"),
         ];
         let places: Vec<_> = places.into_iter().flatten().collect();
         if !places.is_empty() && findings.iter().any(|known| known.places == places) {
@@ -41,8 +41,8 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
             format!("two rules for `{call}` check different arguments"),
-            "a call needs to satisfy one of them only, so neither check holds by itself",
-            "if both are meant to hold, write one rule with both conditions",
+            "a call needs to satisfy only one of them, so neither check is enforced",
+            "if both must hold, write one rule with both conditions",
         );
         findings.push(finding.examples([overlap.later_alone]).places(places));
     }

@@ -12,14 +12,14 @@ use tamis_prover::LimitReached;
 pub(crate) const ERRNO: Check = note(
     "unknown-errno",
     LINT_UNKNOWN_ERRNO,
-    "numbers of later kernels get another error than ENOSYS",
+    "numbers of later kernels get an error other than ENOSYS",
     errno,
 );
 
 pub(crate) const KILLS: Check = note(
     "unknown-kills",
     LINT_UNKNOWN_KILLS,
-    "numbers of later kernels end the process",
+    "numbers of later kernels kill the process",
     kills,
 );
 
@@ -29,9 +29,9 @@ fn errno(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         ERRNO,
         |action, enosys| action.kind == ActionKind::Errno && action != enosys,
         [
-            "calls of later kernels are refused with another error than ENOSYS",
+            "calls of later kernels are denied with an error other than ENOSYS",
             "programs try new calls and fall back to older ones after ENOSYS, but not after other errors",
-            "answer ENOSYS: `unknown errno(ENOSYS)`, or `--enosys-tail` for OCI profiles",
+            "return ENOSYS: `unknown errno(ENOSYS)`, or `--enosys-tail` for OCI profiles",
         ],
     )
 }
@@ -47,9 +47,9 @@ fn kills(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             )
         },
         [
-            "calls of later kernels end the process",
-            "a newer C library may try such a call, meaning to fall back to an older one",
-            "answer ENOSYS: `unknown errno(ENOSYS)`; ignore this if the program never changes",
+            "calls of later kernels kill the process",
+            "a newer C library may try such a call, with a fallback to an older one",
+            "return ENOSYS: `unknown errno(ENOSYS)`; ignore this if the program never changes",
         ],
     )
 }

@@ -37,9 +37,9 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         };
         let finding = Finding::new(
             (CHECK.code, CHECK.severity),
-            format!("{} never decides a call", name(rule)),
-            "every call that it matches is decided by a rule before it",
-            "put it before the more general rule, or delete it",
+            format!("{} never matches", name(rule)),
+            "earlier rules decide every call that it matches",
+            "move it before the more general rule, or delete it",
         );
         let found = find(&context.space, &[rule.matches], &|values| values[0] == 1)
             .map(|data| context.answer(&data));

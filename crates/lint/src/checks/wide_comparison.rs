@@ -18,7 +18,7 @@ use tamis_prover::LimitReached;
 pub(crate) const CHECK: Check = note(
     "wide-comparison",
     LINT_WIDE_COMPARISON,
-    "upper bits that the kernel ignores decide about a refusal",
+    "a denial depends on upper bits that the kernel ignores",
     run,
 );
 
@@ -36,22 +36,28 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         }
     }
     // The usual width first.
-    let findings = by_width.into_iter().rev().map(|(width, (arguments, examples))| {
-        let (more, lower) = match width {
-            Width::Bits16 => ("more", "16 bits"),
-            Width::Bits32 | Width::Bits64 => ("64", "half"),
-        };
-        let arguments = list(arguments.iter().map(String::as_str));
-        let place = context.place(&examples[1].call, "");
-        Finding::new(
-            (CHECK.code, CHECK.severity),
-            format!("arguments of {} bits are compared on {more}: {arguments}", width.bits()),
-            "a program that leaves something in the upper bits of the register is refused by accident",
-            format!("compare the lower {lower} only"),
-        )
-        .examples(examples)
-        .places(place)
-    });
+    let findings = by_width
+        .into_iter()
+        .rev()
+        .map(|(width, (arguments, examples))| {
+            let (more, lower) = match width {
+                Width::Bits16 => ("more", "16 bits"),
+                Width::Bits32 | Width::Bits64 => ("64", "half"),
+            };
+            let arguments = list(arguments.iter().map(String::as_str));
+            let place = context.place(&examples[1].call, "");
+            Finding::new(
+                (CHECK.code, CHECK.severity),
+                format!(
+                    "arguments of {} bits are compared on {more}: {arguments}",
+                    width.bits()
+                ),
+                "a program whose register has other upper bits is denied by accident",
+                format!("compare the lower {lower} only"),
+            )
+            .examples(examples)
+            .places(place)
+        });
     Ok(findings.collect())
 }
 

@@ -16,7 +16,7 @@ use tamis_prover::LimitReached;
 pub(crate) const CHECK: Check = warning(
     "x32-gap",
     LINT_X32_GAP,
-    "calls refused on x86_64 are allowed as x32",
+    "calls denied on x86_64 are allowed as x32",
     run,
 );
 
@@ -44,9 +44,9 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let place = context.place(&examples[1].call, "");
     let finding = Finding::new(
         (CHECK.code, CHECK.severity),
-        format!("x32 allows what x86_64 refuses: {}", list(names)),
+        format!("x32 allows calls that x86_64 denies: {}", list(names)),
         "an x32 call has the number of x86_64 plus 0x40000000, so comparisons with it fail",
-        "refuse numbers from 0x40000000 on, or give x32 the rules of x86_64",
+        "deny numbers from 0x40000000 on, or give x32 the rules of x86_64",
     );
     Ok(vec![finding.examples(examples).places(place)])
 }

@@ -18,7 +18,7 @@ pub(crate) struct Danger {
 pub(crate) const ALL: &[Danger] = &[
     Danger {
         power: "replace or extend the kernel",
-        reason: "code in the kernel is above every sandbox",
+        reason: "kernel code is outside every sandbox",
         severity: Warning,
         calls: &[
             "init_module",
@@ -31,7 +31,8 @@ pub(crate) const ALL: &[Danger] = &[
     },
     Danger {
         power: "run BPF programs in the kernel",
-        reason: "they see other processes, and their checker has been a source of escalations",
+        reason: "they can observe other processes, and their verifier has been a source of privilege \
+         escalations",
         severity: Warning,
         calls: &["bpf"],
     },
@@ -51,13 +52,13 @@ pub(crate) const ALL: &[Danger] = &[
     },
     Danger {
         power: "open files by handle",
-        reason: "a handle names any file of the file system, also outside a container's root",
+        reason: "a handle can refer to any file of the file system, also outside a container's root",
         severity: Warning,
         calls: &["open_by_handle_at"],
     },
     Danger {
         power: "change what is mounted",
-        reason: "mounts undo the view of the file system that a sandbox gives",
+        reason: "mounts change the file-system view of a sandbox",
         severity: Warning,
         calls: &[
             "mount",
@@ -76,7 +77,7 @@ pub(crate) const ALL: &[Danger] = &[
     },
     Danger {
         power: "stop or reconfigure the machine",
-        reason: "swap, accounting and the power switch belong to its administrator",
+        reason: "swap, accounting and power are the administrator's",
         severity: Warning,
         calls: &[
             "reboot",
@@ -89,32 +90,33 @@ pub(crate) const ALL: &[Danger] = &[
         ],
     },
     Danger {
-        power: "watch the whole machine's performance counters",
-        reason: "counters leak what other processes do, and the code has been a source of escalations",
+        power: "read the whole machine's performance counters",
+        reason: "counters leak the behaviour of other processes, and the code has been a source of privilege \
+         escalations",
         severity: Warning,
         calls: &["perf_event_open", "lookup_dcookie"],
     },
     Danger {
         power: "handle page faults in user space",
-        reason: "it lets an attacker stop the kernel at will, which makes races easy to win",
+        reason: "it lets an attacker pause the kernel at will, which makes races easy to win",
         severity: Warning,
         calls: &["userfaultfd"],
     },
     Danger {
         power: "set the clock",
-        reason: "time is common to the machine; certificates and logs depend on it",
+        reason: "the clock is shared by the machine; certificates and logs depend on it",
         severity: Warning,
         calls: &["settimeofday", "clock_settime", "clock_settime64", "stime"],
     },
     Danger {
         power: "emulate old processors or load old libraries",
-        reason: "hardly anything uses this code of the kernel, and little of it is tested",
+        reason: "this kernel code is rarely used and little tested",
         severity: Warning,
         calls: &["vm86", "vm86old", "uselib", "ustat", "sysfs", "_sysctl"],
     },
     Danger {
-        power: "reach into other processes",
-        reason: "memory, registers and descriptors of processes of the same user are within reach",
+        power: "access other processes",
+        reason: "memory, registers and descriptors of processes of the same user are accessible",
         severity: Note,
         calls: &[
             "ptrace",
@@ -126,8 +128,8 @@ pub(crate) const ALL: &[Danger] = &[
         ],
     },
     Danger {
-        power: "enter or make namespaces",
-        reason: "in a user namespace of its own a program reaches code of the kernel written for root",
+        power: "enter or create namespaces",
+        reason: "in its own user namespace a program reaches kernel code written for root",
         severity: Note,
         calls: &["unshare", "setns"],
     },
@@ -139,13 +141,13 @@ pub(crate) const ALL: &[Danger] = &[
     },
     Danger {
         power: "submit work to an io_uring",
-        reason: "filters don't see the requests, and the code has been a source of escalations",
+        reason: "filters don't see the requests, and the code has been a source of privilege escalations",
         severity: Note,
         calls: &["io_uring_setup"],
     },
     Danger {
         power: "change how the kernel runs the program",
-        reason: "some personalities switch address randomisation off; local descriptor tables are rarely needed",
+        reason: "some personalities disable address randomisation; local descriptor tables are rarely needed",
         severity: Note,
         calls: &["personality", "modify_ldt"],
     },

@@ -24,7 +24,7 @@ const fn row(
 
 /// All of them. The `_time64` calls of 32-bit architectures need no row.
 pub(crate) const ALL: &[Newer] = &[
-    row("clone3", &["clone"], "glibc 2.34 makes no threads"),
+    row("clone3", &["clone"], "glibc 2.34 creates no threads"),
     row("openat2", &["openat"], "container tools open no files"),
     row(
         "faccessat2",

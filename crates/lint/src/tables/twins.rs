@@ -75,7 +75,7 @@ pub(crate) const ALL: &[Twins<'static>] = &[
         ],
     ),
     row(
-        "make user namespaces",
+        "create user namespaces",
         &[
             with("clone", "clone_flags", "CLONE_NEWUSER"),
             with("unshare", "unshare_flags", "CLONE_NEWUSER"),
@@ -83,7 +83,7 @@ pub(crate) const ALL: &[Twins<'static>] = &[
         &[any("clone3")],
     ),
     row(
-        "make mount namespaces",
+        "create mount namespaces",
         &[
             with("clone", "clone_flags", "CLONE_NEWNS"),
             with("unshare", "unshare_flags", "CLONE_NEWNS"),
@@ -91,7 +91,7 @@ pub(crate) const ALL: &[Twins<'static>] = &[
         &[any("clone3")],
     ),
     row(
-        "make network namespaces",
+        "create network namespaces",
         &[
             with("clone", "clone_flags", "CLONE_NEWNET"),
             with("unshare", "unshare_flags", "CLONE_NEWNET"),
@@ -145,7 +145,7 @@ pub(crate) const ALL: &[Twins<'static>] = &[
         &[any("chown"), any("fchownat"), any("fchown"), any("lchown")],
         &[],
     ),
-    row("make device files", &[any("mknod"), any("mknodat")], &[]),
+    row("create device files", &[any("mknod"), any("mknodat")], &[]),
     row("make directories", &[any("mkdir"), any("mkdirat")], &[]),
     row("remove files", &[any("unlink"), any("unlinkat")], &[]),
     row("remove directories", &[any("rmdir")], &[any("unlinkat")]),
@@ -154,9 +154,9 @@ pub(crate) const ALL: &[Twins<'static>] = &[
         &[any("rename"), any("renameat"), any("renameat2")],
         &[],
     ),
-    row("make hard links", &[any("link"), any("linkat")], &[]),
+    row("create hard links", &[any("link"), any("linkat")], &[]),
     row(
-        "make symbolic links",
+        "create symbolic links",
         &[any("symlink"), any("symlinkat")],
         &[],
     ),

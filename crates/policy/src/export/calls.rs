@@ -94,8 +94,8 @@ impl<'m> Calls<'m> {
         if !odd.is_empty() {
             losses.push(Loss {
                 code: code::EXPORT_NUMBERS,
-                message: format!("{plural} cannot tell numbers without a name apart"),
-                kept: format!("all of them get {strictest}, the strictest of their answers"),
+                message: format!("{plural} cannot distinguish numbers without a name"),
+                kept: format!("all of them get {strictest}, the strictest of their actions"),
                 calls: Vec::new(),
                 arches: odd,
             });
@@ -125,8 +125,8 @@ pub(super) fn without_idle(
     let names: Vec<&str> = idle.iter().map(|arch| arch.name()).collect();
     losses.push(Loss {
         code: code::EXPORT_ARCHES,
-        message: format!("no call of {} is ever executed", list(&names)),
-        kept: "the architecture is left out, so that its calls get kill_thread".to_owned(),
+        message: format!("no call of {} is executed", list(&names)),
+        kept: "the architecture is omitted, so its calls get kill_thread".to_owned(),
         calls: Vec::new(),
         arches: idle,
     });
@@ -190,7 +190,7 @@ impl Actions {
         };
         Some(Loss {
             code: code::EXPORT_ACTION,
-            message: format!("{} cannot say {action}", self.plural),
+            message: format!("{} have no action {action}", self.plural),
             kept: format!("{said} for {what}"),
             calls: names,
             arches: Vec::new(),

@@ -48,7 +48,7 @@ pub struct Exporter {
     /// Whether a text is about its architectures alone, on whatever machine it is read.
     pub states_arches: bool,
     /// Writes a policy.
-    pub write: fn(&Meaning, &Wishes<'_>) -> Result<Export, Box<Diagnostic>>,
+    pub write: fn(&Meaning, &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>>,
 }
 
 /// What a policy means, call by call.
@@ -115,22 +115,22 @@ impl Care {
     }
 }
 
-/// What a caller may say about a text.
+/// Options of an export.
 #[derive(Clone, Copy, Debug)]
-pub struct Wishes<'a> {
+pub struct ExportOptions<'a> {
     /// What the text is about: a name for resources that have one, and for comments.
     pub name: &'a str,
     /// The flags that the filter is to be installed with.
     pub flags: &'a [String],
     /// The socket of the supervisor.
     pub listener_path: Option<&'a str>,
-    /// What that supervisor is told beside the call.
+    /// Metadata for the supervisor.
     pub listener_metadata: Option<&'a str>,
-    /// Calls that were read in another way than they were written.
+    /// Calls that an earlier export expressed wrongly.
     pub care: &'a BTreeMap<&'static str, Care>,
 }
 
-impl Wishes<'_> {
+impl ExportOptions<'_> {
     /// How careful to be with a call.
     fn care_for(&self, call: &str) -> Care {
         self.care.get(call).copied().unwrap_or_default()
@@ -166,7 +166,7 @@ pub struct Loss {
     pub code: Code,
     /// What can't be said: a lower-case fragment.
     pub message: String,
-    /// What is said instead.
+    /// The replacement.
     pub kept: String,
     /// The calls that it is about; none if it is about something else.
     pub calls: Vec<&'static str>,

@@ -15,14 +15,14 @@ use tamis_diag::{Diagnostic, code};
 use super::alternatives::{Alternative, Alternatives, Form, Values};
 use super::calls::{Actions, Answers, Calls, forced, strictest, with_errno_in, without_idle};
 use super::words::list;
-use super::{Care, Export, Exporter, Loss, Machine, Meaning, Wishes};
+use super::{Care, Export, ExportOptions, Exporter, Loss, Machine, Meaning};
 use crate::oci::{self, names};
 
 /// The exporter in the registry.
 pub(super) static EXPORTER: Exporter = Exporter {
     name: "oci",
     plural: "OCI profiles",
-    about: "An OCI profile, as Docker, Podman, containerd and runc take it",
+    about: "An OCI profile for Docker, Podman, containerd and runc",
     front_end: &oci::FRONT_END,
     takes_installation: true,
     states_arches: false,
@@ -78,11 +78,11 @@ pub(super) struct Condition {
     pub(super) op: &'static str,
 }
 
-fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnostic>> {
+fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>> {
     let mut losses = Vec::new();
-    let profile = profile(meaning, wishes, FLAVOUR, &mut losses)?;
+    let profile = profile(meaning, options, FLAVOUR, &mut losses)?;
     Ok(Export {
-        text: json(&profile, wishes),
+        text: json(&profile, options),
         machines: vec![profile.machine()],
         bad_arch: Action::KILL_THREAD,
         losses,
@@ -92,7 +92,7 @@ fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnosti
 /// The profile that says a policy, as far as the flavour can.
 pub(super) fn profile(
     meaning: &Meaning,
-    wishes: &Wishes<'_>,
+    options: &ExportOptions<'_>,
     flavour: Flavour,
     losses: &mut Vec<Loss>,
 ) -> Result<Profile, Box<Diagnostic>> {
@@ -108,14 +108,14 @@ pub(super) fn profile(
     if default != wanted {
         losses.push(Loss {
             code: code::EXPORT_ACTION,
-            message: format!("{plural} cannot say the default {wanted}"),
-            kept: format!("{default} for what no entry is about"),
+            message: format!("{plural} have no default action {wanted}"),
+            kept: format!("{default} for calls without an entry"),
             calls: Vec::new(),
             arches: Vec::new(),
         });
     }
     let mut writer = Writer {
-        wishes,
+        options,
         flavour,
         default,
         entries: BTreeMap::new(),
@@ -180,14 +180,14 @@ fn arches(
     let diagnostic = match known.first() {
         Some(_) => Diagnostic::error(
             code::EXPORT_REFUSED,
-            "the policy is for machines of both byte orders, and a profile is for one",
+            "the policy is for machines of both byte orders, but a profile is for one",
         )
-        .help("say `--arch` once for each architecture that is to be in the profile"),
+        .help("give `--arch` once for each architecture of the profile"),
         None => Diagnostic::error(
             code::EXPORT_REFUSED,
-            format!("the policy has no rules for an architecture that {plural} know"),
+            format!("the policy has no rules for an architecture that {plural} support"),
         )
-        .help("`--arch` names the architectures that the policy is read for"),
+        .help("`--arch` sets the architectures of the policy"),
     };
     Err(Box::new(diagnostic))
 }
@@ -203,7 +203,7 @@ pub(super) fn said(action: Action) -> Action {
 
 /// Puts calls into entries.
 struct Writer<'w> {
-    wishes: &'w Wishes<'w>,
+    options: &'w ExportOptions<'w>,
     flavour: Flavour,
     default: Action,
     /// By answer and condition.
@@ -227,7 +227,7 @@ enum Lost {
 
 impl Writer<'_> {
     fn call(&mut self, name: &'static str, answers: &[Answers<'_>]) {
-        let care = self.wishes.care_for(name);
+        let care = self.options.care_for(name);
         let wholes: Vec<Option<Action>> = answers.iter().map(Answers::whole).collect();
         let is_alike = wholes.iter().all(|whole| *whole == wholes[0]);
         let is_multiplexer = MULTIPLEXERS.contains(&name);
@@ -319,27 +319,27 @@ impl Writer<'_> {
             let (code, message, kept) = match lost {
                 Lost::Condition => (
                     code::EXPORT_CONDITION,
-                    format!("{plural} cannot say the conditions on {names}"),
-                    format!("{action} whatever the arguments are, the strictest of the answers"),
+                    format!("{plural} cannot express the conditions on {names}"),
+                    format!("{action} for all arguments, the strictest of the actions"),
                 ),
                 Lost::SomeConditions => (
                     code::EXPORT_CONDITION,
-                    format!("{plural} cannot say all conditions on {names}"),
-                    format!("{action} where only those hold that cannot be said"),
+                    format!("{plural} cannot express all conditions on {names}"),
+                    format!("{action} where only the inexpressible conditions hold"),
                 ),
                 Lost::Arches => (
                     code::EXPORT_ARCHES,
                     format!(
-                        "{plural} cannot tell architectures apart, as the policy does for {names}"
+                        "{plural} cannot distinguish architectures, as the policy does for {names}"
                     ),
-                    format!("{action} on all of them, the strictest of the answers"),
+                    format!("{action} on all of them, the strictest of the actions"),
                 ),
                 Lost::Multiplexed => (
                     code::EXPORT_MULTIPLEXED,
                     format!(
-                        "{plural} cannot treat {names} apart from the calls that are made through it"
+                        "{plural} cannot distinguish {names} from the calls that it multiplexes"
                     ),
-                    format!("{action} for what no entry for such a call is about"),
+                    format!("{action} for calls without an entry"),
                 ),
             };
             Loss {
@@ -440,7 +440,7 @@ pub(super) fn action_name(action: Action) -> (&'static str, Option<u16>) {
 }
 
 /// The text of a profile.
-fn json(profile: &Profile, wishes: &Wishes<'_>) -> String {
+fn json(profile: &Profile, options: &ExportOptions<'_>) -> String {
     let mut members = Vec::new();
     let (action, errno) = action_name(profile.default);
     members.push(format!("  \"defaultAction\": \"{action}\""));
@@ -452,14 +452,14 @@ fn json(profile: &Profile, wishes: &Wishes<'_>) -> String {
         .filter_map(arch_name)
         .collect();
     members.push(format!("  \"architectures\": {}", strings(&arches, 2)));
-    if !wishes.flags.is_empty() {
-        let flags: Vec<&str> = wishes.flags.iter().map(String::as_str).collect();
+    if !options.flags.is_empty() {
+        let flags: Vec<&str> = options.flags.iter().map(String::as_str).collect();
         members.push(format!("  \"flags\": {}", strings(&flags, 2)));
     }
-    if let Some(path) = wishes.listener_path {
+    if let Some(path) = options.listener_path {
         members.push(format!("  \"listenerPath\": {}", quoted(path)));
     }
-    if let Some(text) = wishes.listener_metadata {
+    if let Some(text) = options.listener_metadata {
         members.push(format!("  \"listenerMetadata\": {}", quoted(text)));
     }
     let entries: Vec<String> = profile.entries.iter().map(entry_json).collect();

@@ -50,7 +50,7 @@ impl fmt::Display for Unsayable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unsayable::Action(action) => {
-                write!(f, "pseudo filter code cannot say the action {action}")
+                write!(f, "pseudo filter code has no action {action}")
             }
             Unsayable::Ip => f.write_str("pseudo filter code has no instruction pointer"),
             Unsayable::Between => {

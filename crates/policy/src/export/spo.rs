@@ -10,7 +10,7 @@ use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::Diagnostic;
 
 use super::oci::{Flavour, Profile, action_name, arch_name, profile, quoted, said};
-use super::{Export, Exporter, Meaning, Wishes};
+use super::{Export, ExportOptions, Exporter, Meaning};
 use crate::spo;
 
 /// The exporter in the registry.
@@ -45,41 +45,41 @@ const FLAVOUR: Flavour = Flavour {
     },
 };
 
-fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnostic>> {
+fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>> {
     let mut losses = Vec::new();
-    let profile = profile(meaning, wishes, FLAVOUR, &mut losses)?;
+    let profile = profile(meaning, options, FLAVOUR, &mut losses)?;
     Ok(Export {
-        text: yaml(&profile, wishes),
+        text: yaml(&profile, options),
         machines: vec![profile.machine()],
         bad_arch: Action::KILL_THREAD,
         losses,
     })
 }
 
-fn yaml(profile: &Profile, wishes: &Wishes<'_>) -> String {
+fn yaml(profile: &Profile, options: &ExportOptions<'_>) -> String {
     let mut text = String::from(
         "apiVersion: security-profiles-operator.x-k8s.io/v1beta1\nkind: SeccompProfile\n",
     );
     let _ = write!(
         text,
         "metadata:\n  name: {}\nspec:\n",
-        quoted(&resource_name(wishes.name))
+        quoted(&resource_name(options.name))
     );
     let (action, _) = action_name(profile.default);
     let _ = writeln!(text, "  defaultAction: {action}");
     let arches = profile.arches.iter().copied().filter_map(arch_name);
     list(&mut text, "  architectures", arches);
-    if !wishes.flags.is_empty() {
+    if !options.flags.is_empty() {
         list(
             &mut text,
             "  flags",
-            wishes.flags.iter().map(String::as_str),
+            options.flags.iter().map(String::as_str),
         );
     }
-    if let Some(path) = wishes.listener_path {
+    if let Some(path) = options.listener_path {
         let _ = writeln!(text, "  listenerPath: {}", quoted(path));
     }
-    if let Some(metadata) = wishes.listener_metadata {
+    if let Some(metadata) = options.listener_metadata {
         let _ = writeln!(text, "  listenerMetadata: {}", quoted(metadata));
     }
     if profile.entries.is_empty() {

@@ -13,14 +13,14 @@ use tamis_diag::{Diagnostic, code};
 
 use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_idle};
 use super::words::list;
-use super::{Care, Export, Exporter, Loss, Machine, Meaning, Wishes};
+use super::{Care, Export, ExportOptions, Exporter, Loss, Machine, Meaning};
 use crate::systemd;
 
 /// The exporter in the registry.
 pub(super) static EXPORTER: Exporter = Exporter {
     name: "systemd",
     plural: "systemd units",
-    about: "A drop-in for a systemd unit: SystemCallFilter= and what goes with it",
+    about: "A drop-in for a systemd unit: SystemCallFilter= and related directives",
     front_end: &systemd::FRONT_END,
     takes_installation: false,
     states_arches: false,
@@ -30,7 +30,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
 /// The longest line that is written in one.
 const MAX_COLUMNS: usize = 100;
 
-fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnostic>> {
+fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>> {
     let mut losses = Vec::new();
     let machines = machines(meaning, &mut losses)?;
     let arches: BTreeSet<Arch> = machines
@@ -55,7 +55,7 @@ fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnosti
         }
         let said = Said {
             answer,
-            is_explicit: wishes.care_for(name) > Care::Short,
+            is_explicit: options.care_for(name) > Care::Short,
         };
         plain.insert(name, said);
     }
@@ -87,14 +87,14 @@ fn loss(is_whole: bool, ret: u32, calls: Vec<&'static str>) -> Loss {
         true => (
             code::EXPORT_ARCHES,
             format!(
-                "systemd units cannot tell architectures apart, as the policy does for {names}"
+                "systemd units cannot distinguish architectures, as the policy does for {names}"
             ),
-            format!("{action} on all of them, the strictest of the answers"),
+            format!("{action} on all of them, the strictest of the actions"),
         ),
         false => (
             code::EXPORT_CONDITION,
-            format!("systemd units cannot say the conditions on {names}"),
-            format!("{action} whatever the arguments are, the strictest of the answers"),
+            format!("systemd units cannot express the conditions on {names}"),
+            format!("{action} for all arguments, the strictest of the actions"),
         ),
     };
     Loss {
@@ -139,9 +139,9 @@ fn machines(meaning: &Meaning, losses: &mut Vec<Loss>) -> Result<Vec<Machine>, B
     };
     let machines: Vec<Machine> = natives.map(machine).collect();
     if machines.is_empty() {
-        let message = "the policy has no rules for an architecture that systemd knows";
+        let message = "the policy has no rules for an architecture that systemd supports";
         let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message);
-        let help = "`--arch` names the architectures that the policy is read for";
+        let help = "`--arch` sets the architectures of the policy";
         return Err(Box::new(diagnostic.help(help)));
     }
     Ok(machines)
@@ -275,8 +275,8 @@ impl Unit {
         match action.kind {
             ActionKind::Errno => {
                 let usual = errno::portable_name(action.data).or(Some("ENOSYS"));
-                let is_it = |name: &&str| systemd::is_errno(name, action.data, self.native);
-                let name = usual.filter(is_it).map(str::to_owned);
+                let matches = |name: &&str| systemd::is_errno(name, action.data, self.native);
+                let name = usual.filter(matches).map(str::to_owned);
                 name.unwrap_or_else(|| action.data.to_string())
             }
             _ => "kill".to_owned(),

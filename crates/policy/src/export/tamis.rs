@@ -8,7 +8,7 @@ use tamis_diag::{Diagnostic, code};
 use tamis_rules::{Rule, Ruleset, Section};
 
 use super::calls::{Actions, Calls, with_errno_in};
-use super::{Export, Exporter, Loss, Machine, Meaning, Wishes};
+use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning};
 use crate::tamis;
 use crate::tamis::export::{Style, policy};
 
@@ -23,11 +23,9 @@ pub(super) static EXPORTER: Exporter = Exporter {
     write,
 };
 
-fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnostic>> {
+fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>> {
     let Some(ruleset) = &meaning.ruleset else {
-        return Err(refusal(
-            "a condition of the policy is too long to be written",
-        ));
+        return Err(refusal("a condition of the policy is too long"));
     };
     let arches: Vec<_> = meaning
         .listings
@@ -41,7 +39,7 @@ fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnosti
     };
     Calls::of(meaning, &arches, actions, &mut losses);
     let ruleset = with_actions(ruleset);
-    let style = match wishes.care.is_empty() {
+    let style = match options.care.is_empty() {
         true => Style::Named,
         false => Style::Literal,
     };
@@ -63,7 +61,7 @@ fn write(meaning: &Meaning, wishes: &Wishes<'_>) -> Result<Export, Box<Diagnosti
 
 fn refusal(message: &str) -> Box<Diagnostic> {
     let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message.to_owned());
-    Box::new(diagnostic.help("`tamis decompile --emit rules` writes a form that can say it"))
+    Box::new(diagnostic.help("`tamis decompile --emit rules` writes a form without this limit"))
 }
 
 /// The nearest action that the language has.

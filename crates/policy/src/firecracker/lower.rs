@@ -109,7 +109,7 @@ fn lost(filter: &Filter, rule: &Rule) -> Diagnostic {
     };
     diagnostic
         .note("the seccompiler library keeps the rules with conditions only")
-        .help("delete it, or the others if every such call is meant")
+        .help("delete it, or delete the others to match every such call")
 }
 
 /// What to say of a condition whose constants have an upper half that is not compared.
@@ -126,22 +126,22 @@ fn cut(condition: &Condition) -> Vec<Diagnostic> {
         let diagnostic = match mask & low {
             0 => Diagnostic::error(code::FIRECRACKER_CUT, "the condition always holds").label(
                 span,
-                "no bit of the mask is among the 32 that a `dword` compares",
+                "the lower 32 bits of the mask, which a `dword` compares, are all 0",
             ),
             kept => {
-                let message = "the mask has more than the 32 bits that a `dword` compares";
+                let message = "a `dword` compares 32 bits, and the mask has more";
                 Diagnostic::warning(code::FIRECRACKER_CUT, message)
                     .label(span, format!("{kept} is used"))
             }
         };
-        diagnostic.help("say \"qword\" to compare all 64 bits")
+        diagnostic.help("use \"qword\" to compare all 64 bits")
     });
     let cut_value = (condition.value & mask > low).then(|| {
-        let message = "`val` has more than the 32 bits that a `dword` compares";
+        let message = "a `dword` compares 32 bits, and `val` has more";
         let kept = condition.value & low;
         Diagnostic::warning(code::FIRECRACKER_CUT, message)
             .label(condition.value_span, format!("{kept} is compared"))
-            .help("say \"qword\" to compare all 64 bits")
+            .help("use \"qword\" to compare all 64 bits")
     });
     cut_mask.into_iter().chain(cut_value).collect()
 }

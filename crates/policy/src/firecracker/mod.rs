@@ -27,7 +27,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     name: "firecracker",
     title: "a Firecracker filter",
     plural: "Firecracker filters",
-    about: "Firecracker's JSON, which the seccompiler library reads",
+    about: "Firecracker's JSON, the format of the seccompiler library",
     extensions: &["json"],
     options: &["--thread"],
     recognises,
@@ -90,12 +90,12 @@ fn parse_for_any(
     sources: &mut Sources,
     source: SourceId,
     _: &mut dyn Loader,
-    wishes: &front_end::Options,
+    common: &front_end::Options,
 ) -> ParsedPolicy {
     let options = Options {
-        arches: wishes.arches_one_by_one(),
-        thread: wishes.thread.clone(),
-        strict: wishes.strict,
+        arches: common.arches_one_by_one(),
+        thread: common.thread.clone(),
+        strict: common.strict,
     };
     parse(sources, source, &options).into()
 }
@@ -145,7 +145,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
         let count = filter.rules.len() * options.arches.len();
         if count > limits::MAX_RULES {
             let message = format!(
-                "the filter makes {count} rules, more than {}",
+                "the filter has {count} rules, more than {}",
                 limits::MAX_RULES
             );
             let diagnostic = Diagnostic::error(code::FIRECRACKER_LIMIT, message);
@@ -173,7 +173,7 @@ fn chosen<'f, 't>(
         _ if names.is_empty() => thread_error("the file has no filter".to_owned())
             .label(start, "expected an object with a member for each thread"),
         None if names.len() == 1 => return Ok(&filters[0]),
-        None => thread_error(format!("the file has filters of {} threads", names.len()))
+        None => thread_error(format!("the file has filters for {} threads", names.len()))
             .label(start, format!("they are {listed}"))
             .help(format!("choose one, such as `--thread {}`", names[0])),
         Some(wanted) => {
@@ -181,7 +181,7 @@ fn chosen<'f, 't>(
                 return Ok(found);
             }
             let near = suggest::nearest(wanted, names.iter().copied());
-            thread_error(format!("the file has no filter of a thread `{wanted}`"))
+            thread_error(format!("the file has no filter for a thread `{wanted}`"))
                 .label(start, format!("the threads are {listed}"))
                 .help(match near {
                     Some(near) => format!("did you mean `--thread {near}`?"),

@@ -76,7 +76,7 @@ fn read_filter<'t>(
     let (mismatch, matched) = (mismatch?, matched?);
     if mismatch == matched {
         let message = "both actions of the filter are the same".to_owned();
-        let label = "whether a rule matches makes no difference";
+        let label = "the rules have no effect";
         reader.error(
             code::FIRECRACKER_CONTRADICTION,
             start_of(object.range),
@@ -169,7 +169,7 @@ fn read_rule(reader: &mut Reader, value: &Value, arches: &[Arch]) -> Option<Rule
         let list = reader.array(list, "`args`")?;
         if list.elements.is_empty() {
             let message = "a rule cannot have an empty list of conditions".to_owned();
-            let label = "leave `args` out if the rule is about all calls";
+            let label = "omit `args` if the rule applies to all calls";
             reader.error(code::FIRECRACKER_MEMBER, list.range, message, label);
         }
         for element in &list.elements {

@@ -128,7 +128,9 @@ impl Lexer<'_> {
                     let message = "unknown directive";
                     let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, message)
                         .label(span(at, end), "")
-                        .help("there are `#define` and `#include`; comments begin with `//`");
+                        .help(
+                            "the directives are `#define` and `#include`; comments begin with `//`",
+                        );
                     self.sink.report(diagnostic);
                     at + rest.find('\n').unwrap_or(rest.len())
                 }
@@ -139,7 +141,7 @@ impl Lexer<'_> {
             let end = at + first.len_utf8();
             let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, message);
             self.sink
-                .report(diagnostic.label(span(at, end), "no word or operator begins so"));
+                .report(diagnostic.label(span(at, end), "not a valid token"));
             return end;
         };
         self.push(kind, span(at, at + length));
@@ -163,11 +165,11 @@ impl Lexer<'_> {
         let stars = text[at + 2..end - 1].bytes().rev();
         let stars = stars.take_while(|byte| *byte == b'*').count();
         if stars % 2 == 0 {
-            let message = "a comment that kafel reads on";
+            let message = "a comment that kafel does not end here";
             let diagnostic = Diagnostic::warning(code::KAFEL_COMMENT, message)
-                .label(span(end - 2, end), "read here as its end")
-                .note("kafel takes stars in pairs, and the slash behind a pair for text")
-                .help("put a blank before `*/`");
+                .label(span(end - 2, end), "tamis ends the comment here")
+                .note("kafel consumes stars in pairs and treats the slash after a pair as text")
+                .help("put a space before `*/`");
             self.sink.report(diagnostic);
         }
         end
@@ -209,7 +211,7 @@ impl Lexer<'_> {
             let message = format!("files include each other more than {MAX_INCLUDE_DEPTH} deep");
             let diagnostic = Diagnostic::error(code::KAFEL_LIMIT, message);
             self.sink
-                .stop(diagnostic.label(span, "this one is not read"));
+                .stop(diagnostic.label(span, "this one is not included"));
             return;
         }
         let from = self.open.last().cloned().unwrap_or_default();
@@ -219,7 +221,7 @@ impl Lexer<'_> {
                 let message = format!("cannot include `{path}`: {reason}");
                 let diagnostic = Diagnostic::error(code::KAFEL_INCLUDE, message)
                     .label(span, "included here")
-                    .help("paths are relative to the file that names them");
+                    .help("paths are relative to the including file");
                 return self.sink.report(diagnostic);
             }
         };
@@ -227,7 +229,7 @@ impl Lexer<'_> {
             let diagnostic =
                 Diagnostic::error(code::KAFEL_INCLUDE, format!("`{path}` includes itself"))
                     .label(span, "included here")
-                    .note(format!("the way here: {}", self.open.join(" → ")));
+                    .note(format!("included from: {}", self.open.join(" → ")));
             return self.sink.report(diagnostic);
         }
         let source = self.sources.add(loaded.name, loaded.text);

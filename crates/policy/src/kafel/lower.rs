@@ -175,7 +175,7 @@ impl Lowering<'_> {
             let kernel_names = KERNEL_NAMES.iter().map(|(kernel, _)| *kernel);
             match suggest::nearest(text, syscall::names().chain(kernel_names)) {
                 Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                None => diagnostic.help("`SYSCALL[N]` stands for the call with the number N"),
+                None => diagnostic.help("`SYSCALL[N]` is the call with the number N"),
             }
         };
         self.sink.report(diagnostic);
@@ -209,20 +209,20 @@ impl Lowering<'_> {
         let (left, right) = (left?, right?);
         if is_wide && let Some(argument) = narrow {
             self.sink.report(
-                Diagnostic::warning(
-                    code::KAFEL_WIDTH,
-                    "64 bits are compared of an argument that has 32",
-                )
-                .label(argument, "the kernel ignores the upper half of this")
-                .label(comparison.span, "something here has 64 bits")
-                .note("who makes the call chooses the upper half, and with it the answer")
-                .help("write a number of 32 bits: 0xffffffff, not -1"),
+                Diagnostic::warning(code::KAFEL_WIDTH, "64-bit comparison of a 32-bit argument")
+                    .label(
+                        argument,
+                        "the kernel ignores the upper half of this argument",
+                    )
+                    .label(comparison.span, "this operand has 64 bits")
+                    .note("the caller controls the upper half, and so the result of the comparison")
+                    .help("write a 32-bit number: 0xffffffff, not -1"),
             );
         }
         let compared = compare::compare(&left, comparison.op, &right, is_wide);
         self.bit_tests += compared.bit_tests;
         if self.bit_tests > MAX_BIT_TESTS {
-            let message = format!("conditions come to more than {MAX_BIT_TESTS} tests of bits");
+            let message = format!("conditions need more than {MAX_BIT_TESTS} tests of single bits");
             let diagnostic = Diagnostic::error(code::KAFEL_LIMIT, message);
             self.sink
                 .stop(diagnostic.label(comparison.span, "with this one"));
@@ -230,11 +230,11 @@ impl Lowering<'_> {
         }
         if compared.bit_tests >= MANY_BIT_TESTS {
             let bits = compared.bit_tests;
-            let message = format!("this comparison comes to {bits} tests of single bits");
+            let message = format!("this comparison needs {bits} tests of single bits");
             self.sink.advise(
                 Diagnostic::warning(code::KAFEL_LONG, message)
-                    .label(comparison.span, "arguments are joined here")
-                    .help("compare the arguments one by one, or keep fewer bits of them"),
+                    .label(comparison.span, "several arguments are combined here")
+                    .help("compare the arguments separately, or mask out more of their bits"),
             );
         }
         Some(compared.predicate)
@@ -309,11 +309,14 @@ impl Lowering<'_> {
 }
 
 fn no_place(name: &Name, call: &str, arch: Arch) -> Diagnostic {
-    let message = format!("a filter for {arch} cannot see `{}` of `{call}`", name.text);
+    let message = format!(
+        "a filter for {arch} cannot read `{}` of `{call}`",
+        name.text
+    );
     Diagnostic::error(code::KAFEL_ARGUMENT, message)
         .label(name.span, "")
-        .note("the kernel takes it from memory, or in two halves")
-        .help("name the arguments as the filter sees them: `call(a, b, c)`")
+        .note("it is passed in memory, or in two halves")
+        .help("name the arguments by register: `call(a, b, c)`")
 }
 
 fn unknown_argument(name: &Name, callee: &Callee) -> Diagnostic {
@@ -330,12 +333,12 @@ fn unknown_argument(name: &Name, callee: &Callee) -> Diagnostic {
     let is_constant = tamis_abi::consts::is_known(&name.text);
     match suggest::nearest(&name.text, known.iter().copied()) {
         _ if is_constant => diagnostic.help(format!(
-            "kafel knows no constants of the kernel: `#define {} …`",
+            "kafel has no built-in constants: write `#define {} …`",
             name.text
         )),
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None if known.is_empty() => {
-            diagnostic.help("name the arguments behind the call: `call(a, b, c)`")
+            diagnostic.help("name the arguments after the call: `call(a, b, c)`")
         }
         None => diagnostic.help(format!("there are {}", known.join(", "))),
     }

@@ -32,14 +32,14 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     name: "kafel",
     title: "a kafel policy",
     plural: "kafel policies",
-    about: "A kafel policy, as nsjail takes it",
+    about: "A kafel policy, the format of nsjail",
     extensions: &["policy", "kafel"],
     options: &[],
     recognises,
-    parse: |sources, root, loader, wishes| {
+    parse: |sources, root, loader, common| {
         let options = Options {
-            arches: wishes.arches_one_by_one(),
-            strict: wishes.strict,
+            arches: common.arches_one_by_one(),
+            strict: common.strict,
         };
         parse(sources, root, loader, &options).into()
     },
@@ -119,9 +119,9 @@ pub fn parse(
             start: 0,
             end: 0,
         };
-        let diagnostic = Diagnostic::warning(code::KAFEL_EMPTY, "the policy says nothing")
+        let diagnostic = Diagnostic::warning(code::KAFEL_EMPTY, "the policy has no rules")
             .label(start, "every call is killed")
-            .help("policies with names count where they are used: `USE name`");
+            .help("named policies have an effect only where they are used: `USE name`");
         sink.report(diagnostic);
     }
     add_x32(&mut sections);

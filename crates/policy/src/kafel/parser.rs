@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
     fn policy(&mut self) -> Step<()> {
         self.at += 1;
         let name = self.name("the name of the policy")?;
-        self.symbol("{", "`{` and what the policy consists of")?;
+        self.symbol("{", "`{` and the body of the policy")?;
         let entries = match self.is_next("}") {
             true => Vec::new(),
             false => self.entries(),
@@ -215,7 +215,7 @@ impl<'a> Parser<'a> {
         }
         let diagnostic =
             Diagnostic::error(code::KAFEL_POLICY, format!("no policy `{}`", name.text))
-                .label(name.span, "none with this name stands before");
+                .label(name.span, "not defined above");
         let known = self.policies.keys().copied();
         Err(Box::new(match suggest::nearest(&name.text, known) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
             Ok(data) => Ok(Action::new(*kind, data)),
             Err(_) => {
                 let diagnostic =
-                    Diagnostic::error(code::KAFEL_NUMBER, "the number of an action has 16 bits")
+                    Diagnostic::error(code::KAFEL_NUMBER, "the data of an action has 16 bits")
                         .label(span, "this is larger, or negative");
                 Err(Box::new(diagnostic))
             }
@@ -484,7 +484,7 @@ impl<'a> Parser<'a> {
                     start: end.end,
                     ..end
                 };
-                Diagnostic::error(code::KAFEL_SYNTAX, "the policy ends too early")
+                Diagnostic::error(code::KAFEL_SYNTAX, "unexpected end of the policy")
                     .label(span, format!("expected {expected}"))
             }
         };
@@ -503,8 +503,8 @@ fn call_number(value: u64, span: Span) -> Step<u32> {
         (_, Ok(number)) => Ok(number as u32),
         _ => {
             let diagnostic =
-                Diagnostic::error(code::KAFEL_NUMBER, "the number of a call has 32 bits")
-                    .label(span, "this has more");
+                Diagnostic::error(code::KAFEL_NUMBER, "a system-call number has 32 bits")
+                    .label(span, "this number has more");
             Err(Box::new(diagnostic))
         }
     }
@@ -523,7 +523,7 @@ fn integer(text: &str) -> Result<u64, &'static str> {
         };
     }
     if text.starts_with("0X") {
-        return Err("kafel writes `0x`");
+        return Err("kafel uses `0x`");
     }
     match text.strip_prefix("0b") {
         Some(digits) if digits.bytes().all(|digit| matches!(digit, b'0' | b'1')) => {

@@ -72,7 +72,7 @@ fn exclusion(
     let Some(span) = span else {
         toml.sink.report(
             Diagnostic::error(code::MATRIX_EXCLUSION, "an exclusion without options")
-                .label(toml.span_of(table), "this would exclude everything"),
+                .label(toml.span_of(table), "this would exclude all combinations"),
         );
         return None;
     };
@@ -160,9 +160,9 @@ pub(super) fn check(matrix: &Matrix, toml: &mut Toml<'_>) {
         .filter(|(_, used)| !**used)
     {
         toml.sink.report(
-            Diagnostic::warning(code::MATRIX_EXCLUSION, "this excludes nothing that is left")
+            Diagnostic::warning(code::MATRIX_EXCLUSION, "this exclusion has no effect")
                 .label(exclusion.span, "")
-                .note("other exclusions leave these combinations out already"),
+                .note("other exclusions already exclude these combinations"),
         );
     }
     for (option, used) in matrix.options.iter().zip(&is_used) {

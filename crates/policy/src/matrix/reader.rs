@@ -165,10 +165,10 @@ fn options(key: &Name, value: &Value<'_>, toml: &mut Toml<'_>) -> Vec<OptionAxis
             [only] => toml.sink.report(
                 Diagnostic::warning(
                     code::MATRIX_EMPTY,
-                    format!("the option `{name}` has one value, so there is nothing to choose"),
+                    format!("the option `{name}` has only one value"),
                 )
                 .label(only.name.span, "")
-                .help("give it another value, or set what it sets for all"),
+                .help("add another value, or move its settings to the top"),
             ),
             _ => {}
         }
@@ -195,7 +195,7 @@ fn option_values(option: &Name, value: &Value<'_>, toml: &mut Toml<'_>) -> Vec<O
             toml.sink.report(
                 Diagnostic::warning(code::MATRIX_SAME, message)
                     .label(name.span, "this value")
-                    .label(same.name.span, "and this one set the same"),
+                    .label(same.name.span, "both have the same settings"),
             );
         }
         values.push(OptionValue { name, settings });
@@ -221,9 +221,9 @@ fn is_new_name<'n>(
         && text.len() <= MAX_NAME_CHARS;
     if !is_name {
         toml.sink.report(
-            Diagnostic::error(code::MATRIX_NAME, format!("`{name}` can't be a name here"))
+            Diagnostic::error(code::MATRIX_NAME, format!("`{name}` is not a valid name"))
                 .label(name.span, "")
-                .note("names have small letters, digits, and single `-` or `_` between them"),
+                .note("names consist of lower-case letters, digits, and single `-` or `_` between them"),
         );
         return false;
     }
@@ -231,7 +231,7 @@ fn is_new_name<'n>(
     let Some(same) = others.find(|other| plain(&other.value) == plain(text)) else {
         return true;
     };
-    let message = format!("`{same}` and `{name}` would have one name in generated code");
+    let message = format!("`{same}` and `{name}` have the same identifier in generated code");
     toml.sink.report(
         Diagnostic::error(code::MATRIX_NAME, message)
             .label(name.span, "choose another name")
@@ -254,9 +254,9 @@ fn has_room(matrix: &Matrix, toml: &mut Toml<'_>) -> bool {
         .collect();
     toml.sink.report(
         Diagnostic::error(code::MATRIX_LIMIT, "too many combinations")
-            .label(matrix.options[0].name.span, "of this option and the others")
+            .label(matrix.options[0].name.span, "of this option with the others")
             .note(format!(
-                "there are {count}, of {}; a matrix has at most {MAX_COMBINATIONS}, excluded ones among them",
+                "there are {count}, of {}; the limit is {MAX_COMBINATIONS}, including excluded ones",
                 counts.join(", ")
             ))
             .help("make a matrix for each value of one of the options"),
@@ -280,7 +280,7 @@ fn check_settings(matrix: &Matrix, start: Span, toml: &mut Toml<'_>) {
                         )
                         .label(span, "set again")
                         .label(*earlier, "first set here")
-                        .note("of what two options want only one could be had"),
+                        .note("two options set this key"),
                     ),
                 }
             }
@@ -307,10 +307,10 @@ fn check_settings(matrix: &Matrix, start: Span, toml: &mut Toml<'_>) {
                     code::MATRIX_UNSET,
                     format!("`{what}` isn't set by `{}={}`", option.name, value.name),
                 )
-                .label(value.name.span, "this value says nothing of it")
+                .label(value.name.span, "this value does not set it")
                 .label(span, "set here")
                 .help(format!(
-                    "set it for all in {table} at the top, and here where it differs"
+                    "set a default in {table} at the top, and override it here"
                 )),
             );
         }

@@ -151,7 +151,7 @@ fn is_path(path: &Name, toml: &mut Toml<'_>) -> bool {
     let is_path = !path.value.is_empty() && !path.value.contains(is_bad);
     if !is_path {
         toml.sink.report(
-            Diagnostic::error(code::MATRIX_VALUE, "this is no path of a file")
+            Diagnostic::error(code::MATRIX_VALUE, "not a file path")
                 .label(path.span, "")
                 .note("a path has neither quotes nor line breaks"),
         );
@@ -307,7 +307,7 @@ fn kernel(key: &Name, value: &Value<'_>, toml: &mut Toml<'_>) -> Option<Placed<K
         }),
         Err(_) => {
             toml.sink.report(
-                Diagnostic::error(code::MATRIX_VALUE, "this is no version of the kernel")
+                Diagnostic::error(code::MATRIX_VALUE, "not a kernel version")
                     .label(text.span, "")
                     .help("write `\"5.15\"`"),
             );

@@ -91,7 +91,7 @@ impl Toml<'_> {
         if let Some((name, _)) = entries.get(max_entries) {
             self.sink.report(
                 Diagnostic::error(code::MATRIX_LIMIT, format!("`{key}` has too many entries"))
-                    .label(name.span, "this one and what follows is not read")
+                    .label(name.span, "this and the following entries are ignored")
                     .note(format!(
                         "there are {}, and {max_entries} are possible",
                         entries.len()

@@ -107,17 +107,17 @@ impl Expansion<'_> {
                 code::MINIJAIL_DENYLIST,
                 "a deny list includes an allow list",
             )
-            .label(include, "this file does not say `@denylist`")
+            .label(include, "this file has no `@denylist`")
             .label(root, "the policy is a deny list"),
             (None, Some(span)) => Diagnostic::error(
                 code::MINIJAIL_DENYLIST,
                 "an allow list includes a deny list",
             )
-            .label(include, "this file says `@denylist`")
+            .label(include, "this file has `@denylist`")
             .label(span, "here"),
             _ => return,
         };
-        let help = "say `@denylist` in all of the files or in none";
+        let help = "write `@denylist` in all of the files or in none";
         self.sink.report(diagnostic.help(help));
     }
 
@@ -139,7 +139,7 @@ impl Expansion<'_> {
             };
             let diagnostic = Diagnostic::error(code, message);
             self.sink
-                .report(diagnostic.label(path.span, "this one is not read"));
+                .report(diagnostic.label(path.span, "this one is not included"));
             return;
         }
         let Some((name, text)) = self.load(path, from) else {
@@ -149,7 +149,7 @@ impl Expansion<'_> {
             let message = format!("`{}` includes itself", path.text);
             let diagnostic = Diagnostic::error(code::MINIJAIL_CYCLE, message)
                 .label(path.span, "included here")
-                .note(format!("the way here: {}", self.open.join(" → ")));
+                .note(format!("included from: {}", self.open.join(" → ")));
             self.sink.report(diagnostic);
             return;
         }
@@ -171,8 +171,8 @@ impl Expansion<'_> {
                 let diagnostic = Diagnostic::error(code::MINIJAIL_INCLUDE, message)
                     .label(path.span, "included here")
                     .help(match self.dialect {
-                        Dialect::C => "paths are relative to where tamis runs",
-                        Dialect::Python => "paths are relative to the file that names them",
+                        Dialect::C => "paths are relative to the working directory of tamis",
+                        Dialect::Python => "paths are relative to the including file",
                     });
                 self.sink.report(diagnostic);
                 None
@@ -194,10 +194,8 @@ impl Expansion<'_> {
             }
             Err(reason) => {
                 let message = format!("no counts from `{}`: {reason}", path.text);
-                let diagnostic = Diagnostic::warning(code::MINIJAIL_INCLUDE, message).label(
-                    path.span,
-                    "the filter is made as if this line were not there",
-                );
+                let diagnostic = Diagnostic::warning(code::MINIJAIL_INCLUDE, message)
+                    .label(path.span, "this line is ignored");
                 self.sink.report(diagnostic);
             }
         }

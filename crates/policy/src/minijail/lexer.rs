@@ -136,18 +136,17 @@ impl Lexer<'_> {
     fn unexpected(&self, at: usize, character: char) -> Diagnostic {
         let message = format!("unexpected character `{}`", character.escape_default());
         let span = self.span(at, at + character.len_utf8());
-        Diagnostic::error(code::MINIJAIL_SYNTAX, message)
-            .label(span, "no word or operator begins so")
+        Diagnostic::error(code::MINIJAIL_SYNTAX, message).label(span, "not a valid token")
     }
 
     fn late_comment(&self, start: usize, end: usize) -> Diagnostic {
-        let message = "a comment behind something else";
+        let message = "a comment at the end of a line";
         Diagnostic::error(code::MINIJAIL_NOT_IN_DIALECT, message)
             .label(
                 self.span(start, end),
-                "minijail's library reads this as part of the line",
+                "minijail's library treats this as part of the line",
             )
-            .help("give the comment a line of its own")
+            .help("put the comment on its own line")
     }
 }
 

@@ -8,11 +8,11 @@ use super::ast::{ActionKind, Filter, Statement, StatementKind};
 pub(super) fn objection(statement: &Statement) -> Option<Diagnostic> {
     let (span, what, help) = match &statement.kind {
         StatementKind::Default(_) => {
-            let help = "the library always kills what no line allows; leave the line out";
+            let help = "the library kills calls without a line; delete this line";
             (statement.span, "`@default`", help)
         }
         StatementKind::Denylist => {
-            let help = "deny lists are for the compile tool: `--dialect python`";
+            let help = "deny lists need the compile tool's dialect: `--dialect python`";
             (statement.span, "`@denylist`", help)
         }
         StatementKind::Filters { calls, filters } => {
@@ -27,7 +27,7 @@ pub(super) fn objection(statement: &Statement) -> Option<Diagnostic> {
                 Some((*span, "a qualifier", help))
             };
             let several = || {
-                let help = "a line has one condition, perhaps with `; return ERRNO`";
+                let help = "a line has one condition, optionally with `; return ERRNO`";
                 filters
                     .brace
                     .map(|brace| (brace, "a list of filters", help))
@@ -37,7 +37,7 @@ pub(super) fn objection(statement: &Statement) -> Option<Diagnostic> {
         }
         StatementKind::Include(_) | StatementKind::Frequency(_) => return None,
     };
-    let message = format!("minijail's library does not know {what}");
+    let message = format!("minijail's library does not support {what}");
     let diagnostic = Diagnostic::error(code::MINIJAIL_NOT_IN_DIALECT, message);
     Some(diagnostic.label(span, "").help(help))
 }
@@ -51,7 +51,7 @@ fn foreign_action(filter: &Filter) -> Option<(Span, &'static str, &'static str)>
         _ => Some((
             action.span,
             "this action here",
-            "it knows `1`, `allow` and `return ERRNO`",
+            "it supports `1`, `allow` and `return ERRNO`",
         )),
     }
 }

@@ -76,7 +76,7 @@ impl Lowering<'_> {
             }
         }
         if rules.rules.is_empty() && !self.sink.has_failed() {
-            let message = format!("the policy says nothing about calls of {arch}");
+            let message = format!("the policy has no rules for {arch}");
             let start = Span {
                 source: self.root,
                 start: 0,
@@ -84,7 +84,7 @@ impl Lowering<'_> {
             };
             let diagnostic = Diagnostic::warning(code::MINIJAIL_EMPTY, message)
                 .label(start, "every call gets the default")
-                .help("check that this is the file, and the architecture, that you meant");
+                .help("check the file and the architecture");
             self.sink.report(diagnostic);
         }
         Section {
@@ -116,8 +116,8 @@ impl Lowering<'_> {
                 let diagnostic =
                     Diagnostic::error(code::MINIJAIL_DENYLIST, "a deny list with `@default`")
                         .label(statement.span, "")
-                        .label(denylist, "what a deny list does not name is allowed")
-                        .help("leave one of the two out");
+                        .label(denylist, "a deny list allows calls that it does not name")
+                        .help("delete one of the two");
                 self.sink.report(diagnostic);
             }
             let denies = [
@@ -141,8 +141,8 @@ impl Lowering<'_> {
         {
             let diagnostic =
                 Diagnostic::error(code::MINIJAIL_DENYLIST, "a deny list with a default action")
-                    .label(denylist, "what a deny list does not name is allowed")
-                    .help("leave `--default-action` out");
+                    .label(denylist, "a deny list allows calls that it does not name")
+                    .help("omit `--default-action`");
             self.sink.report(diagnostic);
         }
         match &self.settings.default_action {
@@ -152,10 +152,10 @@ impl Lowering<'_> {
             Some(DefaultAction::Errno(name)) => match tamis_abi::consts::value(arch, name) {
                 Some(errno) if errno <= u64::from(u16::MAX) => Action::errno(errno as u16),
                 _ => {
-                    let message = format!("`{name}` is no errno of {arch}");
+                    let message = format!("`{name}` is not an errno of {arch}");
                     let diagnostic = Diagnostic::error(code::MINIJAIL_CONSTANT, message);
                     self.sink
-                        .report(diagnostic.note("the default action was given as an option"));
+                        .report(diagnostic.note("from the option `--default-action`"));
                     default
                 }
             },
@@ -235,13 +235,11 @@ impl Lowering<'_> {
 
     fn decided_twice(&mut self, arch: Arch, nr: u32, span: Span, earlier: Span) {
         let name = syscall::name(arch, syscall::Nr(nr)).unwrap_or("the call");
-        let diagnostic = Diagnostic::error(
-            code::MINIJAIL_TWICE,
-            format!("what happens to `{name}` is decided already"),
-        )
-        .label(span, "this could never matter")
-        .label(earlier, "decided here")
-        .help("delete one of them, or put the one without conditions last");
+        let diagnostic =
+            Diagnostic::error(code::MINIJAIL_TWICE, format!("`{name}` is already decided"))
+                .label(span, "this line has no effect")
+                .label(earlier, "decided here")
+                .help("delete one of them, or put the one without conditions last");
         self.sink.report(diagnostic);
     }
 
@@ -395,7 +393,7 @@ fn unknown_arch(name: &ast::Name) -> Diagnostic {
     let near = ours.or_else(|| suggest::nearest(&name.text, super::arch::names()));
     let message = format!("unknown architecture `{}`", name.text);
     let diagnostic = Diagnostic::error(code::MINIJAIL_ARCH, message)
-        .label(name.span, "minijail has none of this name");
+        .label(name.span, "minijail has no such architecture");
     match near {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => {
@@ -411,7 +409,7 @@ fn no_groups(call: &Call) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::error(code::MINIJAIL_GROUP, message)
             .label(call.name.span, "")
-            .note("what is in a group stands in a table of minijail's tool, not in the policy")
+            .note("groups are defined in a table of minijail's tool, not in the policy")
             .help("give the table, `--arch-json constants.json`, or list the calls in braces"),
     )
 }
@@ -422,7 +420,7 @@ fn group(call: &Call, table: &Table) -> Result<Vec<u32>, Box<Diagnostic>> {
     let numbers = table.group(&name.text).ok_or_else(|| {
         let message = format!("unknown group of calls `{}`", name.text);
         let diagnostic = Diagnostic::error(code::MINIJAIL_GROUP, message)
-            .label(name.span, "the table has none of this name")
+            .label(name.span, "the table has no such group")
             .help(table.other_group(&name.text));
         Box::new(diagnostic)
     })?;
@@ -437,7 +435,7 @@ fn number_of(call: &Call, table: &Table) -> Result<u32, Box<Diagnostic>> {
         let diagnostic = Diagnostic::error(code::MINIJAIL_SYSCALL, message).label(name.span, "");
         Box::new(match suggest::nearest(&name.text, table.calls()) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-            None => diagnostic.help("the table was given by `--arch-json`"),
+            None => diagnostic.help("the table comes from `--arch-json`"),
         })
     })
 }
@@ -457,7 +455,7 @@ fn number(call: &Call, arch: Arch) -> Result<u32, Box<Diagnostic>> {
         let diagnostic = Diagnostic::error(code::MINIJAIL_SYSCALL, message)
             .label(*span, "")
             .help(format!(
-                "write `{text}[arch=…]` with the architectures that have it, or leave it out"
+                "write `{text}[arch=…]` with the architectures that have it, or delete it"
             ));
         Box::new(diagnostic)
     })

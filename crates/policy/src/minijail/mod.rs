@@ -53,15 +53,15 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
         "--arch-json",
     ],
     recognises: |text| parser::recognises(front_end::first_line(text)),
-    parse: |sources, root, loader, wishes| {
-        let is_said = !wishes.asked_arches.is_empty() || wishes.minijail.arch_json.is_none();
+    parse: |sources, root, loader, common| {
+        let is_said = !common.asked_arches.is_empty() || common.minijail.arch_json.is_none();
         let options = Options {
             arches: match is_said {
-                true => wishes.arches_one_by_one(),
+                true => common.arches_one_by_one(),
                 false => Vec::new(),
             },
-            settings: wishes.minijail.clone(),
-            strict: wishes.strict,
+            settings: common.minijail.clone(),
+            strict: common.strict,
         };
         parse(sources, root, loader, &options)
     },
@@ -276,10 +276,10 @@ fn given_table(
         end: 0,
     };
     if options.settings.dialect == Some(Dialect::C) {
-        let message = "minijail's library takes no table";
+        let message = "minijail's library does not use a table";
         let diagnostic = Diagnostic::error(code::MINIJAIL_NOT_IN_DIALECT, message)
-            .note("it has the numbers of the machine that it was built for")
-            .help("leave `--arch-json` out, or say `--dialect python`");
+            .note("it has the numbers of its build machine")
+            .help("omit `--arch-json`, or use `--dialect python`");
         sink.report(diagnostic);
         return Err(());
     }
@@ -292,34 +292,33 @@ fn given_table(
         let message = format!("the table is for {}, not for {other}", table.arch);
         let diagnostic = Diagnostic::error(code::MINIJAIL_TABLE, message)
             .label(start, "this table")
-            .help("leave `--arch` out, or give the table of that architecture");
+            .help("omit `--arch`, or give the table of that architecture");
         sink.report(diagnostic);
         return Err(());
     }
     Ok(Some(table))
 }
 
-/// Refuses a deny list that was not asked for, and another policy where one was: the compile tool's
+/// Refuses a deny list without `--denylist`, and another policy where one was: the compile tool's
 /// option and the policy must agree. A mistake may be in the very line that says `@denylist`, or the
 /// dialect may have none, so mistakes come first.
 fn check_denylist(root: SourceId, policy: &Expanded, settings: &Settings, sink: &mut Sink) {
     let diagnostic = match (policy.denylist, settings.denylist) {
         _ if sink.has_failed() => return,
-        (Some(denylist), false) => Diagnostic::error(
-            code::MINIJAIL_DENYLIST,
-            "a deny list that was not asked for",
-        )
-        .label(denylist, "what the policy does not name is allowed")
-        .help("say `--denylist` if that is meant"),
+        (Some(denylist), false) => {
+            Diagnostic::error(code::MINIJAIL_DENYLIST, "a deny list without `--denylist`")
+                .label(denylist, "it allows every call that it does not name")
+                .help("use `--denylist` if this is intended")
+        }
         (None, true) => {
             let start = Span {
                 source: root,
                 start: 0,
                 end: 0,
             };
-            Diagnostic::error(code::MINIJAIL_DENYLIST, "the policy is no deny list")
-                .label(start, "it does not say `@denylist`")
-                .help("leave `--denylist` out")
+            Diagnostic::error(code::MINIJAIL_DENYLIST, "the policy is not a deny list")
+                .label(start, "it has no `@denylist`")
+                .help("omit `--denylist`")
         }
         _ => return,
     };
@@ -331,10 +330,10 @@ fn check_denylist(root: SourceId, policy: &Expanded, settings: &Settings, sink: 
 fn check_dialect(policy: &Expanded, settings: &Settings, sink: &mut Sink) {
     match (settings.dialect, &settings.default_action) {
         (Some(Dialect::C), Some(_)) => {
-            let message = "minijail's library takes no default action";
+            let message = "minijail's library has no default action";
             let diagnostic = Diagnostic::error(code::MINIJAIL_NOT_IN_DIALECT, message)
-                .note("it always kills what no line allows")
-                .help("leave `--default-action` out, or say `--dialect python`");
+                .note("it always kills calls without a line")
+                .help("omit `--default-action`, or use `--dialect python`");
             sink.report(diagnostic);
         }
         (None, default) if policy.is_for_library => {
@@ -360,22 +359,22 @@ fn report_opposites(policy: &Expanded, is_safe: bool, sink: &mut Sink) {
         let Some((filter, action)) = both else {
             continue;
         };
-        let message = "minijail's two readers take this line for opposites";
+        let message = "this line has opposite meanings in minijail's two dialects";
         let diagnostic = match is_safe {
             true => Diagnostic::warning(code::MINIJAIL_DIALECT, message),
             false => Diagnostic::error(code::MINIJAIL_DIALECT, message)
-                .note("the default action lets calls run, so neither reading is the safe one"),
+                .note("the default action executes calls, so neither meaning is the safe one"),
         };
         let diagnostic = diagnostic
             .label(
                 filter,
-                "read here as: calls that meet the condition get this answer",
+                "parsed here as: calls that satisfy the condition get this action",
             )
             .label(
                 action,
-                "to minijail's library it is the answer to all others",
+                "in minijail's library all other calls get this action",
             )
-            .help("say which is meant: `--dialect python` or `--dialect c`");
+            .help("select the meaning: `--dialect python` or `--dialect c`");
         sink.report(diagnostic);
     }
 }

@@ -111,7 +111,7 @@ impl Line<'_> {
             self.directive(first.span)?
         } else {
             let calls = self.calls()?;
-            self.symbol(":", "`:` and what happens to the call")?;
+            self.symbol(":", "`:` and a filter")?;
             let filters = self.filters()?;
             StatementKind::Filters { calls, filters }
         };
@@ -152,10 +152,10 @@ impl Line<'_> {
             end: span.end + behind.len() as u32,
             ..span
         };
-        let message = "something behind `@denylist`";
+        let message = "unexpected text after `@denylist`";
         let diagnostic = Diagnostic::error(code::MINIJAIL_SYNTAX, message)
-            .label(rest, "the line must end here: no blank, no comment")
-            .help("give the comment a line of its own");
+            .label(rest, "the line must end here, without a space or comment")
+            .help("put the comment on its own line");
         Err(Box::new(diagnostic))
     }
 
@@ -336,7 +336,7 @@ impl Line<'_> {
         }
         let open = self.previous();
         if self.depth == MAX_NESTING {
-            let message = format!("more than {MAX_NESTING} parentheses inside each other");
+            let message = format!("more than {MAX_NESTING} nested parentheses");
             let diagnostic = Diagnostic::error(code::MINIJAIL_LIMIT, message).label(open, "");
             return Err(Box::new(diagnostic));
         }
@@ -479,7 +479,7 @@ impl Line<'_> {
                     start: last.end,
                     ..last
                 };
-                (end, "the line ends too early".to_owned())
+                (end, "unexpected end of the line".to_owned())
             }
         };
         let diagnostic = Diagnostic::error(code::MINIJAIL_SYNTAX, message);

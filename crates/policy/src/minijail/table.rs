@@ -34,7 +34,7 @@ static DIALECT: Dialect = Dialect {
     missing: code::MINIJAIL_TABLE,
     unknown_name: code::MINIJAIL_TABLE,
     unknown_member: code::MINIJAIL_TABLE,
-    unknown_member_label: "minijail's tool doesn't look at this",
+    unknown_member_label: "minijail's tool ignores this",
 };
 
 /// Names by what they mean on one architecture.
@@ -108,10 +108,11 @@ fn architecture(reader: &mut Reader, root: &Object) -> Option<Arch> {
     };
     let (audit, range) = number("arch_nr", u64::from(u32::MAX))?;
     let (bits, _) = number("bits", 64)?;
-    let is_it = |arch: &Arch| u64::from(arch.audit()) == audit && arch.is_64_bit() == (bits == 64);
-    let arch = Arch::all().find(is_it);
+    let matches =
+        |arch: &Arch| u64::from(arch.audit()) == audit && arch.is_64_bit() == (bits == 64);
+    let arch = Arch::all().find(matches);
     if arch.is_none() {
-        let message = format!("no architecture of {bits} bits has the number {audit:#x}");
+        let message = format!("no {bits}-bit architecture has the number {audit:#x}");
         let label = "the kernel's AUDIT_ARCH value, in decimal";
         reader.error(code::MINIJAIL_TABLE, range, message, label);
     }

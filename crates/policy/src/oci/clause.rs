@@ -79,6 +79,6 @@ fn warning(entry: &Entry, first: &Condition, second: &Condition) -> Diagnostic {
             format!("a second condition on argument {index}"),
         )
         .label(first.span, format!("the first on argument {index}"))
-        .note("with an index repeated, runtimes apply the entry if any one of its conditions holds")
-        .help("give each condition an entry of its own if that is what is meant")
+        .note("if an index is repeated, runtimes apply the entry when any of its conditions holds")
+        .help("give each condition its own entry if this is intended")
 }

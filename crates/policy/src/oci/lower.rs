@@ -175,7 +175,7 @@ impl<'p> Lowering<'p> {
                 let call = call_name(arch, example);
                 let message = format!("too many combinations of conditions on {call}");
                 let diagnostic = Diagnostic::error(code::OCI_TOO_COMPLEX, message)
-                    .label(self.place(clause), "the last of the entries about it");
+                    .label(self.place(clause), "the last entry for it");
                 self.diagnostics.push(diagnostic);
                 None
             }
@@ -186,29 +186,29 @@ impl<'p> Lowering<'p> {
         match refusal {
             Refusal::Conflict(old) => {
                 let action = self.clauses[old.0 as usize].action();
-                let message = format!("two entries contradict each other about {call}");
+                let message = format!("two entries for {call} contradict each other");
                 Diagnostic::error(code::OCI_CONFLICT, message)
                     .label(self.place(new), "this entry cannot be added")
                     .label(
                         self.place(old),
-                        format!("this one answers {action} already"),
+                        format!("this entry already has the action {action}"),
                     )
-                    .note("libseccomp refuses such a pair (EEXIST): the container would not start")
+                    .note("libseccomp rejects such a pair (EEXIST): the container would not start")
                     .help("delete one of them, or give both the same action")
             }
             Refusal::TooMany => {
-                let message = format!("more than {} entries are about {call}", tree::MAX_CLAUSES);
+                let message = format!("more than {} entries for {call}", tree::MAX_CLAUSES);
                 Diagnostic::error(code::OCI_TOO_COMPLEX, message)
                     .label(self.place(new), "this is one too many")
-                    .note("no program that the kernel takes could tell them apart")
+                    .note("no program within the kernel's limit could distinguish them")
             }
             Refusal::Endless => {
                 let message = format!("libseccomp cannot take this entry for {call} on {arch}");
                 Diagnostic::error(code::OCI_ENDLESS, message)
-                    .label(self.place(new), "adding this would never end")
+                    .label(self.place(new), "libseccomp would never return from adding this")
                     .note(
-                        "an earlier entry for the same call has an inequality followed by a \
-                         condition on a later argument",
+                        "an earlier entry for the same call has an inequality followed by a condition on a \
+                         later argument",
                     )
                     .help("put the inequality on the argument with the highest index")
             }
@@ -228,10 +228,10 @@ impl<'p> Lowering<'p> {
             }
             let message = format!("this entry has no effect on {}", call_name(arch, example));
             let diagnostic = Diagnostic::warning(code::OCI_NO_EFFECT, message)
-                .label(self.place(used.clause), format!("would answer {action}"))
+                .label(self.place(used.clause), format!("would return {action}"))
                 .label(
                     self.place(winner.clause),
-                    format!("answers {} instead", winner.action),
+                    format!("returns {} instead", winner.action),
                 );
             self.diagnostics.push(diagnostic);
         }

@@ -46,7 +46,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     name: "oci",
     title: "an OCI profile",
     plural: "OCI profiles",
-    about: "An OCI or Docker seccomp profile, or a runtime configuration that holds one",
+    about: "An OCI or Docker seccomp profile, or a runtime configuration that contains one",
     extensions: &["json"],
     options: &["--cap", "--kernel", "--enosys-tail"],
     recognises,
@@ -80,9 +80,9 @@ fn parse_for_any(
     sources: &mut Sources,
     source: SourceId,
     _: &mut dyn Loader,
-    wishes: &front_end::Options,
+    common: &front_end::Options,
 ) -> ParsedPolicy {
-    let profile = parse(sources, source, &Options::of(wishes));
+    let profile = parse(sources, source, &Options::of(common));
     profile.into()
 }
 
@@ -128,20 +128,20 @@ pub enum EnosysTail {
 
 impl Options {
     /// What the caller says, the rest as Docker does it.
-    pub(crate) fn of(wishes: &front_end::Options) -> Options {
-        let mut options = Options::docker(wishes.native());
+    pub(crate) fn of(common: &front_end::Options) -> Options {
+        let mut options = Options::docker(common.native());
         // One names the native architecture only: the profile says what comes with it.
-        if let [_, others @ ..] = wishes.asked_arches.as_slice()
+        if let [_, others @ ..] = common.asked_arches.as_slice()
             && !others.is_empty()
         {
             options.arches = Some(others.to_vec());
         }
-        if let Some(capabilities) = &wishes.capabilities {
+        if let Some(capabilities) = &common.capabilities {
             options.capabilities.clone_from(capabilities);
         }
-        options.kernel = wishes.kernel;
-        options.strict = wishes.strict;
-        options.enosys_tail = wishes.enosys_tail;
+        options.kernel = common.kernel;
+        options.strict = common.strict;
+        options.enosys_tail = common.enosys_tail;
         options
     }
 
@@ -244,7 +244,7 @@ fn lowered(
     let rules: usize = sections.iter().map(|section| section.rules.len()).sum();
     if rules > limits::MAX_RULES {
         let message = format!(
-            "the profile makes {rules} rules, more than {}",
+            "the profile has {rules} rules, more than {}",
             limits::MAX_RULES
         );
         reader

@@ -72,7 +72,7 @@ pub(super) fn read_profile<'t>(
         && !arch_map.is_empty()
     {
         let message = "a profile has either `architectures` or `archMap`".to_owned();
-        let label = "`architectures` is given too";
+        let label = "`architectures` is also present";
         reader.error(code::OCI_CONTRADICTION, both.range(), message, label);
     }
     let mut text = |key: &str| {
@@ -88,7 +88,7 @@ pub(super) fn read_profile<'t>(
     {
         let message = "`listenerMetadata` has no effect without `listenerPath`";
         let diagnostic = Diagnostic::warning(code::OCI_CONTRADICTION, message)
-            .label(reader.span(metadata.range()), "nobody receives this");
+            .label(reader.span(metadata.range()), "no listener receives this");
         reader.ignored(diagnostic);
     }
     let flags = read_flags(reader, root);
@@ -219,7 +219,7 @@ fn read_names<'t>(
     {
         if !names.is_empty() {
             let message = "an entry has either `names` or `name`".to_owned();
-            let label = "`names` is given too";
+            let label = "`names` is also present";
             reader.error(code::OCI_CONTRADICTION, value.range(), message, label);
         }
         names.push(call_name(reader, name, value.range()));
@@ -363,7 +363,7 @@ fn read_selector(reader: &mut Reader, flavour: &Flavour, object: &Object, key: &
         selector.min_kernel = kernel_version(text);
         if selector.min_kernel.is_none() {
             let message = "`minKernel` must be two numbers such as \"4.8\"".to_owned();
-            reader.error(code::OCI_RANGE, value.range(), message, "not of that form");
+            reader.error(code::OCI_RANGE, value.range(), message, "not in that form");
         }
     }
     selector

@@ -89,10 +89,7 @@ impl Reading<'_> {
             self.sink.report(
                 Diagnostic::warning(code::SYSTEMD_VALUE, message)
                     .label(word.span, "systemd ignores the whole word")
-                    .help(format!(
-                        "write `~{}` in an assignment of its own",
-                        word.text
-                    )),
+                    .help(format!("write `~{}` in a separate assignment", word.text)),
             );
             return None;
         }

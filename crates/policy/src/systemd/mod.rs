@@ -50,23 +50,23 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     name: "systemd",
     title: "a systemd unit",
     plural: "systemd units",
-    about: "A systemd unit or drop-in: SystemCallFilter= and what else is seccomp",
+    about: "A systemd unit or drop-in: SystemCallFilter= and the other directives that install filters",
     extensions: &["service", "socket", "mount", "swap"],
     options: &[],
     recognises: |text| unit::section(unit::first_line(text)).is_some(),
-    parse: |sources, root, _, wishes| {
+    parse: |sources, root, _, common| {
         let options = Options {
-            arches: arches(wishes),
-            strict: wishes.strict,
+            arches: arches(common),
+            strict: common.strict,
         };
         parse(sources, root, &options).into()
     },
 };
 
 /// One architecture stands for the machine, several are those of the filter.
-fn arches(wishes: &front_end::Options) -> Vec<Arch> {
-    match wishes.asked_arches.as_slice() {
-        [] | [_] => filters::local_arches(wishes.native()),
+fn arches(common: &front_end::Options) -> Vec<Arch> {
+    match common.asked_arches.as_slice() {
+        [] | [_] => filters::local_arches(common.native()),
         several => several.to_vec(),
     }
 }
@@ -123,11 +123,11 @@ pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
     let assignments = unit::parse(source, text, &mut sink);
     let settings = settings::read(&assignments, native, &mut sink);
     if settings.is_empty() && !sink.has_failed() {
-        let message = "the unit has no directive that is seccomp underneath";
+        let message = "the unit has no directive that installs a filter";
         sink.report(
             Diagnostic::warning(code::SYSTEMD_EMPTY, message)
                 .label(start, "every call is allowed")
-                .help("`SystemCallFilter=` in `[Service]` would be one"),
+                .help("add `SystemCallFilter=` to `[Service]`"),
         );
     }
     let stays = |arch: Arch| match &settings.arches {

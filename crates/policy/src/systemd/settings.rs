@@ -184,7 +184,7 @@ impl Reader<'_> {
         self.sink.report(match (elsewhere, near) {
             (Some(section), _) => diagnostic.help(format!("it belongs to `[{section}]`")),
             (None, Some(near)) => diagnostic.help(format!("did you mean `{near}`?")),
-            (None, None) => diagnostic.help("it may be one of a newer systemd than 252"),
+            (None, None) => diagnostic.help("it may belong to a systemd newer than 252"),
         });
         false
     }
@@ -267,7 +267,7 @@ impl Reader<'_> {
                 let known = known.chain(Arch::all().map(Arch::name)).chain(["native"]);
                 let help = match suggest::nearest(word.text, known) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => "`native` is this machine's".to_owned(),
+                    None => "`native` is this machine's architecture".to_owned(),
                 };
                 self.ignored(*word, "architecture", &help);
                 continue;

@@ -108,7 +108,7 @@ impl Context<'_> {
                 let message = "comparison with a set of variables";
                 let diagnostic = Diagnostic::error(code::VARIABLE_USE, message)
                     .label(span, "")
-                    .help("ask with `in` whether the argument is one of the set");
+                    .help("test membership with `in`");
                 return Err(Box::new(diagnostic));
             }
             (None, Some(variable)) => return self.with_variable(span, left, op, &variable),
@@ -129,11 +129,11 @@ impl Context<'_> {
             return Err(Box::new(
                 Diagnostic::error(
                     code::WIDTHS_DIFFER,
-                    "comparison of an argument of 16 bits with another argument",
+                    "comparison of a 16-bit argument with another argument",
                 )
                 .label(span, format!("on {}", self.arch()))
-                .note("a filter reads arguments in halves of 32 bits and cannot cut both of them")
-                .help("compare it with constants, or all of the lower half with `low(…)`"),
+                .note("a filter reads arguments in 32-bit halves and cannot truncate both operands")
+                .help("compare it with constants, or compare the whole lower half with `low(…)`"),
             ));
         }
         if left_bits != right_bits {
@@ -143,7 +143,7 @@ impl Context<'_> {
                     format!("comparison of {left_bits} bits with {right_bits}"),
                 )
                 .label(span, format!("on {}", self.arch()))
-                .help("say which bits are meant with `low(…)`, `high(…)` or `full(…)`"),
+                .help("select the bits with `low(…)`, `high(…)` or `full(…)`"),
             ));
         }
         Ok(Predicate::Test(Test::Between {
@@ -175,7 +175,7 @@ impl Context<'_> {
             Set::Named(name) => name.span,
         };
         if values.is_empty() {
-            let diagnostic = constant(span, "nothing is an element of the empty set");
+            let diagnostic = constant(span, "the set is empty");
             return Err(Box::new(diagnostic));
         }
         let Some(mask) = mask else {
@@ -213,10 +213,10 @@ impl Context<'_> {
         if args.iter().any(|arg| arg.name == name) {
             let diagnostic = Diagnostic::error(
                 code::VARIABLE_USE,
-                format!("`{name}` could be the variable or the argument"),
+                format!("`{name}` is ambiguous: a variable or an argument"),
             )
             .label(operand.span, "")
-            .help("give the variable a name that no argument has");
+            .help("rename the variable");
             return Err(Box::new(diagnostic));
         }
         if operand.part.is_some() {
@@ -246,11 +246,11 @@ impl Context<'_> {
             let bits = typed.width.bits();
             let diagnostic = Diagnostic::error(
                 code::VARIABLE_USE,
-                format!("comparison of an argument of {bits} bits with a wider variable"),
+                format!("comparison of a {bits}-bit argument with a wider variable"),
             )
             .label(span, format!("on {}", self.arch()))
             .note(
-                "binding fills a constant of 32 bits in, or two, and can't check that others are 0",
+                "binding fills in one or two 32-bit constants, and can't check that other bits are 0",
             )
             .help(
                 "declare the variable as `u32`, or compare `low(…)` or `full(…)` of the argument",
@@ -382,15 +382,15 @@ impl Context<'_> {
         Box::new(
             Diagnostic::error(
                 code::UNKNOWN_ARGUMENT,
-                format!("`{name}` of `{call}` has no register of its own on {arch}"),
+                format!("`{name}` of `{call}` is not passed in a register of its own on {arch}"),
             )
             .label(span, "")
             .note(
-                "32-bit architectures split 64-bit arguments, and some old calls take a pointer to \
-                 their arguments, which a filter cannot follow",
+                "32-bit architectures split 64-bit arguments, and some old calls take a pointer to their \
+                 arguments, which a filter cannot dereference",
             )
             .help(format!(
-                "put the condition into an `on` block without {arch}, or write `arg[N]`"
+                "move the condition to an `on` block without {arch}, or write `arg[N]`"
             )),
         )
     }
@@ -400,11 +400,11 @@ impl Context<'_> {
         Box::new(
             Diagnostic::error(
                 code::UNKNOWN_ARGUMENT,
-                format!("`{name}` of `{call}` could be either of two arguments"),
+                format!("`{name}` of `{call}` is ambiguous: two arguments match"),
             )
             .label(span, "")
             .note(format!(
-                "counted from 0 it is `arg[{index}]`, by the kernel's name `arg[{declared}]`"
+                "by position from 0 it is `arg[{index}]`, by the kernel's name `arg[{declared}]`"
             ))
             .help(format!("write `arg[{declared}]` or `arg[{index}]`")),
         )
@@ -415,7 +415,7 @@ impl Context<'_> {
             return Box::new(
                 Diagnostic::error(
                     code::UNKNOWN_ARGUMENT,
-                    format!("`{name}`: the arguments of a call by number have no names"),
+                    format!("`{name}`: arguments of a call given by number have no names"),
                 )
                 .label(span, "")
                 .help("write `arg0` to `arg5`"),
@@ -427,7 +427,7 @@ impl Context<'_> {
         )
         .label(span, "");
         if self.scope.names.variables().get(name).is_some() {
-            let note = format!("`{name}` is a variable: an argument is compared with it");
+            let note = format!("`{name}` is a variable: compare an argument with it");
             return Box::new(diagnostic.note(note));
         }
         let names: Vec<&str> = self
@@ -536,19 +536,19 @@ fn too_many_values(span: Span) -> Box<Diagnostic> {
     Box::new(
         Diagnostic::error(code::TAMIS_LIMIT, message)
             .label(span, "")
-            .note("arguments of 16 bits are masked by themselves")
-            .help("compare the bits with a mask of their own"),
+            .note("a 16-bit argument already has a mask")
+            .help("compare the bits with a separate mask"),
     )
 }
 
 /// Refuses comparisons that say something else than they seem to.
 fn check_order(span: Span, op: CmpOp, number: Number) -> Checked<()> {
     let diagnostic = match op {
-        CmpOp::Lt if number.bits == 0 => constant(span, "this never holds"),
-        CmpOp::Ge if number.bits == 0 => constant(span, "this always holds"),
+        CmpOp::Lt if number.bits == 0 => constant(span, "this is always false"),
+        CmpOp::Ge if number.bits == 0 => constant(span, "this is always true"),
         CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge if number.negative => {
-            constant(span, "order against a negative number").help(format!(
-                "write the unsigned value, {:#x}, if that is what is meant",
+            constant(span, "ordered comparison with a negative number").help(format!(
+                "write the unsigned value, {:#x}, if this is intended",
                 number.bits
             ))
         }

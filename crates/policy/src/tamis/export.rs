@@ -57,7 +57,7 @@ impl fmt::Display for Unsayable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unsayable::Action(action) => {
-                write!(f, "the tamis language cannot say the action {action}")
+                write!(f, "the tamis language has no action {action}")
             }
             Unsayable::Values => f.write_str("a set of values is too large for the tamis language"),
             Unsayable::Variables => {
@@ -65,7 +65,7 @@ impl fmt::Display for Unsayable {
             }
             Unsayable::TooLong => write!(
                 f,
-                "the conditions of all calls would take more than {} KiB of text",
+                "the conditions of all calls need more than {} KiB of text",
                 MAX_CONDITIONS_BYTES >> 10
             ),
         }
@@ -170,8 +170,8 @@ fn errno_name(value: u16, arch: Arch) -> Option<&'static str> {
         "ECONNREFUSED",
         "ECANCELED",
     ];
-    let is_it = |name: &&str| consts::value(arch, name) == Some(u64::from(value));
-    errno::portable_name(value).or_else(|| OTHERS.into_iter().find(is_it))
+    let matches = |name: &&str| consts::value(arch, name) == Some(u64::from(value));
+    errno::portable_name(value).or_else(|| OTHERS.into_iter().find(matches))
 }
 
 /// One answer, with the condition in the language if there is one.

@@ -82,7 +82,7 @@ impl Expansion<'_> {
                     code::TAMIS_LIMIT,
                     format!("files include each other more than {MAX_INCLUDE_DEPTH} deep"),
                 )
-                .label(path.span, "this one is not read"),
+                .label(path.span, "this one is not included"),
             );
             return;
         }
@@ -103,7 +103,7 @@ impl Expansion<'_> {
             self.sink.report(
                 Diagnostic::error(code::INCLUDE_CYCLE, format!("`{path}` includes itself"))
                     .label(path.span, "included here")
-                    .note(format!("the way here: {}", self.open.join(" → "))),
+                    .note(format!("included from: {}", self.open.join(" → "))),
             );
             return;
         }

@@ -146,5 +146,5 @@ fn unexpected(character: char, span: Span) -> Diagnostic {
             .help("close it with `\"` on the same line");
     }
     let message = format!("unexpected character `{}`", character.escape_default());
-    Diagnostic::error(code::TAMIS_SYNTAX, message).label(span, "no word or operator begins so")
+    Diagnostic::error(code::TAMIS_SYNTAX, message).label(span, "not a valid token")
 }

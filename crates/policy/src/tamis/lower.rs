@@ -65,8 +65,8 @@ pub(super) fn ruleset(
 /// What is wrong with a policy without statements.
 fn empty_policy() -> Diagnostic {
     Diagnostic::error(code::EMPTY_POLICY, "the policy is empty")
-        .note("did the program fail that should have written it?")
-        .help("`default kill-process` is a policy that kills at every call")
+        .note("did the program that generates it fail?")
+        .help("`default kill-process` kills on every call")
 }
 
 /// Tells about a policy that only defines things.
@@ -84,7 +84,7 @@ fn check_says_something(statements: &[Statement], sink: &mut Sink) {
             )
             .label(first.span, "")
             .note("every call kills the process")
-            .help("write `default kill-process` if that is what is meant"),
+            .help("write `default kill-process` if this is intended"),
         );
     }
 }
@@ -134,10 +134,13 @@ impl Lowering<'_> {
             | StatementKind::Variable(_)
             | StatementKind::Set(..)
             | StatementKind::On(..) => self.sink.report(
-                Diagnostic::error(code::TAMIS_SYNTAX, "this statement has no place in a block")
-                    .label(statement.span, "")
-                    .note("an `on` block holds rules, `default` and `unknown`")
-                    .help("write it before the block"),
+                Diagnostic::error(
+                    code::TAMIS_SYNTAX,
+                    "this statement is not allowed in a block",
+                )
+                .label(statement.span, "")
+                .note("an `on` block contains rules, `default` and `unknown`")
+                .help("write it before the block"),
             ),
             StatementKind::Fallback(fallback, answer) => {
                 self.fallback(*fallback, answer, statement.span, scope, level);
@@ -344,7 +347,7 @@ impl Lowering<'_> {
                     code::CALL_NOT_ON_ARCH,
                     format!("there is no `{name}` on {}", here.join(", ")),
                 )
-                .label(name.span, "this does nothing")
+                .label(name.span, "this rule has no effect")
                 .note(format!("it exists on {}", there.join(", "))),
             );
         }
@@ -367,7 +370,7 @@ impl Lowering<'_> {
                         "a number means different calls on different architectures",
                     )
                     .label(span, "")
-                    .help(format!("put the rule into a block: `on {example} {{ … }}`")),
+                    .help(format!("move the rule to a block: `on {example} {{ … }}`")),
                 );
             }
             return None;
@@ -389,11 +392,12 @@ impl Lowering<'_> {
             self.sink.report(
                 Diagnostic::error(
                     code::NUMBER_NOT_OF_ARCH,
-                    format!("no number of {arch} is meant"),
+                    format!("range contains no {arch} system-call numbers"),
                 )
                 .label(span, "")
                 .note(
-                    "numbers from 0x40000000 belong to x32, the others to x86_64; a range goes up",
+                    "numbers from 0x40000000 belong to x32, the others to x86_64; write the smaller bound \
+                     first",
                 ),
             );
             return None;
@@ -427,9 +431,9 @@ impl Lowering<'_> {
             false => Severity::Warning,
         };
         self.sink.report(
-            Diagnostic::new(severity, code::NEVER_MATCHES, "this never decides a call")
-                .label(target.span, "never gets here")
-                .label(earlier, "decided by this rule, which stands first"),
+            Diagnostic::new(severity, code::NEVER_MATCHES, "this rule never matches")
+                .label(target.span, "no call reaches this rule")
+                .label(earlier, "this earlier rule decides"),
         );
     }
 
@@ -514,11 +518,11 @@ fn looks_above_32_bits(predicate: &Predicate) -> bool {
 fn upper_half(arch: Arch, span: Span) -> Diagnostic {
     Diagnostic::warning(
         code::UPPER_HALF_IGNORED,
-        format!("the kernel ignores upper halves on {arch}, this condition doesn't"),
+        format!("the kernel ignores the upper half on {arch}, but this condition compares it"),
     )
     .label(span, "")
-    .note("a 64-bit process that makes a 32-bit call chooses them")
-    .help("leave `full(…)` and `high(…)` out")
+    .note("a 64-bit process that makes a 32-bit call controls the upper half")
+    .help("remove `full(…)` and `high(…)`")
 }
 
 fn stated_twice(what: &str, again: Span, earlier: Span) -> Diagnostic {
@@ -529,5 +533,5 @@ fn stated_twice(what: &str, again: Span, earlier: Span) -> Diagnostic {
 
 fn too_many(what: &str, limit: usize, span: Span) -> Diagnostic {
     Diagnostic::error(code::TAMIS_LIMIT, format!("more than {limit} {what}"))
-        .label(span, "reading stops here")
+        .label(span, "parsing stops here")
 }

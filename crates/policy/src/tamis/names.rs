@@ -80,7 +80,7 @@ impl Names {
                     code::SHADOWS_CONSTANT,
                     format!("`{name}` is a constant of the kernel"),
                 )
-                .label(name.span, "here it gets another meaning")
+                .label(name.span, "redefined here")
                 .help("choose another name"),
             );
         }
@@ -206,9 +206,10 @@ impl Names {
         if names >= MAX_NAMES || self.set_elements > MAX_SET_ELEMENTS {
             sink.stop(
                 Diagnostic::error(code::TAMIS_LIMIT, "too many names and sets")
-                    .label(name.span, "reading stops here")
+                    .label(name.span, "parsing stops here")
                     .note(format!(
-                        "a policy may define {MAX_NAMES} names and sets of {MAX_SET_ELEMENTS} elements"
+                        "a policy may define at most {MAX_NAMES} names, and sets of at most \
+                         {MAX_SET_ELEMENTS} elements"
                     )),
             );
         }

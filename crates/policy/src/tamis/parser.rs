@@ -163,7 +163,7 @@ impl Parser<'_> {
             span = span.to(self.expect_symbol(")")?);
         } else if verb == Verb::Plain(ActionKind::Errno) {
             let diagnostic = syntax(word, "`errno` without a value").help(
-                "write the error in parentheses, such as `errno(ENOSYS)`, or `deny` for EPERM",
+                "write the errno in parentheses, such as `errno(ENOSYS)`, or `deny` for EPERM",
             );
             return Err(self.abandon(diagnostic));
         }
@@ -179,9 +179,9 @@ impl Parser<'_> {
         if !expression::is_constant_name(&name.text) {
             let upper = name.text.to_uppercase().replace('-', "_");
             let diagnostic = syntax(name.span, format!("`{name}` is not the name of a constant"))
-                .note("constants are written in capitals, arguments of calls in small letters")
+                .note("constants are written in capitals, arguments of calls in lower case")
                 .help(format!(
-                    "write `let {upper} = …`, or `let {name}: u32` if its value is known at run time only"
+                    "write `let {upper} = …`, or `let {name}: u32` if its value is only known at run time"
                 ));
             return Err(self.abandon(diagnostic));
         }
@@ -199,7 +199,7 @@ impl Parser<'_> {
         if expression::is_constant_name(&name.text) || name.text.contains('-') {
             let lower = name.text.to_lowercase().replace('-', "_");
             let diagnostic = syntax(name.span, format!("`{name}` is not the name of a variable"))
-                .note("variables are written in small letters, constants in capitals")
+                .note("variables are written in lower case, constants in capitals")
                 .help(format!("write `let {lower}: …`"));
             return Err(self.abandon(diagnostic));
         }
@@ -325,9 +325,9 @@ impl Parser<'_> {
         let end = self.expect_symbol(")")?;
         if let TargetKind::Set(set) = &kind {
             let diagnostic = syntax(when.span, "a condition on a set of calls")
-                .note("the arguments of different calls mean different things")
+                .note("different calls have different arguments")
                 .help(format!(
-                    "name the calls of `{set}` that the condition is about"
+                    "name the calls of `{set}` that the condition applies to"
                 ));
             return Err(self.abandon(diagnostic));
         }
@@ -342,12 +342,12 @@ impl Parser<'_> {
         let typed = self.text_of(token.span).to_owned();
         let diagnostic = match token.kind {
             TokenKind::End => syntax(token.span, "a statement is missing"),
-            _ => syntax(token.span, format!("`{typed}` does not begin a statement")),
+            _ => syntax(token.span, format!("`{typed}` is not a statement")),
         };
         let words = || STATEMENT_WORDS.into_iter().chain(Verb::ALL.map(Verb::word));
         let diagnostic = if syscall::is_known(&typed) {
             diagnostic.help(format!(
-                "say what happens to it: `allow {typed}`, or put `,` before it"
+                "write an action before it, `allow {typed}`, or a comma"
             ))
         } else {
             diagnostic.help(did_you_mean(&typed, words(), "statements begin with"))
@@ -441,7 +441,7 @@ impl Parser<'_> {
             let span = self.tokens[self.at].span;
             let diagnostic = Diagnostic::error(
                 code::TAMIS_LIMIT,
-                format!("expression nested more than {MAX_NESTING} deep"),
+                format!("expression nested more than {MAX_NESTING} levels deep"),
             )
             .label(span, "one level too many");
             return Err(self.abandon(diagnostic));

@@ -160,8 +160,8 @@ impl Scope<'_> {
                     code::UNKNOWN_CONSTANT,
                     format!("`{name}` does not exist on {arch}"),
                 )
-                .label(span, format!("the rule is about {arch} too"))
-                .help("put the rule into an `on` block for the architectures that have it"),
+                .label(span, format!("the rule also applies to {arch}"))
+                .help("move the rule to an `on` block for the architectures that have it"),
             );
         }
         let diagnostic =

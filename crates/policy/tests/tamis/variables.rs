@@ -65,19 +65,19 @@ const MISTAKES: &[Mistake] = &[
         "let fd: u32\nallow write(fd == fd)",
         "TM0406",
         "fd",
-        "`fd` could be the variable or the argument",
+        "`fd` is ambiguous: a variable or an argument",
     ),
     (
         "let a: u64\nallow write(fd == a)",
         "TM0406",
         "fd == a",
-        "comparison of an argument of 32 bits with a wider variable",
+        "comparison of a 32-bit argument with a wider variable",
     ),
     (
         "let a: u32\nallow fchmod(mode == a)",
         "TM0406",
         "mode == a",
-        "comparison of an argument of 16 bits with a wider variable",
+        "comparison of a 16-bit argument with a wider variable",
     ),
     (
         "let a: u32\nlet b: u32\nallow write(a == b)",

@@ -23,7 +23,7 @@ static DIALECT: Dialect = Dialect {
     missing: code::PROFILE_MEMBER,
     unknown_name: code::PROFILE_ARCH,
     unknown_member: code::PROFILE_MEMBER,
-    unknown_member_label: "this would be lost",
+    unknown_member_label: "this would be ignored",
 };
 const MEMBERS: [&str; 2] = ["schema", "calls"];
 const CALL_MEMBERS: [&str; 5] = ["arch", "call", "count", "values", "samples"];
@@ -119,8 +119,8 @@ fn read_nr(reader: &mut Reader, arch: Arch, value: &Value<'_>) -> Option<Nr> {
         if arch.owns_number(nr) {
             return Some(Nr(nr));
         }
-        let message = format!("{nr} is no number of {arch}");
-        let label = "its numbers lie elsewhere";
+        let message = format!("{nr} is not a system-call number of {arch}");
+        let label = "outside its range of numbers";
         reader.error(code::PROFILE_CALL, value.range(), message, label);
         return None;
     }

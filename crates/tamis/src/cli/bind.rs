@@ -87,7 +87,7 @@ impl BindArgs {
             .map(|variable| self.value(variable, variables))
             .collect();
         ruleset.bind(&values?).map_err(|error| {
-            Failure::usage(error.to_string(), "bind a value that it was declared for")
+            Failure::usage(error.to_string(), "bind a value within the declared range")
         })
     }
 
@@ -114,8 +114,8 @@ impl BindArgs {
         if binding.values.len() != wanted {
             let given = binding.values.len();
             return Err(Failure::usage(
-                format!("`{name}` stands for {wanted} and got {given}"),
-                "a set that is not full may hold one of its values several times",
+                format!("`{name}` has {wanted}, but got {given}"),
+                "to bind fewer values, repeat one of them",
             ));
         }
         Ok(binding.values[variable.element.unwrap_or(0) as usize])
@@ -129,7 +129,7 @@ pub(crate) fn unbound(variable: &Variable) -> Diagnostic {
         code::UNBOUND_VARIABLE,
         format!("the variable `{name}` is not bound"),
     )
-    .note("its value is known only when the filter is installed")
+    .note("its value is only known when the filter is installed")
     .help(format!(
         "give it a value, `--bind {name}=…`, or let `tamis compile --emit c`, `rust` or `go` write source code \
          that binds it"
@@ -141,7 +141,7 @@ fn unknown<'l>(binding: &Binding, declared: impl Iterator<Item = &'l Variable> +
     let known = declared.map(|variable| &*variable.name);
     let help = match (suggest::nearest(name, known.clone()), known.clone().next()) {
         (Some(near), _) => format!("did you mean `{near}`?"),
-        (None, None) => "variables are declared so: `let fd: u32`".to_owned(),
+        (None, None) => "declare a variable with `let fd: u32`".to_owned(),
         (None, Some(_)) => format!("there is {}", known.collect::<Vec<_>>().join(", ")),
     };
     Failure::usage(format!("there is no variable `{name}`"), help)

@@ -126,7 +126,7 @@ pub(crate) fn of_examples(pairs: &[Pair]) -> Vec<Change> {
     let differences: Vec<Difference> = pairs.iter().filter_map(difference).collect();
     let mut changes = group(&differences);
     for change in &mut changes {
-        "a condition that was not found out".clone_into(&mut change.condition);
+        "an unknown condition".clone_into(&mut change.condition);
     }
     changes
 }
@@ -205,7 +205,7 @@ fn take_apart(difference: &Difference, parts: &mut Vec<Part>) {
 /// A condition as the language writes it; the text form where the language can't.
 fn condition(arch: Option<Arch>, call: Option<&str>, when: Option<&Predicate>) -> String {
     match when {
-        None => "a condition too long to be shown (--all)".to_owned(),
+        None => "a long condition (shown with --all)".to_owned(),
         Some(Predicate::True) => String::new(),
         Some(when) => {
             let arch = arch.unwrap_or(Arch::X86_64);

@@ -1,4 +1,4 @@
-//! What `prove` and `diff` share: two sides in one space, compared within a scope.
+//! Shared by `prove` and `diff`: two sides in one space, compared within a scope.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,11 +24,11 @@ pub(crate) struct ScopeArgs {
     /// Compare only numbers below 2^30: not those of x32, nor the -1 of a tracer that skips a call
     #[arg(long)]
     native: bool,
-    /// Compare only what happens to a call: neither errno values and other data, nor whether the process
-    /// or the thread is killed
+    /// Compare actions only: ignore errno values and other data, and whether the process or the thread is
+    /// killed
     #[arg(long)]
     actions_only: bool,
-    /// Give up beyond this many conflicts of the SAT solver, which is asked where diagrams don't do
+    /// Give up beyond this many conflicts of the SAT solver, used when diagrams are inconclusive
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_conflicts)]
     max_conflicts: u64,
     #[command(flatten)]
@@ -203,7 +203,7 @@ impl Compared {
         let advice = self.advice(gaps);
         Failure::Message {
             message: format!("gave up: {gaps}"),
-            help: advice.map(|options| format!("to try harder: {options}")),
+            help: advice.map(|options| format!("to raise the limits: {options}")),
             code: exit::GAVE_UP,
         }
     }
@@ -217,7 +217,7 @@ impl Compared {
         let answer = |ret| Action::from_ret(ret).to_string();
         Err(Failure::Message {
             message: format!(
-                "bug in tamis: the prover says {} and {} for {}, the interpreter {} and {}",
+                "bug in tamis: the prover has {} and {} for {}, the interpreter {} and {}",
                 answer(pair.left),
                 answer(pair.right),
                 call::describe(data),

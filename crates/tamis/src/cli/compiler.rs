@@ -12,18 +12,18 @@ use super::{Failure, Global, message};
 /// What the compiler is to do.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CompilerArgs {
-    /// The passes to run, in order, separated by commas; `none` for none [default: all]
+    /// The passes to run, in order, separated by commas; `none` for no passes [default: all]
     #[arg(long, value_name = "NAMES")]
     passes: Option<String>,
-    /// Stop the passes after this many changes, to find the one that matters
+    /// Stop the passes after this many changes, to find a faulty one
     #[arg(long, value_name = "COUNT")]
     fuel: Option<u64>,
-    /// Say what each run of a pass changed, how large it made what it worked on and what calls cost, before and
-    /// after, on standard error
+    /// Print on standard error what each run of a pass changed, with sizes and costs of calls before and
+    /// after
     #[arg(long)]
     remarks: bool,
-    /// Also say how long the result is, what calls cost, where the instructions go, and how few steps are
-    /// possible, on standard error
+    /// Also print on standard error the length of the result, the costs of calls, what the instructions are
+    /// for, and a lower bound of the steps
     #[arg(long)]
     pub(crate) stats: bool,
     #[command(flatten)]
@@ -84,7 +84,7 @@ fn cost_line(run: &Run) -> Option<String> {
         }
     };
     compare("steps", &|cost| format!("{:.2}", cost.calls.mean_steps));
-    compare("steps of calls not cached", &|cost| {
+    compare("steps of uncached calls", &|cost| {
         format!("{:.2}", cost.calls.uncached_mean_steps)
     });
     compare("most steps", &|cost| cost.calls.max_steps.to_string());

@@ -1,4 +1,4 @@
-//! Exit codes: the contract of DESIGN's command line, the same for every subcommand.
+//! Exit codes, the same for every subcommand; `docs/book/exit-codes.md` lists them for users.
 
 /// Yes, or done.
 pub(crate) const OK: u8 = 0;

@@ -1,4 +1,4 @@
-//! Why a command could not do its work.
+//! Failures of commands.
 
 use serde::Serialize;
 use tamis_diag::render::render;
@@ -6,7 +6,7 @@ use tamis_diag::{Diagnostic, Label, Severity, Sources, code};
 
 use super::{Global, exit, message, output};
 
-/// What to tell the user and with which code to end.
+/// The message for the user, and the exit code.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Mistakes in a text, with their places.

@@ -232,8 +232,8 @@ pub(crate) fn refuse_unread_input() -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(
-        "no policy given, but standard input has something to read",
-        "did you mean `-`? Without it the embedded policy would be compiled",
+        "no policy given, but standard input is not empty",
+        "did you mean `-`? Without it, the embedded policy is compiled",
     ))
 }
 
@@ -274,8 +274,8 @@ fn unreadable(path: &str, error: &io::Error) -> Failure {
 
 fn too_large(path: &str) -> Failure {
     let message = format!("{path} has more than {MAX_SOURCE_BYTES} bytes");
-    let diagnostic = Diagnostic::error(code::FILE_TOO_LARGE, message)
-        .help("check that this is the file you meant: policies are small");
+    let diagnostic =
+        Diagnostic::error(code::FILE_TOO_LARGE, message).help("check the path: policies are small");
     Failure::Diagnostics(vec![diagnostic], Sources::new())
 }
 
@@ -291,11 +291,11 @@ fn not_utf8(name: String, lossy: &str, at: usize) -> Failure {
         end: end as u32,
     };
     let help = match lossy.starts_with("\u{fffd}\u{fffd}") {
-        true => "it begins like UTF-16: save it as UTF-8",
+        true => "it looks like UTF-16: save it as UTF-8",
         false => "a raw program is read with `--from bpf`",
     };
     let diagnostic = Diagnostic::error(code::NOT_UTF8, "the text is not UTF-8")
-        .label(span, format!("byte {at} is not part of a character"))
+        .label(span, format!("byte {at} is not part of a valid character"))
         .help(help);
     Failure::Diagnostics(vec![diagnostic], sources)
 }

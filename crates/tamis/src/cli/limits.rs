@@ -1,4 +1,4 @@
-//! How much work a command may do before it gives up: what all that ask the prover share.
+//! Limits of a command's work, shared by all that use the prover.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,7 @@ pub(crate) struct LimitArgs {
     /// Give up beyond this many nodes of decision diagrams, 24 bytes each
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_nodes)]
     pub(crate) max_nodes: usize,
-    /// Give up when this much time has passed; 0.5 is half a second [default: 10 to compare filters, else
-    /// none]
+    /// Give up after this many seconds, such as 0.5 [default: 10 to compare filters, else no limit]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) time_limit: Option<Duration>,
 }
@@ -27,10 +26,10 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
         .filter(|seconds| *seconds <= 86400.0);
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "a number of seconds up to 86400 is expected, such as 60".to_owned())
+        .ok_or_else(|| "expected a number of seconds up to 86400, such as 60".to_owned())
 }
 
-/// What ends a search after some time from now.
+/// Cancellation after some time from now.
 pub(crate) fn stop_after(time_limit: Duration) -> Stop {
     let deadline = Instant::now() + time_limit;
     Stop::when(move || Instant::now() >= deadline)
@@ -77,7 +76,7 @@ impl LimitArgs {
         let advice = self.advice(limit);
         Failure::Message {
             message: format!("{what}: {}", text(limit)),
-            help: advice.map(|options| format!("to try harder: {options}")),
+            help: advice.map(|options| format!("to raise the limits: {options}")),
             code: exit::GAVE_UP,
         }
     }

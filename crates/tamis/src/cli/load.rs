@@ -36,56 +36,54 @@ pub(crate) struct LoadArgs {
     /// Whether it makes them of programs, too.
     #[arg(skip)]
     remakes_programs: bool,
-    /// What the input is; detected if not given
+    /// The kind of the input; detected if not given
     #[arg(long, value_name = "KIND", value_parser = Kind::parser())]
     pub(crate) from: Option<Kind>,
-    /// The architecture to make the filter for, and of calls that name none; may be repeated.
-    /// For an OCI profile, one names the native architecture, and those that the profile gives it
-    /// come with it; several are exactly those of the filter, the native one first
+    /// The architecture of the filter, and of calls that name none; may be repeated. For an OCI profile, a
+    /// single one is the native architecture, to which the profile adds its sub-architectures; several are
+    /// exactly those of the filter, the native one first
     #[arg(long = "arch", value_name = "ARCH", value_parser = parse_arch)]
     pub(crate) arches: Vec<Arch>,
-    /// Make errors of warnings that change what the filter does: calls that don't exist, unknown keys
+    /// Treat warnings that affect the filter as errors: calls that don't exist, unknown keys
     #[arg(long)]
     strict: bool,
-    /// Where files are looked for, by their last name, that a policy includes and that are not where it
-    /// says; may be repeated
+    /// Search this directory, by file name, for included files that are missing at their path; may be
+    /// repeated
     #[arg(long = "include-dir", value_name = "DIR")]
     include_dirs: Vec<PathBuf>,
-    /// OCI profiles: a capability of the container, as SYS_ADMIN or CAP_SYS_ADMIN, instead of Docker's
+    /// OCI profiles: a capability of the container, such as SYS_ADMIN or CAP_SYS_ADMIN, instead of Docker's
     /// fourteen; may be repeated
     #[arg(long = "cap", value_name = "CAP", value_parser = parse_capability)]
     capabilities: Vec<String>,
     /// Whether the container has no capabilities at all.
     #[arg(skip)]
     has_no_capabilities: bool,
-    /// The oldest kernel that shall run the filter [default: a new one]. Before 5.11 calls that are
-    /// always allowed are not free, so they count when a filter is made; entries of an OCI profile with
-    /// a later `minKernel` are left out
+    /// The oldest kernel that will run the filter [default: a new one]. Before 5.11 the kernel does not cache
+    /// calls that are always allowed, so their cost counts; entries of an OCI profile with a later
+    /// `minKernel` are ignored
     #[arg(long, value_name = "VERSION")]
     pub(crate) kernel: Option<KernelVersion>,
-    /// OCI profiles: which unknown numbers answer ENOSYS [default: none]
+    /// OCI profiles: which unknown numbers get ENOSYS [default: none]
     #[arg(long, value_name = "WHICH")]
     enosys_tail: Option<EnosysTail>,
-    /// Firecracker filters: the thread whose filter is meant, if the file has several
+    /// Firecracker filters: the thread whose filter to use, if the file has several
     #[arg(long, value_name = "NAME")]
     thread: Option<String>,
-    /// Minijail policies: whose reading counts of lines such as `arg0 == 1; return EPERM`
+    /// Minijail policies: the dialect, which decides the meaning of lines such as `arg0 == 1; return EPERM`
     /// [default: python, with a warning]
     #[arg(long, value_name = "WHICH")]
     dialect: Option<Dialect>,
-    /// Minijail policies: the answer where no line applies, instead of the policy's: `log`,
-    /// `return EPERM`
+    /// Minijail policies: the action where no line applies, instead of the policy's: `log`, `return EPERM`
     #[arg(long, value_name = "ACTION")]
     default_action: Option<DefaultAction>,
-    /// Minijail policies: `kill` ends the process and not only the thread
+    /// Minijail policies: `kill` kills the process, not only the thread
     #[arg(long)]
     use_kill_process: bool,
-    /// Minijail policies: the policy is a deny list, which says `@denylist`: what it does not name is
-    /// allowed
+    /// Minijail policies: the policy is a deny list with `@denylist`: calls that it does not name are allowed
     #[arg(long)]
     denylist: bool,
-    /// Minijail policies: the table of calls, constants and groups that its compile tool is given,
-    /// constants.json, instead of the kernel's; it names the architecture, too
+    /// Minijail policies: the compile tool's table of calls, constants and groups, constants.json, instead of
+    /// the kernel's; it also sets the architecture
     #[arg(long, value_name = "FILE")]
     arch_json: Option<PathBuf>,
     #[command(flatten)]
@@ -98,9 +96,9 @@ pub(crate) struct LoadArgs {
 /// Which of minijail's readers decides what a policy means.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Dialect {
-    /// The library, `minijail0 -S`: calls that meet the condition are allowed, others get the error
+    /// The library, `minijail0 -S`: calls that satisfy the condition are allowed, others get the error
     C,
-    /// The tool compile_seccomp_policy.py: calls that meet the condition get the error
+    /// The tool compile_seccomp_policy.py: calls that satisfy the condition get the error
     Python,
 }
 
@@ -284,8 +282,8 @@ impl LoadArgs {
                 let mut loader = FileLoader {
                     folders: &self.include_dirs,
                 };
-                let wishes = self.wishes()?;
-                let read = (front_end.parse)(&mut sources, source, &mut loader, &wishes);
+                let options = self.front_end_options()?;
+                let read = (front_end.parse)(&mut sources, source, &mut loader, &options);
                 let policy = self.policy(name, front_end, read, sources, source)?;
                 Ok(Loaded::Policy(Box::new(policy)))
             }
@@ -305,7 +303,7 @@ impl LoadArgs {
             Kind::Text(form) => self
                 .assembled(name, form, source, sources)
                 .map(Loaded::Program),
-            Kind::Bpf => unreachable!("raw programs are no text"),
+            Kind::Bpf => unreachable!("raw programs are not text"),
         }
     }
 
@@ -351,8 +349,8 @@ impl LoadArgs {
         let owner = all.find(|front_end| front_end.options.contains(option));
         let (plural, name) = owner.map_or(("policies", "tamis"), |own| (own.plural, own.name));
         Err(Failure::usage(
-            format!("{option} is for {plural}, and there is none among the inputs"),
-            format!("leave {option} out, or say `--from {name}` if the input is one"),
+            format!("{option} is for {plural}, and no input is one"),
+            format!("omit {option}, or use `--from {name}` if the input is one"),
         ))
     }
 
@@ -366,8 +364,8 @@ impl LoadArgs {
             return Ok(());
         }
         Err(Failure::usage(
-            "--arch has no effect on the text of a ruleset: its sections name the architectures",
-            "leave --arch out, and the sections that you don't want",
+            "--arch has no effect on the text form of a ruleset: its sections name the architectures",
+            "omit --arch, and delete the unwanted sections",
         ))
     }
 
@@ -418,7 +416,7 @@ impl LoadArgs {
     }
 
     /// What the options say about policies of any language.
-    fn wishes(&self) -> Result<front_end::Options, Failure> {
+    fn front_end_options(&self) -> Result<front_end::Options, Failure> {
         let capabilities = match self.capabilities.as_slice() {
             [] if !self.has_no_capabilities => None,
             given => Some(given.to_vec()),
@@ -560,7 +558,10 @@ fn refuse_matrix(input: &Input) -> Result<(), Failure> {
     }
     let mut sources = Sources::new();
     let source = sources.add(input.name.as_str(), text);
-    let help = format!("`tamis precompile {}` makes a filter for each", input.name);
+    let help = format!(
+        "`tamis precompile {}` compiles a filter for each combination",
+        input.name
+    );
     let diagnostic =
         front_end::mistaken(source, "a policy or program", "a matrix of options", &help);
     Err(Failure::Diagnostics(vec![diagnostic], sources))
@@ -582,7 +583,7 @@ fn misread(
 fn mistaken(kind: Kind, source: SourceId, sources: &Sources) -> Option<Diagnostic> {
     let text = &sources.get(source).text;
     let other = Kind::of_text(text).filter(|_| !kind.recognises(text))?;
-    let help = format!("say `--from {}`", other.name());
+    let help = format!("use `--from {}`", other.name());
     let diagnostic = front_end::mistaken(source, kind.title(), other.title(), &help);
     Some(diagnostic)
 }
@@ -653,8 +654,8 @@ impl Policy {
             None => Failure::Message {
                 message: error.to_string(),
                 help: Some(
-                    "please report this with the policy and what `tamis bisect` says about it; \
-                     no program was written"
+                    "please report this with the policy and the output of `tamis bisect`; no program was \
+                     written"
                         .to_owned(),
                 ),
                 code: exit::BUG,

@@ -1,4 +1,4 @@
-//! What the subcommands share: options, input, output, exit codes, failures.
+//! Shared parts of the subcommands: options, input, output, exit codes, failures.
 
 use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
@@ -34,10 +34,10 @@ pub(crate) struct Global {
     /// Print a JSON document instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// When to colour messages; `auto` heeds NO_COLOR
+    /// When to colour messages; `auto` respects NO_COLOR
     #[arg(
         long = "color",
         global = true,
@@ -78,14 +78,14 @@ impl Global {
         }
     }
 
-    /// Tells the user something that is neither result nor error, unless they want quiet.
+    /// Prints a message that is neither result nor error, unless `--quiet` is given.
     pub(crate) fn notice(&self, text: &str) {
         if !self.quiet {
             message(text);
         }
     }
 
-    /// Shows warnings about a text, unless there are none or the user wants quiet.
+    /// Prints warnings about a text, unless there are none or `--quiet` is given.
     pub(crate) fn warn(&self, warnings: &[Diagnostic], sources: &Sources) {
         if !warnings.is_empty() {
             let colour = self.colours_messages();
@@ -94,7 +94,7 @@ impl Global {
     }
 }
 
-/// Writes a line to standard error; there is nobody to tell if that fails.
+/// Writes a line to standard error; a failure of that cannot be reported.
 pub(crate) fn message(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -41,7 +41,7 @@ impl OutputArgs {
         let is_input = |path: &Path| real(path).is_some() && real(path) == real(Path::new(input));
         match self.file() {
             Some(path) if is_input(path) => Err(Failure::usage(
-                format!("the output would replace the input {input}"),
+                format!("the output would overwrite the input {input}"),
                 "name another file with `-o`",
             )),
             _ => Ok(()),

@@ -1,4 +1,5 @@
-//! Where a program's instructions go and how far it is from the best: text and document.
+//! Report of a program: the use of its instructions and the distance from a lower bound, as text and
+//! document.
 
 use std::fmt::Write;
 
@@ -140,7 +141,7 @@ impl Report {
             other_insns,
             decisions: decisions.iter().map(decision_entry).collect(),
             together: together_entry(&together(&costs), options),
-            calls: dearest_first(costs).iter().map(call_entry).collect(),
+            calls: most_expensive_first(costs).iter().map(call_entry).collect(),
             bounds: bounds.iter().map(bound_entry).collect(),
             passes: totals(remarks).iter().map(pass_entry).collect(),
             runs: runs(remarks).iter().map(run_entry).collect(),
@@ -156,8 +157,8 @@ impl Report {
             ..
         } = self;
         let mut text = format!(
-            "  {dispatch_insns} instructions find the call, {return_insns} return, {other_insns} are \
-             for unknown numbers\n"
+            "  {dispatch_insns} instructions for dispatch, {return_insns} for returns, {other_insns} for \
+             unknown numbers\n"
         );
         for decision in self.decisions.iter().take(MAX_GROUPS) {
             let _ = writeln!(
@@ -191,7 +192,7 @@ impl Report {
         text
     }
 
-    /// What the calls cost, the dearest first.
+    /// The costs of the calls, the most expensive first.
     fn tell_calls(&self, text: &mut String) {
         let TogetherEntry {
             has_profile,
@@ -212,7 +213,7 @@ impl Report {
             self.calls.len(),
             100.0 * cached_share,
         );
-        let _ = writeln!(text, "     share   steps    part  dearest calls");
+        let _ = writeln!(text, "     share   steps    part  most expensive calls");
         for entry in self.calls.iter().take(MAX_GROUPS) {
             let _ = writeln!(
                 text,
@@ -239,7 +240,7 @@ impl BoundEntry {
         } = self;
         let how = match *bound {
             "best_tree" => "the best tree of comparisons over its runs takes",
-            _ => "by the entropy of its answers no program takes fewer than",
+            _ => "by the entropy of its actions no program takes fewer than",
         };
         let distance = 100.0 * (mean_steps / bound_steps - 1.0);
         let side = if distance < -0.05 { "below" } else { "above" };
@@ -252,7 +253,7 @@ impl BoundEntry {
 }
 
 /// Calls by what the program costs for them, those first for which the kernel runs it most.
-fn dearest_first(mut calls: Vec<CallCost>) -> Vec<CallCost> {
+fn most_expensive_first(mut calls: Vec<CallCost>) -> Vec<CallCost> {
     let cost = |call: &CallCost| {
         let runs = if call.is_cached { 0.0 } else { 1.0 };
         (runs * call.share * call.mean_steps, call.part_insns)

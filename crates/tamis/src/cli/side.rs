@@ -68,7 +68,7 @@ impl Side {
         // A variable that was not set must not make a stack smaller.
         if paths.iter().any(String::is_empty) {
             return Err(Failure::usage(
-                format!("`{argument}` names a filter without a name"),
+                format!("`{argument}` has an empty file name"),
                 "a stack is a list such as `old.bpf,new.bpf`, the oldest filter first",
             ));
         }
@@ -135,7 +135,7 @@ fn programs_in(folder: &Path) -> Result<Vec<String>, Failure> {
     if paths.is_empty() {
         return Err(Failure::usage(
             format!("{} has no .bpf files", folder.display()),
-            "a folder stands for the stack of the programs in it, the oldest first by name",
+            "a directory is the stack of the programs in it, ordered by name, the oldest first",
         ));
     }
     paths.sort();

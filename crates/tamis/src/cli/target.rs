@@ -1,7 +1,7 @@
-//! What a filter is optimised for: a profile, an objective, a kernel.
+//! Targets of optimisation: a profile, an objective, a kernel.
 //!
-//! None of it changes what a filter answers, only how fast. So a profile that doesn't fit the policy is
-//! worth a warning and nothing more.
+//! None of them changes the result of a filter, only its speed. So a profile that doesn't fit the policy is
+//! only a warning.
 
 use std::cmp::Reverse;
 
@@ -21,12 +21,11 @@ const MAX_NAMED: usize = 3;
 /// What to optimise for; `--kernel` is among the options of [`LoadArgs`].
 #[derive(clap::Args, Debug)]
 pub(crate) struct TargetArgs {
-    /// How often which calls are made: a profile, a table of `strace -c` or `perf trace -s`, a minijail
-    /// frequency file; may be repeated, counts add up [default: ordinary
-    /// programs]
+    /// How often each call is made: a profile, a table of `strace -c` or `perf trace -s`, or a minijail
+    /// frequency file; may be repeated, counts add up [default: ordinary programs]
     #[arg(long = "profile", value_name = "FILE")]
     profiles: Vec<String>,
-    /// What to make small before anything else [default: steps]
+    /// What to minimise first [default: steps]
     #[arg(long, value_name = "WHAT")]
     objective: Option<Goal>,
 }
@@ -85,23 +84,23 @@ fn check_given(option: &str, is_in_vain: bool) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(
-        format!("{option} is for policies, and the inputs are programs already"),
-        format!("leave {option} out"),
+        format!("{option} is for policies, and the inputs are programs"),
+        format!("omit {option}"),
     ))
 }
 
 /// Warns if the profile seems to be of another program than the policy.
-pub(crate) fn tell_of_misfit(options: &Options, policy: &Policy, global: &Global) {
+pub(crate) fn warn_profile_mismatch(options: &Options, policy: &Policy, global: &Global) {
     let Some(profile) = &options.profile else {
         return;
     };
-    if let Some(warning) = misfit(profile, policy.ruleset.sections()) {
+    if let Some(warning) = profile_mismatch(profile, policy.ruleset.sections()) {
         global.warn(&[warning], &Sources::new());
     }
 }
 
 /// What doesn't fit, if anything: calls that are counted and never allowed.
-fn misfit(profile: &Profile, sections: &[Section]) -> Option<Diagnostic> {
+fn profile_mismatch(profile: &Profile, sections: &[Section]) -> Option<Diagnostic> {
     let mut denied = Vec::new();
     let (mut allows_any, mut total) = (false, 0_u128);
     for (arch, nr, call) in profile.calls().filter(|(_, _, call)| call.count > 0) {
@@ -118,7 +117,7 @@ fn misfit(profile: &Profile, sections: &[Section]) -> Option<Diagnostic> {
     if total == 0 {
         let arches: Vec<&str> = sections.iter().map(|section| section.arch.name()).collect();
         let message = "the profile has no calls of the filter's architectures";
-        let help = "name the architecture of a table with `--arch`, or take another profile";
+        let help = "set the architecture of a table with `--arch`, or use another profile";
         return Some(
             Diagnostic::warning(code::PROFILE_UNFIT, message)
                 .note(format!("the filter is for {}", arches.join(", ")))
@@ -145,7 +144,7 @@ fn misfit(profile: &Profile, sections: &[Section]) -> Option<Diagnostic> {
     Some(
         Diagnostic::warning(code::PROFILE_UNFIT, message)
             .note(format!("never allowed: {}{more}", named.join(", ")))
-            .help("check that the profile is of the program that the policy is for"),
+            .help("check that the profile and the policy are for the same program"),
     )
 }
 

@@ -1,9 +1,9 @@
-//! A call that two subjects answer differently, as documents show it.
+//! A call for which two subjects differ, as in documents.
 
 use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};
 
-/// A call that is answered differently.
+/// A call for which the sides differ.
 #[derive(Serialize)]
 pub(crate) struct Witness {
     pub(crate) call: String,

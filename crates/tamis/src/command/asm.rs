@@ -8,10 +8,10 @@ use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit};
 use crate::command::disasm;
 
-/// Assemble a program and check it as the kernel will
+/// Assemble a program and check it as the kernel does
 #[derive(clap::Args)]
 #[command(after_help = "\
-The mnemonics are those of the kernel's bpf_asm; fields, actions and architectures have names.
+The mnemonics are those of the kernel's bpf_asm, with names for fields, actions and architectures.
 Example:
   printf 'ld [nr]\\njeq #39, yes\\nret #allow\\nyes: ret #errno(1)\\n' | tamis asm -o no-getpid.bpf")]
 pub(crate) struct Args {

@@ -20,7 +20,7 @@ use crate::cli::load::LoadArgs;
 use crate::cli::progress;
 use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit, output};
-use cases::{Cases, Wishes};
+use cases::{CaseOptions, Cases};
 use chart::ChartFile;
 use figures::Skipped;
 use report::{Document, Findings};
@@ -28,11 +28,12 @@ use report::{Document, Findings};
 /// Time real system calls under filters
 #[derive(clap::Args)]
 #[command(after_help = "\
-A filter is a policy or a program; a stack is given as a list with commas or a folder, the oldest first. Its \
-answers other than allow become errors, so that nothing dies. No filter, the empty filter and the smallest \
-one that the kernel has to run each time are measured along with it.
-Calls are made as they are if they do nothing, or with some arguments replaced so that the kernel refuses at \
-once; others are left out. The report says what was replaced or left out, and why.
+A filter is a policy or a program; a stack is a comma-separated list or a directory, the oldest filter \
+first. Actions other than allow become errors, so that nothing is killed. The baselines are also \
+measured: no filter, the empty filter, and the smallest filter that the kernel has to run for each \
+call.
+Calls without side effects are made as given, others with arguments replaced so that the kernel rejects \
+them at once, or not at all. The report says what was replaced or omitted, and why.
 Examples:
   tamis bench container-default
   tamis bench old.bpf new.bpf --calls 'read,futex(op=FUTEX_WAKE)' --chart cost.svg
@@ -43,8 +44,8 @@ pub(crate) struct Args {
     /// What to measure
     #[arg(required_unless_present = "explain_gap", value_name = "FILTER")]
     filters: Vec<String>,
-    /// Measure no filter of yours, but what each stage costs between no filter and a filter: running at
-    /// all, an instruction, a mispredicted branch, a further filter; next to what the compiler counts with
+    /// Measure the cost of each stage between no filter and a filter (running a filter, an instruction, a
+    /// mispredicted branch, another filter), and compare it with the compiler's cost model
     #[arg(long, conflicts_with_all = ["filters", "calls", "sequences", "profiles", "objective", "top",
           "seed", "from", "arches", "strict", "capabilities", "kernel", "enosys_tail"])]
     explain_gap: bool,
@@ -52,21 +53,21 @@ pub(crate) struct Args {
     /// getpid,getppid,close,ioctl]
     #[arg(long, value_name = "CALLS")]
     calls: Vec<String>,
-    /// Calls that are made one after the other, as `read;write`, perhaps so many times as often as others:
-    /// `3*read;write`; may be repeated
+    /// Calls made in sequence, such as `read;write`, optionally with a weight: `3*read;write`; may be
+    /// repeated
     #[arg(long = "sequence", value_name = "[TIMES*]CALLS")]
     sequences: Vec<String>,
-    /// How many calls of the profile are timed on their own, not only in the mix
+    /// How many calls of the profile to time individually, not only in the mix
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     top: usize,
-    /// What the order of the mix is drawn from: the same number gives the same order
+    /// The random seed of the order of the mix
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// How many times each filter is installed and measured anew [default: until the minima settle,
-    /// 6 to 60 times]
+    /// How many times to install and measure each filter [default: until the minima are stable, 6 to 60
+    /// times]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
-    /// Also draw what the calls take longer: .svg, or .html with the tables
+    /// Also draw a chart of the added time per call: .svg, or .html with the tables
     #[arg(long, value_name = "FILE", value_parser = chart::parse_file)]
     chart: Option<ChartFile>,
     #[command(flatten)]
@@ -105,7 +106,7 @@ fn check_machine(probe: &tamis_kernel::Probe) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::environment(
-        "this kernel has no seccomp filters, or a filter installed before hides them",
+        "this kernel has no seccomp filters, or an earlier filter denies them",
     ))
 }
 
@@ -117,7 +118,7 @@ fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<u8, Failure> 
         .iter()
         .flat_map(|calls| cases::split_calls(calls));
     let calls: Vec<String> = calls.collect();
-    let cases = Cases::new(&Wishes {
+    let cases = Cases::new(&CaseOptions {
         calls: &calls,
         sequences: &args.sequences,
         profile: profile.as_ref(),
@@ -187,9 +188,10 @@ fn refusal<'n>(error: &MeasureError, name: &dyn Fn(usize) -> &'n str) -> Failure
             let name = name(*subject);
             return Failure::usage(
                 format!(
-                    "nothing was measured: {name}: a filter of the stack denies seccomp, so that the next can't be installed"
+                    "nothing was measured: {name}: a filter of the stack denies seccomp, so the next can't \
+                     be installed"
                 ),
-                "each filter of a stack must allow seccomp, but for the newest",
+                "each filter of a stack except the newest must allow seccomp",
             );
         }
         MeasureError::Install { subject, error, .. } => (Some(*subject), Some(error.way_out())),
@@ -197,7 +199,7 @@ fn refusal<'n>(error: &MeasureError, name: &dyn Fn(usize) -> &'n str) -> Failure
             (Some(*subject), None)
         }
         MeasureError::Start(_) | MeasureError::Pin(_) | MeasureError::NoNewPrivs(_) => {
-            let help = "a sandbox around this process seems to forbid it: look at its profile";
+            let help = "a sandbox of this process seems to deny it: check its profile";
             (None, Some(help.to_owned()))
         }
         _ => (None, None),

@@ -12,8 +12,8 @@ use crate::cli::{Failure, Global, exit};
 /// Find the change of a compiler pass that makes a program wrong
 #[derive(clap::Args)]
 #[command(after_help = "\
-For people who write passes, and for bug reports: when the compiler refuses to give out a program, this \
-names the change with which a right program becomes a wrong one, by compiling with more and less fuel.
+For authors of passes, and for bug reports: if the proof refutes a program, this finds the first change \
+that makes it wrong, by bisecting over the fuel (the number of changes allowed).
 Examples:
   tamis bisect policy.tamis
   tamis bisect policy.tamis --passes thread-jumps
@@ -102,7 +102,7 @@ fn text(policy: &Policy, found: &Bisection) -> String {
     let name = &policy.name;
     match found {
         Bisection::Right { changes } => {
-            format!("{name}: right with all changes ({changes} in all)\n")
+            format!("{name}: correct with all changes ({changes})\n")
         }
         Bisection::WrongFromTheStart(error) => {
             format!("{name}: the program is wrong before any pass changes it\n  {error}\n")

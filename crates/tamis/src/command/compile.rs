@@ -24,9 +24,9 @@ use crate::cli::{Failure, Global, exit, message, output, target};
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without a policy the embedded `container-default` is compiled; `-` reads standard input. On a terminal \
-the result is a summary and the readable program, otherwise the raw program: struct sock_filter[] in \
-the byte order of the target, without a header, as bubblewrap, minijail0 and crun take it.
+Without a policy, compiles the embedded `container-default`; `-` reads standard input. On a terminal, \
+prints a summary and the readable program, otherwise the raw program: struct sock_filter[] in the byte \
+order of the target, without a header, the input of bubblewrap, minijail0 and crun.
 Examples:
   tamis compile policy.tamis -o filter.bpf
   tamis compile profile.json --arch x86_64 --arch x86 --stats -o filter.bpf
@@ -39,11 +39,11 @@ pub(crate) struct Args {
     /// What to print
     #[arg(long, value_name = "FORM", value_parser = Emit::parser())]
     emit: Option<Emit>,
-    /// C and Go: what the names in the text begin with, or the package [default: what the file is called]
+    /// C and Go: the prefix of names, or the package [default: the file's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Prove the meaning after layout and after every pass that changed something, and name the first
-    /// that broke it
+    /// Prove the program after layout and after every pass that changed something, and name the first faulty
+    /// pass
     #[arg(long)]
     verify_each: bool,
     #[command(flatten)]
@@ -76,12 +76,12 @@ impl Emit {
             (
                 Emit::Json,
                 "json",
-                "A JSON document: the instructions, what they cost, where values of variables belong",
+                "A JSON document: the instructions, their costs, and the places of variables",
             ),
             (
                 Emit::Rules,
                 "rules",
-                "The text form of the ruleset, before anything is compiled",
+                "The text form of the ruleset, before compilation",
             ),
             (
                 Emit::Pfc,
@@ -91,7 +91,7 @@ impl Emit {
             (
                 Emit::Annotation,
                 "annotation",
-                "The raw program in base64, as the annotation that crun takes",
+                "The raw program in base64, the annotation of crun",
             ),
         ];
         let languages = embed::ALL.into_iter();
@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         verify_each: args.verify_each,
         ..policy.with_frequency(args.compiler.options(&load, global)?)
     };
-    target::tell_of_misfit(&options, &policy, global);
+    target::warn_profile_mismatch(&options, &policy, global);
     policy.tell_of_installation(global);
     let compiled = policy.compile(&options)?;
     let report = args.compiler.stats.then(|| {
@@ -236,7 +236,7 @@ impl Unbound {
             verify_each: args.verify_each,
             ..policy.with_frequency(args.compiler.options(&load, global)?)
         };
-        target::tell_of_misfit(&options, &policy, global);
+        target::warn_profile_mismatch(&options, &policy, global);
         policy.tell_of_installation(global);
         let filter = policy.compile_template(&options)?;
         let archs = policy.arches();
@@ -307,17 +307,14 @@ pub(super) fn no_target(language: &Language, archs: &[Arch]) -> Failure {
     };
     let known = Arch::all().filter(|arch| (language.target)(*arch).is_some());
     let message = match archs {
-        [] => "the policy is for no architecture".to_owned(),
+        [] => "the policy has no architecture".to_owned(),
         _ => format!(
-            "`--emit {}` has no name for the machines of the policy: {}",
+            "`--emit {}` does not support the machines of the policy: {}",
             language.name,
             named(archs.to_vec())
         ),
     };
-    Failure::usage(
-        message,
-        format!("it can be built for {}", named(known.collect())),
-    )
+    Failure::usage(message, format!("it supports {}", named(known.collect())))
 }
 
 /// A ruleset as pseudo filter code.
@@ -325,7 +322,7 @@ pub(super) fn pseudo_code(ruleset: &Ruleset) -> Result<String, Failure> {
     pfc::text(ruleset).map_err(|error| {
         Failure::usage(
             error.to_string(),
-            "`--emit rules` writes a form that can say everything",
+            "`--emit rules` writes a form without limits",
         )
     })
 }
@@ -408,7 +405,7 @@ pub(super) fn arch_entry(stats: &ArchStats) -> ArchEntry {
 /// What the program costs, for a person.
 fn summary(policy: &Policy, stats: &Stats) -> String {
     let mut text = format!(
-        "{}: {} instructions ({} in the kernel), proved to mean what the policy says\n",
+        "{}: {} instructions ({} in the kernel), proved equivalent to the policy\n",
         policy.name, stats.length_insns, stats.kernel_insns
     );
     for arch in &stats.archs {
@@ -422,8 +419,8 @@ fn summary(policy: &Policy, stats: &Stats) -> String {
         let mean_steps = arch.mean_steps();
         let _ = writeln!(
             text,
-            "  {name:<12} {calls} calls, {cacheable} that the kernel can cache; \
-             {mean_steps:.1} steps on average, {max_steps} at most, arguments 0"
+            "  {name:<12} {calls} calls, {cacheable} cacheable; {mean_steps:.1} steps on average, \
+             {max_steps} at most, arguments 0"
         );
     }
     text

@@ -20,12 +20,12 @@ use crate::cli::output::{self, OutputArgs};
 use crate::cli::place::span;
 use crate::cli::{Failure, Global, exit};
 
-/// Write a policy in another language, and say what that cannot say
+/// Convert a policy to another language, and report what it cannot express
 #[derive(clap::Args)]
 #[command(after_help = "\
-The text is read back as the machines that it is for would read it, and compared with the policy for every \
-call: it means the same, or a warning says what was lost and what is said instead. It is never looser than \
-the policy; what cannot be kept at least as strict is refused. With --strict every loss is an error, and \
+The output is parsed again as on its target machines, and compared with the policy for every call: it \
+is equivalent, or a warning says what was lost and what replaces it. It is never looser than the \
+policy; if that is not possible, the conversion fails. With --strict every loss is an error, and \
 nothing is written.
 Examples:
   tamis convert policy.tamis --to oci -o profile.json
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// The language to write
     #[arg(long, value_name = "LANGUAGE", value_parser = language())]
     to: &'static Exporter,
-    /// What resources are called that have a name [default: what the file is called]
+    /// The name of the resource, for languages with names [default: the file's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
@@ -247,7 +247,7 @@ fn diagnostic(loss: &Loss, origins: &Origins, is_strict: bool) -> Diagnostic {
     let diagnostic = diagnostic.note(format!("instead: {}", loss.kept));
     match loss.code {
         code::EXPORT_ARCHES if !loss.calls.is_empty() => {
-            diagnostic.help("with `--arch`, one export for each architecture says it all")
+            diagnostic.help("with `--arch`, one export per architecture loses nothing")
         }
         _ => diagnostic,
     }
@@ -284,8 +284,8 @@ fn summary(to: &Exporter, name: &str, converted: &Converted) -> String {
 
 fn verdict_in_words(converted: &Converted) -> &'static str {
     match converted.verdict {
-        Verdict::Equal if converted.losses.is_empty() => "proved to mean the same",
-        Verdict::Equal => "proved to answer all calls of its architectures alike",
+        Verdict::Equal if converted.losses.is_empty() => "proved equivalent",
+        Verdict::Equal => "proved equivalent for all calls of its architectures",
         Verdict::SameActions => "proved to take the same actions, with other data:",
         Verdict::Stricter => "proved to be stricter, never looser:",
         Verdict::Looser | Verdict::Incomparable => "not as strict",
@@ -310,7 +310,7 @@ fn machines_in_words(to: &Exporter, machines: &[Machine]) -> String {
     match to.states_arches {
         true => format!("for calls of {machines}"),
         false => format!(
-            "for machines that are {machines}; on others it would decide calls that the policy does not know"
+            "only for {machines}; on other machines it would decide calls that the policy does not cover"
         ),
     }
 }

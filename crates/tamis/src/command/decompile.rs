@@ -16,12 +16,12 @@ use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit, output};
 
-/// Turn a program, or a stack of them, back into a readable policy
+/// Decompile a program, or a stack of programs, to a readable policy
 #[derive(clap::Args)]
 #[command(after_help = "\
-The policy means exactly what the programs do together, for every call: that is proved before it is shown. \
-Several programs are a stack, the oldest first. A policy in another language is written anew in this one. \
-Arguments that the program compares at another width than the kernel's are marked: full(x), low(x), high(x).
+The policy is proved equivalent to the programs, for every call, before it is printed. Several programs \
+are a stack, the oldest first. A policy in another language is converted to the tamis language. \
+Arguments compared at another width than the kernel's are marked: full(x), low(x), high(x).
 Examples:
   tamis decompile filter.bpf
   tamis decompile filter.bpf --arch x86_64 -o policy.tamis
@@ -47,7 +47,7 @@ pub(crate) struct Args {
 enum Emit {
     /// A policy in the tamis language
     Tamis,
-    /// The text form of the ruleset, which can say more and is harder to read
+    /// The text form of the ruleset, which is more general and harder to read
     Rules,
     /// libseccomp's pseudo filter code
     Pfc,
@@ -153,7 +153,7 @@ fn policy_text(
         let text = export::policy(ruleset, style).map_err(|error| {
             Failure::usage(
                 error.to_string(),
-                "`--emit rules` writes a form that can say it",
+                "`--emit rules` writes a form without this limit",
             )
         })?;
         let is_same = means(space, &text, function);
@@ -162,7 +162,7 @@ fn policy_text(
         }
     }
     Err(Failure::Message {
-        message: "the policy that was made means something else than the program".to_owned(),
+        message: "the decompiled policy is not equivalent to the program".to_owned(),
         help: Some("please report this with the program; `--emit rules` may still work".to_owned()),
         code: exit::BUG,
     })
@@ -182,7 +182,7 @@ fn means(space: &mut Space, text: &str, function: Function) -> Result<bool, Limi
 
 /// A comment that says what the policy is.
 fn header(inputs: &[InputEntry], arches: &[Arch]) -> String {
-    let mut text = String::from("# Decompiled by tamis; proved to mean the same as\n");
+    let mut text = String::from("# Decompiled by tamis; proved equivalent to\n");
     for InputEntry { name, length_insns } in inputs {
         let length =
             length_insns.map_or(String::new(), |length| format!(" ({length} instructions)"));
@@ -190,12 +190,12 @@ fn header(inputs: &[InputEntry], arches: &[Arch]) -> String {
         text.push_str(&format!("#   {}{length}\n", name.escape_debug()));
     }
     if inputs.len() > 1 {
-        text.push_str("# together, the first being the oldest\n");
+        text.push_str("# as a stack, the oldest first\n");
     }
     if !arches.is_empty() {
         let arches: Vec<&str> = arches.iter().map(|arch| arch.name()).collect();
         text.push_str(&format!(
-            "# for {}; what it does to others is left out\n",
+            "# for {}; other architectures are omitted\n",
             arches.join(", ")
         ));
     }
@@ -204,16 +204,15 @@ fn header(inputs: &[InputEntry], arches: &[Arch]) -> String {
 }
 
 fn refusal(args: &Args, error: &Undecompilable) -> Failure {
-    const NO_POLICY: &str = "there is no policy for this program";
+    const NO_POLICY: &str = "no policy can express this program";
     let (help, code) = match error {
         Undecompilable::Limit(limit) => return args.limits.gave_up(NO_POLICY, *limit),
         Undecompilable::TooManyCases | Undecompilable::Condition { .. } => {
             ("`tamis disasm` shows the program as it is", exit::GAVE_UP)
         }
-        Undecompilable::ForeignArches(_) => (
-            "`--arch x86_64` shows what it does for one architecture",
-            exit::USAGE,
-        ),
+        Undecompilable::ForeignArches(_) => {
+            ("`--arch x86_64` decompiles one architecture", exit::USAGE)
+        }
         Undecompilable::NotAnAction(_) => (
             "the kernel kills the process for such a value; `tamis disasm` shows where it is returned",
             exit::USAGE,

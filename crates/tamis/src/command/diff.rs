@@ -13,11 +13,12 @@ use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, json};
 use crate::cli::{Failure, Global, exit};
 
-/// Show which calls two filters answer differently
+/// Show the calls for which two filters differ
 #[derive(clap::Args)]
 #[command(after_help = "\
-OLD and NEW are policies, programs or stacks, as for `tamis prove`. Every change is shown with a call that \
-both filters were asked about. Looser means that the new action comes later in the order kill_process, \
+OLD and NEW are policies, programs or stacks, as for `tamis prove`. Every change has an example call \
+that was evaluated on both filters. Looser means that the new action comes later in the order \
+kill_process, \
 kill_thread, trap, errno, notify, trace, log, allow.
 Examples:
   tamis diff old.json new.json
@@ -26,17 +27,17 @@ Examples:
 Exit status: 0 nothing listed; 1 something is listed, or with --fail-on-looser something is looser; \
 3 gave up.")]
 pub(crate) struct Args {
-    /// The filter as it was
+    /// The old filter
     old: String,
-    /// The filter as it is now
+    /// The new filter
     new: String,
     /// List only what is looser in NEW
     #[arg(long)]
     only_looser: bool,
-    /// For continuous integration: exit with 1 only if something is looser in NEW
+    /// For continuous integration: exit with status 1 only if something is looser in NEW
     #[arg(long)]
     fail_on_looser: bool,
-    /// Show all calls of a change and every condition, however long
+    /// Show all calls of a change, and conditions of any length
     #[arg(long)]
     all: bool,
     /// Print Markdown, for a pull request
@@ -135,7 +136,7 @@ impl Args {
 }
 
 /// What ends a list that isn't complete.
-const CUT: &str = "and perhaps more: the list was cut at a limit\n";
+const CUT: &str = "and perhaps more: the list was truncated at a limit\n";
 
 /// What changed, as far as it was found out.
 struct Listing {

@@ -7,7 +7,7 @@ use crate::cli::load::{LoadArgs, RawProgram};
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit, output};
 
-/// Show a program, or what a policy compiles to, as assembler text
+/// Show a program, or a compiled policy, as assembler text
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// The input: a path, or `-` for standard input
     #[arg(default_value = "-")]
     input: String,
-    /// Leave out the comments that name fields, actions and calls
+    /// Omit the comments that name fields, actions and calls
     #[arg(long)]
     plain: bool,
     #[command(flatten)]

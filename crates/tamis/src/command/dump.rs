@@ -15,8 +15,9 @@ use crate::cli::{Failure, Global, exit};
 /// Read the filters of a running process
 #[derive(clap::Args)]
 #[command(after_help = "\
-Filters are numbered from the oldest, 0. Without -o and --index they are listed. The process is stopped for \
-a moment and goes on afterwards. The kernel shows filters only to CAP_SYS_ADMIN without a filter of its own.
+Filters are numbered from the oldest, 0. Without -o and --index they are listed. The process is stopped \
+for a moment and then continues. The kernel shows filters only to processes with CAP_SYS_ADMIN and \
+without a filter of their own.
 Examples:
   tamis dump --pid 4711
   tamis dump --pid 4711 -o filters && tamis decompile filters/*.bpf
@@ -28,7 +29,7 @@ pub(crate) struct Args {
     /// Write one filter to standard output, as a raw program
     #[arg(long, value_name = "NUMBER", conflicts_with = "output")]
     index: Option<usize>,
-    /// Write every filter to a file in this folder: 00.bpf is the oldest
+    /// Write every filter to a file in this directory: 00.bpf is the oldest
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 }
@@ -109,8 +110,8 @@ fn refuse_to_mix(paths: &[PathBuf], folder: &Path) -> Result<(), Failure> {
         let is_filter = path.extension().is_some_and(|extension| extension == "bpf");
         if is_filter && !paths.contains(&path) {
             return Err(Failure::usage(
-                format!("{} is another filter in that folder", path.display()),
-                "a folder stands for the stack of all filters in it: name an empty or a new one",
+                format!("{} is another filter in that directory", path.display()),
+                "a directory is the stack of all filters in it: name an empty or a new one",
             ));
         }
     }

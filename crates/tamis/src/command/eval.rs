@@ -10,10 +10,10 @@ use crate::cli::load::{LoadArgs, RawProgram};
 use crate::cli::output::{print, print_json};
 use crate::cli::{Failure, Global, call as cli_call, exit};
 
-/// Show what a filter answers to system calls
+/// Evaluate system calls against a filter
 #[derive(clap::Args)]
 #[command(after_help = "\
-A call is `[ARCH] NAME(ARGUMENTS)`; a policy is compiled first, so this is what the kernel will do.
+A call is `[ARCH] NAME(ARGUMENTS)`. A policy is compiled first, so the result is that of the kernel.
 Examples:
   tamis eval container-default 'socket(AF_VSOCK)' 'x86 ptrace'
   tamis eval filter.bpf --trace 'openat(flags=O_RDONLY)'

@@ -12,7 +12,7 @@ use crate::cli::load::{LoadArgs, Loaded, Policy, RawProgram};
 use crate::cli::output::{print, print_json};
 use crate::cli::{Failure, Global, call as cli_call, exit};
 
-/// Say what happens to a call and which rule decides, or what a diagnostic code means
+/// Explain the action for a call and the rule that decides, or a diagnostic code
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -169,7 +169,7 @@ pub(crate) fn reason(policy: &Policy, data: &SeccompData) -> String {
                 policy.name, section.arch
             )
         }
-        Cause::BadArch => format!("{} has nothing for this architecture", policy.name),
+        Cause::BadArch => format!("{} has no rules for this architecture", policy.name),
     }
 }
 
@@ -205,8 +205,8 @@ fn lines(explanation: &Explanation) -> String {
     let reason = match *cause {
         "rule" => "a rule decides",
         "default" => "no rule matches: the default decides",
-        "bad_arch" => "the policy has nothing for this architecture",
-        _ => "the program decides; there is no policy to name a rule",
+        "bad_arch" => "the policy has no rules for this architecture",
+        _ => "the program decides; a program has no rules to name",
     };
     let _ = writeln!(text, "  {reason}");
     if let Some(rule) = rule {
@@ -221,7 +221,7 @@ fn lines(explanation: &Explanation) -> String {
         }
     }
     let cached = match cacheable {
-        true => "the kernel can cache it (5.11): no instruction runs",
+        true => "cacheable (kernel 5.11 or later): no instruction runs",
         false => "not cacheable: it runs on every call",
     };
     let _ = writeln!(

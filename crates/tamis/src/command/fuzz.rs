@@ -23,39 +23,40 @@ use crate::cli::witness::Witness;
 use crate::cli::{Failure, Global, exit};
 use kernel::KernelEntry;
 
-/// Compare two filters on millions of calls that are made for them
+/// Compare two filters on millions of generated calls
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each side is a policy, a program, or a stack: a list with commas, the oldest filter first, or a folder of \
-.bpf files. A single policy is compared with its compiled filter, single programs with what `tamis optimize` makes \
-of them. Calls are made from the constants of both sides, and led by which instructions and branches they \
-reach. In the end it is said what was reached; of the rest it is proved that no call does, or a call is found \
-that does. That no difference was found proves nothing: `tamis prove` does.
+Each side is a policy, a program, or a stack: a comma-separated list, the oldest filter first, or a \
+directory of .bpf files. A single policy is compared with its compiled filter, single programs with the \
+result of `tamis optimize`. Calls are generated from the constants of both sides, guided by coverage of \
+instructions and branches. The report lists the coverage; for the rest, the prover shows that no call \
+reaches it, or finds a call that does. Finding no difference is not a proof: use `tamis prove`.
 Examples:
   tamis fuzz policy.tamis
   tamis fuzz old.bpf new.bpf --time 60
   tamis fuzz profile.json theirs.bpf --evaluations 1000000 --seed 7 --export-vectors calls.vectors
   tamis fuzz filter.bpf --running-kernel
-Exit status: 1 if a call is answered differently, or by the kernel otherwise; 3 if some part was neither reached nor proved out of reach.")]
+Exit status: 1 if the sides differ for a call, or the kernel differs; 3 if some part was neither reached nor \
+ proved unreachable.")]
 pub(crate) struct Args {
     /// One side
     left: String,
-    /// The other [default: what tamis makes of LEFT]
+    /// The other side [default: LEFT compiled or optimised by tamis]
     right: Option<String>,
-    /// End when this much time has passed
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     time: Option<Duration>,
-    /// End after this many calls, or a few more [default: 10000000, or as many as --time allows]
+    /// Stop after about this many calls [default: 10000000, or as many as --time allows]
     #[arg(long, value_name = "COUNT")]
     evaluations: Option<u64>,
-    /// Where random choices start: the same seed and number of calls give the same result
+    /// The random seed: the same seed and number of calls give the same result
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
-    /// Write the calls that together reach all that was reached, with what LEFT returns: records of 64
-    /// bytes of struct seccomp_data and the value, little-endian
+    /// Write a set of calls with the full coverage found, and what LEFT returns: records of 64 bytes of
+    /// struct seccomp_data and the return value, little-endian
     #[arg(long, value_name = "FILE")]
     export_vectors: Option<PathBuf>,
-    /// Put the programs, with the calls that together reach all that was reached, to the running kernel
+    /// Also run the programs in the running kernel, on a set of calls with the full coverage found
     #[arg(long)]
     running_kernel: bool,
     #[command(flatten)]
@@ -198,7 +199,7 @@ fn programs(filters: &[Loaded]) -> Result<(Vec<Program>, Endian), Failure> {
     for filter in filters {
         let Loaded::Program(raw) = filter else {
             return Err(Failure::usage(
-                "a stack with a policy in it has no filter of its own to be compared with",
+                "a stack with a policy in it has no default filter to be compared with",
                 "name the other side, or compile the policy first",
             ));
         };
@@ -299,7 +300,7 @@ impl Drop for Progress {
 fn too_long(_: InvalidProgram) -> Failure {
     Failure::Message {
         message: format!(
-            "gave up: written out, the policy has more than {} instructions",
+            "gave up: compiled without optimisation, the policy has more than {} instructions",
             Program::MAX_INPUT_INSNS
         ),
         help: Some("compare its compiled filter instead: `tamis compile`".to_owned()),
@@ -392,7 +393,7 @@ fn text(args: &Args, [left, right]: [&Side; 2], ended: &Ended) -> String {
         "no difference found: {left} and {right}, {evaluations} calls (seed {seed})"
     );
     if ended.is_cut_short {
-        text.push_str("  time was up before the first calls were made\n");
+        text.push_str("  the time limit was reached before the first calls were made\n");
     }
     if args.time.is_some() {
         let seconds = elapsed.as_secs_f64();

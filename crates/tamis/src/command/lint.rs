@@ -21,11 +21,11 @@ mod sarif;
 
 use report::{Finding, Report};
 
-/// Find what is legal in a policy or program and still probably not meant
+/// Find probable mistakes in valid policies and programs
 #[derive(clap::Args)]
 #[command(after_help = "\
-Findings are about what a filter does, so a program is as good an input as its policy. The example calls
-have been put to the filter. `tamis explain TM0706` says more about a code.
+Checks use the meaning of a filter, so programs and policies are equally good inputs. The example calls \
+were evaluated on the filter. `tamis explain TM0706` explains a code.
 Examples:
   tamis lint policy.tamis
   tamis lint --from oci --arch x86_64 --arch x86 default.json --min-severity warning
@@ -36,16 +36,16 @@ pub(crate) struct Args {
     /// Policies and programs: paths, `-` for standard input, or names of embedded policies
     #[arg(value_name = "INPUT", required_unless_present = "list")]
     inputs: Vec<String>,
-    /// Take all inputs, which must be programs, for the filters of one task, the oldest first
+    /// Treat all inputs, which must be programs, as the filters of one task, the oldest first
     #[arg(long)]
     stack: bool,
-    /// Leave out what is less severe
+    /// Omit less severe findings
     #[arg(long, value_name = "SEVERITY", default_value = "note")]
     min_severity: MinSeverity,
-    /// Leave out the findings of a check, by name or code; may be repeated
+    /// Omit the findings of a check, by name or code; may be repeated
     #[arg(long, value_name = "CHECK")]
     allow: Vec<String>,
-    /// Run this check only, by name or code, and leave out what front ends say; may be repeated
+    /// Run only this check, by name or code, and omit the warnings of front ends; may be repeated
     #[arg(long, value_name = "CHECK")]
     only: Vec<String>,
     /// Print a SARIF 2.1.0 log instead of text

@@ -22,18 +22,18 @@ use crate::cli::side::Side;
 use crate::cli::{Failure, Global, exit, message};
 use tamis_embed::annotation;
 
-/// Make filters that exist already smaller and faster, and a stack of them one
+/// Make existing filters smaller and faster, and merge a stack into one filter
 #[derive(clap::Args)]
 #[command(after_help = "\
-Several inputs are a stack, the oldest first; a folder stands for the .bpf files in it by name. What comes \
-out does what the inputs do together, for every call: that is proved. It is never worse than the input; \
-where nothing better is found, the input itself comes out.
+Several inputs are a stack, the oldest first; a directory is the stack of its .bpf files, ordered by \
+name. The result is proved equivalent to the inputs, for every call. It is never worse than the input; \
+if nothing better is found, the result is the input.
 Examples:
   tamis optimize filter.bpf -o better.bpf
   tamis optimize filters/ --stats -o fused.bpf
   tamis optimize --pid 4711 -o fused.bpf
   tamis optimize large.policy --split -o parts/
-Exit status: 0 done, also if there is nothing to gain; 3 the result is too long for the kernel.")]
+Exit status: 0 done, also without an improvement; 3 the result is too long for the kernel.")]
 pub(crate) struct Args {
     /// The filters, the oldest first: paths, folders, or `-` for standard input [default: -]
     #[arg(conflicts_with = "pid")]
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Take the filters of a running process
     #[arg(short, long, value_name = "PID")]
     pid: Option<i32>,
-    /// Make several filters if one would be longer than the kernel takes
+    /// Produce several filters if one would exceed the kernel's limit
     #[arg(long)]
     split: bool,
     /// What to print
@@ -58,13 +58,13 @@ pub(crate) struct Args {
 /// What the result is printed as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Emit {
-    /// The raw program; several are files in the folder that `-o` names
+    /// The raw program; several are files in the directory named by `-o`
     Bpf,
     /// Assembler text with comments
     Asm,
-    /// A JSON document with the instructions and what they cost
+    /// A JSON document with the instructions and their costs
     Json,
-    /// The raw program in base64, as the annotation that crun takes; of one filter
+    /// The raw program in base64, the annotation of crun; for one filter
     Annotation,
 }
 
@@ -210,7 +210,7 @@ fn read(
         if index > 0 && endian != stack.endian {
             return Err(Failure::usage(
                 format!("{name} is for machines of another byte order than the filters before it"),
-                "filters of one task run on one machine; `--arch` says which",
+                "filters of one task run on one machine; select it with `--arch`",
             ));
         }
         stack.endian = endian;
@@ -260,15 +260,13 @@ fn reports(optimised: &Optimised, options: &Options) -> Vec<Report> {
 
 fn first_line(optimised: &Optimised) -> String {
     let mut line = match optimised.how() {
-        How::LaidOutAnew => "laid out anew, proved to do the same".to_owned(),
+        How::LaidOutAnew => "recompiled; proved equivalent".to_owned(),
         How::Split => format!(
-            "laid out anew as {} filters, proved to do the same together",
+            "recompiled as {} filters; together proved equivalent",
             optimised.programs().len()
         ),
-        How::Redispatched => {
-            "calls are found anew, arguments checked as before, proved to do the same".to_owned()
-        }
-        How::Passes => "cleaned up by passes, proved to do the same".to_owned(),
+        How::Redispatched => "dispatch rebuilt, argument checks kept; proved equivalent".to_owned(),
+        How::Passes => "optimised by passes; proved equivalent".to_owned(),
         How::Unchanged => "nothing better was found: the result is the input".to_owned(),
     };
     for rejected in optimised.rejected() {
@@ -323,7 +321,7 @@ fn write(
             }
             programs => Err(Failure::usage(
                 format!("the result is {} filters", programs.len()),
-                "crun installs one; leave --split out",
+                "crun installs one; omit --split",
             )),
         },
         Some(Emit::Bpf) | None => match (optimised.programs(), &args.output.output) {
@@ -336,7 +334,7 @@ fn write(
             }
             (programs, _) => Err(Failure::usage(
                 format!("the result is {} filters", programs.len()),
-                "name a folder for them with `-o FOLDER`, or choose `--emit asm`",
+                "name a directory for them with `-o DIR`, or choose `--emit asm`",
             )),
         },
     }
@@ -431,13 +429,13 @@ fn too_long(args: &Args, optimised: &Optimised) -> Failure {
         ..
     } = optimised.after();
     let help = match args.split {
-        true => "one system call alone takes more: shorten its conditions",
-        false => "`--split` makes several filters that the kernel takes",
+        true => "a single system call needs more: simplify its conditions",
+        false => "`--split` produces several filters within the kernel's limit",
     };
     Failure::Message {
         message: format!(
-            "the kernel does not take the best that was found: {length_insns} instructions in \
-             {filters} filters, at most {} each",
+            "the best result exceeds the kernel's limit: {length_insns} instructions in {filters} filters, \
+             at most {} each",
             Program::MAX_INSNS
         ),
         help: Some(help.to_owned()),

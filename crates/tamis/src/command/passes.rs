@@ -11,8 +11,8 @@ use crate::cli::{Failure, Global, exit};
 
 /// List the compiler's passes
 ///
-/// In the order in which they run. A pass that has run leaves nothing behind that it would change itself, unless the list
-/// says why it may.
+/// Passes are listed in the order in which they run. A second run of a pass changes nothing, unless the list
+/// gives a reason.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -32,7 +32,7 @@ use assemble::Assembled;
 /// Compile a policy for all combinations of its options
 #[derive(clap::Args)]
 #[command(after_help = "\
-A matrix is a TOML file that names a policy and its options, each with its values and what they change:
+A matrix is a TOML file that names a policy and its options, each with its values and their settings:
   policy = \"server.tamis\"
   [option.network]
   none = {}
@@ -49,14 +49,13 @@ pub(crate) struct Args {
     /// What to write
     #[arg(long, value_name = "FORM", value_parser = Emit::parser())]
     emit: Option<Emit>,
-    /// C and Go: what the names in the text begin with, or the package [default: the matrix's `name`, or what
-    /// its file is called]
+    /// C and Go: the prefix of names, or the package [default: the matrix's `name`, or its file's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Leave out the combinations with other values of this option; may be repeated
+    /// Compile only the combinations with this value of an option; may be repeated
     #[arg(long, value_name = "OPTION=VALUE")]
     only: Vec<String>,
-    /// Replace files that an earlier `--emit bpf` has not made
+    /// Overwrite files that were not created by an earlier `--emit bpf`
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -85,12 +84,12 @@ impl Emit {
             (
                 Emit::Bpf,
                 "bpf",
-                "A folder with a raw program for each filter, and an index",
+                "A directory with a raw program for each filter, and an index",
             ),
             (
                 Emit::Json,
                 "json",
-                "A JSON document with the filters and the combinations that have them",
+                "A JSON document with the filters and their combinations",
             ),
             (
                 Emit::Policy,
@@ -99,9 +98,9 @@ impl Emit {
             ),
         ];
         let abouts = [
-            "A header for C: the filters, a function that looks one up and binds it, one that installs it",
-            "A module for Rust with the same",
-            "A package for Go with the same",
+            "A C header: the filters, and functions to look one up, bind it and install it",
+            "The same as a Rust module",
+            "The same as a Go package",
         ];
         let languages = embed::ALL.into_iter().zip(abouts);
         forms
@@ -218,7 +217,7 @@ fn chosen(matrix: &Matrix, only: &[String]) -> Result<Vec<Combination>, Failure>
     for text in only {
         let (option, value) = text.split_once('=').ok_or_else(|| {
             Failure::usage(
-                format!("`{text}` is no option with a value"),
+                format!("`{text}` is not an option with a value"),
                 "write `--only OPTION=VALUE`",
             )
         })?;
@@ -253,8 +252,8 @@ fn chosen(matrix: &Matrix, only: &[String]) -> Result<Vec<Combination>, Failure>
         .collect();
     match chosen.is_empty() {
         true => Err(Failure::usage(
-            "the matrix excludes all combinations that `--only` leaves",
-            "choose other values, or leave `--only` out",
+            "the matrix excludes all combinations selected by `--only`",
+            "choose other values, or omit `--only`",
         )),
         false => Ok(chosen),
     }
@@ -285,8 +284,8 @@ fn write_policy(read: &Read, chosen: &[Combination], args: &Args) -> Result<u8, 
         .filter(|_| read.matrix.text_span().is_some())
     else {
         return Err(Failure::usage(
-            "no option adds anything to the text of the policy",
-            "the policy is the file that the matrix names",
+            "no option changes the text of the policy",
+            "the policy is the file named in the matrix",
         ));
     };
     write_text(&text, args)?;
@@ -301,13 +300,13 @@ fn identifier(language: &Language, read: &Read, args: &Args) -> Result<String, F
                 let diagnostic = Diagnostic::error(
                     code::MATRIX_NAME,
                     format!(
-                        "`{name}` can't be a name in the language of `--emit {}`",
+                        "`{name}` is not a valid name in the language of `--emit {}`",
                         language.name
                     ),
                 )
-                .label(name.span, "it has a meaning there, or is no identifier")
+                .label(name.span, "it is a reserved word, or not an identifier")
                 .help(format!(
-                    "choose another, or say `--name`: `{}`",
+                    "choose another, or use `--name`: `{}`",
                     embed::name::near(language, &name.value)
                 ));
                 Failure::Diagnostics(vec![diagnostic], read.sources.clone())
@@ -323,12 +322,12 @@ fn folder_of(emit: Option<Emit>, args: &Args) -> Result<Option<PathBuf>, Failure
     match (emit, &args.output.output) {
         (Some(Emit::Bpf), Some(folder)) if folder != Path::new("-") => Ok(Some(folder.clone())),
         (Some(Emit::Bpf), _) => Err(Failure::usage(
-            "`--emit bpf` writes a folder",
-            "name it with `-o FOLDER`; `--emit json` writes one document",
+            "`--emit bpf` writes a directory",
+            "name it with `-o DIR`; `--emit json` writes one document",
         )),
         (_, _) if args.force => Err(Failure::usage(
             "--force is for `--emit bpf`",
-            "leave --force out: other results replace the file that `-o` names",
+            "omit --force: other results always overwrite the file named by `-o`",
         )),
         _ => Ok(None),
     }
@@ -383,7 +382,7 @@ fn write_folder(
     args: &Args,
 ) -> Result<(), Failure> {
     let Some(folder) = folder else {
-        unreachable!("the folder has been asked for before");
+        unreachable!("the directory was checked before");
     };
     let names = folder::names(family.programs.len());
     let document = report::document(&read.name, &read.matrix, family, Some(&names));

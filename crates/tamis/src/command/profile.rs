@@ -10,12 +10,12 @@ use crate::cli::load::{native_arch, parse_arch};
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit, profile};
 
-/// Show, merge and convert profiles: how often a program makes which calls
+/// Show, merge and convert profiles: how often a program makes each call
 #[derive(clap::Args)]
 #[command(after_help = "\
-The formats are told by the content: tamis's own JSON, tables of `strace -c` and `perf trace -s`, and \
-frequency files of minijail. With `-o` or `--json` the sum of all is written as JSON, which `--profile` \
-of other commands takes; without, the most frequent calls are shown.
+The format is detected from the content: tamis's own JSON, tables of `strace -c` and `perf trace -s`, \
+and frequency files of minijail. With `-o` or `--json` the merged profile is written as JSON, for \
+`--profile` of other commands; otherwise the most frequent calls are listed.
 Examples:
   strace -c -f -o trace.txt PROGRAM
   tamis profile trace.txt
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Profiles in any format, or `-` for standard input; counts add up
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// The architecture that tables are about; they don't name it [default: this machine's]
+    /// The architecture of tables, which don't name it [default: this machine's]
     #[arg(long, value_name = "ARCH", value_parser = parse_arch)]
     arch: Option<Arch>,
     /// How many calls to show

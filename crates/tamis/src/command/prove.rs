@@ -12,12 +12,12 @@ use crate::cli::output::{print, print_json};
 use crate::cli::witness::Witness;
 use crate::cli::{Failure, Global, exit};
 
-/// Prove that two filters mean the same for every call, or show calls for which they don't
+/// Prove that two filters are equivalent for every call, or show calls for which they differ
 #[derive(clap::Args)]
 #[command(after_help = "\
-A side is a policy, a program, or a stack: a list with commas, the oldest filter first (`a.bpf,b.bpf`), or a \
-folder, whose .bpf files are taken in the order of their names. A policy stands for what it means, not for \
-what it compiles to. With --arch, only calls of these architectures are compared.
+A side is a policy, a program, or a stack: a comma-separated list, the oldest filter first \
+(`a.bpf,b.bpf`), or a directory with .bpf files, ordered by name. A policy is compared by its meaning, \
+not by its compiled program. With --arch, only calls of these architectures are compared.
 Examples:
   tamis prove policy.tamis filter.bpf
   tamis prove new.json old.json --stricter
@@ -28,8 +28,8 @@ pub(crate) struct Args {
     left: String,
     /// The other
     right: String,
-    /// Ask instead whether LEFT is at least as strict as RIGHT: never takes an action that comes later in
-    /// the order kill_process, kill_thread, trap, errno, notify, trace, log, allow
+    /// Prove instead that LEFT is at least as strict as RIGHT: its action never comes later in the order
+    /// kill_process, kill_thread, trap, errno, notify, trace, log, allow
     #[arg(long)]
     stricter: bool,
     #[command(flatten)]
@@ -279,13 +279,13 @@ fn first_line(
     let answer = match answer {
         Some(true) => "yes",
         Some(false) => "no",
-        None => return format!("unknown: {left} and {right} could not be told apart\n"),
+        None => return format!("unknown: no difference between {left} and {right} was found\n"),
     };
     let text = match verdict {
         None => format!("{left} and {right} differ"),
-        Some(Verdict::Equal) => format!("{left} and {right} mean the same"),
+        Some(Verdict::Equal) => format!("{left} and {right} are equivalent"),
         Some(Verdict::SameActions) => {
-            format!("{left} and {right} take the same actions, with different data")
+            format!("{left} and {right} have the same actions, with different data")
         }
         Some(Verdict::Stricter) => format!("{left} is stricter than {right}"),
         Some(Verdict::Looser) => format!("{left} is looser than {right}"),
@@ -321,9 +321,9 @@ fn last_lines(scope: &Scope, yes_within: &Narrower) -> String {
     const OPTIONS: &str = "--native, --actions-only or for one --arch";
     if yes_within.scopes.is_empty() {
         return match yes_within.has_gaps {
-            false => format!("nor is it yes with {OPTIONS}\n"),
+            false => format!("the answer is also no with {OPTIONS}\n"),
             true => {
-                format!("whether it is yes with {OPTIONS} was not found out within the limits\n")
+                format!("the answer with {OPTIONS} was not found within the limits\n")
             }
         };
     }

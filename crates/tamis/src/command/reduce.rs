@@ -17,12 +17,13 @@ mod symptom;
 
 use symptom::{Candidate, Symptom, quietly};
 
-/// Shrink a policy or program as long as it shows a failure
+/// Reduce a policy or program that shows a failure
 #[derive(clap::Args)]
 #[command(group(ArgGroup::new("failure").required(true).args(["differs", "compile_fails", "reports", "test"])))]
 #[command(after_help = "\
-For bug reports, and to see what a difference depends on. The result is again a policy or program of the same \
-kind, as long as the input is one; nothing that was tried leaves something smaller. Comments go, too.
+For bug reports, and to see what a difference depends on. The result is a valid policy or program of \
+the same kind if the input is valid; none of the attempted reductions makes it smaller. Comments are \
+removed, too.
 Examples:
   tamis reduce profile.json --differs theirs.bpf --call clone3 --keep clone
   tamis reduce profile.json --reports TM0706
@@ -32,22 +33,23 @@ Exit status: 2 if the input doesn't show the failure.")]
 pub(crate) struct Args {
     /// The policy or program: a path, `-`, or the name of an embedded policy
     input: String,
-    /// It answers a call in another way than this policy, program or stack, and in the same way as now
+    /// It differs for a call from this policy, program or stack, and its action for that call stays the same
     #[arg(long, value_name = "OTHER")]
     differs: Option<String>,
-    /// The call that shows the difference [default: one that the prover finds]
+    /// The call that shows the difference [default: found by the prover]
     #[arg(long, requires = "differs")]
     call: Option<String>,
-    /// It also answers this call as now; may be repeated
+    /// Its action for this call stays the same; may be repeated
     #[arg(long, value_name = "CALL", requires = "differs")]
     keep: Vec<String>,
-    /// It can't be compiled, for the same reason as now
+    /// Compiling it still fails, for the same reason
     #[arg(long)]
     compile_fails: bool,
-    /// Reading or linting it reports this code, such as TM0706
+    /// Parsing or linting it reports this code, such as TM0706
     #[arg(long, value_name = "CODE")]
     reports: Option<String>,
-    /// This shell command ends with 0; `{}` stands for a file with the input, or it is the last argument
+    /// This shell command exits with status 0; `{}` is replaced by a file with the input, which otherwise
+    /// becomes the last argument
     #[arg(long, value_name = "COMMAND")]
     test: Option<String>,
     #[command(flatten)]
@@ -186,7 +188,7 @@ fn reduce_program(
     tests: &mut u64,
 ) -> Result<Reduced, Failure> {
     let Loaded::Program(given) = load.understand(input)? else {
-        return Err(Failure::input("a program was expected"));
+        return Err(Failure::input("expected a program"));
     };
     let RawProgram {
         name,
@@ -242,8 +244,8 @@ fn or_failure(shown: Result<bool, Failure>, failure: &mut Option<Failure>) -> bo
 
 fn no_failure(name: &str) -> Failure {
     Failure::usage(
-        format!("{name} doesn't show the failure to begin with"),
-        "name one that it does show; `--test` runs its command with `sh -c`",
+        format!("{name} doesn't show the failure"),
+        "name a failure that it shows; `--test` runs its command with `sh -c`",
     )
 }
 

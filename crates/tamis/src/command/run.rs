@@ -20,31 +20,31 @@ Examples:
   tamis run -- ls -l                       under the embedded policy container-default
   tamis run -p profile.json -- python3 app.py
   tamis run -p base.bpf -p extra.tamis -- sh
-Every filter must allow execve, and seccomp if another follows: the embedded policies network-service \
-and pure-compute don't, because they are for programs that install their filter themselves.
-A profile's flags hold for its filter. Nobody answers calls that a filter hands to a supervisor: they \
-fail with ENOSYS.
-Signals that another process sends to tamis go to the command. SIGKILL can't: the command goes on \
+Every filter must allow execve, and seccomp if another filter follows. The embedded policies \
+network-service and pure-compute don't: they are for programs that install their own filter.
+The flags of an OCI profile apply to its filter. `tamis run` is not a supervisor: calls with the action \
+notify fail with ENOSYS.
+Signals from other processes are forwarded to the command, except SIGKILL: the command continues \
 without tamis, unless --die-with-parent is given.
-Exit status: that of the command; if a signal ended it, tamis ends by the same signal. 126 if the \
+Exit status: that of the command; if a signal kills it, tamis dies by the same signal. 126 if the \
 command could not be executed, 127 if it was not found, 4 if the filter could not be installed.")]
 pub(crate) struct Args {
     /// A policy or program; may be repeated, the first is installed first [default: container-default]
     #[arg(short, long = "policy", visible_alias = "filter", value_name = "INPUT")]
     policies: Vec<String>,
-    /// Don't trace the command to explain kills; lets debuggers attach to it
+    /// Don't trace the command to explain kills, so that debuggers can attach to it
     #[arg(long)]
     no_explain: bool,
     /// Don't set no_new_privs; needs CAP_SYS_ADMIN, keeps set-user-ID programs working
     #[arg(long)]
     keep_privs: bool,
-    /// Have the kernel write an audit record of every answer but allow
+    /// Let the kernel write an audit record for every action except allow
     #[arg(long)]
     log: bool,
-    /// Don't turn on the mitigation against speculative store bypass
+    /// Don't enable the mitigation against speculative store bypass
     #[arg(long)]
     spec_allow: bool,
-    /// Kill the command if tamis is killed; its descendants go on
+    /// Kill the command if tamis is killed; its descendants continue
     #[arg(long)]
     die_with_parent: bool,
     #[command(flatten)]
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for loaded in loaded {
         policies.push(match &loaded {
             Loaded::Policy(policy) => {
-                target::tell_of_misfit(&options, policy, global);
+                target::warn_profile_mismatch(&options, policy, global);
                 Some(Policy::clone(policy))
             }
             Loaded::Program(_) => None,
@@ -116,8 +116,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 /// What to say of a filter that doesn't let the command start.
-const MUST_ALLOW_EXECVE: &str = "help: `tamis run` installs the filter before it executes the \
-    command, so the filter must allow execve; one that doesn't is for a program to install itself";
+const MUST_ALLOW_EXECVE: &str = "help: `tamis run` installs the filter before it executes the command, so \
+    the filter must allow execve; a program can install a filter without execve itself";
 
 /// The document for programs, on standard error: standard output is the command's.
 #[derive(Serialize)]
@@ -208,11 +208,12 @@ fn tell_of_supervisor(policy: &Policy, global: &Global) {
     let name = &policy.name;
     if has_notify {
         global.notice(&format!(
-            "tamis: {name} hands calls to a supervisor, and `tamis run` has none: they fail with ENOSYS"
+            "tamis: {name} has calls with the action notify, and `tamis run` is not a supervisor: they fail \
+             with ENOSYS"
         ));
     } else if let Some(path) = &policy.installation.listener_path {
         global.notice(&format!(
-            "tamis: {name} names the listener {path}, but hands no call to it"
+            "tamis: {name} names the listener {path}, but no call has the action notify"
         ));
     }
 }
@@ -246,7 +247,7 @@ fn killed_text(killed: &Killed, policies: &[Option<Policy>]) -> String {
         }
     };
     let Some(call) = &killed.call else {
-        return format!("tamis: a filter killed {who}; the kernel didn't tell the call");
+        return format!("tamis: a filter killed {who}; the kernel didn't report the call");
     };
     let action = killed
         .decided_by

@@ -37,7 +37,7 @@ enum Table {
 /// What to look for.
 #[derive(clap::Args)]
 struct Query {
-    /// A name, a part of one, or a number; nothing = everything
+    /// A name, a part of a name, or a number; without it everything is listed
     pattern: Option<String>,
     /// Only this architecture; may be repeated
     #[arg(long = "arch", value_name = "ARCH", value_parser = load::parse_arch)]

@@ -140,7 +140,7 @@ fn a_profile_is_a_mix_with_stand_ins_and_the_heaviest_calls() {
             .iter()
             .any(|note| note.as_str().unwrap().contains(words))
     };
-    assert!(says("with the arguments that were asked for"), "{notes:?}");
+    assert!(says("with the requested arguments"), "{notes:?}");
     assert!(says("are denied"), "{notes:?}");
     assert!(says("in the mix only"), "{notes:?}");
 }

@@ -208,7 +208,10 @@ fn what_the_prover_cannot_hold_is_no_answer() {
         assert_eq!(output.status.code(), Some(3), "{output:?}");
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.starts_with("unknown: "), "{text}");
-        assert!(text.contains(&format!("to try harder: {advice}")), "{text}");
+        assert!(
+            text.contains(&format!("to raise the limits: {advice}")),
+            "{text}"
+        );
 
         let output = tamis(&[&["diff", left, right], limits].concat());
         assert_eq!(output.status.code(), Some(3), "{output:?}");

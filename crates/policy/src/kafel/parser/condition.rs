@@ -159,7 +159,7 @@ impl Parser<'_> {
         self.at += 1;
         self.depth += 1;
         if self.depth > MAX_NESTING {
-            let message = format!("more than {MAX_NESTING} parentheses inside each other");
+            let message = format!("more than {MAX_NESTING} nested parentheses");
             return Err(self.limit(self.previous(), message));
         }
         Ok(())
@@ -171,7 +171,7 @@ impl Parser<'_> {
             Read::Bits(_) => {
                 let diagnostic =
                     Diagnostic::error(code::KAFEL_SYNTAX, "a value where a condition is expected")
-                        .label(self.span_from(start), "neither true nor false")
+                        .label(self.span_from(start), "not a boolean")
                         .help("compare it: `flags & 1 != 0`");
                 Err(Box::new(diagnostic))
             }
@@ -184,8 +184,8 @@ impl Parser<'_> {
             Read::Condition(_) => {
                 let diagnostic =
                     Diagnostic::error(code::KAFEL_SYNTAX, "a condition where a value is expected")
-                        .label(self.span_from(start), "this is true or false")
-                        .help("conditions are joined by `&&` and `||`");
+                        .label(self.span_from(start), "this is a boolean")
+                        .help("combine conditions with `&&` and `||`");
                 Err(Box::new(diagnostic))
             }
         }

@@ -52,7 +52,7 @@ pub(super) fn selection(
     });
     if arches.is_empty() && !sink.is_finished() && stated.is_none() {
         sink.report(
-            Diagnostic::error(code::UNKNOWN_ARCH, "the policy is for no architecture")
+            Diagnostic::error(code::UNKNOWN_ARCH, "the policy has no architecture")
                 .help("name them in the policy: `arch x86_64, aarch64`"),
         );
     }
@@ -69,8 +69,8 @@ fn overridden(arches: &[Arch], stated: Span) -> Diagnostic {
     let message = format!("the policy is compiled for {} instead", names.join(", "));
     Diagnostic::warning(code::ARCH_OVERRIDDEN, message)
         .label(stated, "this statement has no effect")
-        .note("the architectures that the caller gives replace those of the policy")
-        .help("leave `--arch` out to get the policy's own")
+        .note("the caller's architectures replace those of the policy")
+        .help("omit `--arch` to use the policy's own")
 }
 
 impl Selection {

@@ -154,9 +154,9 @@ impl Draft {
                     code::MULTIPLEXED_CALL,
                     format!("`{call}` can be called through `{by}` on {arch}"),
                 )
-                .label(call.span, "this restriction can be walked around")
+                .label(call.span, "this restriction can be bypassed")
                 .note(format!(
-                    "`{by}` is allowed; its call {number} does the same"
+                    "`{by}` is allowed; its call {number} is equivalent"
                 ))
                 .help(format!("restrict it: `allow {by}({selector} != {number})`")),
             );

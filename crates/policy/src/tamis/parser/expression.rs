@@ -199,7 +199,7 @@ impl Parser<'_> {
                     first.span,
                     format!("`{word}` where an argument is expected"),
                 )
-                .note("constants are in capitals, arguments in small letters")
+                .note("constants are written in capitals, arguments in lower case")
                 .help("write the argument on the left: `fd == 1`");
                 return Err(self.abandon(diagnostic));
             }

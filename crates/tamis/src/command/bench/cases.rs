@@ -47,7 +47,7 @@ pub(super) struct Cases {
 }
 
 /// What to make cases of.
-pub(super) struct Wishes<'a> {
+pub(super) struct CaseOptions<'a> {
     /// Calls as the command line has them.
     pub(super) calls: &'a [String],
     /// Sequences as the command line has them.
@@ -74,16 +74,16 @@ impl Cases {
     ///
     /// # Errors
     /// If something is no call, or nothing can be timed.
-    pub(super) fn new(wishes: &Wishes<'_>) -> Result<Cases, Failure> {
+    pub(super) fn new(options: &CaseOptions<'_>) -> Result<Cases, Failure> {
         let mut cases = Cases {
             each: Vec::new(),
             mix: None,
             left_out: Vec::new(),
             only_mixed: None,
         };
-        let is_silent = wishes.sequences.is_empty() && wishes.profile.is_none();
+        let is_silent = options.sequences.is_empty() && options.profile.is_none();
         let usual = measure::calls::DEFAULT.map(str::to_owned);
-        let names = match wishes.calls {
+        let names = match options.calls {
             [] if is_silent => &usual[..],
             names => names,
         };
@@ -92,18 +92,18 @@ impl Cases {
             cases.add(&name(&data), &[data], None);
         }
         let mut weighted = Vec::new();
-        for text in wishes.sequences {
+        for text in options.sequences {
             weighted.push(sequence(text)?);
         }
         // Named calls are all that is timed; the profile is for the compiler then.
-        if let Some(profile) = wishes.profile.filter(|_| wishes.calls.is_empty()) {
-            weighted.extend(cases.of_profile(profile, &mut Random::new(wishes.seed)));
+        if let Some(profile) = options.profile.filter(|_| options.calls.is_empty()) {
+            weighted.extend(cases.of_profile(profile, &mut Random::new(options.seed)));
         }
-        cases.add_weighted(&weighted, wishes);
+        cases.add_weighted(&weighted, options);
         if let ([], None) = (cases.each.as_slice(), &cases.mix) {
             let reason = match cases.left_out.first() {
                 Some(LeftOut { name, reason, .. }) => format!(": {name}: {reason}"),
-                None => ": the profile has none of this machine".to_owned(),
+                None => ": the profile has no calls of this machine's architecture".to_owned(),
             };
             return Err(Failure::usage(
                 format!("none of the calls can be timed{reason}"),
@@ -130,7 +130,7 @@ impl Cases {
             let name = profile::name(arch, nr);
             let reason = match syscall::name(arch, nr) {
                 _ if arch != native => Some("it is not of this machine's architecture"),
-                None => Some("what it does is not known"),
+                None => Some("its effect is unknown"),
                 Some(name) => Call::find(name).err(),
             };
             if let Some(reason) = reason {
@@ -168,14 +168,14 @@ impl Cases {
     }
 
     /// Makes cases of the heaviest, and one of all.
-    fn add_weighted(&mut self, weighted: &[Weighted], wishes: &Wishes<'_>) {
+    fn add_weighted(&mut self, weighted: &[Weighted], options: &CaseOptions<'_>) {
         let left_out: f64 = self.left_out.iter().filter_map(|call| call.share).sum();
         let total: u128 = weighted.iter().map(|item| u128::from(item.weight)).sum();
         let share = |weight: u64| weight as f64 / total as f64 * (1.0 - left_out);
         let sequences = weighted.iter().filter(|item| item.is_sequence).count();
         // What is alone has no mix.
         let least = usize::from(weighted.len() == 1);
-        let shown = (wishes.top + sequences).max(least);
+        let shown = (options.top + sequences).max(least);
         for item in weighted.iter().take(shown) {
             self.add(&item.name, &item.calls, Some(share(item.weight)));
         }
@@ -200,7 +200,7 @@ impl Cases {
             return;
         }
         let urn = Urn::new(weighted.iter().map(|item| (item.weight, item)));
-        let mut random = Random::new(wishes.seed);
+        let mut random = Random::new(options.seed);
         let mut calls = Vec::new();
         while calls.len() < MIX_CALLS {
             let Some(item) = urn.draw(&mut random) else {
@@ -295,10 +295,10 @@ fn native_call(text: &str) -> Result<SeccompData, Failure> {
     }
     Err(Failure::usage(
         format!(
-            "`{}` is not a call of {native}, the only ones that can be timed here",
+            "`{}` is not a call of {native}, and only those can be timed here",
             text.trim()
         ),
-        "leave the architecture out",
+        "omit the architecture",
     ))
 }
 
@@ -310,8 +310,8 @@ fn sequence(text: &str) -> Result<Weighted, Failure> {
     };
     let Some(weight) = weight else {
         return Err(Failure::usage(
-            format!("`{text}` begins with something that is no number of times"),
-            "write a sequence as `read;write`, or as `3*read;write` to have it three times as often",
+            format!("`{text}` does not begin with a valid weight"),
+            "write a sequence as `read;write`, or as `3*read;write` with weight 3",
         ));
     };
     let calls: Vec<SeccompData> = calls
@@ -408,7 +408,7 @@ mod tests {
         ioctl.count = 300;
         ioctl.samples.insert([5, 0x5401, 0, 0, 0, 0], 100);
         ioctl.values.entry(1).or_default().insert(7, 200);
-        let cases = Cases::new(&Wishes {
+        let cases = Cases::new(&CaseOptions {
             calls: &[],
             sequences: &[],
             profile: Some(&profile),
@@ -442,19 +442,19 @@ mod tests {
         let mut profile = Profile::default();
         let nr = syscall::number(arch, "getpid").unwrap();
         profile.call_mut(arch, nr).count = 3;
-        let wishes = Wishes {
+        let options = CaseOptions {
             calls: &[],
             sequences: &[],
             profile: Some(&profile),
             top: 0,
             seed: 1,
         };
-        let cases = Cases::new(&wishes).unwrap();
+        let cases = Cases::new(&options).unwrap();
         assert_eq!((cases.each.len(), cases.mix.is_none()), (1, true));
         let empty = Profile::default();
-        let nothing = Wishes {
+        let nothing = CaseOptions {
             profile: Some(&empty),
-            ..wishes
+            ..options
         };
         assert!(Cases::new(&nothing).is_err());
     }

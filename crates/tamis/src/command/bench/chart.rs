@@ -23,9 +23,7 @@ pub(super) fn parse_file(name: &str) -> Result<ChartFile, String> {
         Some("svg") => false,
         Some("html") => true,
         _ => {
-            return Err(
-                "the name must end in .svg or .html, which says what it will be".to_owned(),
-            );
+            return Err("the name must end in .svg or .html, which selects the format".to_owned());
         }
     };
     Ok(ChartFile {
@@ -50,8 +48,7 @@ impl Document {
     /// the median marked. A call that is not carried out has none.
     pub(super) fn chart(&self) -> Drawing {
         Bars {
-            title: "What calls take longer than without a filter: minimum, and median as a mark"
-                .to_owned(),
+            title: "Time added to calls by a filter: minimum, and median as a mark".to_owned(),
             unit: "ns".to_owned(),
             series: self.labels().split_off(1),
             groups: self.mix.iter().chain(&self.calls).map(group).collect(),

@@ -1,5 +1,4 @@
-//! What casts doubt on figures: noise, contradictions, and ways in which what was measured isn't what was
-//! asked for.
+//! Doubts about figures: noise, contradictions, and differences between requested and measured calls.
 
 use tamis_kernel::measure::{CALLS_PER_BATCH, Timing};
 
@@ -31,34 +30,35 @@ pub(super) fn of_machine(findings: &Findings<'_>) -> Vec<String> {
     let worst = timings.map(spread).fold(0.0, f64::max);
     if worst > MAX_QUIET_SPREAD {
         notes.push(format!(
-            "the machine is noisy: a median is up to {:.0} % above its minimum; trust the minima",
+            "the machine is noisy: a median is up to {:.0} % above its minimum; use the minima",
             worst * 100.0
         ));
     }
     if !measurement.is_settled {
         notes.push(format!(
-            "the minima had not settled after {} rounds: take more, or a quieter machine",
+            "the minima were not stable after {} rounds: use more rounds, or a quieter machine",
             measurement.rounds
         ));
     }
     let per_call_ns = measurement.clock.granularity_ns / CALLS_PER_BATCH as f64;
     if per_call_ns > MAX_GRANULARITY_NS {
         notes.push(format!(
-            "the clock advances in steps of {:.0} ns: a call is known to {per_call_ns:.1} ns only",
+            "the clock's resolution is {:.0} ns: the time of a call is accurate to {per_call_ns:.1} ns",
             measurement.clock.granularity_ns
         ));
     }
     if measurement.clock.drift > MAX_DRIFT {
         notes.push(format!(
-            "the clock's rate changed by {:.2} % between rounds: this processor's time stamp is no clock",
+            "the clock's rate changed by {:.2} % between rounds: this processor's time-stamp counter is not \
+             a reliable clock",
             measurement.clock.drift * 100.0
         ));
     }
     let probe = findings.probe;
     if let Some(filters) = probe.filters.filter(|filters| *filters > 0) {
         notes.push(format!(
-            "this process is under {filters} filters already: `no filter` means no other, and the \
-             kernel skips only what they allow, too"
+            "this process already has {filters} filters: `no filter` means no additional one, and the kernel \
+             skips only calls that they allow, too"
         ));
     }
     if probe.jit.enable == Some(0) {
@@ -69,7 +69,7 @@ pub(super) fn of_machine(findings: &Findings<'_>) -> Vec<String> {
         .iter()
         .find_map(|memory| memory.as_ref().err())
     {
-        notes.push(format!("memory is not known: {error}"));
+        notes.push(format!("memory is unknown: {error}"));
     }
     notes
 }
@@ -97,8 +97,8 @@ fn faster_than_nothing(name: &str, result: &ResultEntry, none: &ResultEntry) -> 
     let is_gain = gain_ns > spread(none).max(spread(result));
     (result.made_share > 1.0 - MIN_SHARE && is_gain).then(|| {
         format!(
-            "{name} seems {gain_ns:.1} ns faster under {} than without a filter, which cannot be: \
-             take more rounds or a quieter machine",
+            "{name} seems {gain_ns:.1} ns faster under {} than without a filter, which is impossible: use \
+             more rounds or a quieter machine",
             result.filter
         )
     })
@@ -126,8 +126,8 @@ fn other_path(name: &str, result: &ResultEntry, wanted: &Outcome) -> Option<Stri
     let wanted_answer = first(wanted.answers.first().map(|(action, _)| action.to_string()));
     (!is_same || answer != wanted_answer).then(|| {
         format!(
-            "{name} under {}: with the arguments that were asked for it takes {:.1} steps and the \
-             answer is {wanted_answer}; the stand-in takes {:.1}, answer {answer}",
+            "{name} under {}: with the requested arguments it takes {:.1} steps and returns {wanted_answer}; \
+             the stand-in takes {:.1} and returns {answer}",
             result.filter, wanted.mean_steps, result.mean_steps
         )
     })
@@ -138,7 +138,7 @@ fn denied(name: &str, result: &ResultEntry) -> Option<String> {
     let share = 1.0 - result.made_share;
     (share > MIN_SHARE).then(|| {
         format!(
-            "{name} under {}: {:.1} % of the calls are denied, which takes less time than making them",
+            "{name} under {}: {:.1} % of the calls are denied, which takes less time than executing them",
             result.filter,
             share * 100.0
         )

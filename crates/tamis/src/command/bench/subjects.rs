@@ -102,11 +102,11 @@ impl Subject {
         if !tame.is_installable() {
             return Err(Failure::usage(
                 format!(
-                    "{name} can't be installed: its filters count {} instructions, the kernel takes {}",
+                    "{name} can't be installed: its filters have {} instructions, the kernel accepts {}",
                     tame.charge_insns(),
                     Stack::MAX_KERNEL_INSNS
                 ),
-                "make one filter of the stack, with `tamis optimize`",
+                "merge the stack into one filter with `tamis optimize`",
             ));
         }
         Ok(Subject {

@@ -24,7 +24,7 @@ pub(super) struct KernelEntry {
     packets: usize,
     /// What could not be asked.
     not_asked: Vec<String>,
-    /// Where the kernel says otherwise than the interpreter.
+    /// Where kernel and interpreter differ.
     pub(super) contradictions: Vec<String>,
 }
 

@@ -171,7 +171,7 @@ fn variables(matrix: &Matrix, plan: &Plan) -> Result<Vec<Variable>, Box<Diagnost
         let diagnostic = Diagnostic::error(code::MATRIX_LIMIT, "too many variables")
             .label(span, "of the combinations of these options")
             .note(format!(
-                "the combinations have {} values to bind, and {MAX_VALUES} are possible",
+                "the combinations have {} values to bind; the limit is {MAX_VALUES}",
                 all.len()
             ));
         return Err(Box::new(diagnostic));
@@ -200,7 +200,7 @@ fn disagreement(
     .note(format!(
         "with {title} it has another width or number of values than with {other}"
     ))
-    .help("give the variables that differ different names")
+    .help("use different names for different variables")
 }
 
 /// A filter with its patches as places among the variables of the family.

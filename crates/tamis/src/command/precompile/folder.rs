@@ -34,8 +34,8 @@ pub(super) fn write(
     let shown = folder.display();
     fs::create_dir_all(folder).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Failure::usage(
-            format!("{shown} is not a folder"),
-            "name a folder with `-o`: there is a file for each filter",
+            format!("{shown} is not a directory"),
+            "name a directory with `-o`: each filter is a file",
         ),
         _ => Failure::environment(format!("cannot make {shown}: {error}")),
     })?;
@@ -46,8 +46,8 @@ pub(super) fn write(
             let is_ours = earlier.iter().any(|own| own == name);
             if !is_ours && fs::symlink_metadata(folder.join(name)).is_ok() {
                 return Err(Failure::usage(
-                    format!("{shown}/{name} was not made by `tamis precompile`"),
-                    "name another folder with `-o`, or replace what is there with `--force`",
+                    format!("{shown}/{name} was not created by `tamis precompile`"),
+                    "name another directory with `-o`, or overwrite with `--force`",
                 ));
             }
         }

@@ -275,7 +275,7 @@ fn check_arches(matrix: &Matrix, sources: &Sources, members: &[Member]) -> Resul
     .label(matrix.options[0].name.span, "with these options")
     .note(names(first))
     .note(names(other))
-    .help("say `arch = [\"x86_64\"]` at the top of the matrix");
+    .help("set `arch = [\"x86_64\"]` at the top of the matrix");
     Err(Failure::Diagnostics(vec![diagnostic], sources.clone()))
 }
 
@@ -310,7 +310,7 @@ impl Plan {
         };
         let (jobs, numbers) = self.jobs(profile);
         if let Some(first) = self.members.first() {
-            target::tell_of_misfit(&options(first), &first.policy, global);
+            target::warn_profile_mismatch(&options(first), &first.policy, global);
         }
         let compiled = in_parallel(&jobs, |member| {
             let options = member.policy.with_frequency(options(member));

@@ -156,7 +156,7 @@ pub(super) fn summary(name: &str, matrix: &Matrix, family: &Assembled) -> String
     let sizes = family.sizes;
     let share = |bytes: usize| 100.0 * bytes as f64 / sizes.separate_bytes.max(1) as f64;
     let mut text = format!(
-        "{name}: {} of {}{excluded}, {}, proved to mean what the policy says\n",
+        "{name}: {} of {}{excluded}, {}, proved equivalent to the policy\n",
         counted(combinations, "combination"),
         counted(matrix.options.len(), "option"),
         counted(family.programs.len(), "different filter"),
@@ -218,13 +218,13 @@ pub(super) fn idle(matrix: &Matrix, family: &Assembled) -> Vec<Diagnostic> {
             found.push(
                 Diagnostic::warning(
                     code::MATRIX_IDLE,
-                    format!("the option `{}` changes nothing", option.name),
+                    format!("the option `{}` has no effect", option.name),
                 )
                 .label(
                     option.name.span,
-                    "the filters are the same whatever its value is",
+                    "the filters are the same for all of its values",
                 )
-                .help("check that the policy uses what the option sets, or leave the option out"),
+                .help("check that the policy uses what the option sets, or delete the option"),
             );
         }
     }

@@ -157,8 +157,8 @@ fn differing_call(
             Ok(Symptom::Answers(calls))
         }
         _ => Err(Failure::Message {
-            message: format!("no call is known that {} answers differently", other.name),
-            help: Some("`tamis prove` says whether there is one".to_owned()),
+            message: format!("no call is known for which {} differs", other.name),
+            help: Some("`tamis prove` finds out whether there is one".to_owned()),
             code: exit::USAGE,
         }),
     }

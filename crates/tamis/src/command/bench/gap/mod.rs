@@ -40,7 +40,7 @@ const RANDOM_CALLS: usize = 1 << 14;
 /// The seed of those arguments.
 const SEED: u64 = 1;
 
-/// What a further filter of a stack costs by the book, in the middle of 18 to 21 ns.
+/// What another filter of a stack costs by the book, in the middle of 18 to 21 ns.
 const FURTHER_FILTER_NS: f64 = 19.5;
 /// What emulating an instruction for one number costs by the book.
 const EMULATION_NS: f64 = 2.7;
@@ -82,7 +82,7 @@ pub(super) fn analyse(rounds: Rounds, tell: &mut dyn FnMut(Progress)) -> Result<
 /// The unit of what takes microseconds, not nanoseconds.
 const INSTALLED: &str = "installed instructions";
 /// The name of the stage of several filters.
-const FURTHER: &str = "a further filter";
+const FURTHER: &str = "another filter";
 
 /// A call that takes any arguments and does nothing with them.
 fn free_call() -> Result<SeccompData, MeasureError> {
@@ -146,7 +146,7 @@ fn basic_stages(copies: &[Measured]) -> Vec<Stage> {
         stage("the call without a filter", none, (0.0, 0.0), unpriced),
         stage("a filter that never runs", empty, none, unpriced),
         stage(
-            "running the least filter instead",
+            "running the smallest filter instead",
             least,
             empty,
             Some((cost::UNCACHED_NS, "UNCACHED_NS")),

@@ -143,8 +143,7 @@ impl Document {
             }
         });
         Bars {
-            title: "What each stage costs here, and the price that the compiler counts with"
-                .to_owned(),
+            title: "Cost of each stage here, and in the compiler's cost model".to_owned(),
             unit: "ns".to_owned(),
             series: vec!["here".to_owned(), "priced".to_owned()],
             groups: groups.collect(),
@@ -191,7 +190,7 @@ impl StageEntry {
     fn doubt(&self) -> Option<String> {
         (self.ns < self.uncertainty_ns).then(|| {
             format!(
-                "{}: {:.3} ns can't be told from nothing on this machine",
+                "{}: {:.3} ns can't be distinguished from 0 on this machine",
                 self.name, self.ns
             )
         })
@@ -215,7 +214,7 @@ fn noise(measurements: &[Measurement], is_settled: bool) -> Vec<String> {
         ));
     }
     if !is_settled {
-        notes.push("the minima had not settled: take more rounds, or a quieter machine".to_owned());
+        notes.push("the minima were not stable: use more rounds, or a quieter machine".to_owned());
     }
     notes
 }
