@@ -173,7 +173,7 @@ fn mistakes_in_the_arguments_are_compile_errors_that_say_what_to_write() {
         ),
         (
             "\"server.tamis\", arch = \"parisc\"",
-            "can't be built for any architecture",
+            "the language supports no architecture of the policy",
         ),
         (
             "\"server.tamis\", arch = \"aarch64\"",

@@ -37,7 +37,7 @@ fn assert_equal(left: &Program, right: &Program, name: &str) {
 
 #[test]
 fn programs_of_other_compilers_keep_their_meaning_and_never_get_longer() {
-    let Some(names) = corpus::files("", ".bpf") else {
+    let Some(names) = corpus::programs() else {
         return;
     };
     let (mut before, mut after) = (0, 0);
@@ -56,7 +56,7 @@ fn programs_of_other_compilers_keep_their_meaning_and_never_get_longer() {
 
 #[test]
 fn a_second_run_over_a_program_of_another_compiler_changes_nothing() {
-    let Some(names) = corpus::files("", ".bpf") else {
+    let Some(names) = corpus::programs() else {
         return;
     };
     for name in names {
