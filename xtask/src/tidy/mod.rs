@@ -6,6 +6,7 @@
 mod codes;
 mod documents;
 mod edges;
+mod executables;
 mod purity;
 mod rust;
 mod size;
@@ -64,7 +65,9 @@ pub(crate) fn run() -> Result<()> {
 
 fn problems() -> Result<Vec<Problem>> {
     let tree = Tree::read()?;
-    let mut problems = edges::check(&tree)?;
+    let packages = edges::packages()?;
+    let mut problems = edges::check(&tree, &packages);
+    problems.extend(executables::check(&tree, &packages));
     for check in [
         size::check,
         purity::check,
