@@ -52,7 +52,7 @@ fn main() {
 }
 
 fn foreign_programs() -> Option<Vec<(String, Program)>> {
-    let names = corpus::files("", ".bpf")?;
+    let names = corpus::programs()?;
     let programs = names.into_iter().map(|name| {
         let insns = corpus::insns(&name).expect("the listed file is there");
         (

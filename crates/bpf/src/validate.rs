@@ -349,6 +349,6 @@ mod tests {
             text.starts_with("instruction 7: code 0x0094 is not allowed"),
             "{text}"
         );
-        assert!(text.ends_with("seccomp refuses it"), "{text}");
+        assert!(text.ends_with("seccomp rejects it"), "{text}");
     }
 }

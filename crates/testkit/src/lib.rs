@@ -18,6 +18,7 @@ pub mod libseccomp;
 pub mod property;
 pub mod pseudo_code;
 pub mod sabotage;
+pub mod seeds;
 pub mod skip;
 pub mod smt;
 pub mod tally;

@@ -150,6 +150,19 @@ pub fn run(program: &Path, arguments: &[&str]) -> Output {
     output.expect("a program that was built can be run")
 }
 
+/// Runs a server of the book: it confines itself to the descriptor that it is given, and refuses what is none.
+///
+/// # Panics
+/// If it does anything else.
+pub fn assert_confined(name: &str, program: &Path) {
+    let output = run(program, &["1"]);
+    assert_eq!(output.status.code(), Some(0), "{name}: {}", said(&output));
+    assert_eq!(output.stdout, b"confined", "{name}");
+    assert_eq!(output.stderr, b"", "{name}: nothing leaks");
+    let output = run(program, &["-1"]);
+    assert_eq!(output.status.code(), Some(2), "{name}: -1 is no descriptor");
+}
+
 /// The first block of a page of the book that begins with this line behind its backticks.
 ///
 /// # Panics

@@ -11,6 +11,9 @@ use anyhow::{Context, Result, bail};
 /// Names and numbers of one architecture.
 pub(super) type Numbers = BTreeMap<String, u32>;
 
+/// Crates for other systems are not there after a build.
+const PLATFORM: &str = "--filter-platform=x86_64-unknown-linux-gnu";
+
 /// The source directory of the crate linux-raw-sys, which is a dependency of this package so that it
 /// is always there.
 pub(super) fn linux_raw_sys() -> Result<&'static Path> {
@@ -20,7 +23,7 @@ pub(super) fn linux_raw_sys() -> Result<&'static Path> {
     }
     let metadata = output(
         Command::new(env!("CARGO"))
-            .args(["metadata", "--format-version", "1", "--offline"])
+            .args(["metadata", "--format-version=1", "--offline", PLATFORM])
             .current_dir(env!("CARGO_MANIFEST_DIR")),
     )?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata)?;

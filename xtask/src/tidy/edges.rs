@@ -83,10 +83,8 @@ const PLATFORM: &str = "--filter-platform=x86_64-unknown-linux-gnu";
 
 /// Edges that the table does not allow, packages without the project's licence, dependencies with a
 /// licence that is not permissive.
-pub(super) fn check(tree: &Tree) -> Result<Vec<Problem>> {
+pub(super) fn check(tree: &Tree, packages: &[Value]) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let metadata = metadata()?;
-    let packages = metadata["packages"].as_array().context("no packages")?;
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
         let licence = package["license"].as_str().unwrap_or_default();
@@ -125,10 +123,14 @@ pub(super) fn check(tree: &Tree) -> Result<Vec<Problem>> {
             ));
         }
     }
-    Ok(problems)
+    problems
 }
 
-fn metadata() -> Result<Value> {
+/// All packages that cargo knows, the workspace's and what they depend on.
+///
+/// # Errors
+/// If cargo can't say.
+pub(super) fn packages() -> Result<Vec<Value>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["metadata", "--format-version=1", "--locked", PLATFORM])
@@ -137,7 +139,11 @@ fn metadata() -> Result<Value> {
         .context("cannot run cargo metadata")?;
     let problem = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "cargo metadata: {problem}");
-    Ok(serde_json::from_slice(&output.stdout)?)
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    metadata["packages"]
+        .as_array()
+        .cloned()
+        .context("no packages")
 }
 
 /// The name of a package in the table: without the common prefix.

@@ -7,6 +7,7 @@
 mod codes;
 mod documents;
 mod edges;
+mod executables;
 mod purity;
 mod rust;
 mod size;
@@ -80,7 +81,9 @@ fn bless() -> Result<()> {
 
 fn problems() -> Result<Vec<Problem>> {
     let tree = Tree::read()?;
-    let mut problems = edges::check(&tree)?;
+    let packages = edges::packages()?;
+    let mut problems = edges::check(&tree, &packages);
+    problems.extend(executables::check(&tree, &packages));
     for check in [
         size::check,
         purity::check,

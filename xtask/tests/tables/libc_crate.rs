@@ -23,10 +23,13 @@ const FILES: [(Arch, &str); 13] = [
     (Arch::Mips64, "b64/mips64/mod.rs"),
 ];
 
+/// Crates for other systems are not there after a build.
+const PLATFORM: &str = "--filter-platform=x86_64-unknown-linux-gnu";
+
 /// The source directory of the version of libc that the workspace uses.
 fn libc_source() -> PathBuf {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--offline"])
+        .args(["metadata", "--format-version=1", "--offline", PLATFORM])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();

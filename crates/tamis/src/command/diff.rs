@@ -301,7 +301,7 @@ fn markdown(
         }
     }
     if !is_complete {
-        text.push_str("\nAnd perhaps more: the list was cut at a limit.\n");
+        text.push_str("\nAnd perhaps more: the list was truncated at a limit.\n");
     }
     text
 }

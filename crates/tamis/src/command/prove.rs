@@ -140,7 +140,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             (Some(false), _) => last_lines(&scope, &yes_within),
             (None, None) => String::new(),
             (None, Some(gaps)) => match compared.advice(gaps) {
-                Some(options) => format!("  {gaps}\nto try harder: {options}\n"),
+                Some(options) => format!("  {gaps}\nto raise the limits: {options}\n"),
                 None => format!("  {gaps}\n"),
             },
         });

@@ -233,7 +233,7 @@ fn what_cannot_be_installed_says_what_is_in_the_way() {
     let output = bench(&[&stack, "--calls", "getpid"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(
-        text(&output).contains("the kernel takes 32768"),
+        text(&output).contains("the kernel accepts 32768"),
         "{output:?}"
     );
 }

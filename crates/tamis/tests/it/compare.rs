@@ -262,7 +262,7 @@ fn what_is_beyond_diagrams_is_still_compared_and_narrowed() {
     let (code, text) = run(&["diff", &left, &right]);
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.contains("errno(1) -> errno(2)") && text.contains("cut at a limit"),
+        text.contains("errno(1) -> errno(2)") && text.contains("truncated at a limit"),
         "{text}"
     );
     let (code, _) = run(&["diff", &left, &right, "--fail-on-looser"]);

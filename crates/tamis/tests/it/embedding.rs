@@ -78,22 +78,7 @@ fn the_programs_of_the_book_are_confined_to_what_they_bind() {
         let Some(program) = built(&toolchain, "book", &policy, None, &main) else {
             continue;
         };
-        let language = toolchain.program;
-        let output = run(&program, &["1"]);
-        assert_eq!(
-            output.status.code(),
-            Some(0),
-            "{language}: {}",
-            said(&output)
-        );
-        assert_eq!(output.stdout, b"confined", "{language}");
-        assert_eq!(output.stderr, b"", "{language}: nothing leaks");
-        let output = run(&program, &["-1"]);
-        assert_eq!(
-            output.status.code(),
-            Some(2),
-            "{language}: -1 is no descriptor"
-        );
+        toolchains::assert_confined(toolchain.program, &program);
     }
 }
 

@@ -12,6 +12,7 @@ use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section
 use tamis_testkit::generate::profile::fitting;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 
 /// The program of a ruleset without the last comparison and without the limit of length.
 fn uncompared(ruleset: &Ruleset, endian: Endian) -> Program {
@@ -54,7 +55,7 @@ fn equals(arg: usize, value: u64) -> Predicate {
 
 #[test]
 fn programs_answer_as_their_rulesets_in_both_byte_orders() {
-    for seed in 0..3000 {
+    for seed in seeds::of(0..3000) {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::SMALL, endian);
@@ -81,7 +82,7 @@ fn long_programs_answer_as_their_rulesets() {
 
 #[test]
 fn the_whole_compiler_accepts_its_own_programs() {
-    for seed in 0..1000 {
+    for seed in seeds::of(0..1000) {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::SMALL, endian);
@@ -98,7 +99,7 @@ fn the_whole_compiler_accepts_its_own_programs() {
 
 #[test]
 fn long_lists_of_values_and_any_profile_keep_the_meaning() {
-    for seed in 0..500 {
+    for seed in seeds::of(0..500) {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::ARGUMENTS, endian);
@@ -117,7 +118,7 @@ fn long_lists_of_values_and_any_profile_keep_the_meaning() {
 
 #[test]
 fn numbers_that_are_allowed_whatever_the_arguments_are_cacheable() {
-    for seed in 0..500 {
+    for seed in seeds::of(0..500) {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::SMALL, endian);
@@ -157,7 +158,7 @@ fn passes_in_any_order_and_with_any_fuel_keep_the_meaning() {
         .map(|pass| pass.info.name)
         .chain(BYTECODE_PASSES.iter().map(|pass| pass.info.name))
         .collect();
-    for seed in 0..600 {
+    for seed in seeds::of(0..600) {
         let mut rng = Rng::new(seed);
         let ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
         let chosen: Vec<&str> = (0..rng.range(0..=8)).map(|_| *rng.choose(&names)).collect();
@@ -183,7 +184,7 @@ fn passes_in_any_order_and_with_any_fuel_keep_the_meaning() {
 
 #[test]
 fn a_second_run_of_all_passes_changes_nothing() {
-    for seed in 0..500 {
+    for seed in seeds::of(0..500) {
         let mut rng = Rng::new(seed);
         let ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
         let once =

@@ -16,6 +16,7 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate::program;
 use tamis_testkit::generate::ruleset::{self as generate, Size};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 
 const STYLES: [Style; 3] = [Style::Named, Style::Explicit, Style::Literal];
 
@@ -107,7 +108,7 @@ fn is_sayable(ruleset: &Ruleset) -> bool {
 fn random_rulesets_survive_decompiling_and_exporting() {
     let mut decompiled = 0;
     let mut exported = 0;
-    for seed in 0..300 {
+    for seed in seeds::of(0..300) {
         let mut rng = Rng::new(seed);
         let endian = if seed % 4 == 0 {
             Endian::Big
@@ -141,7 +142,10 @@ fn random_rulesets_survive_decompiling_and_exporting() {
         }
     }
     println!("{decompiled} decompiled, {exported} exported");
-    assert!(decompiled > 250 && exported > 30, "{decompiled} {exported}");
+    assert!(
+        decompiled > seeds::least(250) && exported > seeds::least(30),
+        "{decompiled} {exported}"
+    );
 }
 
 /// A ruleset as the cases say it; `None` if one of its conditions isn't told.
@@ -179,7 +183,7 @@ fn rebuilt(cases: &Cases) -> Option<Ruleset> {
 #[test]
 fn cases_are_disjoint_and_complete() {
     let mut checked = 0;
-    for seed in 1000..1200 {
+    for seed in seeds::of(1000..1200) {
         let mut rng = Rng::new(seed);
         let ruleset = generate::ruleset(&mut rng, Size::SMALL, Endian::Little);
         let mut space = Space::new(Limits::default());
@@ -209,7 +213,7 @@ fn cases_are_disjoint_and_complete() {
             assert_eq!(matching, [ret], "seed {seed}: {call:?}\n{ruleset}");
         }
     }
-    assert!(checked > 150, "{checked}");
+    assert!(checked > seeds::least(150), "{checked}");
 }
 
 fn matches(case: &tamis_analysis::Case, call: &SeccompData) -> bool {
@@ -232,7 +236,7 @@ fn is_of(
 #[test]
 fn differences_are_where_the_answers_differ() {
     let mut found = 0;
-    for seed in 2000..2250 {
+    for seed in seeds::of(2000..2250) {
         let mut rng = Rng::new(seed);
         let left = generate::ruleset(&mut rng, Size::SMALL, Endian::Little);
         let right = changed(&mut rng, &left);
@@ -297,7 +301,7 @@ fn differences_are_where_the_answers_differ() {
             assert_eq!(told, expected, "seed {seed}: {call:?}");
         }
     }
-    assert!(found > 100, "{found}");
+    assert!(found > seeds::least(100), "{found}");
 }
 
 #[test]
@@ -348,7 +352,7 @@ fn random_programs_decompile_equal_or_say_why_not() {
         ..Limits::default()
     };
     let (mut decompiled, mut refused) = (0, 0);
-    for seed in 0..100 {
+    for seed in seeds::of(0..100) {
         let mut rng = Rng::new(seed);
         let program = program::program(&mut rng, 30);
         let mut space = Space::new(limits);
@@ -373,5 +377,5 @@ fn random_programs_decompile_equal_or_say_why_not() {
         }
     }
     println!("{decompiled} decompiled, {refused} refused");
-    assert!(decompiled > 30);
+    assert!(decompiled > seeds::least(30));
 }

@@ -11,6 +11,7 @@ use tamis_testkit::corpus::{self, gvisor};
 use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::ruleset::{Size, ruleset};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 
 /// What became of mutants.
 #[derive(Debug, Default)]
@@ -50,7 +51,7 @@ impl Tally {
 #[test]
 fn of_random_rulesets_compiled() {
     let mut tally = Tally::default();
-    for seed in 0..300 {
+    for seed in seeds::of(0..300) {
         let mut rng = Rng::new(seed);
         let ruleset: Ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
         let compiled = compile(&ruleset, &Options::default()).expect("a small ruleset");
@@ -58,7 +59,7 @@ fn of_random_rulesets_compiled() {
     }
     println!("{tally:?}");
     assert!(
-        tally.found > 100 && tally.missed * 100 <= tally.found,
+        tally.found > seeds::least(100) && tally.missed * 100 <= tally.found,
         "{tally:?}"
     );
 }
@@ -79,7 +80,7 @@ fn of_a_real_program() {
     }
     println!("{tally:?}");
     assert!(
-        tally.found > 100 && tally.missed * 100 <= tally.found,
+        tally.found > seeds::least(100) && tally.missed * 100 <= tally.found,
         "{tally:?}"
     );
 }

@@ -6,6 +6,7 @@ use tamis_policy::embedded;
 use tamis_testkit::agreement;
 use tamis_testkit::property::{self, Outcome};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 use tamis_testkit::skip;
 
 const ASSEMBLER: &str = "\
@@ -202,11 +203,11 @@ debug = true
 ";
 
 /// What became of the inputs, by outcome.
-type Tally = BTreeMap<Outcome, u32>;
+type Tally = BTreeMap<Outcome, u64>;
 
 fn on_random_bytes(property: fn(&[u8]) -> Outcome, rounds: u64) -> Tally {
     let mut tally = Tally::new();
-    for seed in 0..rounds {
+    for seed in seeds::of(0..rounds) {
         let mut rng = Rng::new(seed);
         let bytes: Vec<u8> = (0..rng.range(0..=400))
             .map(|_| rng.next_u32() as u8)
@@ -241,7 +242,7 @@ fn mutated(rng: &mut Rng, text: &str) -> Vec<u8> {
 
 fn on_mutated_texts(property: fn(&[u8]) -> Outcome, texts: &[&str], rounds: u64) -> Tally {
     let mut tally = Tally::new();
-    for seed in 0..rounds {
+    for seed in seeds::of(0..rounds) {
         let mut rng = Rng::new(seed);
         let text = *rng.choose(texts);
         let bytes = mutated(&mut rng, text);
@@ -254,7 +255,10 @@ fn on_mutated_texts(property: fn(&[u8]) -> Outcome, texts: &[&str], rounds: u64)
 #[test]
 fn prover_pairs() {
     let tally = on_random_bytes(property::prover_pairs, 500);
-    assert!(tally["equal"] > 20 && tally["different"] > 20, "{tally:?}");
+    assert!(
+        tally["equal"] > seeds::least(20) && tally["different"] > seeds::least(20),
+        "{tally:?}"
+    );
 }
 
 #[test]
@@ -266,7 +270,7 @@ fn compile_ruleset() {
 fn validator_kernel() {
     if !skip::without_kernel() {
         let tally = on_random_bytes(property::validator_kernel, 500);
-        assert_eq!(tally["accepted"], 500, "{tally:?}");
+        assert_eq!(tally["accepted"], seeds::share(500), "{tally:?}");
     }
 }
 
@@ -274,7 +278,7 @@ fn validator_kernel() {
 fn interpreter_kernel() {
     if !skip::without_kernel() {
         let tally = on_random_bytes(property::interpreter_kernel, 500);
-        assert_eq!(tally["the same"], 500, "{tally:?}");
+        assert_eq!(tally["the same"], seeds::share(500), "{tally:?}");
     }
 }
 
@@ -282,7 +286,7 @@ fn interpreter_kernel() {
 fn assembler() {
     let tally = on_mutated_texts(property::assembler, &[ASSEMBLER], 3000);
     assert!(
-        tally["assembled"] > 100 && tally["refused"] > 100,
+        tally["assembled"] > seeds::least(100) && tally["refused"] > seeds::least(100),
         "{tally:?}"
     );
 }
@@ -290,21 +294,27 @@ fn assembler() {
 #[test]
 fn policy_matrix() {
     let tally = on_mutated_texts(property::policy_matrix, &[MATRIX], 2000);
-    assert!(tally["a matrix"] > 50 && tally["refused"] > 50, "{tally:?}");
+    assert!(
+        tally["a matrix"] > seeds::least(50) && tally["refused"] > seeds::least(50),
+        "{tally:?}"
+    );
 }
 
 #[test]
 fn policy_tamis() {
     let texts = embedded::ALL.map(|policy| policy.text);
     let tally = on_mutated_texts(property::policy_tamis, &texts, 500);
-    assert!(tally["a policy"] > 20 && tally["refused"] > 20, "{tally:?}");
+    assert!(
+        tally["a policy"] > seeds::least(20) && tally["refused"] > seeds::least(20),
+        "{tally:?}"
+    );
 }
 
 #[test]
 fn policy_oci() {
     let tally = on_mutated_texts(property::policy_oci, &[PROFILE], 3000);
     assert!(
-        tally["a profile"] > 100 && tally["refused"] > 100,
+        tally["a profile"] > seeds::least(100) && tally["refused"] > seeds::least(100),
         "{tally:?}"
     );
 }
@@ -314,7 +324,7 @@ fn policy_spo() {
     let single = &RESOURCE[..RESOURCE.find("---").expect("a second document")];
     let tally = on_mutated_texts(property::policy_spo, &[RESOURCE, single], 3000);
     assert!(
-        tally["a profile"] > 100 && tally["refused"] > 100,
+        tally["a profile"] > seeds::least(100) && tally["refused"] > seeds::least(100),
         "{tally:?}"
     );
     on_random_bytes(property::policy_spo, 300);
@@ -324,7 +334,7 @@ fn policy_spo() {
 fn policy_firecracker() {
     let tally = on_mutated_texts(property::policy_firecracker, &[FILTER], 3000);
     assert!(
-        tally["a filter"] > 100 && tally["refused"] > 100,
+        tally["a filter"] > seeds::least(100) && tally["refused"] > seeds::least(100),
         "{tally:?}"
     );
 }
@@ -333,7 +343,9 @@ fn policy_firecracker() {
 fn policy_minijail() {
     let tally = on_mutated_texts(property::policy_minijail, &[MINIJAIL, LIBRARY], 3000);
     assert!(
-        tally["a policy"] > 100 && tally["refused"] > 100 && tally["for the library only"] > 10,
+        tally["a policy"] > seeds::least(100)
+            && tally["refused"] > seeds::least(100)
+            && tally["for the library only"] > seeds::least(10),
         "{tally:?}"
     );
     on_random_bytes(property::policy_minijail, 300);
@@ -343,7 +355,7 @@ fn policy_minijail() {
 fn minijail_table() {
     let tally = on_mutated_texts(property::minijail_table, &[TABLE], 2000);
     assert!(
-        tally["a table"] > 100 && tally["refused"] > 100,
+        tally["a table"] > seeds::least(100) && tally["refused"] > seeds::least(100),
         "{tally:?}"
     );
 }
@@ -354,7 +366,7 @@ fn policy_kafel() {
     let texts = [KAFEL, without_include.as_str(), KAFEL_IN_PIECES];
     let tally = on_mutated_texts(property::policy_kafel, &texts, 3000);
     assert!(
-        tally["a policy"] > 100 && tally["refused"] > 100,
+        tally["a policy"] > seeds::least(100) && tally["refused"] > seeds::least(100),
         "{tally:?}"
     );
     on_random_bytes(property::policy_kafel, 300);
@@ -364,7 +376,7 @@ fn policy_kafel() {
 fn policy_systemd() {
     let tally = on_mutated_texts(property::policy_systemd, &[UNIT], 2000);
     assert!(
-        tally["a unit"] > 100 && tally["with warnings"] > 100,
+        tally["a unit"] > seeds::least(100) && tally["with warnings"] > seeds::least(100),
         "{tally:?}"
     );
     on_random_bytes(property::policy_systemd, 300);
@@ -374,7 +386,7 @@ fn policy_systemd() {
 fn profile_text() {
     let tally = on_mutated_texts(property::profile_text, &COUNTS, 3000);
     for outcome in ["strace", "perf", "frequency", "refused"] {
-        assert!(tally[outcome] > 50, "{outcome}: {tally:?}");
+        assert!(tally[outcome] > seeds::least(50), "{outcome}: {tally:?}");
     }
     on_random_bytes(property::profile_text, 300);
 }
@@ -383,7 +395,7 @@ fn profile_text() {
 fn program_forms() {
     let tally = on_mutated_texts(property::program_forms, &FORMS, 3000);
     assert!(
-        tally["a program"] > 100 && tally["refused"] > 100,
+        tally["a program"] > seeds::least(100) && tally["refused"] > seeds::least(100),
         "{tally:?}"
     );
     on_random_bytes(property::program_forms, 300);
@@ -393,7 +405,7 @@ fn program_forms() {
 fn policy_languages() {
     let tally = on_random_bytes(agreement::policy_languages, 200);
     assert!(
-        tally["plain"] > 50 && tally["any ruleset"] > 30,
+        tally["plain"] > seeds::least(50) && tally["any ruleset"] > seeds::least(30),
         "{tally:?}"
     );
 }
@@ -402,7 +414,7 @@ fn policy_languages() {
 fn policy_exports() {
     let tally = on_random_bytes(agreement::policy_exports, 400);
     assert!(
-        tally["the same"] > 60 && tally["with losses"] > 100,
+        tally["the same"] > seeds::least(60) && tally["with losses"] > seeds::least(100),
         "{tally:?}"
     );
 }
@@ -410,13 +422,13 @@ fn policy_exports() {
 #[test]
 fn optimiser() {
     let tally = on_random_bytes(agreement::optimiser, 200);
-    assert!(tally["proved"] > 50, "{tally:?}");
+    assert!(tally["proved"] > seeds::least(50), "{tally:?}");
 }
 
 #[test]
 fn prover_interpreter() {
     let tally = on_random_bytes(agreement::prover_interpreter, 100);
-    assert!(tally["complete"] > 30, "{tally:?}");
+    assert!(tally["complete"] > seeds::least(30), "{tally:?}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use tamis_rules::Ruleset;
 use tamis_testkit::inputs::Tests;
 use tamis_testkit::libseccomp::{Condition, Errno, Filter, Library, Op};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
 
 /// The profiles tried.
@@ -375,14 +376,16 @@ fn random_profiles_mean_the_same_to_libseccomp() {
         Err(reason) => return skip::because(Need::Peers, reason),
     };
     let mut tally = Tally::default();
-    for seed in 0..PROFILES {
+    for seed in seeds::of(0..PROFILES) {
         let mut rng = Rng::new(seed);
         let profile = random_profile(&mut rng);
         tally.compare(&profile, &library, &mut rng);
     }
     println!(
-        "{PROFILES} profiles, libseccomp {:?}: {tally:?}",
+        "{} profiles, libseccomp {:?}: {tally:?}",
+        seeds::share(PROFILES),
         library.version()
     );
-    assert!(tally.same > 1000 && tally.refused > 100 && tally.inputs > 100_000);
+    assert!(tally.same > seeds::least(1000) && tally.refused > seeds::least(100));
+    assert!(tally.inputs > seeds::least(100_000));
 }

@@ -12,6 +12,7 @@ use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 use tamis_testkit::skip;
 
 const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
@@ -70,7 +71,7 @@ fn compiled(ruleset: &Ruleset) -> Program {
 #[test]
 fn random_stacks_become_one_filter_that_answers_alike_and_is_not_worse() {
     let mut fused = 0;
-    for seed in 0..150 {
+    for seed in seeds::of(0..150) {
         let mut rng = Rng::new(seed);
         let filters = rng.range(1..=4);
         let stack: Vec<Program> = (0..filters)
@@ -86,7 +87,7 @@ fn random_stacks_become_one_filter_that_answers_alike_and_is_not_worse() {
         fused += usize::from(result.how() == How::LaidOutAnew && stack.len() > 1);
     }
     println!("{fused} stacks fused");
-    assert!(fused > 60, "{fused}");
+    assert!(fused > seeds::least(60), "{fused}");
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn random_programs_keep_their_meaning_and_never_get_longer() {
 
 #[test]
 fn optimising_again_finds_nothing_worse() {
-    for seed in 200..240 {
+    for seed in seeds::of(200..240) {
         let mut rng = Rng::new(seed);
         let stack = [compiled(&ruleset(&mut rng, Size::SMALL, Endian::Little))];
         for objective in OBJECTIVES {

@@ -12,6 +12,7 @@ use tamis_rules::Ruleset;
 use tamis_testkit::generate::program::{data, program as random_program};
 use tamis_testkit::generate::ruleset::{Size, call, entangled, ruleset};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 
 const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
 
@@ -56,7 +57,7 @@ fn random_ruleset(rng: &mut Rng, seed: u64) -> Ruleset {
 
 #[test]
 fn any_order_for_any_profile_is_proved_after_every_pass() {
-    for seed in 0..150 {
+    for seed in seeds::of(0..150) {
         let mut rng = Rng::new(seed);
         let ruleset = random_ruleset(&mut rng, seed);
         let options = Options {

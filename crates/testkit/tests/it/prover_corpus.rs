@@ -182,7 +182,7 @@ fn a_stack_of_34_filters_is_one_function() {
 
 #[test]
 fn every_program_of_the_corpus_is_within_the_limits() {
-    let Some(files) = corpus::files("", ".bpf") else {
+    let Some(files) = corpus::programs() else {
         return;
     };
     for file in files {

@@ -12,6 +12,7 @@ use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::program;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 use tamis_testkit::tally::Tally;
 
 /// No diagram has a single node: gates decide everything.
@@ -206,7 +207,7 @@ fn judge(
 #[test]
 fn gates_diagrams_and_interpreter_agree_on_random_mutants() {
     let mut tally = Tally::default();
-    for seed in 0..200 {
+    for seed in seeds::of(0..200) {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let body_insns = rng.range(3..=20) as usize;
@@ -224,13 +225,16 @@ fn gates_diagrams_and_interpreter_agree_on_random_mutants() {
         );
     }
     println!("{tally:?}");
-    assert!(tally.equal > 50 && tally.different > 20, "{tally:?}");
+    assert!(
+        tally.equal > seeds::least(50) && tally.different > seeds::least(20),
+        "{tally:?}"
+    );
 }
 
 #[test]
 fn gates_diagrams_and_evaluator_agree_on_random_rulesets() {
     let mut tally = Tally::default();
-    for seed in 0..80 {
+    for seed in seeds::of(0..80) {
         let mut rng = Rng::new(seed);
         let left = ruleset(&mut rng, Size::SMALL, Endian::Little);
         let mut sections = left.sections().to_vec();
@@ -250,7 +254,10 @@ fn gates_diagrams_and_evaluator_agree_on_random_rulesets() {
         );
     }
     println!("{tally:?}");
-    assert!(tally.equal > 10 && tally.different > 20, "{tally:?}");
+    assert!(
+        tally.equal > seeds::least(10) && tally.different > seeds::least(20),
+        "{tally:?}"
+    );
 }
 
 fn policy(text: &str) -> Ruleset {

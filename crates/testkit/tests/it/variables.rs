@@ -12,6 +12,7 @@ use tamis_rules::{BindError, Ruleset, VariableWidth};
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::generate::variables::with_variables;
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 
 /// A random ruleset with at least one variable, the one without, and the values that make them equal.
 fn pair(rng: &mut Rng, endian: Endian) -> (Ruleset, Ruleset, Vec<u64>) {
@@ -44,7 +45,7 @@ fn other_values(rng: &mut Rng, ruleset: &Ruleset, data: &SeccompData) -> Vec<u64
 
 #[test]
 fn a_template_answers_as_its_ruleset_whatever_is_bound() {
-    for seed in 0..600 {
+    for seed in seeds::of(0..600) {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let (variable, constant, values) = pair(&mut rng, endian);
@@ -107,7 +108,7 @@ fn sets_mean_what_lists_of_their_values_mean() {
     let declarations = "let fds: u32[4]\nlet areas: u64[3]\nlet mode_fd: u32\n";
     let variable = about_sets(declarations, "fds", "areas", "mode_fd");
     let template = compile(&variable, &Options::default()).unwrap();
-    for seed in 0..60 {
+    for seed in seeds::of(0..60) {
         let mut rng = Rng::new(seed);
         // Places that aren't needed repeat another value, so repetitions have to be right.
         let values: Vec<u64> = (0..8)
@@ -165,7 +166,7 @@ fn exchange(template: &Template) -> Template {
 #[test]
 fn a_template_of_other_variables_is_told_apart_by_a_call_and_values() {
     let mut told_apart = 0;
-    for seed in 0..200 {
+    for seed in seeds::of(0..200) {
         let mut rng = Rng::new(seed);
         let (left, _, _) = pair(&mut rng, Endian::Little);
         let template = compile(&left, &Options::default()).unwrap();
@@ -193,5 +194,5 @@ fn a_template_of_other_variables_is_told_apart_by_a_call_and_values() {
             Answer::Unknown(limit) => panic!("{limit:?}"),
         }
     }
-    assert!(told_apart > 50, "{told_apart}");
+    assert!(told_apart > seeds::least(50), "{told_apart}");
 }
