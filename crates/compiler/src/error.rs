@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use tamis_abi::{Action, Arch, SeccompData, call};
+use tamis_abi::{Action, Arch};
 use tamis_bpf::InvalidProgram;
 use tamis_diag::{Diagnostic, code};
 use tamis_prover::LimitReached;
-use tamis_rules::Origin;
+use tamis_rules::{Input, Origin};
 
 /// Why there is no program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +44,8 @@ pub enum CompileError {
     },
     /// The program is not equivalent to the ruleset. A bug of tamis.
     Miscompiled {
-        /// A call about which they differ.
-        witness: Box<SeccompData>,
+        /// An input about which they differ.
+        witness: Box<Input>,
         /// What the ruleset answers.
         expected_ret: u32,
         /// What the program answers.
@@ -175,7 +175,7 @@ impl fmt::Display for CompileError {
                 f,
                 "bug in tamis: {}: the program returns {} ({actual_ret:#010x}) instead of {} \
                  ({expected_ret:#010x})",
-                call::describe(witness),
+                witness.describe(),
                 Action::from_ret(*actual_ret),
                 Action::from_ret(*expected_ret),
             ),

@@ -158,9 +158,9 @@ pub(crate) fn no_difference(answer: Answer) -> Result<(), CompileError> {
     match answer {
         Answer::Equal(_) => Ok(()),
         Answer::Different {
-            data, left, right, ..
+            input, left, right, ..
         } => Err(CompileError::Miscompiled {
-            witness: Box::new(data),
+            witness: Box::new(input),
             expected_ret: left,
             actual_ret: right,
         }),

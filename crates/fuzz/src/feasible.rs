@@ -33,7 +33,7 @@ pub(crate) fn feasible(
     let [marked, never] = [&marked, &never].map(|program| Subject::Program { program, endian });
     match decide(&marked, &never, limits) {
         Answer::Equal(_) => Feasible::Never,
-        Answer::Different { data, .. } => Feasible::By(data),
+        Answer::Different { input, .. } => Feasible::By(input.data),
         Answer::Unknown(limit) => Feasible::Unknown(limit),
     }
 }

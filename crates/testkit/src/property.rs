@@ -93,8 +93,9 @@ pub fn prover_pairs(bytes: &[u8]) -> Outcome {
             "equal"
         }
         Answer::Different {
-            data, left, right, ..
+            input, left, right, ..
         } => {
+            let data = input.data;
             assert_ne!(left, right);
             assert_eq!(
                 [run(0, &data), run(1, &data)],

@@ -193,7 +193,11 @@ fn judge(
             );
             for _ in 0..200 {
                 let data = near(rng);
-                assert_eq!(left.answer(&data), right.answer(&data), "{data:x?}");
+                assert_eq!(
+                    left.answer(&data.into()),
+                    right.answer(&data.into()),
+                    "{data:x?}"
+                );
             }
         }
         Answer::Different { .. } => {

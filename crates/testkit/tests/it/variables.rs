@@ -180,14 +180,14 @@ fn a_template_of_other_variables_is_told_apart_by_a_call_and_values() {
             },
         );
         match decide(&given, &made, &Limits::default()) {
-            Answer::Different { data, .. } => {
-                assert_ne!(given.answer(&data), made.answer(&data));
-                let values = &data.variables[..left.variables().len()];
+            Answer::Different { input, .. } => {
+                assert_ne!(given.answer(&input), made.answer(&input));
+                let values = &input.variables.as_slice()[..left.variables().len()];
                 let bound = left
                     .clone()
                     .bind(values)
-                    .map(|bound| bound.decide(&data).action.ret());
-                assert_eq!(bound, Ok(given.answer(&data)));
+                    .map(|bound| bound.decide(&input.data).action.ret());
+                assert_eq!(bound, Ok(given.answer(&input)));
                 told_apart += 1;
             }
             Answer::Equal(Method::Diagrams { .. } | Method::Gates) => {}
