@@ -29,6 +29,8 @@ mod gates;
 mod hash;
 mod inspect;
 mod liveness;
+#[doc(hidden)]
+pub mod misreading;
 mod order;
 mod piecewise;
 mod predicate;
@@ -50,8 +52,10 @@ pub use comparison::{Comparison, Pair, Scope, Verdict};
 pub use decompile::Undecompilable;
 pub use diagram::LimitReached;
 pub use difference::{Difference, Differences};
+pub use gates::Branches;
 pub use prove::{
-    Answer, Method, Report, decide, decide_by_gates, decide_until, prove, prove_by_gates,
+    Answer, Method, Report, decide, decide_by_gates, decide_until, equality_by_gates, prove,
+    prove_by_gates,
 };
 pub use reach::DeadCode;
 pub use space::{Equality, Function, Limits, Space};
