@@ -6,7 +6,10 @@ use tamis_abi::{Action, Arch, SeccompData, call};
 use tamis_bpf::InvalidProgram;
 use tamis_diag::{Diagnostic, code};
 use tamis_prover::LimitReached;
+use tamis_prover::misreading::Reading;
 use tamis_rules::{Origin, Variable};
+
+use crate::judge::Unjudged;
 
 /// Why there is no program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +61,15 @@ pub enum CompileError {
         /// The limit that was reached.
         limit: LimitReached,
     },
+    /// The prover proved it, but nobody else could confirm it, so it is withheld.
+    Unjudged(Unjudged),
+    /// The prover reads a program otherwise than the reference interpreter. A bug of tamis.
+    Misread {
+        /// As what the prover reads it.
+        reading: Reading,
+        /// A call about which they differ.
+        witness: Box<SeccompData>,
+    },
     /// Tamis made a program that the kernel would refuse. A bug of tamis.
     Invalid(InvalidProgram),
     /// Something is wrong after a stage that was checked on its own.
@@ -87,7 +99,9 @@ impl CompileError {
     /// Whether this is tamis's fault and not the ruleset's.
     pub fn is_bug(&self) -> bool {
         match self {
-            CompileError::Miscompiled { .. } | CompileError::Invalid(_) => true,
+            CompileError::Miscompiled { .. }
+            | CompileError::Misread { .. }
+            | CompileError::Invalid(_) => true,
             CompileError::After { error, .. } => error.is_bug(),
             _ => false,
         }
@@ -124,7 +138,7 @@ impl CompileError {
                     "split the policy into two filters, or shorten the conditions named above",
                 )
             }
-            CompileError::Unproven { .. } => Diagnostic::error(code::UNPROVEN, self.to_string())
+            CompileError::Unproven { .. } | CompileError::Unjudged(_) => Diagnostic::error(code::UNPROVEN, self.to_string())
                 .note("a program that isn't proved to mean what the policy says is never given out")
                 .help("simplify the conditions that combine several arguments, or allow more work: `--max-nodes`"),
             CompileError::After { error, .. } => {
@@ -132,7 +146,9 @@ impl CompileError {
                 diagnostic.message = self.to_string();
                 diagnostic
             }
-            CompileError::Miscompiled { .. } | CompileError::Invalid(_) => return None,
+            CompileError::Miscompiled { .. }
+            | CompileError::Misread { .. }
+            | CompileError::Invalid(_) => return None,
         };
         Some(diagnostic)
     }
@@ -193,6 +209,24 @@ impl fmt::Display for CompileError {
                 write!(
                     f,
                     "the program could not be proved to mean what the policy says: {limit}"
+                )
+            }
+            CompileError::Unjudged(unjudged) => {
+                write!(
+                    f,
+                    "the proof of the program could not be confirmed: {unjudged}"
+                )
+            }
+            CompileError::Misread { reading, witness } => {
+                let reading = match reading {
+                    Reading::Diagrams => "diagrams",
+                    Reading::Gates => "gates",
+                };
+                write!(
+                    f,
+                    "bug in tamis: as {reading} the prover reads a program otherwise than the interpreter runs it, \
+                     for {}",
+                    call::describe(witness)
                 )
             }
             CompileError::Invalid(invalid) => {

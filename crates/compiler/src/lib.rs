@@ -12,7 +12,7 @@
 //! 6. `verify` compares the program with the ruleset as given, and makes it a [`Compiled`].
 //!
 //! Programs that come from elsewhere enter through [`foreign`]: they are lifted to a ruleset and go the
-//! same way.
+//! same way, up to the [`judge`], who doesn't believe the prover alone.
 //!
 //! The crate does no I/O, has no clock and no randomness: the same ruleset and options give the same
 //! program on every machine.
@@ -24,6 +24,7 @@ pub mod emit;
 pub mod error;
 pub mod expected;
 pub mod foreign;
+pub mod judge;
 pub mod layout;
 pub mod linearise;
 pub mod options;

@@ -7,6 +7,9 @@
 //! campaign ends with a statement about every instruction and both outcomes of every branch. [`reduce`] shrinks
 //! policies and programs that show a failure.
 //!
+//! [`agreement`] is the question without chance: do two filters agree on calls that take every branch each way
+//! that it can go?
+//!
 //! Everything depends on the subjects, a seed and the number of evaluations: there is no clock and no I/O.
 //! An agreement is never a proof; that is the prover's work.
 #![forbid(unsafe_code)]
@@ -16,6 +19,7 @@
     reason = "a call that tells two filters apart ends the campaign: its size is paid once"
 )]
 
+mod agreement;
 mod campaign;
 mod coverage;
 mod dictionary;
@@ -30,6 +34,7 @@ mod translate;
 pub mod vectors;
 mod witness;
 
+pub use agreement::{Agreement, Disagreement, agreement};
 pub use campaign::{Campaign, Found};
 pub use coverage::{FilterCoverage, Gap, Place};
 pub use dictionary::Dictionary;

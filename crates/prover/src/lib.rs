@@ -54,8 +54,8 @@ pub use diagram::LimitReached;
 pub use difference::{Difference, Differences};
 pub use gates::Branches;
 pub use prove::{
-    Answer, Method, Report, decide, decide_by_gates, decide_until, equality_by_gates, prove,
-    prove_by_gates,
+    Answer, Method, Report, decide, decide_by_gates, decide_until, equality_by_diagrams,
+    equality_by_gates, prove, prove_by_gates,
 };
 pub use reach::DeadCode;
 pub use space::{Equality, Function, Limits, Space};

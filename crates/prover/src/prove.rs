@@ -197,6 +197,20 @@ pub fn equality_by_gates(
     Ok(witness.map_or(Equality::Equal, Equality::Different))
 }
 
+/// What diagrams alone say about two subjects. A witness is not confirmed: where it is none, they read something
+/// wrong.
+///
+/// # Errors
+/// If a limit of the diagrams is reached, or the caller stops.
+pub fn equality_by_diagrams(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<Equality, LimitReached> {
+    by_diagrams(left, right, limits, stop).map(|(equality, _)| equality)
+}
+
 fn by_diagrams(
     left: &Subject<'_>,
     right: &Subject<'_>,

@@ -24,9 +24,12 @@ const ALLOWED: [(&str, Option<&[&str]>); 22] = [
         "convert",
         Some(&["abi", "diag", "policy", "prover", "rules"]),
     ),
+    ("vm", Some(&["abi", "bpf"])),
+    // Never the compiler either: what it made is fuzzed, and judged by what comes of that.
+    ("fuzz", Some(&["abi", "bpf", "prover", "rules", "vm"])),
     (
         "compiler",
-        Some(&["abi", "bpf", "diag", "profile", "prover", "rules"]),
+        Some(&["abi", "bpf", "diag", "fuzz", "profile", "prover", "rules"]),
     ),
     (
         "embed",
@@ -36,9 +39,6 @@ const ALLOWED: [(&str, Option<&[&str]>); 22] = [
     ),
     ("macros", Some(&["embed"])),
     ("lint", Some(&["abi", "bpf", "diag", "prover", "rules"])),
-    ("vm", Some(&["abi", "bpf"])),
-    // Never the compiler either: what it made is fuzzed.
-    ("fuzz", Some(&["abi", "bpf", "prover", "rules", "vm"])),
     ("kernel", Some(&["abi", "bpf"])),
     (
         "tamis",

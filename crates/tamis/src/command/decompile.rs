@@ -3,13 +3,16 @@
 use clap::ValueEnum;
 use serde::Serialize;
 use tamis_abi::{Action, Arch};
+use tamis_compiler::ProofEffort;
+use tamis_compiler::judge::{Judged, judge, narrowed};
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, export};
-use tamis_prover::{CaseLimits, Function, LimitReached, Space, Undecompilable};
+use tamis_prover::{CaseLimits, Function, LimitReached, Space, Subject, Undecompilable};
 use tamis_rules::Ruleset;
 
 use super::compile::pseudo_code;
+use crate::cli::judged::JudgedEntry;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::OutputArgs;
@@ -52,6 +55,8 @@ enum Emit {
     Pfc,
 }
 
+const NO_POLICY: &str = "there is no policy for this program";
+
 /// The document for programs.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -59,6 +64,7 @@ struct Document<'a> {
     inputs: Vec<InputEntry>,
     arches: Vec<&'static str>,
     form: &'static str,
+    judged: JudgedEntry,
     policy: &'a str,
 }
 
@@ -73,9 +79,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut space = Space::stoppable(args.limits.limits(), args.limits.stop());
     let mut inputs = Vec::new();
     let mut functions = Vec::new();
+    let mut filters = Vec::new();
     for path in &args.inputs {
-        let (input, function) = load(args, path, &mut space, global)?;
+        let (input, filter, function) = load(args, path, &mut space, global)?;
         inputs.push(input);
+        filters.push(filter);
         functions.push(function);
     }
     let gave_up = |limit| args.limits.gave_up("gave up", limit);
@@ -83,6 +91,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let ruleset = space
         .decompile(function, &CaseLimits::default())
         .map_err(|error| refusal(args, &error))?;
+    let judged = judge_ruleset(args, filters, &ruleset)?;
     let (form, text) = match args.emit {
         Emit::Rules => ("rules", ruleset.to_string()),
         Emit::Pfc => ("pfc", pseudo_code(&ruleset)?),
@@ -98,32 +107,79 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
                 .map(|section| section.arch.name())
                 .collect(),
             form,
+            judged: JudgedEntry::of(&judged),
             policy: &text,
         };
         args.output.text(&output::json(&document)?)?;
     } else {
         args.output
-            .text(&(header(&inputs, &args.load.arches) + &text))?;
+            .text(&(header(&inputs, &args.load.arches, &judged) + &text))?;
     }
     Ok(exit::OK)
 }
 
-/// Reads an input and says what it means.
+/// Reads an input: what it is, and what it means.
 fn load(
     args: &Args,
     path: &str,
     space: &mut Space,
     global: &Global,
-) -> Result<(InputEntry, Function), Failure> {
-    let (name, length_insns, function) = match args.load.load(path, global)? {
-        Loaded::Policy(policy) => (policy.name, None, space.ruleset(&policy.ruleset)),
+) -> Result<(InputEntry, Loaded, Function), Failure> {
+    let filter = args.load.load(path, global)?;
+    let (name, length_insns, function) = match &filter {
+        Loaded::Policy(policy) => (&policy.name, None, space.ruleset(&policy.ruleset)),
         Loaded::Program(raw) => {
             let function = space.program(&raw.program, raw.endian);
-            (raw.name, Some(raw.program.len()), function)
+            (&raw.name, Some(raw.program.len()), function)
         }
     };
     let function = function.map_err(|limit| args.limits.gave_up("gave up", limit))?;
-    Ok((InputEntry { name, length_insns }, function))
+    let name = name.clone();
+    Ok((InputEntry { name, length_insns }, filter, function))
+}
+
+/// Lets the judge compare the ruleset with the inputs, as far as the user asks.
+fn judge_ruleset(
+    args: &Args,
+    mut filters: Vec<Loaded>,
+    ruleset: &Ruleset,
+) -> Result<Judged, Failure> {
+    let arches = &args.load.arches;
+    for filter in filters.iter_mut().filter(|_| !arches.is_empty()) {
+        let elsewhere = Action::KILL_PROCESS;
+        match filter {
+            Loaded::Policy(policy) => {
+                policy.ruleset = narrowed::ruleset(&policy.ruleset, arches, elsewhere);
+            }
+            Loaded::Program(raw) => {
+                let narrow = narrowed::program(&raw.program, raw.endian, arches, elsewhere);
+                raw.program = narrow.map_err(|invalid| Failure::input(invalid.to_string()))?;
+            }
+        }
+    }
+    let subject = |filter| match filter {
+        &Loaded::Policy(ref policy) => Subject::Ruleset(&policy.ruleset),
+        Loaded::Program(raw) => Subject::Program {
+            program: &raw.program,
+            endian: raw.endian,
+        },
+    };
+    let given: Vec<Subject> = filters.iter().map(subject).collect();
+    let effort = ProofEffort {
+        limits: args.limits.limits(),
+        stop: args.limits.stop(),
+    };
+    let judged = judge(&Subject::whole(&given), &Subject::Ruleset(ruleset), &effort);
+    judged.map_err(|error| Failure::Message {
+        message: format!("{NO_POLICY}: {error}"),
+        help: error
+            .is_bug()
+            .then(|| "please report this with the program".to_owned()),
+        code: match error.is_bug() {
+            true => exit::BUG,
+            false => exit::GAVE_UP,
+        },
+    })
 }
 
 /// What the inputs do together, as far as the user asks.
@@ -181,7 +237,7 @@ fn means(space: &mut Space, text: &str, function: Function) -> Result<bool, Limi
 }
 
 /// A comment that says what the policy is.
-fn header(inputs: &[InputEntry], arches: &[Arch]) -> String {
+fn header(inputs: &[InputEntry], arches: &[Arch], judged: &Judged) -> String {
     let mut text = String::from("# Decompiled by tamis; proved to mean the same as\n");
     for InputEntry { name, length_insns } in inputs {
         let length =
@@ -199,12 +255,12 @@ fn header(inputs: &[InputEntry], arches: &[Arch]) -> String {
             arches.join(", ")
         ));
     }
+    text.push_str(&format!("# judged by {judged}\n"));
     text.push('\n');
     text
 }
 
 fn refusal(args: &Args, error: &Undecompilable) -> Failure {
-    const NO_POLICY: &str = "there is no policy for this program";
     let (help, code) = match error {
         Undecompilable::Limit(limit) => return args.limits.gave_up(NO_POLICY, *limit),
         Undecompilable::TooManyCases | Undecompilable::Condition { .. } => {
