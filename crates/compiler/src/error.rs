@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tamis_abi::{Action, Arch, SeccompData, call};
-use tamis_bpf::InvalidProgram;
+use tamis_bpf::{InvalidProgram, Op, Pc};
 use tamis_diag::{Diagnostic, code};
 use tamis_prover::LimitReached;
 use tamis_prover::misreading::Reading;
@@ -70,6 +70,13 @@ pub enum CompileError {
         /// A call about which they differ.
         witness: Box<SeccompData>,
     },
+    /// Tamis made a program with an instruction that it has no use for. A bug of tamis.
+    Unexpected {
+        /// Where the instruction is.
+        pc: Pc,
+        /// The instruction.
+        op: Op,
+    },
     /// Tamis made a program that the kernel would refuse. A bug of tamis.
     Invalid(InvalidProgram),
     /// Something is wrong after a stage that was checked on its own.
@@ -101,6 +108,7 @@ impl CompileError {
         match self {
             CompileError::Miscompiled { .. }
             | CompileError::Misread { .. }
+            | CompileError::Unexpected { .. }
             | CompileError::Invalid(_) => true,
             CompileError::After { error, .. } => error.is_bug(),
             _ => false,
@@ -148,6 +156,7 @@ impl CompileError {
             }
             CompileError::Miscompiled { .. }
             | CompileError::Misread { .. }
+            | CompileError::Unexpected { .. }
             | CompileError::Invalid(_) => return None,
         };
         Some(diagnostic)
@@ -227,6 +236,13 @@ impl fmt::Display for CompileError {
                     "bug in tamis: as {reading} the prover reads a program otherwise than the interpreter runs it, \
                      for {}",
                     call::describe(witness)
+                )
+            }
+            CompileError::Unexpected { pc, op } => {
+                write!(
+                    f,
+                    "bug in tamis: it made the instruction {op:?} at {}",
+                    pc.0
                 )
             }
             CompileError::Invalid(invalid) => {

@@ -165,7 +165,8 @@ pub(crate) fn check_program(
             limits: effort.limits.for_insns(template.unbound().len()),
             stop: effort.stop.clone(),
         },
-    )
+    )?;
+    judge::compiled(template, ruleset, endian)
 }
 
 /// Whether a ruleset that a pass made means what the ruleset as given means.

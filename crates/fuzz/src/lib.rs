@@ -21,6 +21,7 @@
 
 mod agreement;
 mod campaign;
+mod cover;
 mod coverage;
 mod dictionary;
 mod feasible;
@@ -36,6 +37,7 @@ mod witness;
 
 pub use agreement::{Agreement, Disagreement, agreement};
 pub use campaign::{Campaign, Found};
+pub use cover::{CallWords, cover};
 pub use coverage::{FilterCoverage, Gap, Place};
 pub use dictionary::Dictionary;
 pub use translate::program as translate;

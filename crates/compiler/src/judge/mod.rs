@@ -9,9 +9,12 @@
 //!    branch of both sides each way that it can go ([`tamis_fuzz::agreement`]);
 //! 3. gates, if it was diagrams that proved it and gates come to an answer within a small limit: equal, too.
 //!
+//! What is compiled from a policy is judged by less, because instructions are read on one side only: see [`compiled`].
+//!
 //! Who disagrees has found a mistake of tamis, which is an error with the call that shows it. Where it is not
 //! settled whether a branch can go one way, there is a result only if gates say equal.
 
+mod compiled;
 pub mod narrowed;
 
 use std::fmt;
@@ -19,6 +22,8 @@ use std::fmt;
 use tamis_fuzz::{Agreement, Disagreement, agreement};
 use tamis_prover::misreading::Reading;
 use tamis_prover::{Answer, Equality, Limits, Method, Subject, decide_until, equality_by_gates};
+
+pub use compiled::compiled;
 
 use crate::error::CompileError;
 use crate::options::ProofEffort;

@@ -1,0 +1,77 @@
+//! What a compiled program has to pass besides the proof.
+//!
+//! The proof compares it with a ruleset, which has no instructions. Should the prover misread one, it
+//! refuses right programs; a wrong one passes only if what is wrong in it and what is misread make up for each
+//! other. Two cheap checks leave no room for that: a compiled program has only the few kinds of
+//! instructions that emission and the passes make of them, and the reference interpreter and the
+//! evaluator of rulesets agree on calls on both sides of every branch.
+
+use tamis_abi::{Endian, SeccompData, VariableIndex, Word};
+use tamis_bpf::{AluOp, Op, Operand, Template};
+use tamis_fuzz::{CallWords, cover};
+use tamis_rules::Ruleset;
+
+use crate::error::CompileError;
+
+/// Checks a compiled program whose meaning was proved.
+///
+/// # Errors
+/// If it has an instruction that the compiler doesn't make, or answers a call otherwise than the ruleset.
+pub fn compiled(
+    template: &Template,
+    ruleset: &Ruleset,
+    endian: Endian,
+) -> Result<(), CompileError> {
+    for (pc, op) in template.unbound().ops().enumerate() {
+        if !is_made(op) {
+            let pc = tamis_bpf::Pc(pc);
+            return Err(CompileError::Unexpected { pc, op });
+        }
+    }
+    let values = values(ruleset);
+    let program = template.bind(&values);
+    let mut difference = None;
+    cover(&program, endian, &mut |words, actual_ret| {
+        let mut data = call(words);
+        data.variables[..values.len()].copy_from_slice(&values);
+        let expected_ret = ruleset.decide(&data).action.ret();
+        if expected_ret != actual_ret {
+            difference = Some(CompileError::Miscompiled {
+                witness: Box::new(data),
+                expected_ret,
+                actual_ret,
+            });
+        }
+        difference.is_none()
+    });
+    difference.map_or(Ok(()), Err)
+}
+
+/// Whether emission or a pass over what is emitted makes such instructions.
+fn is_made(op: Op) -> bool {
+    match op {
+        Op::LoadData(_) | Op::LoadImm(_) | Op::LoadXImm(_) | Op::Tax => true,
+        Op::Alu(alu, operand) => alu == AluOp::And && operand != Operand::X,
+        Op::Branch { .. } | Op::Jump(_) | Op::RetImm(_) => true,
+        Op::LoadMem(_) | Op::LoadXMem(_) | Op::Store(_) | Op::StoreX(_) => false,
+        Op::LoadLen | Op::LoadXLen | Op::Neg | Op::Txa | Op::RetA => false,
+    }
+}
+
+/// Some value for each variable, all different.
+fn values(ruleset: &Ruleset) -> Vec<u64> {
+    let count = ruleset.variables().len().min(VariableIndex::COUNT) as u64;
+    (0..count).map(|index| 0x0101 + index).collect()
+}
+
+fn call(words: &CallWords) -> SeccompData {
+    let wide = |low: usize| u64::from(words[low + 1]) << 32 | u64::from(words[low]);
+    let first = Word::ARCH.index() + 1;
+    SeccompData {
+        nr: words[Word::NR.index()],
+        arch: words[Word::ARCH.index()],
+        ip: wide(first),
+        args: std::array::from_fn(|arg| wide(first + 2 + 2 * arg)),
+        ..SeccompData::default()
+    }
+}
