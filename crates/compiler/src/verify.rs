@@ -122,7 +122,7 @@ pub(crate) fn verify_template(
     remarks: Vec<Remark>,
     effort: &ProofEffort,
 ) -> Result<CompiledTemplate, CompileError> {
-    check_program(&template, ruleset, endian, effort)?;
+    judge::compiled(&template, ruleset, endian, effort)?;
     let archs = ruleset.sections().iter().map(|section| section.arch);
     Ok(CompiledTemplate {
         template,
@@ -141,7 +141,7 @@ pub(crate) fn verify(
     remarks: Vec<Remark>,
     effort: &ProofEffort,
 ) -> Result<Compiled, CompileError> {
-    check_program(template, ruleset, endian, effort)?;
+    judge::compiled(template, ruleset, endian, effort)?;
     let archs = ruleset.sections().iter().map(|section| section.arch);
     Ok(Compiled {
         program: template.bind(&[]),
@@ -149,24 +149,6 @@ pub(crate) fn verify(
         remarks,
         archs: archs.collect(),
     })
-}
-
-/// Whether a program means what the ruleset means.
-pub(crate) fn check_program(
-    template: &Template,
-    ruleset: &Ruleset,
-    endian: Endian,
-    effort: &ProofEffort,
-) -> Result<(), CompileError> {
-    compare(
-        &Subject::Ruleset(ruleset),
-        &Subject::Template { template, endian },
-        &ProofEffort {
-            limits: effort.limits.for_insns(template.unbound().len()),
-            stop: effort.stop.clone(),
-        },
-    )?;
-    judge::compiled(template, ruleset, endian)
 }
 
 /// Whether a ruleset that a pass made means what the ruleset as given means.

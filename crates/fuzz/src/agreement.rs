@@ -2,7 +2,7 @@
 //!
 //! This judges what the prover has proved without believing how the prover reads programs. The calls are those
 //! of a [`Campaign`] and, for every constant of the programs, calls that meet it: the constant, its neighbours,
-//! its bits, and each with the other half of the argument set. Every one of them is answered by the reference
+//! its bits, and each with the other half of the argument set; where two words meet, either near the other. Every one of them is answered by the reference
 //! interpreter, or the evaluator of rulesets, on both sides.
 //!
 //! A branch outcome that no call has counts as impossible only if both readings of the prover say so. Gates
@@ -138,8 +138,11 @@ impl Judge<'_> {
                 for call in &kept {
                     let filter = &self.campaign.sides[side].filters[index];
                     let path = Path::of(&filter.program, filter.endian, call);
-                    let constants = constants(&path, filter, &mut met);
-                    for (word, k) in constants {
+                    for (word, meets) in operands(&path, filter, &mut met) {
+                        let k = match meets {
+                            Meets::Constant(k) => k,
+                            Meets::Word(other) => call[other.index()],
+                        };
                         for near in near(call, word, k) {
                             self.try_call(near)?;
                         }
@@ -288,10 +291,18 @@ impl Judge<'_> {
     }
 }
 
-/// The constants that a path meets and no path before met at this place, each with the words whose values may
+/// What a word of the call meets in an instruction.
+#[derive(Clone, Copy)]
+enum Meets {
+    Constant(u32),
+    /// Another word, in X.
+    Word(Word),
+}
+
+/// The operands that a path meets and no path before met at this place, each with the words whose values may
 /// meet it.
-fn constants(path: &Path, filter: &Filter, met: &mut BTreeSet<Pc>) -> Vec<(Word, u32)> {
-    let mut constants = Vec::new();
+fn operands(path: &Path, filter: &Filter, met: &mut BTreeSet<Pc>) -> Vec<(Word, Meets)> {
+    let mut operands = Vec::new();
     let mut forks = path.forks.iter().peekable();
     let mut loaded: Vec<Word> = Vec::new();
     for pc in &path.executed {
@@ -299,6 +310,8 @@ fn constants(path: &Path, filter: &Filter, met: &mut BTreeSet<Pc>) -> Vec<(Word,
         while let Some(fork) = forks.next_if(|fork| fork.pc == *pc) {
             word = fork.word();
         }
+        // A computed value comes from the words that were loaded last, more or less.
+        let recent = loaded.iter().rev().take(2).copied();
         match filter.program.op(*pc) {
             Op::LoadData(offset) => loaded.extend(Word::from_offset(offset, filter.endian)),
             Op::Branch {
@@ -310,15 +323,25 @@ fn constants(path: &Path, filter: &Filter, met: &mut BTreeSet<Pc>) -> Vec<(Word,
             | Op::LoadXImm(k)
                 if met.insert(*pc) =>
             {
-                // Of a computed value, the words that it may come from.
-                let recent = loaded.iter().rev().take(2).copied();
                 let words = word.map_or_else(|| recent.collect(), |word| vec![word]);
-                constants.extend(words.into_iter().map(|word| (word, k)));
+                let meets = Meets::Constant(k);
+                operands.extend(words.into_iter().map(|word| (word, meets)));
+            }
+            Op::Branch {
+                operand: Operand::X,
+                ..
+            }
+            | Op::Alu(_, Operand::X)
+                if met.insert(*pc) =>
+            {
+                if let [.., left, right] = loaded[..] {
+                    operands.extend([(left, Meets::Word(right)), (right, Meets::Word(left))]);
+                }
             }
             _ => {}
         }
     }
-    constants
+    operands
 }
 
 /// A call with a word near a constant, and with the other half of that word set.

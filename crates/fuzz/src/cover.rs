@@ -20,11 +20,19 @@ struct Bits {
     mask: u32,
 }
 
-/// What A and X hold, where it is bits of one word.
-#[derive(Clone, Copy, Default)]
+/// What a register holds, where that is known.
+#[derive(Clone, Copy)]
+enum Held {
+    Bits(Bits),
+    Constant(u32),
+    Other,
+}
+
+/// What A and X hold.
+#[derive(Clone, Copy)]
 struct Registers {
-    a: Option<Bits>,
-    x: Option<Bits>,
+    a: Held,
+    x: Held,
 }
 
 /// Runs calls on a program that take its branches each way, and shows each with what the reference
@@ -63,7 +71,10 @@ pub fn cover(program: &Program, endian: Endian, see: &mut impl FnMut(&CallWords,
         if !is_any_new {
             continue;
         }
-        let mut registers = Registers::default();
+        let mut registers = Registers {
+            a: Held::Constant(0),
+            x: Held::Constant(0),
+        };
         for pc in &path {
             if let Op::Branch { test, operand, .. } = ops[*pc]
                 && is_new[*pc]
@@ -91,18 +102,25 @@ impl Registers {
         match op {
             Op::LoadData(offset) => {
                 let mask = u32::MAX;
-                self.a = word_at(offset, endian).map(|word| Bits { word, mask });
+                let word = word_at(offset, endian);
+                self.a = word.map_or(Held::Other, |word| Held::Bits(Bits { word, mask }));
             }
             Op::Alu(AluOp::And, Operand::K(k)) => {
-                self.a = self.a.map(|Bits { word, mask }| Bits {
-                    word,
-                    mask: mask & k,
-                });
+                self.a = match self.a {
+                    Held::Bits(Bits { word, mask }) => Held::Bits(Bits {
+                        word,
+                        mask: mask & k,
+                    }),
+                    Held::Constant(value) => Held::Constant(value & k),
+                    Held::Other => Held::Other,
+                };
             }
             Op::Tax => self.x = self.a,
             Op::Txa => self.a = self.x,
-            Op::Alu(..) | Op::Neg | Op::LoadImm(_) | Op::LoadMem(_) | Op::LoadLen => self.a = None,
-            Op::LoadXImm(_) | Op::LoadXMem(_) | Op::LoadXLen => self.x = None,
+            Op::LoadImm(k) => self.a = Held::Constant(k),
+            Op::LoadXImm(k) => self.x = Held::Constant(k),
+            Op::Alu(..) | Op::Neg | Op::LoadMem(_) | Op::LoadLen => self.a = Held::Other,
+            Op::LoadXMem(_) | Op::LoadXLen => self.x = Held::Other,
             Op::Branch { .. } | Op::Jump(_) | Op::RetImm(_) | Op::RetA => {}
             Op::Store(_) | Op::StoreX(_) => {}
         }
@@ -123,13 +141,14 @@ fn near(
     operand: Operand,
     calls: &mut VecDeque<CallWords>,
 ) {
-    let Some(Bits { word, mask }) = registers.a else {
+    let Held::Bits(Bits { word, mask }) = registers.a else {
         return;
     };
     let k = match (operand, registers.x) {
         (Operand::K(k), _) => k,
-        (Operand::X, Some(right)) => words[right.word.index()] & right.mask,
-        (Operand::X, None) | (Operand::Variable(_), _) => return,
+        (Operand::X, Held::Bits(right)) => words[right.word.index()] & right.mask,
+        (Operand::X, Held::Constant(k)) => k,
+        (Operand::X, Held::Other) | (Operand::Variable(_), _) => return,
     };
     let with = |value: u32| {
         let mut near = *words;

@@ -7,21 +7,35 @@
 //! evaluator of rulesets agree on calls on both sides of every branch.
 
 use tamis_abi::{Endian, SeccompData, VariableIndex, Word};
-use tamis_bpf::{AluOp, Op, Operand, Template};
+use tamis_bpf::{AluOp, Op, Operand, Template, Test};
 use tamis_fuzz::{CallWords, cover};
+use tamis_prover::{Subject, decide_until};
 use tamis_rules::Ruleset;
 
+use super::proved;
 use crate::error::CompileError;
+use crate::options::ProofEffort;
 
-/// Checks a compiled program whose meaning was proved.
+/// Judges whether a compiled program means what its ruleset means: the proof, and what it has to pass besides.
 ///
 /// # Errors
-/// If it has an instruction that the compiler doesn't make, or answers a call otherwise than the ruleset.
+/// If the prover finds a difference or reaches a limit, or if the program has an instruction that the compiler doesn't
+/// make, or answers a call otherwise than the ruleset.
 pub fn compiled(
     template: &Template,
     ruleset: &Ruleset,
     endian: Endian,
+    effort: &ProofEffort,
 ) -> Result<(), CompileError> {
+    let limits = effort.limits.for_insns(template.unbound().len());
+    let given = Subject::Ruleset(ruleset);
+    let made = Subject::Template { template, endian };
+    proved(decide_until(&given, &made, &limits, &effort.stop))?;
+    check(template, ruleset, endian)
+}
+
+/// Checks a compiled program whose meaning was proved.
+fn check(template: &Template, ruleset: &Ruleset, endian: Endian) -> Result<(), CompileError> {
     for (pc, op) in template.unbound().ops().enumerate() {
         if !is_made(op) {
             let pc = tamis_bpf::Pc(pc);
@@ -52,7 +66,8 @@ fn is_made(op: Op) -> bool {
     match op {
         Op::LoadData(_) | Op::LoadImm(_) | Op::LoadXImm(_) | Op::Tax => true,
         Op::Alu(alu, operand) => alu == AluOp::And && operand != Operand::X,
-        Op::Branch { .. } | Op::Jump(_) | Op::RetImm(_) => true,
+        Op::Branch { test, operand, .. } => test != Test::Set || operand != Operand::X,
+        Op::Jump(_) | Op::RetImm(_) => true,
         Op::LoadMem(_) | Op::LoadXMem(_) | Op::Store(_) | Op::StoreX(_) => false,
         Op::LoadLen | Op::LoadXLen | Op::Neg | Op::Txa | Op::RetA => false,
     }

@@ -12,7 +12,7 @@
 //! What is compiled from a policy is judged by less, because instructions are read on one side only: see [`compiled`].
 //!
 //! Who disagrees has found a mistake of tamis, which is an error with the call that shows it. Where it is not
-//! settled whether a branch can go one way, there is a result only if gates say equal.
+//! settled whether a branch can go one way, there is a result only if both diagrams and gates say equal.
 
 mod compiled;
 pub mod narrowed;
@@ -46,7 +46,7 @@ pub struct Judged {
     pub method: Method,
     /// On what the reference interpreter agrees.
     pub agreement: Agreement,
-    /// Whether gates, asked besides, came to the same result; they may have reached a limit.
+    /// Whether gates, asked besides diagrams, came to the same result; they may have reached a limit.
     pub do_gates_agree: bool,
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn confirm(
     let limits = at_most(&effort.limits, &OPINION);
     let agreement = agreement([given, made], &limits, &effort.stop)?;
     let do_gates_agree = match method {
-        Method::Gates => true,
+        Method::Gates => false,
         Method::Diagrams { .. } => do_gates_agree(given, made, &limits, effort)?,
     };
     if agreement.unsettled_edges > 0 && !do_gates_agree {
@@ -191,9 +191,9 @@ impl fmt::Display for Judged {
             (_, 0) => write!(f, "all {covered} feasible edges")?,
             _ => write!(f, "{covered} edges, {unsettled_edges} unsettled")?,
         }
-        match (self.method, self.do_gates_agree) {
-            (Method::Diagrams { .. }, true) => f.write_str("; gates agree"),
-            _ => Ok(()),
+        match self.do_gates_agree {
+            true => f.write_str("; gates agree"),
+            false => Ok(()),
         }
     }
 }
