@@ -146,6 +146,12 @@ fn forbidden_edge(from: &str, dependency: &Value) -> Option<Problem> {
             "give the crate its row in the table of edges",
         ));
     };
+    let features = dependency["features"].as_array();
+    let misreads = |feature: &Value| feature == "misreadings";
+    if features.is_some_and(|features| features.iter().any(misreads)) && short(from) != "testkit" {
+        let message = "only `testkit` may let the prover misread programs";
+        return Some(Problem::new(&path, 0, message));
+    }
     let allowed = (*allowed)?;
     let is_development = dependency["kind"] == "dev";
     if allowed.contains(&to) || is_development && to == "testkit" {
@@ -183,6 +189,13 @@ mod tests {
         assert!(is_forbidden("tamis", to("tamis-testkit", Value::Null)));
         assert!(!is_forbidden("tamis", to("tamis-testkit", json!("dev"))));
         assert!(is_forbidden("tamis-new", to("tamis-abi", Value::Null)));
+    }
+
+    #[test]
+    fn only_tests_let_the_prover_misread() {
+        let prover = json!({"name": "tamis-prover", "kind": null, "features": ["misreadings"]});
+        assert!(forbidden_edge("tamis", &prover).is_some());
+        assert!(forbidden_edge("tamis-testkit", &prover).is_none());
     }
 
     #[test]

@@ -185,11 +185,13 @@ impl fmt::Display for Judged {
             unsettled_edges,
         } = self.agreement;
         let covered = edges - infeasible_edges - unsettled_edges;
-        write!(f, "{method}; interpreter agrees on {calls} calls covering ")?;
+        write!(f, "{method}; interpreter agrees on {calls} calls")?;
         match (infeasible_edges, unsettled_edges) {
-            (0, 0) => write!(f, "all {edges} edges")?,
-            (_, 0) => write!(f, "all {covered} feasible edges")?,
-            _ => write!(f, "{covered} edges, {unsettled_edges} unsettled")?,
+            // Between policies.
+            _ if edges == 0 => {}
+            (0, 0) => write!(f, " covering all {edges} edges")?,
+            (_, 0) => write!(f, " covering all {covered} feasible edges")?,
+            _ => write!(f, " covering {covered} edges, {unsettled_edges} unsettled")?,
         }
         match self.do_gates_agree {
             true => f.write_str("; gates agree"),

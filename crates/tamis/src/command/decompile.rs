@@ -3,16 +3,15 @@
 use clap::ValueEnum;
 use serde::Serialize;
 use tamis_abi::{Action, Arch};
-use tamis_compiler::ProofEffort;
-use tamis_compiler::judge::{Judged, judge, narrowed};
+use tamis_compiler::judge::Judged;
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, export};
-use tamis_prover::{CaseLimits, Function, LimitReached, Space, Subject, Undecompilable};
+use tamis_prover::{CaseLimits, Function, LimitReached, Space, Undecompilable};
 use tamis_rules::Ruleset;
 
 use super::compile::pseudo_code;
-use crate::cli::judged::JudgedEntry;
+use crate::cli::judged::{JudgedEntry, NO_POLICY, judge_reading};
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::OutputArgs;
@@ -55,8 +54,6 @@ enum Emit {
     Pfc,
 }
 
-const NO_POLICY: &str = "there is no policy for this program";
-
 /// The document for programs.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -91,7 +88,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let ruleset = space
         .decompile(function, &CaseLimits::default())
         .map_err(|error| refusal(args, &error))?;
-    let judged = judge_ruleset(args, filters, &ruleset)?;
+    let judged = judge_reading(filters, &args.load.arches, &ruleset, &args.limits)?;
     let (form, text) = match args.emit {
         Emit::Rules => ("rules", ruleset.to_string()),
         Emit::Pfc => ("pfc", pseudo_code(&ruleset)?),
@@ -136,50 +133,6 @@ fn load(
     let function = function.map_err(|limit| args.limits.gave_up("gave up", limit))?;
     let name = name.clone();
     Ok((InputEntry { name, length_insns }, filter, function))
-}
-
-/// Lets the judge compare the ruleset with the inputs, as far as the user asks.
-fn judge_ruleset(
-    args: &Args,
-    mut filters: Vec<Loaded>,
-    ruleset: &Ruleset,
-) -> Result<Judged, Failure> {
-    let arches = &args.load.arches;
-    for filter in filters.iter_mut().filter(|_| !arches.is_empty()) {
-        let elsewhere = Action::KILL_PROCESS;
-        match filter {
-            Loaded::Policy(policy) => {
-                policy.ruleset = narrowed::ruleset(&policy.ruleset, arches, elsewhere);
-            }
-            Loaded::Program(raw) => {
-                let narrow = narrowed::program(&raw.program, raw.endian, arches, elsewhere);
-                raw.program = narrow.map_err(|invalid| Failure::input(invalid.to_string()))?;
-            }
-        }
-    }
-    let subject = |filter| match filter {
-        &Loaded::Policy(ref policy) => Subject::Ruleset(&policy.ruleset),
-        Loaded::Program(raw) => Subject::Program {
-            program: &raw.program,
-            endian: raw.endian,
-        },
-    };
-    let given: Vec<Subject> = filters.iter().map(subject).collect();
-    let effort = ProofEffort {
-        limits: args.limits.limits(),
-        stop: args.limits.stop(),
-    };
-    let judged = judge(&Subject::whole(&given), &Subject::Ruleset(ruleset), &effort);
-    judged.map_err(|error| Failure::Message {
-        message: format!("{NO_POLICY}: {error}"),
-        help: error
-            .is_bug()
-            .then(|| "please report this with the program".to_owned()),
-        code: match error.is_bug() {
-            true => exit::BUG,
-            false => exit::GAVE_UP,
-        },
-    })
 }
 
 /// What the inputs do together, as far as the user asks.
@@ -238,7 +191,7 @@ fn means(space: &mut Space, text: &str, function: Function) -> Result<bool, Limi
 
 /// A comment that says what the policy is.
 fn header(inputs: &[InputEntry], arches: &[Arch], judged: &Judged) -> String {
-    let mut text = String::from("# Decompiled by tamis; proved to mean the same as\n");
+    let mut text = format!("# Decompiled by tamis; proved equivalent ({judged}) to\n");
     for InputEntry { name, length_insns } in inputs {
         let length =
             length_insns.map_or(String::new(), |length| format!(" ({length} instructions)"));
@@ -255,7 +208,6 @@ fn header(inputs: &[InputEntry], arches: &[Arch], judged: &Judged) -> String {
             arches.join(", ")
         ));
     }
-    text.push_str(&format!("# judged by {judged}\n"));
     text.push('\n');
     text
 }
