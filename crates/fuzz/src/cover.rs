@@ -56,12 +56,18 @@ pub fn cover(program: &Program, endian: Endian, see: &mut impl FnMut(&CallWords,
     // The branches that no call has reached yet.
     let is_branch = |op: &Op| matches!(op, Op::Branch { .. });
     let mut is_new: Vec<bool> = ops.iter().map(is_branch).collect();
-    let mut waiting = VecDeque::from([[0; Word::COUNT]]);
-    let mut path = Vec::new();
+    // As many as there are commonly.
+    let mut waiting = VecDeque::with_capacity(4 * ops.len());
+    waiting.push_back([0; Word::COUNT]);
+    let mut path = Vec::with_capacity(ops.len());
     while let Some(words) = waiting.pop_front() {
         path.clear();
         let mut is_any_new = false;
-        let run = interp::run_traced(program, &image(&words, endian), &mut |Pc(pc)| {
+        let in_memory = match endian {
+            Endian::Little => words,
+            Endian::Big => swapped(&words),
+        };
+        let run = interp::run_traced(program, &in_memory, &mut |Pc(pc)| {
             path.push(pc);
             is_any_new |= is_new[pc];
         });
@@ -87,13 +93,11 @@ pub fn cover(program: &Program, endian: Endian, see: &mut impl FnMut(&CallWords,
     }
 }
 
-/// The words in the order of memory.
-fn image(words: &CallWords, endian: Endian) -> CallWords {
+/// The words in the order of a big-endian machine's memory.
+fn swapped(words: &CallWords) -> CallWords {
     let mut image = *words;
-    if endian == Endian::Big {
-        let (pairs, _) = image[Word::IP_LOW.index()..].as_chunks_mut::<2>();
-        pairs.iter_mut().for_each(|pair| pair.swap(0, 1));
-    }
+    let (pairs, _) = image[Word::IP_LOW.index()..].as_chunks_mut::<2>();
+    pairs.iter_mut().for_each(|pair| pair.swap(0, 1));
     image
 }
 

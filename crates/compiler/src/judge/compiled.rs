@@ -6,7 +6,7 @@
 //! instructions that emission and the passes make of them, and the reference interpreter and the
 //! evaluator of rulesets agree on calls on both sides of every branch.
 
-use tamis_abi::{Endian, SeccompData, VariableIndex, Word};
+use tamis_abi::{ArgIndex, Endian, SeccompData, VariableIndex, Word};
 use tamis_bpf::{AluOp, Op, Operand, Template, Test};
 use tamis_fuzz::{CallWords, cover};
 use tamis_prover::{Subject, decide_until};
@@ -44,10 +44,11 @@ fn check(template: &Template, ruleset: &Ruleset, endian: Endian) -> Result<(), C
     }
     let values = values(ruleset);
     let program = template.bind(&values);
+    let mut data = SeccompData::default();
+    data.variables[..values.len()].copy_from_slice(&values);
     let mut difference = None;
     cover(&program, endian, &mut |words, actual_ret| {
-        let mut data = call(words);
-        data.variables[..values.len()].copy_from_slice(&values);
+        set(&mut data, words);
         let expected_ret = ruleset.decide(&data).action.ret();
         if expected_ret != actual_ret {
             difference = Some(CompileError::Miscompiled {
@@ -79,14 +80,11 @@ fn values(ruleset: &Ruleset) -> Vec<u64> {
     (0..count).map(|index| 0x0101 + index).collect()
 }
 
-fn call(words: &CallWords) -> SeccompData {
+/// Makes it the call with these words.
+fn set(data: &mut SeccompData, words: &CallWords) {
     let wide = |low: usize| u64::from(words[low + 1]) << 32 | u64::from(words[low]);
-    let first = Word::ARCH.index() + 1;
-    SeccompData {
-        nr: words[Word::NR.index()],
-        arch: words[Word::ARCH.index()],
-        ip: wide(first),
-        args: std::array::from_fn(|arg| wide(first + 2 + 2 * arg)),
-        ..SeccompData::default()
-    }
+    data.nr = words[Word::NR.index()];
+    data.arch = words[Word::ARCH.index()];
+    data.ip = wide(Word::IP_LOW.index());
+    data.args = ArgIndex::ALL.map(|arg| wide(Word::arg_low(arg).index()));
 }

@@ -188,7 +188,7 @@ impl Circuit<'_> {
 /// # Panics
 /// If no word lies there, which programs don't load.
 fn word_at(offset: u32, endian: Endian) -> Word {
-    let is_low = (offset % 8 == 0) == (endian == Endian::Little);
+    let is_low = offset.is_multiple_of(8) == (endian == Endian::Little);
     match offset / 8 {
         0 if offset == 0 => Word::NR,
         0 => Word::ARCH,
