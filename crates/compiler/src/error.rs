@@ -163,6 +163,45 @@ impl CompileError {
     }
 }
 
+impl CompileError {
+    /// Says what went wrong inside tamis.
+    fn fmt_bug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompileError::Miscompiled {
+                witness,
+                expected_ret,
+                actual_ret,
+            } => write!(
+                f,
+                "{} is answered with {} ({actual_ret:#010x}) instead of {} \
+                 ({expected_ret:#010x})",
+                call::describe(witness),
+                Action::from_ret(*actual_ret),
+                Action::from_ret(*expected_ret),
+            ),
+            CompileError::Misread { reading, witness } => {
+                let reading = match reading {
+                    Reading::Diagrams => "diagrams",
+                    Reading::Gates => "gates",
+                };
+                write!(
+                    f,
+                    "as {reading} the prover reads a program otherwise than the interpreter runs it, \
+                     for {}",
+                    call::describe(witness)
+                )
+            }
+            CompileError::Unexpected { pc, op } => {
+                write!(f, "it made the instruction {op:?} at {}", pc.0)
+            }
+            CompileError::Invalid(invalid) => {
+                write!(f, "the kernel would refuse the program: {invalid:?}")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for CompileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -202,18 +241,6 @@ impl fmt::Display for CompileError {
                 f,
                 "the program would have {given_insns} instructions, the kernel takes {limit_insns}"
             ),
-            CompileError::Miscompiled {
-                witness,
-                expected_ret,
-                actual_ret,
-            } => write!(
-                f,
-                "bug in tamis: {} is answered with {} ({actual_ret:#010x}) instead of {} \
-                 ({expected_ret:#010x})",
-                call::describe(witness),
-                Action::from_ret(*actual_ret),
-                Action::from_ret(*expected_ret),
-            ),
             CompileError::Unproven { limit } => {
                 write!(
                     f,
@@ -226,30 +253,12 @@ impl fmt::Display for CompileError {
                     "the proof of the program could not be confirmed: {unjudged}"
                 )
             }
-            CompileError::Misread { reading, witness } => {
-                let reading = match reading {
-                    Reading::Diagrams => "diagrams",
-                    Reading::Gates => "gates",
-                };
-                write!(
-                    f,
-                    "bug in tamis: as {reading} the prover reads a program otherwise than the interpreter runs it, \
-                     for {}",
-                    call::describe(witness)
-                )
-            }
-            CompileError::Unexpected { pc, op } => {
-                write!(
-                    f,
-                    "bug in tamis: it made the instruction {op:?} at {}",
-                    pc.0
-                )
-            }
-            CompileError::Invalid(invalid) => {
-                write!(
-                    f,
-                    "bug in tamis: the kernel would refuse the program: {invalid:?}"
-                )
+            CompileError::Miscompiled { .. }
+            | CompileError::Misread { .. }
+            | CompileError::Unexpected { .. }
+            | CompileError::Invalid(_) => {
+                f.write_str("bug in tamis: ")?;
+                self.fmt_bug(f)
             }
             CompileError::After { stage, error } => write!(f, "after {stage}: {error}"),
         }

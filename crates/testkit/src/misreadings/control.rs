@@ -26,7 +26,13 @@ macro_rules! test {
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = tests();
-    cases.extend([
+    cases.extend(branches());
+    cases.extend(jumps_and_returns());
+    cases
+}
+
+fn branches() -> Vec<Case> {
+    vec![
         op(
             "jset-with-sides-swapped",
             |op| match op {
@@ -63,6 +69,11 @@ pub(super) fn cases() -> Vec<Case> {
             },
             "ldx #7|ld [arg0.low]|jeq %x, allow, deny",
         ),
+    ]
+}
+
+fn jumps_and_returns() -> Vec<Case> {
+    vec![
         op(
             "ja-to-the-next",
             |op| match op {
@@ -103,8 +114,7 @@ pub(super) fn cases() -> Vec<Case> {
             },
             "ld [arg0.low]|jeq #7, deny, allow",
         ),
-    ]);
-    cases
+    ]
 }
 
 fn tests() -> Vec<Case> {
