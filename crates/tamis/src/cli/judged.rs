@@ -12,7 +12,7 @@ use super::load::Loaded;
 use super::{Failure, exit};
 
 /// What is said where a program can't be turned back into a policy.
-pub(crate) const NO_POLICY: &str = "there is no policy for this program";
+pub(crate) const NO_POLICY: &str = "no policy can express this program";
 
 /// Who has judged, and by how much.
 #[derive(Serialize)]

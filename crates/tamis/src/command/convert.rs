@@ -149,7 +149,7 @@ fn confirm_reading(
     function: Function,
     program: Loaded,
 ) -> Result<(), Failure> {
-    let ruleset = decompile(&mut space, function, &CaseLimits::default());
+    let ruleset = decompile(space, function, &CaseLimits::default());
     let ruleset = ruleset.map_err(|error| Failure::Message {
         message: format!("what the program means could not be confirmed: {error}"),
         help: None,

@@ -213,7 +213,6 @@ fn header(inputs: &[InputEntry], arches: &[Arch], judged: &Judged) -> String {
 }
 
 fn refusal(args: &Args, error: &Undecompilable) -> Failure {
-    const NO_POLICY: &str = "no policy can express this program";
     let (help, code) = match error {
         Undecompilable::Limit(limit) => return args.limits.gave_up(NO_POLICY, *limit),
         Undecompilable::TooManyCases | Undecompilable::Condition { .. } => {
