@@ -9,10 +9,10 @@ use tamis_rules::Ruleset;
 
 use crate::compile::{build, check};
 use crate::error::CompileError;
+use crate::judge;
 use crate::options::Options;
 use crate::passes::Remark;
 use crate::passes::registry::Selection;
-use crate::verify::check_program;
 
 /// What the search found.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,7 +99,7 @@ fn try_with(
         ..Options::default()
     };
     let built = build(ruleset, &options, endian, &mut |_, _| ())?;
-    let mistake = match check_program(&built.template, ruleset, endian, &options.proof) {
+    let mistake = match judge::compiled(&built.template, ruleset, endian, &options.proof) {
         Ok(()) => None,
         Err(error) if error.is_bug() => Some(error),
         Err(error) => return Err(error),

@@ -3,10 +3,13 @@
 use std::fmt;
 
 use tamis_abi::{Action, Arch};
-use tamis_bpf::InvalidProgram;
+use tamis_bpf::{InvalidProgram, Op, Pc};
 use tamis_diag::{Diagnostic, code};
 use tamis_prover::LimitReached;
+use tamis_prover::misreading::Reading;
 use tamis_rules::{Input, Origin};
+
+use crate::judge::Unjudged;
 
 /// Why there is no program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +59,22 @@ pub enum CompileError {
         /// The limit that was reached.
         limit: LimitReached,
     },
+    /// The prover proved it, but no second judge could confirm it, so it is withheld.
+    Unjudged(Unjudged),
+    /// The prover reads a program differently from the reference interpreter. A bug of tamis.
+    Misread {
+        /// Which reading of the prover is wrong.
+        reading: Reading,
+        /// A call for which they differ.
+        witness: Box<Input>,
+    },
+    /// Tamis made a program with an instruction that emission never makes. A bug of tamis.
+    Unexpected {
+        /// Where the instruction is.
+        pc: Pc,
+        /// The instruction.
+        op: Op,
+    },
     /// The kernel would reject the program. A bug of tamis.
     Invalid(InvalidProgram),
     /// An error after a single stage that was verified separately.
@@ -85,7 +104,10 @@ impl CompileError {
     /// Whether this is a bug of tamis and not an error of the ruleset.
     pub fn is_bug(&self) -> bool {
         match self {
-            CompileError::Miscompiled { .. } | CompileError::Invalid(_) => true,
+            CompileError::Miscompiled { .. }
+            | CompileError::Misread { .. }
+            | CompileError::Unexpected { .. }
+            | CompileError::Invalid(_) => true,
             CompileError::After { error, .. } => error.is_bug(),
             _ => false,
         }
@@ -114,20 +136,64 @@ impl CompileError {
                     "split the policy into two filters, or shorten the conditions named above",
                 )
             }
-            CompileError::Unproven { .. } => Diagnostic::error(code::UNPROVEN, self.to_string())
-                .note("tamis never outputs a program that isn't proved equivalent to the policy")
-                .help(
-                    "simplify the conditions that combine several arguments, or raise the limit: \
-                 `--max-nodes`",
-                ),
+            CompileError::Unproven { .. } | CompileError::Unjudged(_) => Diagnostic::error(
+                code::UNPROVEN,
+                self.to_string(),
+            )
+            .note("tamis never outputs a program that isn't proved equivalent to the policy")
+            .help(
+                "simplify the conditions that combine several arguments, or raise the limit: \
+                         `--max-nodes`",
+            ),
             CompileError::After { error, .. } => {
                 let mut diagnostic = error.diagnostic()?;
                 diagnostic.message = self.to_string();
                 diagnostic
             }
-            CompileError::Miscompiled { .. } | CompileError::Invalid(_) => return None,
+            CompileError::Miscompiled { .. }
+            | CompileError::Misread { .. }
+            | CompileError::Unexpected { .. }
+            | CompileError::Invalid(_) => return None,
         };
         Some(diagnostic)
+    }
+}
+
+impl CompileError {
+    /// Says what went wrong inside tamis.
+    fn fmt_bug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompileError::Miscompiled {
+                witness,
+                expected_ret,
+                actual_ret,
+            } => write!(
+                f,
+                "{}: the program returns {} ({actual_ret:#010x}) instead of {} \
+                 ({expected_ret:#010x})",
+                witness.describe(),
+                Action::from_ret(*actual_ret),
+                Action::from_ret(*expected_ret),
+            ),
+            CompileError::Misread { reading, witness } => {
+                let reading = match reading {
+                    Reading::Diagrams => "diagrams",
+                    Reading::Gates => "gates",
+                };
+                write!(
+                    f,
+                    "the reading of {reading} in the prover differs from the reference interpreter for {}",
+                    witness.describe()
+                )
+            }
+            CompileError::Unexpected { pc, op } => {
+                write!(f, "emission never makes the instruction {op:?} at {}", pc.0)
+            }
+            CompileError::Invalid(invalid) => {
+                write!(f, "the kernel would reject the program: {invalid:?}")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -167,29 +233,24 @@ impl fmt::Display for CompileError {
                 f,
                 "the program would have {given_insns} instructions; the kernel accepts at most {limit_insns}"
             ),
-            CompileError::Miscompiled {
-                witness,
-                expected_ret,
-                actual_ret,
-            } => write!(
-                f,
-                "bug in tamis: {}: the program returns {} ({actual_ret:#010x}) instead of {} \
-                 ({expected_ret:#010x})",
-                witness.describe(),
-                Action::from_ret(*actual_ret),
-                Action::from_ret(*expected_ret),
-            ),
             CompileError::Unproven { limit } => {
                 write!(
                     f,
                     "the program could not be proved equivalent to the policy: {limit}"
                 )
             }
-            CompileError::Invalid(invalid) => {
+            CompileError::Unjudged(unjudged) => {
                 write!(
                     f,
-                    "bug in tamis: the kernel would reject the program: {invalid:?}"
+                    "the proof of the program could not be confirmed: {unjudged}"
                 )
+            }
+            CompileError::Miscompiled { .. }
+            | CompileError::Misread { .. }
+            | CompileError::Unexpected { .. }
+            | CompileError::Invalid(_) => {
+                f.write_str("bug in tamis: ")?;
+                self.fmt_bug(f)
             }
             CompileError::After { stage, error } => write!(f, "after {stage}: {error}"),
         }

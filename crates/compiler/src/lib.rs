@@ -13,7 +13,8 @@
 //!
 //! Results of single stages are available from [`stages`] only, as [`Unproven`](stages::Unproven).
 //!
-//! Programs of other tools enter through [`foreign`]: they are lifted to a ruleset and take the same path.
+//! Programs of other tools enter through [`foreign`]: they are lifted to a ruleset and take the same path, up to the
+//! [`judge`], which does not rely on the prover alone.
 //!
 //! The crate does no I/O, has no clock and no randomness: the same ruleset and options give the same
 //! program on every machine.
@@ -24,6 +25,7 @@ pub mod dag;
 pub mod error;
 pub mod expected;
 pub mod foreign;
+pub mod judge;
 pub mod options;
 pub mod passes;
 pub mod report;

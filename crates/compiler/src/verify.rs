@@ -7,11 +7,12 @@
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::{Program, Template};
-use tamis_prover::{Answer, Subject, decide_until};
+use tamis_prover::{Subject, decide_until};
 use tamis_rules::{BindError, Ruleset, Variable, variable};
 
 use crate::binding::Binding;
 use crate::error::CompileError;
+use crate::judge;
 use crate::options::ProofEffort;
 use crate::passes::Remark;
 use crate::stats::Stats;
@@ -106,7 +107,7 @@ pub(crate) fn verify(
     remarks: Vec<Remark>,
     effort: &ProofEffort,
 ) -> Result<Compiled, CompileError> {
-    check_program(&template, ruleset, endian, effort)?;
+    judge::compiled(&template, ruleset, endian, effort)?;
     let archs = ruleset.sections().iter().map(|section| section.arch);
     Ok(Compiled {
         template,
@@ -115,23 +116,6 @@ pub(crate) fn verify(
         variables: ruleset.variables().to_vec(),
         archs: archs.collect(),
     })
-}
-
-/// Whether a program means what the ruleset means.
-pub(crate) fn check_program(
-    template: &Template,
-    ruleset: &Ruleset,
-    endian: Endian,
-    effort: &ProofEffort,
-) -> Result<(), CompileError> {
-    compare(
-        &Subject::Ruleset(ruleset),
-        &Subject::Template { template, endian },
-        &ProofEffort {
-            limits: effort.limits.for_insns(template.unbound().len()),
-            stop: effort.stop.clone(),
-        },
-    )
 }
 
 /// Whether a ruleset that a pass made means what the ruleset as given means.
@@ -150,28 +134,13 @@ pub(crate) fn compare(
     made: &Subject<'_>,
     effort: &ProofEffort,
 ) -> Result<(), CompileError> {
-    no_difference(decide_until(given, made, &effort.limits, &effort.stop))
-}
-
-/// An answer of the prover as what it means for what was made.
-pub(crate) fn no_difference(answer: Answer) -> Result<(), CompileError> {
-    match answer {
-        Answer::Equal(_) => Ok(()),
-        Answer::Different {
-            input, left, right, ..
-        } => Err(CompileError::Miscompiled {
-            witness: Box::new(input),
-            expected_ret: left,
-            actual_ret: right,
-        }),
-        Answer::Unknown(limit) => Err(CompileError::Unproven { limit }),
-    }
+    judge::proved(decide_until(given, made, &effort.limits, &effort.stop)).map(|_| ())
 }
 
 #[cfg(test)]
 mod tests {
     use tamis_abi::{Action, ArgIndex};
-    use tamis_prover::{Limits, Method, decide};
+    use tamis_prover::{Answer, Limits, Method, decide};
     use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Rule, Section, Test};
 
     use super::*;

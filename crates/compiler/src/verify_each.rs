@@ -10,9 +10,10 @@ use tamis_rules::Ruleset;
 
 use crate::compile::Made;
 use crate::error::CompileError;
+use crate::judge;
 use crate::linearise::linearise_ops;
 use crate::options::ProofEffort;
-use crate::verify::{check_program, check_ruleset};
+use crate::verify::check_ruleset;
 
 /// Looks at what the stages make and remembers the first mistake.
 pub(crate) struct Watcher<'a> {
@@ -59,7 +60,7 @@ impl<'a> Watcher<'a> {
             Made::Graph(graph) => {
                 let ops = linearise_ops(graph);
                 let template = Template::new(&ops).map_err(CompileError::Invalid)?;
-                check_program(&template, self.ruleset, self.endian, self.effort)
+                judge::compiled(&template, self.ruleset, self.endian, self.effort)
             }
         }
     }

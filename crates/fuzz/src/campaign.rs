@@ -255,7 +255,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Keeps an input, and lets inputs wait that turn what it met.
-    fn keep(&mut self, words: &Words, answers: [u32; 2]) {
+    pub(crate) fn keep(&mut self, words: &Words, answers: [u32; 2]) {
         assert_eq!(self.answers(&data(words)), answers, "{words:x?}");
         let filters = self.sides.iter().flat_map(|side| &side.filters);
         let (mut looked_at, mut asked_bits) = (Vec::new(), [0; Word::COUNT]);
@@ -289,13 +289,13 @@ impl<'a> Campaign<'a> {
     }
 
     /// What the reference answers.
-    fn answers(&self, data: &SeccompData) -> [u32; 2] {
+    pub(crate) fn answers(&self, data: &SeccompData) -> [u32; 2] {
         let input = (*data).into();
         [0, 1].map(|side| self.sides[side].subject.answer(&input))
     }
 
     /// A difference as the reference sees it, made plain.
-    fn confirm(&self, data: &SeccompData, answers: [u32; 2]) -> Found {
+    pub(crate) fn confirm(&self, data: &SeccompData, answers: [u32; 2]) -> Found {
         assert_eq!(self.answers(data), answers, "{data:x?}");
         let data = plain(data, |data| self.answers(data) == answers);
         let [left, right] = answers;

@@ -232,7 +232,7 @@ impl Proved {
 }
 
 /// What no input reaches, as far as one sweep of decision diagrams tells.
-fn dead(filter: &Filter, limits: &Limits, stop: &Stop) -> BTreeSet<Place> {
+pub(crate) fn dead(filter: &Filter, limits: &Limits, stop: &Stop) -> BTreeSet<Place> {
     let mut space = Space::stoppable(*limits, stop.clone());
     let Ok(dead) = dead_code(&mut space, &filter.program, filter.endian) else {
         return BTreeSet::new();

@@ -6,7 +6,9 @@
 
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::{Insn, Op, Pc, Program};
-use tamis_prover::{Answer, LimitReached, Limits, Subject, decide};
+use tamis_prover::{
+    Answer, Equality, LimitReached, Limits, Stop, Subject, decide, equality_by_diagrams,
+};
 
 use crate::coverage::Place;
 
@@ -35,6 +37,25 @@ pub(crate) fn feasible(
         Answer::Equal(_) => Feasible::Never,
         Answer::Different { input, .. } => Feasible::By(input.data),
         Answer::Unknown(limit) => Feasible::Unknown(limit),
+    }
+}
+
+/// Whether some input gets to a place as diagrams alone read the program; what they name is not confirmed.
+pub(crate) fn feasible_by_diagrams(
+    program: &Program,
+    endian: Endian,
+    place: Place,
+    limits: &Limits,
+    stop: &Stop,
+) -> Feasible {
+    let marked = marked(program, place);
+    let never = returning(0);
+    let [marked, never] = [&marked, &never].map(|program| Subject::Program { program, endian });
+    match equality_by_diagrams(&marked, &never, limits, stop) {
+        Ok(Equality::Equal) => Feasible::Never,
+        Ok(Equality::Different(input)) => Feasible::By(input.data),
+        Ok(Equality::Unknown) => Feasible::Unknown(LimitReached::Paths),
+        Err(limit) => Feasible::Unknown(limit),
     }
 }
 

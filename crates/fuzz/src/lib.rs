@@ -7,6 +7,9 @@
 //! campaign ends with a statement about every instruction and both outcomes of every branch. [`reduce`] shrinks
 //! policies and programs that show a failure.
 //!
+//! [`agreement`] is the question without chance: do two filters agree on calls that take every branch each way
+//! that it can go?
+//!
 //! Everything depends on the subjects, a seed and the number of evaluations: there is no clock and no I/O.
 //! An agreement is never a proof; that is the prover's work.
 #![forbid(unsafe_code)]
@@ -16,7 +19,9 @@
     reason = "a call that tells two filters apart ends the campaign: its size is paid once"
 )]
 
+mod agreement;
 mod campaign;
+mod cover;
 mod coverage;
 mod dictionary;
 mod feasible;
@@ -30,7 +35,9 @@ mod translate;
 pub mod vectors;
 mod witness;
 
+pub use agreement::{Agreement, Disagreement, agreement};
 pub use campaign::{Campaign, Found};
+pub use cover::{CallWords, cover};
 pub use coverage::{FilterCoverage, Gap, Place};
 pub use dictionary::Dictionary;
 pub use translate::program as translate;

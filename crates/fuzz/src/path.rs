@@ -46,6 +46,13 @@ pub(crate) struct Path {
     pub(crate) words: BTreeSet<Word>,
 }
 
+impl Fork {
+    /// The word of the input that is compared, if it is one.
+    pub(crate) fn word(&self) -> Option<Word> {
+        self.question.map(|question| question.bits.word)
+    }
+}
+
 impl Question {
     fn answer(self, value: u32) -> bool {
         self.test.holds(value & self.bits.mask, self.k)

@@ -8,6 +8,7 @@ use tamis_abi::Word;
 use tamis_bpf::{AluOp, Test};
 
 use crate::diagram::{Diagram, FALSE, LimitReached, Node, TRUE, View};
+use crate::misreading::{self, Reading, Rule};
 use crate::order;
 
 /// One condition per bit, the least significant first.
@@ -209,6 +210,11 @@ fn shift(
     let mut value = *a;
     for (stage, condition) in by.iter().take(5).enumerate() {
         value = select(diagram, *condition, &shifted(&value, 1 << stage), &value)?;
+    }
+    if misreading::has(Reading::Diagrams, Rule::ShiftDistance) {
+        for condition in &by[5..] {
+            value = select(diagram, *condition, &constant(0), &value)?;
+        }
     }
     Ok(value)
 }

@@ -15,6 +15,7 @@ use crate::code::Code;
 use crate::diagram::{FALSE, LimitReached, Node, TRUE};
 use crate::hash::FastMap;
 use crate::liveness::{Live, live_before};
+use crate::misreading::{self, Reading, Rule};
 use crate::relation::Comparison;
 use crate::space::Space;
 use crate::value::{self, Shape, Value, Values, ZERO};
@@ -154,7 +155,7 @@ impl Explorer<'_> {
     /// Runs the program from an instruction to the next fork or to its end, and says where that is.
     fn run(&mut self, mut pc: Pc, mut state: State) -> Outcome<(Pc, Step)> {
         loop {
-            let op = self.code.op(pc);
+            let op = misreading::op(Reading::Diagrams, self.code.op(pc));
             let after = |skip: u32| Pc(pc.0 + 1 + skip as usize);
             match op {
                 Op::RetImm(value) => {
@@ -238,11 +239,11 @@ impl Explorer<'_> {
     fn divide(&mut self, state: &mut State, after: Pc) -> Outcome<Option<Step>> {
         let by_zero = Right::Constant(0);
         let by_zero = self.condition(Test::Eq, state.x, &by_zero)?;
-        if by_zero == TRUE {
+        if by_zero == TRUE && !misreading::has(Reading::Diagrams, Rule::DivisionByZero) {
             return Ok(Some(Step::Goto(Next::End(FALSE))));
         }
         self.transfer(Op::Alu(AluOp::Div, Operand::X), state)?;
-        if by_zero == FALSE {
+        if by_zero == FALSE || misreading::has(Reading::Diagrams, Rule::DivisionByZero) {
             return Ok(None);
         }
         Ok(Some(Step::Fork {
@@ -260,6 +261,7 @@ impl Explorer<'_> {
         [yes, no]: [Pc; 2],
     ) -> Outcome<Step> {
         if let Shape::Masked { word, mask } = *self.values.shape(state.a)
+            && !misreading::has(Reading::Diagrams, Rule::Signedness)
             && let Some(k) = self.as_constant(right)
         {
             return Ok(Step::Compare {
@@ -300,16 +302,23 @@ impl Explorer<'_> {
                 &constant
             }
         };
+        let is_signed = misreading::has(Reading::Diagrams, Rule::Signedness);
         if let (Some(comparison), Some(left), Some(right)) =
             (comparison, as_word(left), as_word(right))
+            && !is_signed
         {
             let relations = &mut self.space.relations;
             return relations.compare(diagram, comparison, left, right);
         }
-        let (left, right) = (
+        let (mut left, mut right) = (
             value::bits_of(diagram, left)?,
             value::bits_of(diagram, right)?,
         );
+        if is_signed && matches!(test, Test::Gt | Test::Ge) {
+            for bits in [&mut left, &mut right] {
+                bits[31] = diagram.not(bits[31])?;
+            }
+        }
         bits::test(diagram, test, &left, &right)
     }
 

@@ -24,6 +24,8 @@ mod explore;
 mod gates;
 mod hash;
 mod liveness;
+#[doc(hidden)]
+pub mod misreading;
 mod order;
 mod piecewise;
 mod predicate;
@@ -43,8 +45,10 @@ mod word_test;
 
 pub use comparison::{Comparison, Pair, Scope, Verdict};
 pub use diagram::{LimitReached, Variable};
+pub use gates::Branches;
 pub use prove::{
-    Answer, Method, Report, decide, decide_by_gates, decide_until, prove, prove_by_gates,
+    Answer, Method, Report, decide, decide_by_gates, decide_until, equality_by_diagrams,
+    equality_by_gates, prove, prove_by_gates,
 };
 pub use relation::Relation;
 pub use space::{Equality, Function, Limits, Space};

@@ -2,6 +2,8 @@
 
 use tamis_bpf::{Op, Operand, Pc, Program};
 
+use crate::misreading::{self, Reading};
+
 /// A set of registers and scratch slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Live {
@@ -50,7 +52,7 @@ impl Live {
 pub(crate) fn live_before(program: &Program) -> Vec<Live> {
     let mut live = vec![NOTHING; program.len()];
     for pc in (0..program.len()).rev() {
-        let op = program.op(Pc(pc));
+        let op = misreading::op(Reading::Diagrams, program.op(Pc(pc)));
         let after = |skip: u32| live[pc + 1 + skip as usize];
         let needed_after = match op {
             Op::RetImm(_) | Op::RetA => NOTHING,

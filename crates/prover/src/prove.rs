@@ -79,7 +79,9 @@ pub fn decide_until(
     };
     let gates = |limits: &Limits| {
         let settled = |equality: &Equality| !matches!(equality, Equality::Unknown);
-        let found = by_gates(left, right, limits, stop).ok().filter(settled);
+        let found = equality_by_gates(left, right, limits, stop)
+            .ok()
+            .filter(settled);
         found.map(|equality| (equality, Method::Gates))
     };
     let joins = [left, right].into_iter().any(joins_words);
@@ -113,7 +115,7 @@ pub fn decide_by_gates(
     limits: &Limits,
     stop: &Stop,
 ) -> Answer {
-    match by_gates(left, right, limits, stop) {
+    match equality_by_gates(left, right, limits, stop) {
         Ok(equality) => answer(left, right, equality, Method::Gates),
         Err(limit) => Answer::Unknown(limit),
     }
@@ -180,18 +182,12 @@ fn single_bits(predicate: &Predicate, found: &mut impl FnMut(Operand)) {
     }
 }
 
-fn by_diagrams(
-    left: &Subject<'_>,
-    right: &Subject<'_>,
-    limits: &Limits,
-    stop: &Stop,
-) -> Result<(Equality, usize), LimitReached> {
-    let mut space = Space::stoppable(*limits, stop.clone());
-    let (left, right) = (space.subject(left)?, space.subject(right)?);
-    Ok((space.compare(left, right), space.len_nodes()))
-}
-
-fn by_gates(
+/// What gates alone say about two subjects. A witness is not confirmed: where it is none, they read something
+/// wrong.
+///
+/// # Errors
+/// If there are too many gates, the solver reaches its limit, or the caller stops.
+pub fn equality_by_gates(
     left: &Subject<'_>,
     right: &Subject<'_>,
     limits: &Limits,
@@ -201,6 +197,31 @@ fn by_gates(
     let differ = circuit.difference()?;
     let witness = circuit.input_for(differ)?;
     Ok(witness.map_or(Equality::Equal, Equality::Different))
+}
+
+/// What diagrams alone say about two subjects. A witness is not confirmed: where it is none, they read something
+/// wrong.
+///
+/// # Errors
+/// If a limit of the diagrams is reached, or the caller stops.
+pub fn equality_by_diagrams(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<Equality, LimitReached> {
+    by_diagrams(left, right, limits, stop).map(|(equality, _)| equality)
+}
+
+fn by_diagrams(
+    left: &Subject<'_>,
+    right: &Subject<'_>,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<(Equality, usize), LimitReached> {
+    let mut space = Space::stoppable(*limits, stop.clone());
+    let (left, right) = (space.subject(left)?, space.subject(right)?);
+    Ok((space.compare(left, right), space.len_nodes()))
 }
 
 /// How two subjects compare.

@@ -7,6 +7,7 @@
 use tamis_abi::Action;
 
 use crate::diagram::{LimitReached, Tag};
+use crate::misreading::{self, Reading, Rule};
 use crate::space::{Function, Space};
 
 impl Space {
@@ -27,6 +28,19 @@ impl Space {
 
 /// Whether a value is kept although there is an older filter that returned another.
 fn is_kept(kept: u32, older: u32) -> bool {
+    const ACTION: u32 = 0xffff_0000;
+    let misreads = |rule| misreading::has(Reading::Diagrams, rule);
+    if misreads(Rule::StackOrder) {
+        return older & ACTION >= kept & ACTION;
+    }
+    if misreads(Rule::StackData) {
+        return older.cast_signed() >= kept.cast_signed();
+    }
+    let is_replaced_by_equal =
+        misreads(Rule::StackTies) || misreads(Rule::StackAllow) && kept == Action::ALLOW.ret();
+    if is_replaced_by_equal && Action::precedence(older) == Action::precedence(kept) {
+        return false;
+    }
     Action::precedence(older) >= Action::precedence(kept)
 }
 

@@ -15,6 +15,7 @@ pub mod golden;
 pub mod inputs;
 pub mod languages;
 pub mod libseccomp;
+pub mod misreadings;
 pub mod property;
 pub mod pseudo_code;
 pub mod sabotage;

@@ -25,10 +25,16 @@ const ALLOWED: [(&str, Option<&[&str]>); 23] = [
         "convert",
         Some(&["abi", "analysis", "diag", "policy", "prover", "rules"]),
     ),
+    ("vm", Some(&["abi", "bpf"])),
+    // Never the compiler either: its results are fuzzed, and the judge uses the calls found.
+    (
+        "fuzz",
+        Some(&["abi", "analysis", "bpf", "prover", "rules", "vm"]),
+    ),
     (
         "compiler",
         Some(&[
-            "abi", "analysis", "bpf", "diag", "profile", "prover", "rules",
+            "abi", "analysis", "bpf", "diag", "fuzz", "profile", "prover", "rules",
         ]),
     ),
     (
@@ -41,12 +47,6 @@ const ALLOWED: [(&str, Option<&[&str]>); 23] = [
     (
         "lint",
         Some(&["abi", "analysis", "bpf", "diag", "prover", "rules"]),
-    ),
-    ("vm", Some(&["abi", "bpf"])),
-    // Never the compiler either: what it made is fuzzed.
-    (
-        "fuzz",
-        Some(&["abi", "analysis", "bpf", "prover", "rules", "vm"]),
     ),
     ("kernel", Some(&["abi", "bpf"])),
     (
@@ -161,6 +161,12 @@ fn forbidden_edge(from: &str, dependency: &Value) -> Option<Problem> {
             "give the crate its row in the table of edges",
         ));
     };
+    let features = dependency["features"].as_array();
+    let misreads = |feature: &Value| feature == "misreadings";
+    if features.is_some_and(|features| features.iter().any(misreads)) && short(from) != "testkit" {
+        let message = "only `testkit` may let the prover misread programs";
+        return Some(Problem::new(&path, 0, message));
+    }
     let allowed = (*allowed)?;
     let is_development = dependency["kind"] == "dev";
     if allowed.contains(&to) || is_development && to == "testkit" {
@@ -198,6 +204,13 @@ mod tests {
         assert!(is_forbidden("tamis", to("tamis-testkit", Value::Null)));
         assert!(!is_forbidden("tamis", to("tamis-testkit", json!("dev"))));
         assert!(is_forbidden("tamis-new", to("tamis-abi", Value::Null)));
+    }
+
+    #[test]
+    fn only_tests_let_the_prover_misread() {
+        let prover = json!({"name": "tamis-prover", "kind": null, "features": ["misreadings"]});
+        assert!(forbidden_edge("tamis", &prover).is_some());
+        assert!(forbidden_edge("tamis-testkit", &prover).is_none());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The last step: does the result do what the input does?
 //!
-//! An [`Optimised`] is made here and nowhere else, after the prover has compared the programs with the
-//! input for every call. The input itself needs no proof.
+//! An [`Optimised`] is made here and nowhere else, after the [judge](crate::judge) has compared the programs with
+//! the input: the prover for every call, and the reference interpreter, which didn't read the input for it,
+//! wherever their branches go. The input itself needs no proof.
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::Program;
@@ -10,10 +11,10 @@ use tamis_prover::{Limits, Subject, decide_by_gates};
 use super::rating::Rating;
 use super::rejected::{Rejected, Why};
 use crate::error::CompileError;
+use crate::judge::{Judged, confirm, judge};
 use crate::options::ProofEffort;
 use crate::passes::Remark;
 use crate::stats::Stats;
-use crate::verify::{compare, no_difference};
 
 /// How a result came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,7 @@ pub struct Optimised {
     archs: Vec<Arch>,
     before: Rating,
     after: Rating,
+    judged: Option<Judged>,
     rejected: Vec<Rejected>,
 }
 
@@ -109,6 +111,11 @@ impl Optimised {
         &self.after
     }
 
+    /// Who has judged that they do what the input does; `None` if they are the input.
+    pub fn judged(&self) -> Option<&Judged> {
+        self.judged.as_ref()
+    }
+
     /// The ways that go further than the one taken, and why each was not; the first goes furthest.
     pub fn rejected(&self) -> &[Rejected] {
         &self.rejected
@@ -145,12 +152,13 @@ pub(super) fn prove(
     let made = Subject::whole(&made);
     let proof = if input.is_beyond_diagrams {
         let limits = limits_of_gates(stack, &input.effort.limits);
-        no_difference(decide_by_gates(&given, &made, &limits, &input.effort.stop))
+        let answer = decide_by_gates(&given, &made, &limits, &input.effort.stop);
+        confirm(answer, &given, &made, input.effort)
     } else {
-        compare(&given, &made, input.effort)
+        judge(&given, &made, input.effort)
     };
     match proof {
-        Ok(()) => Ok(Ok(Optimised {
+        Ok(judged) => Ok(Ok(Optimised {
             programs: candidate.programs,
             endian,
             how: candidate.how,
@@ -158,8 +166,10 @@ pub(super) fn prove(
             archs: input.archs.clone(),
             before: input.before.clone(),
             after,
+            judged: Some(judged),
             rejected: Vec::new(),
         })),
+        Err(CompileError::Unjudged(why)) => Ok(Err(Why::Unjudged(why))),
         Err(CompileError::Unproven { limit }) => Ok(Err(Why::Unproven(limit))),
         Err(error) => Err(error),
     }
@@ -191,6 +201,7 @@ pub(super) fn unchanged(input: Input<'_>) -> Optimised {
         archs: input.archs,
         after: input.before.clone(),
         before: input.before,
+        judged: None,
         rejected: Vec::new(),
     }
 }

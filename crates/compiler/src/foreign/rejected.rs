@@ -7,6 +7,7 @@ use tamis_prover::LimitReached;
 
 use super::proved::How;
 use super::rating::Rating;
+use crate::judge::Unjudged;
 
 /// A way that was not taken.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +34,8 @@ pub enum Why {
     },
     /// What came of it could not be proved to do the same.
     Unproven(LimitReached),
+    /// What came of it was proved to do the same, and the proof could not be confirmed.
+    Unjudged(Unjudged),
 }
 
 impl fmt::Display for Rejected {
@@ -62,6 +65,12 @@ impl fmt::Display for Why {
                 write!(
                     f,
                     "{length_insns} instructions would be more than twice as many"
+                )
+            }
+            Why::Unjudged(unjudged) => {
+                write!(
+                    f,
+                    "the proof that it does the same could not be confirmed: {unjudged}"
                 )
             }
             Why::Unproven(limit) => {

@@ -2,11 +2,11 @@
 //!
 //! Decision diagrams can't hold some functions, such as the sum of two arguments or a whole word that
 //! is returned. Gates hold every program: [`graph`] keeps them, alike ones once; [`words`] has the
-//! machine's arithmetic; [`program`] and [`ruleset`] translate, sharing nothing with the translation to
-//! diagrams but the decoding of instructions; [`solve`] hands the question to a SAT solver, with a limit
+//! machine's arithmetic; [`program`] and [`ruleset`] translate; [`solve`] hands the question to a SAT solver, with a limit
 //! on its conflicts and no clock. What it finds is an input, what it refutes is refuted for every input,
 //! and when it gives up the answer is *unknown*.
 
+mod branches;
 mod graph;
 mod program;
 mod ruleset;
@@ -19,14 +19,19 @@ use tamis_rules::{Input, IntervalSet, Section};
 use crate::code::Code;
 use crate::comparison::Scope;
 use crate::diagram::LimitReached;
+use crate::misreading::{self, Reading, Rule};
 use crate::space::Limits;
 use crate::stop::Stop;
 use crate::subject::Subject;
+pub use branches::Branches;
 pub(crate) use graph::Gate;
 use graph::Gates;
 use words::Bits;
 
 type Outcome<T> = Result<T, LimitReached>;
+
+/// `SECCOMP_RET_ALLOW`, what the kernel makes of a stack of which no filter says anything stricter.
+const ALLOW: u32 = 0x7fff_0000;
 
 /// Two filters as one circuit.
 pub(crate) struct Circuit<'a> {
@@ -120,17 +125,16 @@ fn function(gates: &mut Gates, subject: &Subject<'_>) -> Outcome<Bits> {
     match subject {
         Subject::Ruleset(rules) => ruleset::returned(gates, rules),
         Subject::Program { program, endian } => {
-            program::returned(gates, Code::Program(program), *endian)
+            program::returned(gates, Code::Program(program), *endian, &mut |_, _| ())
         }
         Subject::Template { template, endian } => {
-            program::returned(gates, Code::Template(template), *endian)
+            program::returned(gates, Code::Template(template), *endian, &mut |_, _| ())
         }
         Subject::Stack(filters) => {
-            let mut kept = words::constant(ActionKind::Allow.ret());
+            let mut kept = words::constant(ALLOW);
             for filter in filters.iter().rev() {
                 let older = function(gates, filter)?;
-                let [kept_place, older_place] = [place(&kept), place(&older)];
-                let replaces = words::greater(gates, &kept_place, &older_place, Gate::FALSE)?;
+                let replaces = replaces(gates, &older, &kept)?;
                 kept = words::select(gates, replaces, &older, &kept)?;
             }
             Ok(kept)
@@ -138,12 +142,26 @@ fn function(gates: &mut Gates, subject: &Subject<'_>) -> Outcome<Bits> {
     }
 }
 
-/// The action part of a return value as an unsigned number that orders as the kernel orders actions.
-fn place(ret: &Bits) -> Bits {
-    let mut place = *ret;
-    place[..16].fill(Gate::FALSE);
-    place[31] = place[31].not();
-    place
+/// The condition that an older filter's return value replaces the one kept so far: its action is smaller, as
+/// a signed number.
+fn replaces(gates: &mut Gates, older: &Bits, kept: &Bits) -> Outcome<Gate> {
+    let misreads = |rule| misreading::has(Reading::Gates, rule);
+    let place = |ret: &Bits| {
+        let mut place = *ret;
+        if !misreads(Rule::StackData) {
+            place[..16].fill(Gate::FALSE);
+        }
+        if !misreads(Rule::StackOrder) {
+            place[31] = place[31].not();
+        }
+        place
+    };
+    let [kept_place, older_place] = [place(kept), place(older)];
+    let tie = match misreads(Rule::StackAllow) {
+        true => words::equal(gates, kept, &words::constant(ALLOW))?,
+        false => Gate::from(misreads(Rule::StackTies)),
+    };
+    words::greater(gates, &kept_place, &older_place, tie)
 }
 
 /// How strict the kernel's reaction to a return value is: the smaller the stricter.
@@ -182,4 +200,90 @@ fn domain(gates: &mut Gates, scope: &Scope) -> Outcome<Gate> {
         domain = gates.and(domain, is_native)?;
     }
     Ok(domain)
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::{Endian, SeccompData};
+    use tamis_bpf::{Op, Program, validate};
+
+    use super::*;
+
+    /// Everything that gives programs and stacks a meaning here, up to its tests.
+    const SOURCES: [&str; 5] = [
+        include_str!("mod.rs"),
+        include_str!("program.rs"),
+        include_str!("words.rs"),
+        include_str!("graph.rs"),
+        include_str!("branches.rs"),
+    ];
+
+    #[test]
+    fn nothing_of_the_reading_is_shared_with_the_diagrams_or_the_interpreter() {
+        let shared = [
+            "from_offset",
+            ".offset(",
+            "DATA_SIZE_BYTES",
+            "validate",
+            "precedence",
+            "interp",
+            "arithmetic",
+            ".holds(",
+            "explore",
+            "value::",
+            "bits::",
+            "liveness",
+            "relation",
+            "word_test",
+            "order::",
+            "stack::",
+        ];
+        for source in SOURCES {
+            let code: String = source
+                .lines()
+                .take_while(|line| !line.starts_with("#[cfg(test)]"))
+                .filter(|line| !line.trim_start().starts_with("//"))
+                .collect();
+            let found: Vec<_> = shared.iter().filter(|name| code.contains(*name)).collect();
+            assert!(found.is_empty(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn words_and_sizes_are_those_of_the_machine() {
+        let (limits, stop) = (Limits::default(), Stop::default());
+        let words = (0..validate::DATA_SIZE_BYTES).step_by(4).map(Op::LoadData);
+        for load in words.chain([Op::LoadLen]) {
+            let program = Program::new([load, Op::RetA].map(Into::into).to_vec()).unwrap();
+            for endian in [Endian::Little, Endian::Big] {
+                let subject = Subject::Program {
+                    program: &program,
+                    endian,
+                };
+                let circuit = Circuit::new(&subject, &subject, &limits, &stop).unwrap();
+                let value = |data: &SeccompData| {
+                    let bits = circuit.left.iter().enumerate();
+                    bits.fold(0, |value, (bit, gate)| {
+                        let is_set = match circuit.gates.driver(gate.number()) {
+                            graph::Driver::False => false,
+                            graph::Driver::Input(word, bit) => data.word(word) >> bit & 1 == 1,
+                            graph::Driver::And(..) => panic!("a word is no computation"),
+                        };
+                        value | u32::from(is_set != gate.is_inverted()) << bit
+                    })
+                };
+                let data = SeccompData {
+                    nr: 0x0123_4567,
+                    arch: 0x89ab_cdef,
+                    ip: 0x1122_3344_5566_7788,
+                    args: std::array::from_fn(|arg| 0x1020_3040_5060_7080 * (arg as u64 + 1)),
+                };
+                assert_eq!(
+                    value(&data),
+                    subject.answer(&data.into()),
+                    "{load:?} {endian:?}"
+                );
+            }
+        }
+    }
 }

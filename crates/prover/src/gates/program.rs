@@ -4,16 +4,19 @@
 //! machine holds what it held on the way that was taken, bit by bit. The size is proportional to the
 //! length of the program and independent of the number of paths.
 
-use tamis_abi::{Endian, Word};
-use tamis_bpf::validate::{self, DATA_SIZE_BYTES};
+use tamis_abi::{ArgIndex, Endian, Word};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
 
 use super::Outcome;
 use super::graph::{Gate, Gates};
 use super::words::{self, Bits};
 use crate::code::Code;
+use crate::misreading::{self, Reading, Rule};
 
-const SLOTS: usize = validate::SLOTS as usize;
+/// Words of scratch memory, `BPF_MEMWORDS`.
+const SLOTS: usize = 16;
+/// What `len` loads, the size of `struct seccomp_data`: two words, a pointer and six arguments.
+const LEN: u32 = 2 * 4 + 8 + 6 * 8;
 
 /// What the machine holds.
 #[derive(Clone)]
@@ -31,6 +34,7 @@ struct Way {
 
 struct Circuit<'a> {
     gates: &'a mut Gates,
+    note: &'a mut dyn FnMut(Pc, [Gate; 2]),
     endian: Endian,
     /// Per instruction the way there, if there is one.
     ways: Vec<Option<Way>>,
@@ -38,7 +42,14 @@ struct Circuit<'a> {
 }
 
 /// What a program returns on a machine of this byte order.
-pub(super) fn returned(gates: &mut Gates, code: Code<'_>, endian: Endian) -> Outcome<Bits> {
+/// `note` is told of every branch that is reached: the conditions that it is reached and that its test
+/// fails or holds.
+pub(super) fn returned(
+    gates: &mut Gates,
+    code: Code<'_>,
+    endian: Endian,
+    note: &mut dyn FnMut(Pc, [Gate; 2]),
+) -> Outcome<Bits> {
     let length = code.shape().len();
     let zero = words::constant(0);
     let start = Machine {
@@ -48,6 +59,7 @@ pub(super) fn returned(gates: &mut Gates, code: Code<'_>, endian: Endian) -> Out
     };
     let mut circuit = Circuit {
         gates,
+        note,
         endian,
         ways: (0..length).map(|_| None).collect(),
         returned: zero,
@@ -55,7 +67,8 @@ pub(super) fn returned(gates: &mut Gates, code: Code<'_>, endian: Endian) -> Out
     circuit.go(0, Gate::TRUE, start)?;
     for pc in 0..length {
         if let Some(way) = circuit.ways[pc].take() {
-            circuit.step(code.op(Pc(pc)), pc + 1, way)?;
+            let op = misreading::op(Reading::Gates, code.op(Pc(pc)));
+            circuit.step(op, pc + 1, way)?;
         }
     }
     Ok(circuit.returned)
@@ -111,16 +124,24 @@ impl Circuit<'_> {
                 jf,
             } => {
                 let right = right(self.gates, operand, &machine)?;
-                let holds = words::test(self.gates, test, &machine.a, &right)?;
+                let mut sides = [machine.a, right];
+                if misreading::has(Reading::Gates, Rule::Signedness)
+                    && matches!(test, Test::Gt | Test::Ge)
+                {
+                    sides = sides.map(signed_as_unsigned);
+                }
+                let [left, right] = sides;
+                let holds = words::test(self.gates, test, &left, &right)?;
                 let yes = self.gates.and(is_taken, holds)?;
                 let no = self.gates.and(is_taken, holds.not())?;
+                (self.note)(Pc(next - 1), [no, yes]);
                 self.go(next + usize::from(jt), yes, machine.clone())?;
                 return self.go(next + usize::from(jf), no, machine);
             }
             Op::Alu(alu, operand) => {
                 let right = right(self.gates, operand, &machine)?;
                 machine.a = words::alu(self.gates, alu, &machine.a, &right)?;
-                if alu == AluOp::Div {
+                if alu == AluOp::Div && !misreading::has(Reading::Gates, Rule::DivisionByZero) {
                     // Division by zero ends the program with 0: `returned` stays as it was.
                     let zero = words::constant(0);
                     let by_zero = words::test(self.gates, Test::Eq, &right, &zero)?;
@@ -137,16 +158,14 @@ impl Circuit<'_> {
     fn transfer(&mut self, op: Op, machine: &mut Machine) -> Outcome<()> {
         match op {
             Op::LoadData(offset) => {
-                let word = Word::from_offset(offset, self.endian);
-                let word = word.expect("a program loads at word offsets only");
-                machine.a = words::input(self.gates, word)?;
+                machine.a = words::input(self.gates, word_at(offset, self.endian))?;
             }
             Op::LoadImm(k) => machine.a = words::constant(k),
             Op::LoadMem(slot) => machine.a = machine.memory[slot as usize],
-            Op::LoadLen => machine.a = words::constant(DATA_SIZE_BYTES),
+            Op::LoadLen => machine.a = words::constant(LEN),
             Op::LoadXImm(k) => machine.x = words::constant(k),
             Op::LoadXMem(slot) => machine.x = machine.memory[slot as usize],
-            Op::LoadXLen => machine.x = words::constant(DATA_SIZE_BYTES),
+            Op::LoadXLen => machine.x = words::constant(LEN),
             Op::Store(slot) => machine.memory[slot as usize] = machine.a,
             Op::StoreX(slot) => machine.memory[slot as usize] = machine.x,
             Op::Neg => {
@@ -161,6 +180,35 @@ impl Circuit<'_> {
         }
         Ok(())
     }
+}
+
+/// The word of the input that lies at a byte offset of `struct seccomp_data`: the number, the architecture,
+/// then 64-bit values, whose halves lie in the order of the machine's bytes.
+///
+/// # Panics
+/// If no word lies there, which programs don't load.
+fn word_at(offset: u32, endian: Endian) -> Word {
+    let is_low = offset.is_multiple_of(8) == (endian == Endian::Little);
+    match offset / 8 {
+        0 if offset == 0 => Word::NR,
+        0 => Word::ARCH,
+        1 if is_low => Word::IP_LOW,
+        1 => Word::IP_HIGH,
+        value => {
+            let arg = ArgIndex::ALL[value as usize - 2];
+            if is_low {
+                Word::arg_low(arg)
+            } else {
+                Word::arg_high(arg)
+            }
+        }
+    }
+}
+
+/// The bits with which a signed number orders as an unsigned one.
+fn signed_as_unsigned(mut bits: Bits) -> Bits {
+    bits[31] = bits[31].not();
+    bits
 }
 
 fn right(gates: &mut Gates, operand: Operand, machine: &Machine) -> Outcome<Bits> {

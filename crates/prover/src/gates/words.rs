@@ -5,6 +5,7 @@ use tamis_bpf::{AluOp, Test};
 
 use super::Outcome;
 use super::graph::{Gate, Gates};
+use crate::misreading::{self, Reading, Rule};
 
 /// A 32-bit value, the lowest bit first.
 pub(super) type Bits = [Gate; 32];
@@ -132,6 +133,11 @@ fn shift(
     let mut value = *a;
     for (stage, condition) in by.iter().take(5).enumerate() {
         value = select(gates, *condition, &shifted(&value, 1 << stage), &value)?;
+    }
+    if misreading::has(Reading::Gates, Rule::ShiftDistance) {
+        for condition in &by[5..] {
+            value = select(gates, *condition, &constant(0), &value)?;
+        }
     }
     Ok(value)
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use tamis_abi::{Action, Arch};
+use tamis_analysis::{CaseLimits, decompile};
 use tamis_convert::{self as convert, Converted, Refusal, Source};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
 use tamis_policy::export::{self, Exporter, Loss, Machine};
@@ -14,6 +15,7 @@ use tamis_prover::{Function, Space, Verdict};
 use tamis_rules::{Origin, Ruleset};
 
 use crate::cli::changes::{self, Change};
+use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::{self, OutputArgs};
@@ -118,6 +120,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let converted = convert::convert(&mut space, function, args.to, &source);
     let converted = converted.map_err(|refusal| failure(args, refusal))?;
+    if matches!(loaded, Loaded::Program(_)) {
+        confirm_reading(args, &mut space, function, loaded)?;
+    }
     let diagnostics: Vec<Diagnostic> = converted
         .losses
         .iter()
@@ -135,6 +140,23 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     global.notice(&summary(args.to, &source.name, &converted));
     args.output.text(&converted.text)?;
     Ok(exit::OK)
+}
+
+/// Lets the judge confirm what the prover has read in a program.
+fn confirm_reading(
+    args: &Args,
+    space: &mut Space,
+    function: Function,
+    program: Loaded,
+) -> Result<(), Failure> {
+    let ruleset = decompile(space, function, &CaseLimits::default());
+    let ruleset = ruleset.map_err(|error| Failure::Message {
+        message: format!("what the program means could not be confirmed: {error}"),
+        help: None,
+        code: exit::GAVE_UP,
+    })?;
+    judge_reading(vec![program], &args.load.arches, &ruleset, &args.limits)?;
+    Ok(())
 }
 
 /// Where the rules of a policy stand.

@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tamis_abi::{Action, Arch};
 use tamis_analysis::{CaseLimits, Undecompilable, decompile, narrowed};
+use tamis_compiler::judge::Judged;
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, export};
@@ -11,6 +12,7 @@ use tamis_prover::{Function, LimitReached, Space};
 use tamis_rules::Ruleset;
 
 use super::compile::pseudo_code;
+use crate::cli::judged::{JudgedEntry, NO_POLICY, judge_reading};
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::OutputArgs;
@@ -60,6 +62,7 @@ struct Document<'a> {
     inputs: Vec<InputEntry>,
     arches: Vec<&'static str>,
     form: &'static str,
+    judged: JudgedEntry,
     policy: &'a str,
 }
 
@@ -74,15 +77,18 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut space = Space::stoppable(args.limits.limits(), args.limits.stop());
     let mut inputs = Vec::new();
     let mut functions = Vec::new();
+    let mut filters = Vec::new();
     for path in &args.inputs {
-        let (input, function) = load(args, path, &mut space, global)?;
+        let (input, filter, function) = load(args, path, &mut space, global)?;
         inputs.push(input);
+        filters.push(filter);
         functions.push(function);
     }
     let gave_up = |limit| args.limits.gave_up("gave up", limit);
     let function = meaning(&mut space, &functions, &args.load.arches).map_err(gave_up)?;
     let ruleset = decompile(&mut space, function, &CaseLimits::default())
         .map_err(|error| refusal(args, &error))?;
+    let judged = judge_reading(filters, &args.load.arches, &ruleset, &args.limits)?;
     let (form, text) = match args.emit {
         Emit::Rules => ("rules", ruleset.to_string()),
         Emit::Pfc => ("pfc", pseudo_code(&ruleset)?),
@@ -98,32 +104,35 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
                 .map(|section| section.arch.name())
                 .collect(),
             form,
+            judged: JudgedEntry::of(&judged),
             policy: &text,
         };
         args.output.text(&output::json(&document)?)?;
     } else {
         args.output
-            .text(&(header(&inputs, &args.load.arches) + &text))?;
+            .text(&(header(&inputs, &args.load.arches, &judged) + &text))?;
     }
     Ok(exit::OK)
 }
 
-/// Reads an input and says what it means.
+/// Reads an input: what it is, and what it means.
 fn load(
     args: &Args,
     path: &str,
     space: &mut Space,
     global: &Global,
-) -> Result<(InputEntry, Function), Failure> {
-    let (name, length_insns, function) = match args.load.load(path, global)? {
-        Loaded::Policy(policy) => (policy.name, None, space.ruleset(&policy.ruleset)),
+) -> Result<(InputEntry, Loaded, Function), Failure> {
+    let filter = args.load.load(path, global)?;
+    let (name, length_insns, function) = match &filter {
+        Loaded::Policy(policy) => (&policy.name, None, space.ruleset(&policy.ruleset)),
         Loaded::Program(raw) => {
             let function = space.program(&raw.program, raw.endian);
-            (raw.name, Some(raw.program.len()), function)
+            (&raw.name, Some(raw.program.len()), function)
         }
     };
     let function = function.map_err(|limit| args.limits.gave_up("gave up", limit))?;
-    Ok((InputEntry { name, length_insns }, function))
+    let name = name.clone();
+    Ok((InputEntry { name, length_insns }, filter, function))
 }
 
 /// What the inputs do together, as far as the user asks.
@@ -181,8 +190,8 @@ fn means(space: &mut Space, text: &str, function: Function) -> Result<bool, Limi
 }
 
 /// A comment that says what the policy is.
-fn header(inputs: &[InputEntry], arches: &[Arch]) -> String {
-    let mut text = String::from("# Decompiled by tamis; proved equivalent to\n");
+fn header(inputs: &[InputEntry], arches: &[Arch], judged: &Judged) -> String {
+    let mut text = format!("# Decompiled by tamis; proved equivalent ({judged}) to\n");
     for InputEntry { name, length_insns } in inputs {
         let length =
             length_insns.map_or(String::new(), |length| format!(" ({length} instructions)"));
@@ -204,7 +213,6 @@ fn header(inputs: &[InputEntry], arches: &[Arch]) -> String {
 }
 
 fn refusal(args: &Args, error: &Undecompilable) -> Failure {
-    const NO_POLICY: &str = "no policy can express this program";
     let (help, code) = match error {
         Undecompilable::Limit(limit) => return args.limits.gave_up(NO_POLICY, *limit),
         Undecompilable::TooManyCases | Undecompilable::Condition { .. } => {

@@ -15,6 +15,7 @@ use super::compile::{ArchEntry, arch_entry};
 use super::disasm::{InsnEntry, insn_entries};
 use super::dump::{refusal, write_all};
 use crate::cli::compiler::CompilerArgs;
+use crate::cli::judged::JudgedEntry;
 use crate::cli::load::{LoadArgs, Loaded};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::report::Report;
@@ -74,6 +75,8 @@ struct Document {
     schema: &'static str,
     inputs: Vec<InputEntry>,
     how: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judged: Option<JudgedEntry>,
     rejected: Vec<RejectedEntry>,
     before: RatingEntry,
     after: RatingEntry,
@@ -261,15 +264,15 @@ fn reports(optimised: &Optimised, options: &Options) -> Vec<Report> {
 
 fn first_line(optimised: &Optimised) -> String {
     let mut line = match optimised.how() {
-        How::LaidOutAnew => "recompiled; proved equivalent".to_owned(),
-        How::Split => format!(
-            "recompiled as {} filters; together proved equivalent",
-            optimised.programs().len()
-        ),
-        How::Redispatched => "dispatch rebuilt, argument checks kept; proved equivalent".to_owned(),
-        How::Passes => "optimised by passes; proved equivalent".to_owned(),
+        How::LaidOutAnew => "recompiled".to_owned(),
+        How::Split => format!("recompiled as {} filters", optimised.programs().len()),
+        How::Redispatched => "dispatch rebuilt, argument checks kept".to_owned(),
+        How::Passes => "optimised by passes".to_owned(),
         How::Unchanged => "nothing better was found: the result is the input".to_owned(),
     };
+    if let Some(judged) = optimised.judged() {
+        let _ = write!(line, "; proved equivalent ({judged})");
+    }
     for rejected in optimised.rejected() {
         let _ = write!(line, "\n  {rejected}");
     }
@@ -377,6 +380,7 @@ fn document(args: &Args, stack: &Stack, optimised: &Optimised, options: &Options
         schema: "tamis.optimize/1",
         inputs: stack.inputs.iter().map(input).collect(),
         how: how_name(optimised.how()),
+        judged: optimised.judged().map(JudgedEntry::of),
         rejected: optimised.rejected().iter().map(rejected_entry).collect(),
         before: rating_entry(optimised.before()),
         after: rating_entry(optimised.after()),

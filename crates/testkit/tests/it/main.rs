@@ -25,6 +25,7 @@ mod interpreter_vs_kernel;
 mod kafel;
 mod languages;
 mod minijail;
+mod misreadings;
 mod never_worse;
 mod objectives;
 mod oci_input;

@@ -9,6 +9,7 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program::program;
 use tamis_testkit::rng::Rng;
+use tamis_testkit::seeds;
 use tamis_testkit::skip;
 
 /// The number of `seccomp` on x86_64, which filters must allow if more are to follow.
@@ -112,7 +113,7 @@ fn as_many_filters_fit_as_the_converted_length_says() {
         return;
     }
     let mut rng = Rng::new(0x726f_6f6d);
-    for _ in 0..60 {
+    for _ in seeds::of(0..60) {
         // What follows the first return is never executed, but takes room.
         let body_insns = rng.range(20..=120) as usize;
         let mut insns = vec![Insn::from(Op::RetImm(Action::ALLOW.ret()))];

@@ -1,0 +1,95 @@
+//! What a compiled program has to pass besides the proof.
+//!
+//! The proof compares it with a ruleset, which has no instructions. Should the prover misread one, it
+//! refuses right programs; a wrong one passes only if what is wrong in it and what is misread make up for each
+//! other. Two cheap checks leave no room for that: a compiled program has only the few kinds of
+//! instructions that emission and the passes make of them, and the reference interpreter and the
+//! evaluator of rulesets agree on calls on both sides of every branch.
+
+use tamis_abi::{ArgIndex, Endian, SeccompData, VariableIndex, Word};
+use tamis_bpf::{AluOp, Op, Operand, Template, Test};
+use tamis_fuzz::{CallWords, cover};
+use tamis_prover::{Subject, decide_until};
+use tamis_rules::{Input, Ruleset, Values};
+
+use super::proved;
+use crate::error::CompileError;
+use crate::options::ProofEffort;
+
+/// Judges whether a compiled program means what its ruleset means: the proof, and what it has to pass besides.
+///
+/// # Errors
+/// If the prover finds a difference or reaches a limit, or if the program has an instruction that the compiler doesn't
+/// make, or answers a call otherwise than the ruleset.
+pub fn compiled(
+    template: &Template,
+    ruleset: &Ruleset,
+    endian: Endian,
+    effort: &ProofEffort,
+) -> Result<(), CompileError> {
+    let limits = effort.limits.for_insns(template.unbound().len());
+    let given = Subject::Ruleset(ruleset);
+    let made = Subject::Template { template, endian };
+    proved(decide_until(&given, &made, &limits, &effort.stop))?;
+    check(template, ruleset, endian)
+}
+
+/// Checks a compiled program whose meaning was proved.
+fn check(template: &Template, ruleset: &Ruleset, endian: Endian) -> Result<(), CompileError> {
+    for (pc, op) in template.unbound().ops().enumerate() {
+        if !is_made(op) {
+            let pc = tamis_bpf::Pc(pc);
+            return Err(CompileError::Unexpected { pc, op });
+        }
+    }
+    let values = values(ruleset);
+    let program = template.bind(&values);
+    let mut input = Input {
+        variables: Values::new(&values),
+        ..Input::default()
+    };
+    let mut difference = None;
+    cover(&program, endian, &mut |words, actual_ret| {
+        set(&mut input.data, words);
+        let expected_ret = {
+            let decision = ruleset.decide_with(&input.data, &input.variables);
+            decision.action.ret()
+        };
+        if expected_ret != actual_ret {
+            difference = Some(CompileError::Miscompiled {
+                witness: Box::new(input),
+                expected_ret,
+                actual_ret,
+            });
+        }
+        difference.is_none()
+    });
+    difference.map_or(Ok(()), Err)
+}
+
+/// Whether emission or a pass over what is emitted makes such instructions.
+fn is_made(op: Op) -> bool {
+    match op {
+        Op::LoadData(_) | Op::LoadImm(_) | Op::LoadXImm(_) | Op::Tax => true,
+        Op::Alu(alu, operand) => alu == AluOp::And && operand != Operand::X,
+        Op::Branch { test, operand, .. } => test != Test::Set || operand != Operand::X,
+        Op::Jump(_) | Op::RetImm(_) => true,
+        Op::LoadMem(_) | Op::LoadXMem(_) | Op::Store(_) | Op::StoreX(_) => false,
+        Op::LoadLen | Op::LoadXLen | Op::Neg | Op::Txa | Op::RetA => false,
+    }
+}
+
+/// Some value for each variable, all different.
+fn values(ruleset: &Ruleset) -> Vec<u64> {
+    let count = ruleset.variables().len().min(VariableIndex::COUNT) as u64;
+    (0..count).map(|index| 0x0101 + index).collect()
+}
+
+/// Makes it the call with these words.
+fn set(data: &mut SeccompData, words: &CallWords) {
+    let wide = |low: usize| u64::from(words[low + 1]) << 32 | u64::from(words[low]);
+    data.nr = words[Word::NR.index()];
+    data.arch = words[Word::ARCH.index()];
+    data.ip = wide(Word::IP_LOW.index());
+    data.args = ArgIndex::ALL.map(|arg| wide(Word::arg_low(arg).index()));
+}

@@ -1,0 +1,77 @@
+//! Filters cut down to some architectures: what they do for their calls, one answer for all others.
+//!
+//! Whoever asks for a part of a filter only is given what is equal to that part; so the judge needs the part
+//! as a filter, without the prover's help.
+
+use tamis_abi::{Action, Arch, Endian, Word};
+use tamis_bpf::{Insn, InvalidProgram, Op, Operand, Program, Test};
+use tamis_rules::{Ruleset, Section};
+
+/// The program behind a check of architecture and number that answers other calls itself.
+///
+/// ```
+/// use tamis_abi::{Action, Arch, Endian, SeccompData};
+/// use tamis_bpf::{Op, Program, interp};
+/// use tamis_compiler::judge::narrowed;
+/// let program = Program::new(vec![Op::RetImm(Action::ALLOW.ret()).into()]).unwrap();
+/// let kill = Action::KILL_PROCESS;
+/// let narrow = narrowed::program(&program, Endian::Little, &[Arch::X86_64], kill).unwrap();
+/// let call = |arch: Arch| SeccompData { arch: arch.audit(), ..SeccompData::default() };
+/// let ret = |arch| interp::run(&narrow, &call(arch).image(Endian::Little)).ret;
+/// assert_eq!([ret(Arch::X86_64), ret(Arch::X86)], [Action::ALLOW, kill].map(Action::ret));
+/// ```
+///
+/// # Errors
+/// If it would be too long for an input program.
+pub fn program(
+    program: &Program,
+    endian: Endian,
+    arches: &[Arch],
+    elsewhere: Action,
+) -> Result<Program, InvalidProgram> {
+    let branch = |test, k, jt, jf| Op::Branch {
+        test,
+        operand: Operand::K(k),
+        jt,
+        jf,
+    };
+    let mut ops = Vec::new();
+    let mut entries = Vec::new();
+    for arch in arches {
+        for (first, last) in Section::domain(*arch).intervals() {
+            ops.extend([
+                Op::LoadData(Word::ARCH.offset(endian)),
+                branch(Test::Eq, arch.audit(), 0, 4),
+                Op::LoadData(Word::NR.offset(endian)),
+                branch(Test::Ge, *first, 0, 2),
+                branch(Test::Gt, *last, 1, 0),
+                Op::Jump(0),
+            ]);
+            entries.push(ops.len() - 1);
+        }
+    }
+    ops.push(Op::RetImm(elsewhere.ret()));
+    for at in entries {
+        ops[at] = Op::Jump((ops.len() - at - 1) as u32);
+    }
+    // As the machine starts.
+    ops.push(Op::LoadImm(0));
+    let insns = ops.into_iter().map(Insn::from);
+    Program::new(insns.chain(program.insns().iter().copied()).collect())
+}
+
+/// The ruleset with the sections of some architectures only.
+///
+/// # Panics
+/// If an architecture is given twice.
+pub fn ruleset(ruleset: &Ruleset, arches: &[Arch], elsewhere: Action) -> Ruleset {
+    let sections = arches.iter().map(|arch| match ruleset.section(*arch) {
+        Some(section) => section.clone(),
+        None => Section {
+            arch: *arch,
+            rules: Vec::new(),
+            default: ruleset.bad_arch,
+        },
+    });
+    Ruleset::new(sections.collect(), elsewhere).expect("every architecture has one section")
+}

@@ -1,0 +1,435 @@
+//! The question whether two filters agree on calls that take every branch each way that it can go.
+//!
+//! This judges what the prover has proved without believing how the prover reads programs. The calls are those
+//! of a [`Campaign`] and, for every constant of the programs, calls that meet it: the constant, its neighbours,
+//! its bits, and each with the other half of the argument set; where two words meet, either near the other. Every one of them is answered by the reference
+//! interpreter, or the evaluator of rulesets, on both sides.
+//!
+//! A branch outcome that no call has counts as impossible only if both readings of the prover say so. Gates
+//! are asked first, for all such outcomes at once, and name inputs; diagrams must agree about the rest. If a
+//! reading names an input that doesn't get there, or calls impossible what happens, it is wrong about the
+//! program, and that is reported. What they can't say within their limits stays unsettled, and is counted.
+
+use std::collections::BTreeSet;
+
+use tamis_abi::{SeccompData, Word};
+use tamis_bpf::{InvalidProgram, Op, Operand, Pc};
+use tamis_prover::misreading::Reading;
+use tamis_prover::{Branches, Limits, Stop, Subject};
+
+use crate::campaign::{Campaign, Found};
+use crate::coverage::{Place, dead};
+use crate::feasible::{Feasible, feasible_by_diagrams};
+use crate::path::Path;
+use crate::side::{Filter, Words, data, words};
+
+/// The campaign draws no random inputs.
+const SEED: u64 = 0;
+/// About how many outcomes of a program diagrams are asked one by one.
+const MAX_ASKED: usize = 50;
+
+/// How many conflicts of the solver each outcome may take more that no call has had. On the corpus they take 3 to 10.
+const CONFLICTS_PER_EDGE: u64 = 32;
+
+/// On what two filters agree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agreement {
+    /// How many calls the reference answered on both sides, alike.
+    pub calls: usize,
+    /// Twice the number of branches of all programs: the outcomes of their tests.
+    pub edges: usize,
+    /// How many outcomes no call has, as both readings of the prover say.
+    pub infeasible_edges: usize,
+    /// How many outcomes neither a call has nor both readings rule out.
+    pub unsettled_edges: usize,
+}
+
+/// Why there is no agreement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disagreement {
+    /// The subjects answer a call differently.
+    Answers(Found),
+    /// The prover reads a program wrongly: what it says about a call is not what the interpreter does.
+    Misread {
+        /// As what the prover reads it.
+        reading: Reading,
+        /// The call.
+        data: SeccompData,
+    },
+    /// A policy is so large that its plain form isn't even an input program.
+    TooLarge(InvalidProgram),
+}
+
+/// Asks whether two subjects agree, within limits for each question to the prover.
+///
+/// # Errors
+/// If they don't, or the prover contradicts the interpreter about one of the programs.
+pub fn agreement(
+    subjects: [&Subject<'_>; 2],
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<Agreement, Disagreement> {
+    let campaign = Campaign::new(subjects, SEED).map_err(Disagreement::TooLarge)?;
+    let mut judge = Judge {
+        campaign,
+        agreement: Agreement::default(),
+        tried: BTreeSet::new(),
+    };
+    judge.run_waiting(stop)?;
+    judge.near_constants(stop)?;
+    let mut number = 0;
+    for side in 0..judge.campaign.sides.len() {
+        for index in 0..judge.campaign.sides[side].filters.len() {
+            if !judge.campaign.sides[side].filters[index].is_policy {
+                judge.settle(side, index, number, limits, stop)?;
+            }
+            number += 1;
+        }
+    }
+    judge.agreement.calls = judge.calls();
+    Ok(judge.agreement)
+}
+
+struct Judge<'a> {
+    campaign: Campaign<'a>,
+    agreement: Agreement,
+    /// Calls near constants, which the reference answered.
+    tried: BTreeSet<Words>,
+}
+
+type Outcome<T> = Result<T, Disagreement>;
+
+impl Judge<'_> {
+    fn run_waiting(&mut self, stop: &Stop) -> Outcome<()> {
+        let found = self.campaign.run_waiting(stop);
+        found.map_or(Ok(()), |found| Err(Disagreement::Answers(found)))
+    }
+
+    /// How many different calls the reference answered.
+    fn calls(&self) -> usize {
+        let kept = self.campaign.kept().map(|data| words(&data));
+        kept.chain(self.tried.iter().copied())
+            .collect::<BTreeSet<Words>>()
+            .len()
+    }
+
+    /// Lets the reference answer a call on both sides.
+    fn try_call(&mut self, call: Words) -> Outcome<()> {
+        if !self.tried.insert(call) {
+            return Ok(());
+        }
+        if let Some(found) = self.campaign.run_one(&call) {
+            return Err(Disagreement::Answers(found));
+        }
+        let data = data(&call);
+        let answers = self.campaign.answers(&data);
+        match answers[0] == answers[1] {
+            true => Ok(()),
+            false => Err(Disagreement::Answers(self.campaign.confirm(&data, answers))),
+        }
+    }
+
+    /// Tries calls that meet each constant of the programs, changed from the first kept call that gets there.
+    fn near_constants(&mut self, stop: &Stop) -> Outcome<()> {
+        let kept: Vec<Words> = self.campaign.kept().map(|data| words(&data)).collect();
+        for side in 0..self.campaign.sides.len() {
+            for index in 0..self.campaign.sides[side].filters.len() {
+                let mut met = BTreeSet::new();
+                for call in &kept {
+                    let filter = &self.campaign.sides[side].filters[index];
+                    let path = Path::of(&filter.program, filter.endian, call);
+                    for (word, meets) in operands(&path, filter, &mut met) {
+                        let k = match meets {
+                            Meets::Constant(k) => k,
+                            Meets::Word(other) => call[other.index()],
+                        };
+                        for near in near(call, word, k) {
+                            self.try_call(near)?;
+                        }
+                    }
+                    if stop.is_asked_for() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        self.run_waiting(stop)
+    }
+
+    /// The outcomes of a filter's branches, and those that no call has had.
+    fn outcomes(&self, side: usize, index: usize, number: usize) -> (usize, BTreeSet<(Pc, bool)>) {
+        let filter = &self.campaign.sides[side].filters[index];
+        let reached = &self.campaign.reached[number];
+        let (mut all, mut open) = (0, BTreeSet::new());
+        for (pc, op) in filter.program.ops().enumerate() {
+            if !matches!(op, Op::Branch { .. }) {
+                continue;
+            }
+            for outcome in [false, true] {
+                all += 1;
+                if !reached[pc].outcomes[usize::from(outcome)] {
+                    open.insert((Pc(pc), outcome));
+                }
+            }
+        }
+        (all, open)
+    }
+
+    /// Settles which of the outcomes that no call has had are impossible.
+    fn settle(
+        &mut self,
+        side: usize,
+        index: usize,
+        number: usize,
+        limits: &Limits,
+        stop: &Stop,
+    ) -> Outcome<()> {
+        let is_settled_by_gates = self.ask_gates(side, index, number, limits, stop)?;
+        let mut unsettled = 0;
+        let (_, open) = self.outcomes(side, index, number);
+        if !open.is_empty() {
+            unsettled = self.ask_diagrams(side, index, number, limits, stop)?;
+        }
+        let (all, open) = self.outcomes(side, index, number);
+        if !is_settled_by_gates {
+            unsettled = open.len();
+        }
+        self.agreement.edges += all;
+        self.agreement.unsettled_edges += unsettled;
+        self.agreement.infeasible_edges += open.len() - unsettled;
+        Ok(())
+    }
+
+    /// Runs inputs that gates name for outcomes, until they say that there are no more: whether they did.
+    fn ask_gates(
+        &mut self,
+        side: usize,
+        index: usize,
+        number: usize,
+        limits: &Limits,
+        stop: &Stop,
+    ) -> Outcome<bool> {
+        let (_, mut open) = self.outcomes(side, index, number);
+        if open.is_empty() {
+            return Ok(true);
+        }
+        let filter = &self.campaign.sides[side].filters[index];
+        let limits = Limits {
+            max_conflicts: limits.max_conflicts + CONFLICTS_PER_EDGE * open.len() as u64,
+            ..*limits
+        };
+        let Ok(mut branches) = Branches::of(&filter.program, filter.endian, &limits, stop) else {
+            return Ok(false);
+        };
+        loop {
+            match branches.input_for_any(open.iter().copied()) {
+                Ok(None) => return Ok(true),
+                Err(_) => return Ok(false),
+                Ok(Some(data)) => {
+                    self.run_named(&data, stop)?;
+                    let (_, left) = self.outcomes(side, index, number);
+                    if left.len() == open.len() {
+                        let reading = Reading::Gates;
+                        return Err(Disagreement::Misread { reading, data });
+                    }
+                    open = left;
+                }
+            }
+        }
+    }
+
+    /// How many outcomes diagrams don't call impossible.
+    fn ask_diagrams(
+        &mut self,
+        side: usize,
+        index: usize,
+        number: usize,
+        limits: &Limits,
+        stop: &Stop,
+    ) -> Outcome<usize> {
+        let (_, open) = self.outcomes(side, index, number);
+        let filter = &self.campaign.sides[side].filters[index];
+        let dead = dead(filter, limits, stop);
+        let mut asked = 0;
+        let mut unsettled = 0;
+        for (pc, outcome) in open {
+            let place = Place::Outcome(pc, outcome);
+            if dead.contains(&place) {
+                continue;
+            }
+            asked += 1;
+            if asked > MAX_ASKED || stop.is_asked_for() {
+                unsettled += 1;
+                continue;
+            }
+            let filter = &self.campaign.sides[side].filters[index];
+            let (program, endian) = (&filter.program, filter.endian);
+            match feasible_by_diagrams(program, endian, place, limits, stop) {
+                Feasible::Never => {}
+                Feasible::Unknown(_) => unsettled += 1,
+                Feasible::By(data) => {
+                    self.run_named(&data, stop)?;
+                    let reached = &self.campaign.reached[number][pc.0];
+                    // Either it gets there, which gates have missed or not been able to say, or it doesn't.
+                    if !reached.outcomes[usize::from(outcome)] {
+                        let reading = Reading::Diagrams;
+                        return Err(Disagreement::Misread { reading, data });
+                    }
+                }
+            }
+        }
+        Ok(unsettled)
+    }
+
+    /// Runs a call that a reading names, and what it leads to.
+    fn run_named(&mut self, data: &SeccompData, stop: &Stop) -> Outcome<()> {
+        let call = words(data);
+        self.try_call(call)?;
+        // Also where the fast evaluation notes nothing new.
+        self.campaign.keep(&call, self.campaign.answers(data));
+        self.run_waiting(stop)
+    }
+}
+
+/// What a word of the call meets in an instruction.
+#[derive(Clone, Copy)]
+enum Meets {
+    Constant(u32),
+    /// Another word, in X.
+    Word(Word),
+}
+
+/// The operands that a path meets and no path before met at this place, each with the words whose values may
+/// meet it.
+fn operands(path: &Path, filter: &Filter, met: &mut BTreeSet<Pc>) -> Vec<(Word, Meets)> {
+    let mut operands = Vec::new();
+    let mut forks = path.forks.iter().peekable();
+    let mut loaded: Vec<Word> = Vec::new();
+    for pc in &path.executed {
+        let mut word = None;
+        while let Some(fork) = forks.next_if(|fork| fork.pc == *pc) {
+            word = fork.word();
+        }
+        // A computed value comes from the words that were loaded last, more or less.
+        let recent = loaded.iter().rev().take(2).copied();
+        match filter.program.op(*pc) {
+            Op::LoadData(offset) => loaded.extend(Word::from_offset(offset, filter.endian)),
+            Op::Branch {
+                operand: Operand::K(k),
+                ..
+            }
+            | Op::Alu(_, Operand::K(k))
+            | Op::LoadImm(k)
+            | Op::LoadXImm(k)
+                if met.insert(*pc) =>
+            {
+                let words = word.map_or_else(|| recent.collect(), |word| vec![word]);
+                let meets = Meets::Constant(k);
+                operands.extend(words.into_iter().map(|word| (word, meets)));
+            }
+            Op::Branch {
+                operand: Operand::X,
+                ..
+            }
+            | Op::Alu(_, Operand::X)
+                if met.insert(*pc) =>
+            {
+                if let [.., left, right] = loaded[..] {
+                    operands.extend([(left, Meets::Word(right)), (right, Meets::Word(left))]);
+                }
+            }
+            _ => {}
+        }
+    }
+    operands
+}
+
+/// A call with a word near a constant, and with the other half of that word set.
+fn near(call: &Words, word: Word, k: u32) -> Vec<Words> {
+    let with = |word: usize, value, mut call: Words| {
+        call[word] = value;
+        call
+    };
+    let word = word.index();
+    let bits = (0..u32::BITS).map(|bit| 1 << bit);
+    let bits = bits.filter(|bit| k & bit != 0);
+    let values = [
+        k,
+        k.wrapping_add(1),
+        k.wrapping_sub(1),
+        k.wrapping_neg(),
+        !k,
+    ]
+    .into_iter();
+    let mut near: Vec<Words> = values
+        .chain(bits)
+        .map(|value| with(word, value, *call))
+        .collect();
+    // Number and architecture are no halves.
+    if word > Word::ARCH.index() {
+        let exact = with(word, k, *call);
+        near.extend([0, 1, 1 << 31, u32::MAX].map(|other| with(word ^ 1, other, exact)));
+    }
+    near
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::Endian;
+    use tamis_bpf::{AluOp, Program, Test};
+
+    use super::*;
+    use crate::testing::branch;
+
+    fn agree(left: &[Op], right: &[Op]) -> Result<Agreement, Disagreement> {
+        let programs = [left, right].map(|ops| {
+            let insns = ops.iter().map(|op| (*op).into()).collect();
+            Program::new(insns).unwrap()
+        });
+        let [left, right] = [0, 1].map(|side| Subject::Program {
+            program: &programs[side],
+            endian: Endian::Little,
+        });
+        agreement([&left, &right], &Limits::default(), &Stop::default())
+    }
+
+    const ALLOW: Op = Op::RetImm(0x7fff_0000);
+    const DENY: Op = Op::RetImm(0x0005_0001);
+
+    #[test]
+    fn every_outcome_is_reached_or_ruled_out_by_both_readings() {
+        // Only an input that solves the sum gets to the last answer; nothing is both above 9 and below 9.
+        let ops = [
+            Op::LoadData(16),
+            branch(Test::Gt, 9, 0, 2),
+            branch(Test::Ge, 9, 1, 0),
+            DENY,
+            Op::Alu(AluOp::Mul, Operand::K(0x0001_2345)),
+            branch(Test::Eq, 0x9abc_def1, 0, 1),
+            DENY,
+            ALLOW,
+        ];
+        let agreement = agree(&ops, &ops).unwrap();
+        assert_eq!((agreement.edges, agreement.infeasible_edges), (12, 2));
+        assert_eq!(agreement.unsettled_edges, 0);
+        assert!(agreement.calls > 10);
+    }
+
+    #[test]
+    fn a_half_that_one_side_forgets_is_found() {
+        let whole = [
+            Op::LoadData(16),
+            branch(Test::Eq, 7, 0, 2),
+            Op::LoadData(20),
+            branch(Test::Eq, 0, 1, 0),
+            DENY,
+            ALLOW,
+        ];
+        let low = [Op::LoadData(16), branch(Test::Eq, 7, 1, 0), DENY, ALLOW];
+        let refusal = agree(&whole, &low);
+        let Err(Disagreement::Answers(found)) = refusal else {
+            panic!("{refusal:?}");
+        };
+        assert_eq!(found.data.args[0] as u32, 7);
+    }
+}

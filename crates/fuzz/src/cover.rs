@@ -1,0 +1,189 @@
+//! Calls that take the branches of a program each way, quickly and without asking anybody.
+//!
+//! Every branch that a call reaches for the first time says itself which calls come next: those on both sides of
+//! its constant, or of the word that it compares with. That reaches all that compiled programs do, but for
+//! what earlier branches rule out; programs that compute are what [`agreement`](fn@crate::agreement) is for.
+
+use std::collections::VecDeque;
+
+use tamis_abi::{Endian, Word};
+use tamis_bpf::insn::{AluOp, Operand};
+use tamis_bpf::{Op, Pc, Program, Test, interp};
+
+/// A call as its words by meaning: those of a little-endian [`image`](tamis_abi::SeccompData::image).
+pub type CallWords = [u32; Word::COUNT];
+
+/// The bits of a word of the input, as a register may hold them.
+#[derive(Clone, Copy)]
+struct Bits {
+    word: Word,
+    mask: u32,
+}
+
+/// What a register holds, where that is known.
+#[derive(Clone, Copy)]
+enum Held {
+    Bits(Bits),
+    Constant(u32),
+    Other,
+}
+
+/// What A and X hold.
+#[derive(Clone, Copy)]
+struct Registers {
+    a: Held,
+    x: Held,
+}
+
+/// Runs calls on a program that take its branches each way, and shows each with what the reference
+/// interpreter returns, until `see` wants no more.
+///
+/// ```
+/// use tamis_abi::Endian;
+/// use tamis_bpf::{Op, Operand, Program, Test};
+/// let is_39 = Op::Branch { test: Test::Eq, operand: Operand::K(39), jt: 0, jf: 1 };
+/// let ops = [Op::LoadData(0), is_39, Op::RetImm(1), Op::RetImm(2)];
+/// let program = Program::new(ops.map(Into::into).to_vec()).unwrap();
+/// let mut seen = Vec::new();
+/// tamis_fuzz::cover(&program, Endian::Little, &mut |words, ret| {
+///     seen.push((words[0], ret));
+///     true
+/// });
+/// assert!(seen.contains(&(39, 1)) && seen.contains(&(40, 2)));
+/// ```
+pub fn cover(program: &Program, endian: Endian, see: &mut impl FnMut(&CallWords, u32) -> bool) {
+    let ops: Vec<Op> = program.ops().collect();
+    // The branches that no call has reached yet.
+    let is_branch = |op: &Op| matches!(op, Op::Branch { .. });
+    let mut is_new: Vec<bool> = ops.iter().map(is_branch).collect();
+    // As many as there are commonly.
+    let mut waiting = VecDeque::with_capacity(4 * ops.len());
+    waiting.push_back([0; Word::COUNT]);
+    let mut path = Vec::with_capacity(ops.len());
+    while let Some(words) = waiting.pop_front() {
+        path.clear();
+        let mut is_any_new = false;
+        let in_memory = match endian {
+            Endian::Little => words,
+            Endian::Big => swapped(&words),
+        };
+        let run = interp::run_traced(program, &in_memory, &mut |Pc(pc)| {
+            path.push(pc);
+            is_any_new |= is_new[pc];
+        });
+        if !see(&words, run.ret) {
+            return;
+        }
+        if !is_any_new {
+            continue;
+        }
+        let mut registers = Registers {
+            a: Held::Constant(0),
+            x: Held::Constant(0),
+        };
+        for pc in &path {
+            if let Op::Branch { test, operand, .. } = ops[*pc]
+                && is_new[*pc]
+            {
+                is_new[*pc] = false;
+                near(&words, registers, test, operand, &mut waiting);
+            }
+            registers.step(ops[*pc], endian);
+        }
+    }
+}
+
+/// The words in the order of a big-endian machine's memory.
+fn swapped(words: &CallWords) -> CallWords {
+    let mut image = *words;
+    let (pairs, _) = image[Word::IP_LOW.index()..].as_chunks_mut::<2>();
+    pairs.iter_mut().for_each(|pair| pair.swap(0, 1));
+    image
+}
+
+impl Registers {
+    fn step(&mut self, op: Op, endian: Endian) {
+        match op {
+            Op::LoadData(offset) => {
+                let mask = u32::MAX;
+                let word = word_at(offset, endian);
+                self.a = word.map_or(Held::Other, |word| Held::Bits(Bits { word, mask }));
+            }
+            Op::Alu(AluOp::And, Operand::K(k)) => {
+                self.a = match self.a {
+                    Held::Bits(Bits { word, mask }) => Held::Bits(Bits {
+                        word,
+                        mask: mask & k,
+                    }),
+                    Held::Constant(value) => Held::Constant(value & k),
+                    Held::Other => Held::Other,
+                };
+            }
+            Op::Tax => self.x = self.a,
+            Op::Txa => self.a = self.x,
+            Op::LoadImm(k) => self.a = Held::Constant(k),
+            Op::LoadXImm(k) => self.x = Held::Constant(k),
+            Op::Alu(..) | Op::Neg | Op::LoadMem(_) | Op::LoadLen => self.a = Held::Other,
+            Op::LoadXMem(_) | Op::LoadXLen => self.x = Held::Other,
+            Op::Branch { .. } | Op::Jump(_) | Op::RetImm(_) | Op::RetA => {}
+            Op::Store(_) | Op::StoreX(_) => {}
+        }
+    }
+}
+
+fn word_at(offset: u32, endian: Endian) -> Option<Word> {
+    let index = offset as usize / 4;
+    let is_swapped = endian == Endian::Big && index > Word::ARCH.index();
+    Word::from_index(if is_swapped { index ^ 1 } else { index })
+}
+
+/// Adds calls on both sides of a branch, where it compares bits of a word.
+fn near(
+    words: &CallWords,
+    registers: Registers,
+    test: Test,
+    operand: Operand,
+    calls: &mut VecDeque<CallWords>,
+) {
+    let Held::Bits(Bits { word, mask }) = registers.a else {
+        return;
+    };
+    let k = match (operand, registers.x) {
+        (Operand::K(k), _) => k,
+        (Operand::X, Held::Bits(right)) => words[right.word.index()] & right.mask,
+        (Operand::X, Held::Constant(k)) => k,
+        (Operand::X, Held::Other) | (Operand::Variable(_), _) => return,
+    };
+    let with = |value: u32| {
+        let mut near = *words;
+        near[word.index()] = value & mask | near[word.index()] & !mask;
+        near
+    };
+    let held = words[word.index()] & mask;
+    let mut add = |value: u32| {
+        // The call itself has been run.
+        if value & mask != held {
+            calls.push_back(with(value));
+        }
+    };
+    match test {
+        Test::Ge => [k, k.wrapping_sub(1)].into_iter().for_each(add),
+        Test::Gt => [k, k.wrapping_add(1)].into_iter().for_each(add),
+        Test::Eq if mask == u32::MAX => [k, k.wrapping_add(1)].into_iter().for_each(add),
+        Test::Eq | Test::Set => {
+            add(k);
+            add(!k);
+            let of_bits = if test == Test::Set { k } else { mask };
+            let bits = (0..u32::BITS).map(|bit| 1 << bit);
+            for bit in bits.filter(|bit| of_bits & bit != 0) {
+                add(if test == Test::Set { bit } else { k ^ bit });
+            }
+        }
+    }
+    // A half of an argument may have been forgotten: the same with something in the other.
+    if word.index() > Word::ARCH.index() && test == Test::Eq {
+        let mut other = with(k);
+        other[word.index() ^ 1] ^= 1;
+        calls.push_back(other);
+    }
+}

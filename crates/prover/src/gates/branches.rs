@@ -1,0 +1,101 @@
+//! Which ways the branches of a program can go, as the gates read it.
+//!
+//! The sweep down a program knows for each branch the condition that it is reached and its test fails or
+//! holds. One circuit has all of them, so that one search tells whether any of a set of outcomes can occur.
+
+use std::collections::BTreeMap;
+
+use tamis_abi::{Endian, SeccompData};
+use tamis_bpf::{Pc, Program};
+
+use super::graph::{Gate, Gates};
+use super::{program, solve};
+use crate::code::Code;
+use crate::diagram::LimitReached;
+use crate::space::Limits;
+use crate::stop::Stop;
+
+/// The outcomes of all branches of a program, as gates.
+pub struct Branches {
+    gates: Gates,
+    /// The conditions that a branch is reached and its test fails or holds.
+    conditions: BTreeMap<(Pc, bool), Gate>,
+    max_conflicts: u64,
+    stop: Stop,
+}
+
+impl Branches {
+    /// The branches of a program on machines of this byte order.
+    ///
+    /// # Errors
+    /// If there are too many gates, or the caller stops.
+    pub fn of(
+        program: &Program,
+        endian: Endian,
+        limits: &Limits,
+        stop: &Stop,
+    ) -> Result<Branches, LimitReached> {
+        let mut gates = Gates::new(limits.max_gates, stop.clone());
+        let mut conditions = BTreeMap::new();
+        let mut note = |pc, [fails, holds]: [Gate; 2]| {
+            conditions.insert((pc, false), fails);
+            conditions.insert((pc, true), holds);
+        };
+        program::returned(&mut gates, Code::Program(program), endian, &mut note)?;
+        Ok(Branches {
+            gates,
+            conditions,
+            max_conflicts: limits.max_conflicts,
+            stop: stop.clone(),
+        })
+    }
+
+    /// A call with which some of these branches have these outcomes; `None` if there is none. Nothing is run
+    /// to confirm it.
+    ///
+    /// # Errors
+    /// If the solver reaches its limit, or the caller stops.
+    pub fn input_for_any(
+        &mut self,
+        outcomes: impl IntoIterator<Item = (Pc, bool)>,
+    ) -> Result<Option<SeccompData>, LimitReached> {
+        let mut any = Gate::FALSE;
+        for outcome in outcomes {
+            // What was not met in the sweep is reached by no jump.
+            let condition = self.conditions.get(&outcome).copied();
+            any = self.gates.or(any, condition.unwrap_or(Gate::FALSE))?;
+        }
+        let found = solve::input_for(&self.gates, any, self.max_conflicts, &self.stop)?;
+        Ok(found.map(|input| input.data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_bpf::{Op, Operand, Test};
+
+    use super::*;
+
+    #[test]
+    fn an_outcome_behind_a_contradiction_has_no_input() {
+        let branch = |test, k, jt, jf| Op::Branch {
+            test,
+            operand: Operand::K(k),
+            jt,
+            jf,
+        };
+        let ops = [
+            Op::LoadData(16),
+            branch(Test::Ge, 10, 0, 1),
+            branch(Test::Gt, 8, 0, 0),
+            Op::RetImm(7),
+        ];
+        let program = Program::new(ops.map(Into::into).to_vec()).unwrap();
+        let (limits, stop) = (Limits::default(), Stop::default());
+        let mut branches = Branches::of(&program, Endian::Little, &limits, &stop).unwrap();
+        assert_eq!(branches.input_for_any([(Pc(2), false)]), Ok(None));
+        let outcomes = [(Pc(2), false), (Pc(2), true)];
+        let input = branches.input_for_any(outcomes).unwrap().unwrap();
+        assert!(input.args[0] as u32 >= 10, "{input:x?}");
+    }
+}

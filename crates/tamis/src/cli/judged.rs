@@ -1,0 +1,83 @@
+//! The judge of what the prover reads in programs, and the part of JSON documents about who has judged.
+
+use serde::Serialize;
+use tamis_abi::{Action, Arch};
+use tamis_compiler::ProofEffort;
+use tamis_compiler::judge::{Judged, judge, narrowed};
+use tamis_prover::{Method, Subject};
+use tamis_rules::Ruleset;
+
+use super::limits::LimitArgs;
+use super::load::Loaded;
+use super::{Failure, exit};
+
+/// What is said where a program can't be turned back into a policy.
+pub(crate) const NO_POLICY: &str = "no policy can express this program";
+
+/// Who has judged, and by how much.
+#[derive(Serialize)]
+pub(crate) struct JudgedEntry {
+    method: &'static str,
+    calls: usize,
+    edges: usize,
+    infeasible_edges: usize,
+    unsettled_edges: usize,
+    gates_agree: bool,
+}
+
+impl JudgedEntry {
+    /// The entry for a judgement.
+    pub(crate) fn of(judged: &Judged) -> JudgedEntry {
+        let agreement = judged.agreement;
+        JudgedEntry {
+            method: match judged.method {
+                Method::Diagrams { .. } => "diagrams",
+                Method::Gates => "gates",
+            },
+            calls: agreement.calls,
+            edges: agreement.edges,
+            infeasible_edges: agreement.infeasible_edges,
+            unsettled_edges: agreement.unsettled_edges,
+            gates_agree: judged.do_gates_agree,
+        }
+    }
+}
+
+/// Lets the judge compare a ruleset with the filters of a task, the oldest first, that it was read in, or with what
+/// they do for some architectures.
+pub(crate) fn judge_reading(
+    mut filters: Vec<Loaded>,
+    arches: &[Arch],
+    ruleset: &Ruleset,
+    limits: &LimitArgs,
+) -> Result<Judged, Failure> {
+    for filter in filters.iter_mut().filter(|_| !arches.is_empty()) {
+        let elsewhere = Action::KILL_PROCESS;
+        match filter {
+            Loaded::Policy(policy) => {
+                policy.ruleset = narrowed::ruleset(&policy.ruleset, arches, elsewhere);
+            }
+            Loaded::Program(raw) => {
+                let narrow = narrowed::program(&raw.program, raw.endian, arches, elsewhere);
+                raw.program = narrow.map_err(|invalid| Failure::input(invalid.to_string()))?;
+            }
+        }
+    }
+    let given: Vec<Subject> = filters.iter().map(Loaded::subject).collect();
+    let effort = ProofEffort {
+        limits: limits.limits(),
+        stop: limits.stop(),
+    };
+    let judged = judge(&Subject::whole(&given), &Subject::Ruleset(ruleset), &effort);
+    judged.map_err(|error| {
+        let please_report = || "please report this with the program".to_owned();
+        Failure::Message {
+            message: format!("{NO_POLICY}: {error}"),
+            help: error.is_bug().then(please_report),
+            code: match error.is_bug() {
+                true => exit::BUG,
+                false => exit::GAVE_UP,
+            },
+        }
+    })
+}
