@@ -108,6 +108,8 @@ const PARTS: [Part; 6] = [
             "crates/bpf/src/interp.rs",
             "crates/bpf/src/stack.rs",
             "crates/compiler/src/foreign/proved.rs",
+            "crates/compiler/src/judge/",
+            "crates/fuzz/src/agreement.rs",
         ],
         detail: Detail::Files,
     },

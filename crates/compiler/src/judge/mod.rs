@@ -15,13 +15,16 @@
 //! settled whether a branch can go one way, there is a result only if both diagrams and gates say equal.
 
 mod compiled;
-pub mod narrowed;
+mod narrowed;
 
 use std::fmt;
 
+use tamis_abi::{Action, Arch, Endian};
+use tamis_bpf::{InvalidProgram, Program};
 use tamis_fuzz::{Agreement, Disagreement, agreement};
 use tamis_prover::misreading::Reading;
 use tamis_prover::{Answer, Equality, Limits, Method, Subject, decide_until, equality_by_gates};
+use tamis_rules::Ruleset;
 
 pub use compiled::compiled;
 
@@ -74,6 +77,79 @@ pub fn judge(
 ) -> Result<Judged, CompileError> {
     let answer = decide_until(given, made, &effort.limits, &effort.stop);
     confirm(answer, given, made, effort)
+}
+
+/// A filter of a task from which a ruleset was read.
+#[derive(Clone, Copy, Debug)]
+pub enum Filter<'a> {
+    /// What a policy means.
+    Policy(&'a Ruleset),
+    /// A program on a machine of this byte order.
+    Program(&'a Program, Endian),
+}
+
+/// Judges whether a ruleset is what the filters of a task do together, given from the oldest to the newest; if there are
+/// architectures, only for their calls, and with [`Action::KILL_PROCESS`] for all others.
+///
+/// # Errors
+/// As [`judge`].
+///
+/// # Panics
+/// As [`judge`], and if an architecture is given twice.
+pub fn judge_reading(
+    filters: &[Filter<'_>],
+    arches: &[Arch],
+    ruleset: &Ruleset,
+    effort: &ProofEffort,
+) -> Result<Judged, CompileError> {
+    let narrowed: Vec<Narrowed> = filters
+        .iter()
+        .filter(|_| !arches.is_empty())
+        .map(|filter| Narrowed::of(*filter, arches))
+        .collect::<Result<_, _>>()
+        .map_err(|_| CompileError::Unjudged(Unjudged::TooLarge))?;
+    let given: Vec<Subject<'_>> = match arches {
+        [] => filters.iter().map(|filter| filter.subject()).collect(),
+        _ => narrowed.iter().map(Narrowed::subject).collect(),
+    };
+    judge(&Subject::whole(&given), &Subject::Ruleset(ruleset), effort)
+}
+
+impl<'a> Filter<'a> {
+    fn subject(self) -> Subject<'a> {
+        match self {
+            Filter::Policy(ruleset) => Subject::Ruleset(ruleset),
+            Filter::Program(program, endian) => Subject::Program { program, endian },
+        }
+    }
+}
+
+/// A filter for the calls of some architectures.
+enum Narrowed {
+    Policy(Ruleset),
+    Program(Program, Endian),
+}
+
+impl Narrowed {
+    fn of(filter: Filter<'_>, arches: &[Arch]) -> Result<Narrowed, InvalidProgram> {
+        let elsewhere = Action::KILL_PROCESS;
+        Ok(match filter {
+            Filter::Policy(ruleset) => {
+                Narrowed::Policy(narrowed::ruleset(ruleset, arches, elsewhere))
+            }
+            Filter::Program(program, endian) => Narrowed::Program(
+                narrowed::program(program, endian, arches, elsewhere)?,
+                endian,
+            ),
+        })
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        match self {
+            Narrowed::Policy(ruleset) => Filter::Policy(ruleset).subject(),
+            Narrowed::Program(program, endian) => Filter::Program(program, *endian).subject(),
+        }
+    }
 }
 
 /// Judges an answer that the prover has given about two subjects.

@@ -9,21 +9,9 @@ use tamis_rules::{Ruleset, Section};
 
 /// The program behind a check of architecture and number that answers other calls itself.
 ///
-/// ```
-/// use tamis_abi::{Action, Arch, Endian, SeccompData};
-/// use tamis_bpf::{Op, Program, interp};
-/// use tamis_compiler::judge::narrowed;
-/// let program = Program::new(vec![Op::RetImm(Action::ALLOW.ret()).into()]).unwrap();
-/// let kill = Action::KILL_PROCESS;
-/// let narrow = narrowed::program(&program, Endian::Little, &[Arch::X86_64], kill).unwrap();
-/// let call = |arch: Arch| SeccompData { arch: arch.audit(), ..SeccompData::default() };
-/// let ret = |arch| interp::run(&narrow, &call(arch).image(Endian::Little)).ret;
-/// assert_eq!([ret(Arch::X86_64), ret(Arch::X86)], [Action::ALLOW, kill].map(Action::ret));
-/// ```
-///
 /// # Errors
 /// If it would be too long for an input program.
-pub fn program(
+pub(super) fn program(
     program: &Program,
     endian: Endian,
     arches: &[Arch],
@@ -64,7 +52,7 @@ pub fn program(
 ///
 /// # Panics
 /// If an architecture is given twice.
-pub fn ruleset(ruleset: &Ruleset, arches: &[Arch], elsewhere: Action) -> Ruleset {
+pub(super) fn ruleset(ruleset: &Ruleset, arches: &[Arch], elsewhere: Action) -> Ruleset {
     let sections = arches.iter().map(|arch| match ruleset.section(*arch) {
         Some(section) => section.clone(),
         None => Section {
@@ -74,4 +62,28 @@ pub fn ruleset(ruleset: &Ruleset, arches: &[Arch], elsewhere: Action) -> Ruleset
         },
     });
     Ruleset::new(sections.collect(), elsewhere).expect("every architecture has one section")
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::SeccompData;
+    use tamis_bpf::interp;
+
+    use super::*;
+
+    #[test]
+    fn calls_of_other_architectures_get_the_answer_for_elsewhere() {
+        let allow = Program::new(vec![Op::RetImm(Action::ALLOW.ret()).into()]).unwrap();
+        let kill = Action::KILL_PROCESS;
+        let narrow = program(&allow, Endian::Little, &[Arch::X86_64], kill).unwrap();
+        let ret = |arch: Arch| {
+            let call = SeccompData {
+                arch: arch.audit(),
+                ..SeccompData::default()
+            };
+            interp::run(&narrow, &call.image(Endian::Little)).ret
+        };
+        let found = [ret(Arch::X86_64), ret(Arch::X86)];
+        assert_eq!(found, [Action::ALLOW, kill].map(Action::ret));
+    }
 }

@@ -1,10 +1,10 @@
 //! The judge of what the prover reads in programs, and the part of JSON documents about who has judged.
 
 use serde::Serialize;
-use tamis_abi::{Action, Arch};
+use tamis_abi::Arch;
 use tamis_compiler::ProofEffort;
-use tamis_compiler::judge::{Judged, judge, narrowed};
-use tamis_prover::{Method, Subject};
+use tamis_compiler::judge::{self, Filter, Judged};
+use tamis_prover::Method;
 use tamis_rules::Ruleset;
 
 use super::limits::LimitArgs;
@@ -46,29 +46,23 @@ impl JudgedEntry {
 /// Lets the judge compare a ruleset with the filters of a task, the oldest first, that it was read in, or with what
 /// they do for some architectures.
 pub(crate) fn judge_reading(
-    mut filters: Vec<Loaded>,
+    filters: &[Loaded],
     arches: &[Arch],
     ruleset: &Ruleset,
     limits: &LimitArgs,
 ) -> Result<Judged, Failure> {
-    for filter in filters.iter_mut().filter(|_| !arches.is_empty()) {
-        let elsewhere = Action::KILL_PROCESS;
-        match filter {
-            Loaded::Policy(policy) => {
-                policy.ruleset = narrowed::ruleset(&policy.ruleset, arches, elsewhere);
-            }
-            Loaded::Program(raw) => {
-                let narrow = narrowed::program(&raw.program, raw.endian, arches, elsewhere);
-                raw.program = narrow.map_err(|invalid| Failure::input(invalid.to_string()))?;
-            }
-        }
-    }
-    let given: Vec<Subject> = filters.iter().map(Loaded::subject).collect();
+    let filters: Vec<Filter<'_>> = filters
+        .iter()
+        .map(|filter| match filter {
+            Loaded::Policy(policy) => Filter::Policy(&policy.ruleset),
+            Loaded::Program(raw) => Filter::Program(&raw.program, raw.endian),
+        })
+        .collect();
     let effort = ProofEffort {
         limits: limits.limits(),
         stop: limits.stop(),
     };
-    let judged = judge(&Subject::whole(&given), &Subject::Ruleset(ruleset), &effort);
+    let judged = judge::judge_reading(&filters, arches, ruleset, &effort);
     judged.map_err(|error| {
         let please_report = || "please report this with the program".to_owned();
         Failure::Message {

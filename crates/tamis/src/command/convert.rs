@@ -155,7 +155,7 @@ fn confirm_reading(
         help: None,
         code: exit::GAVE_UP,
     })?;
-    judge_reading(vec![program], &args.load.arches, &ruleset, &args.limits)?;
+    judge_reading(&[program], &args.load.arches, &ruleset, &args.limits)?;
     Ok(())
 }
 

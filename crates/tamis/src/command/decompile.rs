@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let function = meaning(&mut space, &functions, &args.load.arches).map_err(gave_up)?;
     let ruleset = decompile(&mut space, function, &CaseLimits::default())
         .map_err(|error| refusal(args, &error))?;
-    let judged = judge_reading(filters, &args.load.arches, &ruleset, &args.limits)?;
+    let judged = judge_reading(&filters, &args.load.arches, &ruleset, &args.limits)?;
     let (form, text) = match args.emit {
         Emit::Rules => ("rules", ruleset.to_string()),
         Emit::Pfc => ("pfc", pseudo_code(&ruleset)?),
