@@ -175,10 +175,11 @@ fn seccompiler_action(action: Action) -> Result<SeccompAction, String> {
 /// What tamis makes of a ruleset, proved.
 ///
 /// # Errors
-/// What the compiler refuses.
+/// What the compiler refuses, and run-time variables.
 pub fn tamis(ruleset: &Ruleset, options: &Options) -> Result<Program, String> {
     let compiled = compile(ruleset, options).map_err(|error| error.to_string())?;
-    Ok(compiled.program().unwrap().clone())
+    let program = compiled.program().map_err(|error| error.to_string())?;
+    Ok(program.clone())
 }
 
 /// The program, if the kernel's checker accepts it.

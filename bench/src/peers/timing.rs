@@ -110,7 +110,6 @@ pub fn call(name: &str, args: [u64; 6]) -> Option<SeccompData> {
         arch: Arch::X86_64.audit(),
         ip: 0,
         args,
-        ..SeccompData::default()
     })
 }
 

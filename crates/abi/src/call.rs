@@ -87,7 +87,6 @@ pub fn parse(text: &str, default_arch: Arch) -> Result<SeccompData, CallError> {
         arch: machine.audit(),
         ip,
         args: machine.arguments(name, args.unwrap_or(""))?,
-        ..SeccompData::default()
     })
 }
 
@@ -370,7 +369,6 @@ mod tests {
                 arch,
                 ip: 0xfff,
                 args,
-                ..SeccompData::default()
             };
             assert_eq!(
                 parse(&describe(&data), Arch::X86_64),

@@ -324,7 +324,6 @@ fn first_inputs(dictionary: &Dictionary) -> impl Iterator<Item = Words> {
                 arch,
                 ip: arg,
                 args: [arg; 6],
-                ..SeccompData::default()
             })
         })
     })

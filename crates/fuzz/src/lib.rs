@@ -13,11 +13,6 @@
 //! Everything depends on the subjects, a seed and the number of evaluations: there is no clock and no I/O.
 //! An agreement is never a proof; that is the prover's work.
 #![forbid(unsafe_code)]
-#![expect(
-    clippy::result_large_err,
-    clippy::large_enum_variant,
-    reason = "a call that tells two filters apart ends the campaign: its size is paid once"
-)]
 
 mod agreement;
 mod campaign;

@@ -56,7 +56,6 @@ mod tests {
             arch: 7,
             ip: u64::MAX,
             args: [u64::MAX, 0x1234_5678_9abc_def0, 3, 4, 5, 6],
-            ..SeccompData::default()
         };
         let plain = plain(&data, |data| data.nr == 16 && data.args[1] & 0xf0 >= 0x30);
         let expected = SeccompData {
@@ -64,7 +63,6 @@ mod tests {
             arch: Arch::X86_64.audit(),
             ip: 0,
             args: [0, 0x30, 0, 0, 0, 0],
-            ..SeccompData::default()
         };
         assert_eq!(plain, expected);
     }

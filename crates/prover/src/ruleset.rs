@@ -200,7 +200,6 @@ mod tests {
                         arch,
                         ip: 0,
                         args,
-                        ..SeccompData::default()
                     };
                     let expected = ruleset.decide(&data).action.ret();
                     assert_eq!(space.value(function, &data.into()), expected, "{data:x?}");

@@ -1,7 +1,6 @@
 //! The space in which functions are made and compared.
 
 use tamis_bpf::Program;
-
 use tamis_rules::Input;
 
 use crate::diagram::{Diagram, LimitReached, Node, View};

@@ -90,7 +90,6 @@ pub(super) fn calls(stack: &[Program], lifted: &[Lifted], options: &Options) -> 
                     arch: arch.audit(),
                     args,
                     ip: 0,
-                    ..SeccompData::default()
                 };
                 calls.push(Weighed {
                     sample: Sample {

@@ -605,7 +605,6 @@ impl Call {
             arch: arch.audit(),
             ip: 0,
             args: self.args,
-            ..SeccompData::default()
         })
     }
 }

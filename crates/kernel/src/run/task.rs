@@ -40,7 +40,6 @@ fn parse(text: &str) -> Option<SeccompData> {
         arch: 0,
         ip: next()?,
         args,
-        ..SeccompData::default()
     })
 }
 

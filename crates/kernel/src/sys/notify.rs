@@ -80,7 +80,6 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffers: &Buffers) -> Result<Notificat
             arch: request.data.arch,
             ip: request.data.instruction_pointer,
             args: request.data.args,
-            ..SeccompData::default()
         },
     })
 }

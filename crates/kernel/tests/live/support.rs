@@ -71,7 +71,6 @@ pub(crate) fn native_call(nr: i64, args: [u64; 6]) -> SeccompData {
         arch: arch.audit(),
         ip: 0,
         args,
-        ..SeccompData::default()
     }
 }
 

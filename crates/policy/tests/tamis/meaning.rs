@@ -217,7 +217,6 @@ fn a_block_is_about_its_architectures_and_comes_before_the_top() {
                 arch,
                 ip: 0,
                 args,
-                ..SeccompData::default()
             })
             .action
     };

@@ -74,7 +74,6 @@ fn compare(program: &Program, ruleset: &Ruleset) -> (usize, BTreeSet<String>) {
                 arch,
                 ip: 0x1234_5678_9abc_def0,
                 args: [0x5555_5555_5555_5555; 6],
-                ..SeccompData::default()
             };
             for input in tests.inputs(base, ALL, &mut rng) {
                 tried += 1;

@@ -131,7 +131,6 @@ fn on_the_edges_of_arithmetic() {
             arch: Arch::X86_64.audit(),
             ip: 0,
             args: [a, x, 0, 0, 0, 0],
-            ..SeccompData::default()
         })
         .collect();
     for op in AluOp::ALL {
@@ -170,7 +169,6 @@ fn every_action_with_every_kind_of_data() {
                 arch: Arch::X86_64.audit(),
                 ip: 0,
                 args: [u64::from(upper << 16 | low), 0, 0, 0, 0, 0],
-                ..SeccompData::default()
             });
         }
     }
@@ -222,7 +220,6 @@ fn every_number_of_every_table() {
                 arch: arch.audit(),
                 ip: 0,
                 args,
-                ..SeccompData::default()
             });
         }
     }

@@ -41,7 +41,6 @@ fn cost(programs: &[Program], profile: &Profile, options: &Options) -> f64 {
                 arch: arch.audit(),
                 args: *args,
                 ip: 0,
-                ..SeccompData::default()
             };
             let weight = *count as f64 * if is_cached { CACHED_WEIGHT } else { 1.0 };
             for (index, program) in programs.iter().enumerate() {

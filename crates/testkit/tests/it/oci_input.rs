@@ -67,7 +67,6 @@ fn answer(ruleset: &Ruleset, arch: Arch, name: &str, args: [u64; 6]) -> Action {
         arch,
         ip: 0,
         args,
-        ..SeccompData::default()
     };
     ruleset.decide(&data).action
 }

@@ -243,7 +243,6 @@ fn errno_of(program: &Program, nr: u32, [first, second]: [u64; 2]) -> u16 {
         arch: Arch::X86_64.audit(),
         ip: 0,
         args: [first, second, 0, 0, 0, 0],
-        ..SeccompData::default()
     };
     let run = interp::run(program, &call.image(Endian::Little));
     let action = Action::from_ret(run.ret);

@@ -152,7 +152,6 @@ impl Cases {
                     arch: arch.audit(),
                     ip: 0,
                     args,
-                    ..SeccompData::default()
                 });
             found.push(Weighted {
                 name,
