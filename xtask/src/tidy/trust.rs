@@ -70,6 +70,7 @@ const PARTS: [Part; 6] = [
         reason: "what a ruleset means: its types and their evaluator",
         paths: &[
             "crates/rules/src/eval.rs",
+            "crates/rules/src/input.rs",
             "crates/rules/src/predicate.rs",
             "crates/rules/src/ruleset.rs",
             "crates/rules/src/set.rs",
