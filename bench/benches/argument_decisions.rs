@@ -42,7 +42,11 @@ fn main() {
 
 fn length(ruleset: &Ruleset) -> usize {
     let compiled = compile(ruleset, &Options::default());
-    compiled.expect("the ruleset compiles").program().len()
+    compiled
+        .expect("the ruleset compiles")
+        .program()
+        .unwrap()
+        .len()
 }
 
 /// A policy of gVisor by tamis and, if it is here, by gVisor's compiler.

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tamis_abi::Arch;
-use tamis_compiler::{CompiledTemplate, Options, compile_template};
+use tamis_compiler::{Compiled, Options};
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis;
@@ -20,13 +20,13 @@ const BINDS_PER_ROUND: u32 = 2000;
 const DECLARATIONS: &str =
     "let control_fd: u32 in 0..0x7fffffff\nlet peers: u32[4]\nlet areas: u64[2]\n";
 
-fn compile(policy: &str) -> CompiledTemplate {
+fn compile(policy: &str) -> Compiled {
     let mut sources = Sources::new();
     let source = sources.add("bench.tamis", policy);
     let options = tamis::Options::new(vec![Arch::X86_64]);
     let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
     let ruleset = parsed.ruleset.expect("the policy is right");
-    compile_template(&ruleset, &Options::default()).expect("it compiles")
+    tamis_compiler::compile(&ruleset, &Options::default()).expect("it compiles")
 }
 
 /// The container's policy with rules about variables before it.

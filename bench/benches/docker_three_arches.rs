@@ -32,7 +32,7 @@ fn main() {
         let ruleset = docker_ruleset(DOCKER, &text);
         let compiled = tamis_compiler::compile(&ruleset, &Options::default());
         let compiled = compiled.expect("the profile compiles");
-        compiled.program().to_bytes(Endian::Little).len() / 8
+        compiled.program().unwrap().to_bytes(Endian::Little).len() / 8
     };
     let (list, tree) = (|| libseccomp(1), || libseccomp(2));
     let (major, minor, micro) = library.version();

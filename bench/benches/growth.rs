@@ -140,7 +140,7 @@ fn proportional(curves: &[Curve]) -> Option<Curve> {
 fn measure(shape: Shape, rules: u32) -> Option<Measured> {
     let ruleset = shape.ruleset(rules);
     let program = match compile_any_length(&ruleset, &Options::default()) {
-        Ok(compiled) => compiled.program().clone(),
+        Ok(compiled) => compiled.program().unwrap().clone(),
         Err(error) => {
             println!("{:<25} {rules:>6}  {error}", shape.name);
             return None;

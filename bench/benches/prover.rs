@@ -147,7 +147,11 @@ fn fused(stack: &[Program]) -> Program {
 
 fn compiled(ruleset: &Ruleset) -> Program {
     let compiled = tamis_compiler::compile(ruleset, &Options::default());
-    compiled.expect("the ruleset compiles").program().clone()
+    compiled
+        .expect("the ruleset compiles")
+        .program()
+        .unwrap()
+        .clone()
 }
 
 fn prove(left: &Subject<'_>, right: &Subject<'_>) -> Found {

@@ -120,8 +120,11 @@ fn row(
             continue;
         };
         let full = compile(&ruleset, &Options::default()).expect("the policy compiles");
-        compiled_length += compiled.program().len();
-        compiled_steps += steps(compiled.program(), &self::inputs(full.program()));
+        compiled_length += compiled.program().unwrap().len();
+        compiled_steps += steps(
+            compiled.program().unwrap(),
+            &self::inputs(full.program().unwrap()),
+        );
     }
     println!("{name:24} {length:6} {all_steps:10}   {compiled_length:6} {compiled_steps:10}");
 }

@@ -11,7 +11,7 @@ use tamis_analysis::{CaseLimits, decompile};
 use tamis_bpf::{Program, Stack};
 use tamis_profile::Profile;
 use tamis_prover::{Function, LimitReached, Limits, Space};
-use tamis_rules::{Ruleset, Section};
+use tamis_rules::{Ruleset, Section, Values};
 use tamis_testkit::corpus::{self, gvisor, pol_json, profiles};
 use tamis_testkit::inputs::Tests;
 use tamis_testkit::rng::Rng;
@@ -323,7 +323,7 @@ fn allowed_calls(ruleset: &Ruleset, section: &Section, nr: u32) -> Vec<SeccompDa
             tests.add_section(&alone, nr);
             let calls = tests.inputs(base, TRIES, &mut Rng::new(0));
             let fits = |data: &SeccompData| {
-                rule.when.holds(data) && ruleset.decide(data).action == Action::ALLOW
+                rule.when.holds(data, &Values::ZERO) && ruleset.decide(data).action == Action::ALLOW
             };
             let call = calls.into_iter().find(fits);
             call.expect("a rule that allows something")

@@ -178,7 +178,7 @@ fn seccompiler_action(action: Action) -> Result<SeccompAction, String> {
 /// What the compiler refuses.
 pub fn tamis(ruleset: &Ruleset, options: &Options) -> Result<Program, String> {
     let compiled = compile(ruleset, options).map_err(|error| error.to_string())?;
-    Ok(compiled.program().clone())
+    Ok(compiled.program().unwrap().clone())
 }
 
 /// The program, if the kernel's checker accepts it.

@@ -1,7 +1,7 @@
 //! Does a program do what its policy says? A fast wrong filter is no peer.
 
 use serde::Serialize;
-use tamis_abi::{Action, Arch, Endian, call};
+use tamis_abi::{Action, Arch, Endian};
 use tamis_bpf::Stack;
 use tamis_prover::{Limits, Pair, Report, Scope, Subject, Verdict, prove};
 use tamis_rules::Ruleset;
@@ -53,7 +53,7 @@ impl Witness {
     fn of(pair: &Pair) -> Option<Witness> {
         let answer = |ret| Action::from_ret(ret).to_string();
         Some(Witness {
-            call: call::describe_briefly(&pair.example?),
+            call: pair.example?.describe_briefly(),
             policy: answer(pair.left),
             program: answer(pair.right),
         })

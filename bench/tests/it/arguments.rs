@@ -30,7 +30,7 @@ fn calls(name: &str, ruleset: &Ruleset) -> Vec<SeccompData> {
 }
 
 fn steps(compiled: &Compiled, data: &SeccompData) -> u64 {
-    let run = interp::run(compiled.program(), &data.image(compiled.endian()));
+    let run = interp::run(compiled.program().unwrap(), &data.image(compiled.endian()));
     u64::from(run.steps)
 }
 
@@ -47,7 +47,7 @@ fn drawn_calls_and_vectors_are_measured_for_every_policy() {
         let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
         let (mut allowed, mut other) = (Vec::new(), Vec::new());
         for data in calls(policy.name, &ruleset) {
-            if is_cacheable(compiled.program(), data.arch, data.nr) {
+            if is_cacheable(compiled.program().unwrap(), data.arch, data.nr) {
                 continue;
             }
             let is_allowed = ruleset.decide(&data).action == Action::ALLOW;
@@ -57,7 +57,7 @@ fn drawn_calls_and_vectors_are_measured_for_every_policy() {
         println!(
             "{}\t{}\t{:.2}\t{:.2}\t{}",
             policy.name,
-            compiled.program().len(),
+            compiled.program().unwrap().len(),
             mean(&allowed),
             mean(&other),
             allowed.iter().chain(&other).max().unwrap_or(&0)
@@ -92,7 +92,7 @@ fn a_list_of_ioctl_requests_is_a_tree() {
         mean(&steps),
         steps.iter().max().unwrap_or(&0)
     );
-    assert!(compiled.program().len() <= 400);
+    assert!(compiled.program().unwrap().len() <= 400);
     assert_eq!(steps.len(), 71);
     assert!(mean(&steps) <= 25.0, "{by_request:x?}");
     assert!(steps.iter().all(|steps| *steps <= 35), "{by_request:x?}");

@@ -69,7 +69,7 @@ fn own(name: &str, stack: &[Program]) -> Option<Own> {
     let policy = policies::ALL.iter().find(|known| known.name == *policy);
     let ruleset = policy.expect("the policy is measured").ruleset()?;
     let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
-    let program = compiled.program().clone();
+    let program = compiled.program().unwrap().clone();
     let mut space = Space::new(Limits::default());
     let mut function = |program| space.program(program, Endian::Little);
     let functions = [function(&stack[0]).ok()?, function(&program).ok()?];
@@ -120,7 +120,7 @@ fn inputs() -> Vec<(String, Vec<Program>)> {
         let ruleset = policy.ruleset().expect("the corpus is there");
         let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
         let name = format!("compiled/{}", policy.name);
-        inputs.push((name, vec![compiled.program().clone()]));
+        inputs.push((name, vec![compiled.program().unwrap().clone()]));
     }
     inputs
 }

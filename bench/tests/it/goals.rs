@@ -38,8 +38,8 @@ fn line(case: &Case) -> String {
     let peer_insns: usize = case.peer.iter().map(Program::len).sum();
     write!(line, "\t{peer_steps:.2}\t{peer_max}\t{peer_insns}").expect("a string takes any text");
     write!(line, "\t{:.2}\t{}", case.goal_steps, case.goal_insns).expect("a string takes any text");
-    line += &figures(with.program());
-    line += &figures(without.program());
+    line += &figures(with.program().unwrap());
+    line += &figures(without.program().unwrap());
     line + "\n"
 }
 

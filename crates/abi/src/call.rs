@@ -316,20 +316,12 @@ pub fn describe_briefly(data: &SeccompData) -> String {
     format!("{arch} {name}({}){}", shown.join(", "), rest(data))
 }
 
-/// What is known of a call besides its arguments: the instruction pointer, and what a policy's variables are
-/// bound to, which [`parse`] doesn't read.
+/// What is known of a call besides its arguments: the instruction pointer.
 fn rest(data: &SeccompData) -> String {
-    let mut rest = match data.ip {
+    match data.ip {
         0 => String::new(),
         ip => format!(" @{ip:#x}"),
-    };
-    let bound = data.variables.iter().enumerate();
-    let mut separator = " with";
-    for (index, value) in bound.filter(|(_, value)| **value != 0) {
-        rest.push_str(&format!("{separator} var{index}={value:#x}"));
-        separator = ",";
     }
-    rest
 }
 
 /// An argument's value by the names of its constants, if they say exactly that.

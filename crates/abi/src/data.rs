@@ -174,9 +174,9 @@ impl Word {
     }
 }
 
-/// The input of a filter: one system call as the kernel presents it, and for a filter with run-time
-/// variables what these are bound to.
+/// The input of a filter: one system call as the kernel presents it, laid out as the kernel's structure is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
 pub struct SeccompData {
     /// The system call number; on x86_64 bit 30 marks x32 calls.
     pub nr: u32,
@@ -187,19 +187,20 @@ pub struct SeccompData {
     /// The six arguments. Calls of a 32-bit architecture use the lower halves only; the upper ones
     /// are zero on a 32-bit kernel, but 64-bit code that calls as i386 (`int 0x80`) controls them.
     pub args: [u64; 6],
-    /// The values of the policy's variables; not part of the kernel's structure, and zero where nothing
-    /// is said.
-    pub variables: [u64; 32],
 }
+
+const _: () = assert!(size_of::<SeccompData>() == 4 * Word::COUNT);
 
 impl SeccompData {
     /// The value of one word.
+    ///
+    /// # Panics
+    /// If it is half of a variable, which is not part of a call.
     pub const fn word(&self, word: Word) -> u32 {
         let wide = match word.0 {
             0 => return self.nr,
             1 => return self.arch,
             2 | 3 => self.ip,
-            _ if word.is_variable() => self.variables[(word.index() - Word::COUNT) / 2],
             _ => self.args[(word.index() - 4) / 2],
         };
         if word.0.is_multiple_of(2) {
@@ -210,6 +211,9 @@ impl SeccompData {
     }
 
     /// A copy with one word replaced.
+    ///
+    /// # Panics
+    /// If it is half of a variable, which is not part of a call.
     #[must_use]
     pub fn with_word(mut self, word: Word, value: u32) -> SeccompData {
         let wide = match word.0 {
@@ -222,7 +226,6 @@ impl SeccompData {
                 return self;
             }
             2 | 3 => &mut self.ip,
-            _ if word.is_variable() => &mut self.variables[(word.index() - Word::COUNT) / 2],
             _ => &mut self.args[(word.index() - 4) / 2],
         };
         let value = u64::from(value);
@@ -255,7 +258,6 @@ mod tests {
             arch: 2,
             ip: 0x3_0000_0004,
             args: [0x5_0000_0006; 6],
-            variables: [7; VariableIndex::COUNT],
         };
         let mut bytes_le = Vec::new();
         let mut bytes_be = Vec::new();
@@ -290,12 +292,10 @@ mod tests {
             arch: 8,
             ip: u64::MAX,
             args: [0x1111_2222_3333_4444; 6],
-            variables: [0x5555_6666_7777_8888; VariableIndex::COUNT],
         };
-        let words = || (0..).map_while(Word::from_index);
-        for changed in words() {
+        for changed in Word::all() {
             let after = before.with_word(changed, 0xabcd);
-            for word in words() {
+            for word in Word::all() {
                 let expected = if word == changed {
                     0xabcd
                 } else {

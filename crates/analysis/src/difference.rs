@@ -3,9 +3,8 @@
 //! A [`Comparison`] is a function to the pairs of answers; its cases are the differences. Comparisons of arguments with each other may be told apart in ways that no input can take:
 //! a difference without an example may be one of those.
 
-use tamis_abi::SeccompData;
 use tamis_prover::{Comparison, Function, LimitReached, Scope, Space};
-use tamis_rules::{IntervalSet, Predicate};
+use tamis_rules::{Input, IntervalSet, Predicate};
 
 use crate::cases::{CaseLimits, Machine, calls_in, groups, outcomes};
 use crate::condition::Conditions;
@@ -25,7 +24,7 @@ pub struct Difference {
     pub right_ret: u32,
     /// One of the calls; `None` if none was found, which is possible only where words are compared with
     /// each other.
-    pub example: Option<SeccompData>,
+    pub example: Option<Input>,
 }
 
 /// Where two functions differ.

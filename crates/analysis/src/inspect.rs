@@ -6,13 +6,14 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use tamis_abi::{SeccompData, Word};
+use tamis_abi::Word;
 use tamis_prover::{Function, LimitReached, Space, Variable, VariableKind, View};
+use tamis_rules::Input;
 
 /// What a search below some nodes came to.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Search {
-    Found(SeccompData),
+    Found(Input),
     /// No path leads to wanted values.
     Absent,
     /// Paths lead there, but no input was found that takes one.
@@ -133,7 +134,7 @@ pub fn find(
     space: &Space,
     functions: &[Function],
     wanted: &dyn Fn(&[u32]) -> bool,
-) -> Option<SeccompData> {
+) -> Option<Input> {
     let mut hunt = Hunt {
         space,
         functions,
@@ -143,7 +144,7 @@ pub fn find(
         paths_left: space.limits().max_paths,
     };
     match hunt.search(functions.to_vec()) {
-        Search::Found(data) => Some(data),
+        Search::Found(input) => Some(input),
         Search::Absent | Search::NoInput => None,
     }
 }
@@ -197,16 +198,16 @@ impl Hunt<'_> {
             return Search::NoInput;
         }
         self.paths_left -= 1;
-        let Some(data) = self.space.input_on(&self.path) else {
+        let Some(input) = self.space.input_on(&self.path) else {
             return Search::NoInput;
         };
         let values: Vec<u32> = self
             .functions
             .iter()
-            .map(|function| self.space.value(*function, &data))
+            .map(|function| self.space.value(*function, &input))
             .collect();
         if (self.wanted)(&values) {
-            Search::Found(data)
+            Search::Found(input)
         } else {
             Search::NoInput
         }
@@ -272,7 +273,7 @@ mod tests {
             Predicate::compare(Operand::arg_low(FIRST), CmpOp::Eq, 7),
         );
         let differs = |values: &[u32]| values[0] == 0 && values[1] != 0;
-        let data = find(&space, &[narrow, wide], &differs).unwrap();
+        let data = find(&space, &[narrow, wide], &differs).unwrap().data;
         assert_eq!((data.nr, data.arch), (0, Arch::X86_64.audit()));
         assert_eq!(data.args[0] as u32, 7);
         assert_ne!(data.args[0], 7);

@@ -10,21 +10,21 @@ use tamis_bpf::Program;
 use tamis_diag::suggest;
 use tamis_rules::BindError;
 
-use crate::verify::CompiledTemplate;
+use crate::verify::Compiled;
 
-/// Values for the variables of a [`CompiledTemplate`], made by its [`values`](CompiledTemplate::values).
+/// Values for the variables of a [`Compiled`], made by its [`values`](Compiled::values).
 #[derive(Clone, Debug)]
 pub struct Binding<'a> {
-    template: &'a CompiledTemplate,
+    compiled: &'a Compiled,
     values: [u64; VariableIndex::COUNT],
     /// A bit for each variable that has a value.
     given: u32,
 }
 
 impl<'a> Binding<'a> {
-    pub(crate) fn new(template: &'a CompiledTemplate) -> Binding<'a> {
+    pub(crate) fn new(compiled: &'a Compiled) -> Binding<'a> {
         Binding {
-            template,
+            compiled,
             values: [0; VariableIndex::COUNT],
             given: 0,
         }
@@ -43,7 +43,7 @@ impl<'a> Binding<'a> {
     /// # Errors
     /// As [`set`](Self::set), and if there are not as many values as the name stands for.
     pub fn set_all(&mut self, name: &str, values: &[u64]) -> Result<&mut Binding<'a>, BindError> {
-        let variables = self.template.variables();
+        let variables = self.compiled.variables();
         let Some(first) = variables.iter().position(|known| *known.name == *name) else {
             let names = variables.iter().map(|known| &*known.name);
             return Err(BindError::Unknown {
@@ -83,13 +83,13 @@ impl<'a> Binding<'a> {
     /// # Errors
     /// If a variable has no value.
     pub fn bind(&self) -> Result<Program, BindError> {
-        let variables = self.template.variables();
+        let variables = self.compiled.variables();
         let is_given = |index: usize| self.given & 1 << index != 0;
         match (0..variables.len()).find(|index| !is_given(*index)) {
-            None => Ok(self
-                .template
-                .template()
-                .bind(&self.values[..variables.len()])),
+            None => {
+                let template = self.compiled.template();
+                Ok(template.bind(&self.values[..variables.len()]))
+            }
             Some(index) => Err(BindError::Unset {
                 variable: variables[index].clone(),
             }),
@@ -100,9 +100,9 @@ impl<'a> Binding<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, compile_template};
+    use crate::{Options, compile};
 
-    fn template() -> CompiledTemplate {
+    fn compiled() -> Compiled {
         let text = "ruleset bad-arch kill_process\n\
                     variable \"fd\" u32 0x3..0x9\n\
                     variable \"fds\" 0 u32 0x0..0xffffffff\n\
@@ -114,27 +114,27 @@ mod tests {
         let mut sources = tamis_diag::Sources::new();
         let source = sources.add("a.rules", text);
         let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
-        compile_template(&ruleset, &Options::default()).unwrap()
+        compile(&ruleset, &Options::default()).unwrap()
     }
 
     #[test]
     fn names_and_places_bind_the_same() {
-        let template = template();
-        let mut values = template.values();
+        let compiled = compiled();
+        let mut values = compiled.values();
         values
             .set_all("fds", &[7, 8])
             .unwrap()
             .set("fd", 4)
             .unwrap();
-        assert_eq!(values.bind(), template.bind(&[4, 7, 8]));
+        assert_eq!(values.bind(), compiled.bind(&[4, 7, 8]));
         values.set("fd", 5).unwrap();
-        assert_eq!(values.bind(), template.bind(&[5, 7, 8]));
+        assert_eq!(values.bind(), compiled.bind(&[5, 7, 8]));
     }
 
     #[test]
     fn mistakes_name_the_variable() {
-        let template = template();
-        let mut values = template.values();
+        let compiled = compiled();
+        let mut values = compiled.values();
         let refusals = [
             (
                 values.clone().set("fdss", 4).map(|_| ()),

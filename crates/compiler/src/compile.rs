@@ -15,7 +15,7 @@ use crate::layout::{self, Layout, Outcome};
 use crate::linearise::linearise_ops;
 use crate::options::Options;
 use crate::passes::{self, PassCx, Remark};
-use crate::verify::{Compiled, CompiledTemplate, verify, verify_template};
+use crate::verify::{Compiled, verify};
 use crate::verify_each::Watcher;
 use crate::weights::Weights;
 
@@ -35,43 +35,30 @@ const MAX_LISTED: usize = 5;
 /// let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
 /// let compiled = compile(&ruleset, &Options::default()).unwrap();
 /// assert_eq!(compiled.stats().archs[0].cacheable, 4);
+/// assert!(compiled.program().is_ok());
 /// ```
 ///
-/// # Errors
-/// If the architectures differ in byte order, a condition nests deeper than [`MAX_DEPTH`], or the
-/// program would be longer than the kernel takes.
-pub fn compile(ruleset: &Ruleset, options: &Options) -> Result<Compiled, CompileError> {
-    compile_within(Program::MAX_INSNS, ruleset, options)
-}
-
-/// Compiles a ruleset with run-time variables: once, for all their values.
+/// A ruleset with run-time variables is compiled once, for all their values, and has no program before it is
+/// bound:
 ///
 /// ```
-/// use tamis_compiler::{Options, compile_template};
+/// # use tamis_compiler::{Options, compile};
 /// let text = "ruleset bad-arch kill_process\nvariable \"fd\" u32 0x0..0xffffffff\n\
 ///             section x86_64 default errno(1)\n  write if arg0.low == var0.low: allow\n";
-/// let mut sources = tamis_diag::Sources::new();
-/// let source = sources.add("a.rules", text);
-/// let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
-/// let template = compile_template(&ruleset, &Options::default()).unwrap();
-/// let program = template.bind(&[3]).unwrap();
-/// assert_eq!(program.len(), template.template().unbound().len());
+/// # let mut sources = tamis_diag::Sources::new();
+/// # let source = sources.add("a.rules", text);
+/// # let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
+/// let compiled = compile(&ruleset, &Options::default()).unwrap();
+/// assert!(compiled.program().is_err());
+/// let program = compiled.bind(&[3]).unwrap();
+/// assert_eq!(program.len(), compiled.template().unbound().len());
 /// ```
 ///
 /// # Errors
-/// As [`compile`], and if a variable is used in a way that no instruction has.
-pub fn compile_template(
-    ruleset: &Ruleset,
-    options: &Options,
-) -> Result<CompiledTemplate, CompileError> {
-    let (built, endian) = within(Program::MAX_INSNS, ruleset, options)?;
-    verify_template(
-        built.template,
-        ruleset,
-        endian,
-        built.remarks,
-        &options.proof,
-    )
+/// If the architectures differ in byte order, a condition nests deeper than [`MAX_DEPTH`], a variable is used in a
+/// way that no instruction has, or the program would be longer than the kernel takes.
+pub fn compile(ruleset: &Ruleset, options: &Options) -> Result<Compiled, CompileError> {
+    compile_within(Program::MAX_INSNS, ruleset, options)
 }
 
 /// The same as [`compile`] for a program that need not fit into one filter: input of
@@ -88,24 +75,6 @@ fn compile_within(
     ruleset: &Ruleset,
     options: &Options,
 ) -> Result<Compiled, CompileError> {
-    if let Some(variable) = ruleset.variables().first() {
-        return Err(CompileError::Unbound(variable.clone()));
-    }
-    let (built, endian) = within(limit_insns, ruleset, options)?;
-    verify(
-        &built.template,
-        ruleset,
-        endian,
-        built.remarks,
-        &options.proof,
-    )
-}
-
-fn within(
-    limit_insns: usize,
-    ruleset: &Ruleset,
-    options: &Options,
-) -> Result<(Built, Endian), CompileError> {
     let endian = check(ruleset)?;
     let built = if options.verify_each {
         let mut watcher = Watcher::new(ruleset, endian, &options.proof);
@@ -125,7 +94,10 @@ fn within(
             contributors: contributors(&built.simplified, &built.layout),
         });
     }
-    Ok((built, endian))
+    let Built {
+        template, remarks, ..
+    } = built;
+    verify(template, ruleset, endian, remarks, &options.proof)
 }
 
 /// The result of the stages for a ruleset; nothing is proved about it.

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use tamis_abi::{Action, Arch, SeccompData, call};
+use tamis_abi::{Action, Arch};
 use tamis_bpf::{InvalidProgram, Op, Pc};
 use tamis_diag::{Diagnostic, code};
 use tamis_prover::LimitReached;
 use tamis_prover::misreading::Reading;
-use tamis_rules::{Origin, Variable};
+use tamis_rules::{Input, Origin};
 
 use crate::judge::Unjudged;
 
@@ -29,8 +29,6 @@ pub enum CompileError {
         /// Where the rule comes from.
         origin: Option<Origin>,
     },
-    /// The ruleset has a run-time variable, but the requested program has none.
-    Unbound(Variable),
     /// A variable is used other than in a comparison with a word of the call.
     VariableUse {
         /// The architecture of the section.
@@ -49,8 +47,8 @@ pub enum CompileError {
     },
     /// The program is not equivalent to the ruleset. A bug of tamis.
     Miscompiled {
-        /// A call about which they differ.
-        witness: Box<SeccompData>,
+        /// An input about which they differ.
+        witness: Box<Input>,
         /// What the ruleset answers.
         expected_ret: u32,
         /// What the program answers.
@@ -68,7 +66,7 @@ pub enum CompileError {
         /// Which reading of the prover is wrong.
         reading: Reading,
         /// A call for which they differ.
-        witness: Box<SeccompData>,
+        witness: Box<Input>,
     },
     /// Tamis made a program with an instruction that emission never makes. A bug of tamis.
     Unexpected {
@@ -127,14 +125,6 @@ impl CompileError {
                 Diagnostic::error(code::CONDITION_TOO_DEEP, self.to_string())
                     .help("write alternatives as one list instead of nesting them")
             }
-            CompileError::Unbound(variable) => {
-                Diagnostic::error(code::UNBOUND_VARIABLE, self.to_string())
-                    .note("its value is only known when the filter is installed")
-                    .help(format!(
-                        "bind it, or compile a template: the value of `{}` differs between runs",
-                        variable.name
-                    ))
-            }
             CompileError::VariableUse { .. } => {
                 Diagnostic::error(code::VARIABLE_USE, self.to_string())
                     .help("compare an argument that is at least as wide as the variable with it")
@@ -181,7 +171,7 @@ impl CompileError {
                 f,
                 "{}: the program returns {} ({actual_ret:#010x}) instead of {} \
                  ({expected_ret:#010x})",
-                call::describe(witness),
+                witness.describe(),
                 Action::from_ret(*actual_ret),
                 Action::from_ret(*expected_ret),
             ),
@@ -193,7 +183,7 @@ impl CompileError {
                 write!(
                     f,
                     "the reading of {reading} in the prover differs from the reference interpreter for {}",
-                    call::describe(witness)
+                    witness.describe()
                 )
             }
             CompileError::Unexpected { pc, op } => {
@@ -224,9 +214,6 @@ impl fmt::Display for CompileError {
                     Some(origin) => write!(f, " ({origin})"),
                     None => Ok(()),
                 }
-            }
-            CompileError::Unbound(variable) => {
-                write!(f, "the variable `{}` is not bound", variable.title())
             }
             CompileError::VariableUse { arch, origin } => {
                 write!(

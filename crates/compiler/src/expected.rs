@@ -169,7 +169,7 @@ mod tests {
             ..Options::default()
         };
         let compiled = crate::compile(&ruleset, &options).unwrap();
-        (compiled.program().clone(), samples)
+        (compiled.program().unwrap().clone(), samples)
     }
 
     #[test]
@@ -202,7 +202,8 @@ mod tests {
             ..Options::default()
         };
         let compiled = crate::compile(&ruleset, &options).unwrap();
-        let of = |has_bitmap| Expected::of(compiled.program(), &samples(&profile), has_bitmap);
+        let of =
+            |has_bitmap| Expected::of(compiled.program().unwrap(), &samples(&profile), has_bitmap);
         assert_eq!(of(true), Expected::default());
         assert!(of(false).run == 1.0 && of(false).mispredictions == 0.0);
         assert!(of(false).ns > UNCACHED_NS);

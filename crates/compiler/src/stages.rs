@@ -2,8 +2,7 @@
 //!
 //! What a stage makes is a filter that nobody has compared with what it was made of: it may do anything. It
 //! is therefore handed out as [`Unproven`], and no function of this crate takes that for a result. Results
-//! are [`Compiled`](crate::Compiled), [`CompiledTemplate`](crate::CompiledTemplate) and
-//! [`Optimised`](crate::foreign::Optimised), which only a proof makes.
+//! are [`Compiled`](crate::Compiled) and [`Optimised`](crate::foreign::Optimised), which only a proof makes.
 //!
 //! ```compile_fail
 //! use tamis_abi::Endian;

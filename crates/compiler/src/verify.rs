@@ -17,42 +17,13 @@ use crate::options::ProofEffort;
 use crate::passes::Remark;
 use crate::stats::Stats;
 
-/// A program together with the proof that it means what its ruleset means.
+/// A program together with the proof that it means what its ruleset means, whatever is bound to the run-time
+/// variables that the ruleset has.
+///
+/// A ruleset without variables has its [`program`](Compiled::program) at hand; one with variables has a program
+/// for all their values, made by [`bind`](Compiled::bind) or, by name, by [`values`](Compiled::values).
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    program: Program,
-    endian: Endian,
-    remarks: Vec<Remark>,
-    archs: Vec<Arch>,
-}
-
-impl Compiled {
-    /// The program.
-    pub fn program(&self) -> &Program {
-        &self.program
-    }
-
-    /// The byte order of the machines that the program is for.
-    pub fn endian(&self) -> Endian {
-        self.endian
-    }
-
-    /// What the passes did, in order.
-    pub fn remarks(&self) -> &[Remark] {
-        &self.remarks
-    }
-
-    /// Figures about the program, for the architectures of the ruleset in order. Made anew each time, by
-    /// running the program.
-    pub fn stats(&self) -> Stats {
-        Stats::of(&self.program, self.archs.iter().copied())
-    }
-}
-
-/// A program with run-time variables together with the proof that, whatever is bound to them, it means what
-/// its ruleset means.
-#[derive(Clone, Debug)]
-pub struct CompiledTemplate {
     template: Template,
     endian: Endian,
     remarks: Vec<Remark>,
@@ -60,8 +31,21 @@ pub struct CompiledTemplate {
     archs: Vec<Arch>,
 }
 
-impl CompiledTemplate {
-    /// The program with its patches.
+impl Compiled {
+    /// The program of a ruleset without variables.
+    ///
+    /// # Errors
+    /// If there is a variable, which has no value here: [`bind`](Self::bind) gives it one.
+    pub fn program(&self) -> Result<&Program, BindError> {
+        match self.variables.first() {
+            None => Ok(self.template.unbound()),
+            Some(variable) => Err(BindError::Unset {
+                variable: variable.clone(),
+            }),
+        }
+    }
+
+    /// The program with the places of its variables, which has 0 there. It is for whoever binds it elsewhere.
     pub fn template(&self) -> &Template {
         &self.template
     }
@@ -81,7 +65,7 @@ impl CompiledTemplate {
         &self.remarks
     }
 
-    /// The program for these values of the variables.
+    /// The program for these values of the variables: a copy, and a store for each place where a value belongs.
     ///
     /// # Errors
     /// If there are not as many values as variables, or one is out of its range.
@@ -93,60 +77,43 @@ impl CompiledTemplate {
     /// Takes values by name; [`Binding::bind`] then gives the program.
     ///
     /// ```
-    /// # use tamis_compiler::{Options, compile_template};
+    /// # use tamis_compiler::{Options, compile};
     /// # let text = "ruleset bad-arch kill_process\nvariable \"fd\" u32 0x0..0xffffffff\n\
     /// #             section x86_64 default errno(1)\n  write if arg0.low == var0.low: allow\n";
     /// # let mut sources = tamis_diag::Sources::new();
     /// # let source = sources.add("a.rules", text);
     /// # let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
-    /// let template = compile_template(&ruleset, &Options::default()).unwrap();
-    /// let program = template.values().set("fd", 3)?.bind()?;
-    /// assert_eq!(Ok(program), template.bind(&[3]));
+    /// let compiled = compile(&ruleset, &Options::default()).unwrap();
+    /// let program = compiled.values().set("fd", 3)?.bind()?;
+    /// assert_eq!(Ok(program), compiled.bind(&[3]));
     /// # Ok::<(), tamis_rules::BindError>(())
     /// ```
     pub fn values(&self) -> Binding<'_> {
         Binding::new(self)
     }
 
-    /// Figures about the program with all variables 0.
+    /// Figures about the program, all variables being 0, for the architectures of the ruleset in order. Made
+    /// anew each time, by running the program.
     pub fn stats(&self) -> Stats {
         Stats::of(self.template.unbound(), self.archs.iter().copied())
     }
 }
 
 /// Proves that the template means what the ruleset means, or says why not.
-pub(crate) fn verify_template(
+pub(crate) fn verify(
     template: Template,
     ruleset: &Ruleset,
     endian: Endian,
     remarks: Vec<Remark>,
     effort: &ProofEffort,
-) -> Result<CompiledTemplate, CompileError> {
+) -> Result<Compiled, CompileError> {
     judge::compiled(&template, ruleset, endian, effort)?;
     let archs = ruleset.sections().iter().map(|section| section.arch);
-    Ok(CompiledTemplate {
+    Ok(Compiled {
         template,
         endian,
         remarks,
         variables: ruleset.variables().to_vec(),
-        archs: archs.collect(),
-    })
-}
-
-/// Proves that the program means what the ruleset, which has no variables, means, or says why not.
-pub(crate) fn verify(
-    template: &Template,
-    ruleset: &Ruleset,
-    endian: Endian,
-    remarks: Vec<Remark>,
-    effort: &ProofEffort,
-) -> Result<Compiled, CompileError> {
-    judge::compiled(template, ruleset, endian, effort)?;
-    let archs = ruleset.sections().iter().map(|section| section.arch);
-    Ok(Compiled {
-        program: template.bind(&[]),
-        endian,
-        remarks,
         archs: archs.collect(),
     })
 }

@@ -92,7 +92,7 @@ mod tests {
                 else {
                     panic!("{error}");
                 };
-                assert_eq!(parse().decide(&witness).action.ret(), expected_ret);
+                assert_eq!(parse().decide(&witness.data).action.ret(), expected_ret);
                 assert_ne!(expected_ret, actual_ret);
                 Some(stage)
             }

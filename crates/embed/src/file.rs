@@ -10,9 +10,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use tamis_abi::Arch;
-use tamis_compiler::{
-    CompileError, CompiledTemplate, Options as CompilerOptions, compile_template,
-};
+use tamis_compiler::{CompileError, Compiled, Options as CompilerOptions, compile};
 use tamis_diag::{Diagnostic, Sources, render, suggest};
 use tamis_policy::front_end::{self, FrontEnd};
 use tamis_policy::limits::MAX_SOURCE_BYTES;
@@ -36,7 +34,7 @@ pub struct PolicyFile {
 #[derive(Clone, Debug)]
 pub struct Embedded {
     policy: String,
-    filter: CompiledTemplate,
+    filter: Compiled,
     archs: Vec<Arch>,
     files: Vec<PathBuf>,
     warnings: Vec<Diagnostic>,
@@ -172,7 +170,7 @@ impl PolicyFile {
             options.profile.get_or_insert_default().merge(&profile);
         }
         diagnostics.extend(read.installation.left_out());
-        let filter = compile_template(&ruleset, &options).map_err(EmbedError::Compile)?;
+        let filter = compile(&ruleset, &options).map_err(EmbedError::Compile)?;
         let sections = ruleset.sections().iter();
         Ok(Embedded {
             policy: name,
@@ -209,7 +207,7 @@ fn language(name: &str, text: &str) -> &'static FrontEnd {
 
 impl Embedded {
     /// The program with its variables, proved.
-    pub fn filter(&self) -> &CompiledTemplate {
+    pub fn filter(&self) -> &Compiled {
         &self.filter
     }
 

@@ -19,7 +19,7 @@ mod rust;
 
 use tamis_abi::{Arch, Endian, Word, syscall};
 use tamis_bpf::{Insn, disasm};
-use tamis_compiler::CompiledTemplate;
+use tamis_compiler::Compiled;
 use tamis_rules::{Variable, VariableWidth};
 
 pub use file::{EmbedError, Embedded, PolicyFile};
@@ -57,7 +57,7 @@ pub struct Source<'a> {
     /// The architectures that the policy has rules for.
     pub archs: &'a [Arch],
     /// The instructions, with the places of the variables.
-    pub filter: &'a CompiledTemplate,
+    pub filter: &'a Compiled,
 }
 
 /// A kind of machine that the text can be built for.

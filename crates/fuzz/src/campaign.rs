@@ -290,7 +290,8 @@ impl<'a> Campaign<'a> {
 
     /// What the reference answers.
     pub(crate) fn answers(&self, data: &SeccompData) -> [u32; 2] {
-        [0, 1].map(|side| self.sides[side].subject.answer(data))
+        let input = (*data).into();
+        [0, 1].map(|side| self.sides[side].subject.answer(&input))
     }
 
     /// A difference as the reference sees it, made plain.

@@ -35,7 +35,7 @@ pub(crate) fn feasible(
     let [marked, never] = [&marked, &never].map(|program| Subject::Program { program, endian });
     match decide(&marked, &never, limits) {
         Answer::Equal(_) => Feasible::Never,
-        Answer::Different { data, .. } => Feasible::By(data),
+        Answer::Different { input, .. } => Feasible::By(input.data),
         Answer::Unknown(limit) => Feasible::Unknown(limit),
     }
 }
@@ -53,7 +53,7 @@ pub(crate) fn feasible_by_diagrams(
     let [marked, never] = [&marked, &never].map(|program| Subject::Program { program, endian });
     match equality_by_diagrams(&marked, &never, limits, stop) {
         Ok(Equality::Equal) => Feasible::Never,
-        Ok(Equality::Different(data)) => Feasible::By(data),
+        Ok(Equality::Different(input)) => Feasible::By(input.data),
         Ok(Equality::Unknown) => Feasible::Unknown(LimitReached::Paths),
         Err(limit) => Feasible::Unknown(limit),
     }

@@ -343,7 +343,7 @@ impl<'a> Context<'a> {
     /// One of the calls whose return value is wanted.
     fn data(&self, call: &Call, wanted: impl Fn(u32) -> bool) -> Option<SeccompData> {
         let found = find(&self.space, &[call.function], &|values| wanted(values[0]))?;
-        Some(call.complete(found))
+        Some(call.complete(found.data))
     }
 
     /// One of the calls that is executed, or isn't, with its answer.

@@ -7,8 +7,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use tamis_abi::{Action, ActionKind, Arch, SeccompData, Word, syscall};
-use tamis_rules::{IntervalSet, Section};
+use tamis_abi::{Action, ActionKind, Arch, Word, syscall};
+use tamis_rules::{Input, IntervalSet, Section};
 
 use crate::diagram::{FALSE, LimitReached, Node, TRUE, View};
 use crate::order;
@@ -35,7 +35,7 @@ pub struct Pair {
     /// What the second returns.
     pub right: u32,
     /// A call that gets them. `None` if no such call was found within the limits; perhaps none exists.
-    pub example: Option<SeccompData>,
+    pub example: Option<Input>,
 }
 
 /// Two functions, compared.
@@ -209,7 +209,7 @@ impl Space {
         &mut self,
         holds: Node,
         familiar: &[Node],
-    ) -> Result<Option<SeccompData>, LimitReached> {
+    ) -> Result<Option<Input>, LimitReached> {
         for calls in familiar {
             let both = self.diagram.ite(*calls, holds, FALSE)?;
             if let Some(example) = self.witness(Function(both), Function(FALSE)) {

@@ -626,9 +626,9 @@ mod tests {
                         ..SeccompData::default()
                     };
                     let expected = Function(if holds(*value) { yes } else { no });
-                    let expected = space.value(expected, &data);
+                    let expected = space.value(expected, &data.into());
                     assert_eq!(
-                        space.value(made, &data),
+                        space.value(made, &data.into()),
                         expected,
                         "{predicate:?} {value:#x}"
                     );

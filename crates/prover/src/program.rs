@@ -215,7 +215,11 @@ mod tests {
                         ..SeccompData::default()
                     };
                     let expected = interp::run(&program, &data.image(endian)).ret;
-                    assert_eq!(space.value(function, &data), expected, "{ops:?} {data:x?}");
+                    assert_eq!(
+                        space.value(function, &data.into()),
+                        expected,
+                        "{ops:?} {data:x?}"
+                    );
                 }
             }
         }

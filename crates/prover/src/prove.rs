@@ -2,8 +2,7 @@
 
 use std::cmp::Ordering;
 
-use tamis_abi::SeccompData;
-use tamis_rules::{Operand, Predicate, Test};
+use tamis_rules::{Input, Operand, Predicate, Test};
 
 use crate::comparison::{Pair, Scope, Verdict, verdict};
 use crate::diagram::LimitReached;
@@ -21,7 +20,7 @@ pub enum Answer {
     /// Not for this one, by the evaluator and the interpreter.
     Different {
         /// The input.
-        data: SeccompData,
+        input: Input,
         /// What the first returns.
         left: u32,
         /// What the second returns.
@@ -127,11 +126,14 @@ fn answer(left: &Subject<'_>, right: &Subject<'_>, equality: Equality, method: M
     match equality {
         Equality::Equal => Answer::Equal(method),
         Equality::Unknown => Answer::Unknown(LimitReached::Conflicts),
-        Equality::Different(data) => {
-            let (left, right) = (left.answer(&data), right.answer(&data));
-            assert_ne!(left, right, "a witness tells the subjects apart: {data:x?}");
+        Equality::Different(input) => {
+            let (left, right) = (left.answer(&input), right.answer(&input));
+            assert_ne!(
+                left, right,
+                "a witness tells the subjects apart: {input:x?}"
+            );
             Answer::Different {
-                data,
+                input,
                 left,
                 right,
                 method,
@@ -241,7 +243,7 @@ pub fn prove(left: &Subject<'_>, right: &Subject<'_>, scope: &Scope, limits: &Li
             verdict: Ok(verdict),
             pairs: examples
                 .into_iter()
-                .map(|data| pair(left, right, data))
+                .map(|input| pair(left, right, input))
                 .collect(),
             method: Method::Diagrams { nodes },
         },
@@ -297,7 +299,7 @@ fn search(
             continue;
         }
         match circuit.input_for(condition) {
-            Ok(found) => pairs.extend(found.map(|data| pair(left, right, data))),
+            Ok(found) => pairs.extend(found.map(|input| pair(left, right, input))),
             Err(limit) => outcome = Err(limit),
         }
     }
@@ -305,11 +307,11 @@ fn search(
 }
 
 /// What two subjects answer to a call.
-fn pair(left: &Subject<'_>, right: &Subject<'_>, data: SeccompData) -> Pair {
+fn pair(left: &Subject<'_>, right: &Subject<'_>, input: Input) -> Pair {
     Pair {
-        left: left.answer(&data),
-        right: right.answer(&data),
-        example: Some(data),
+        left: left.answer(&input),
+        right: right.answer(&input),
+        example: Some(input),
     }
 }
 
@@ -319,7 +321,7 @@ fn verdict_by_diagrams(
     right: &Subject<'_>,
     scope: &Scope,
     limits: &Limits,
-) -> Result<(Verdict, Vec<SeccompData>, usize), LimitReached> {
+) -> Result<(Verdict, Vec<Input>, usize), LimitReached> {
     let mut space = Space::new(*limits);
     let (left, right) = (space.subject(left)?, space.subject(right)?);
     let comparison = space.comparison(left, right, scope)?;

@@ -6,7 +6,8 @@
 //! equal functions; different diagrams may differ only where the variables contradict the words, so a
 //! witness is checked against the words before it is believed (see [`witness`](crate::witness)).
 
-use tamis_abi::{SeccompData, Word};
+use tamis_abi::Word;
+use tamis_rules::Input;
 
 use crate::diagram::{Diagram, FALSE, LimitReached, Node, TRUE, Variable};
 use crate::order::INPUT_BITS;
@@ -43,10 +44,10 @@ impl Relation {
     }
 
     /// Whether the relation holds for an input.
-    pub fn holds(self, data: &SeccompData) -> bool {
+    pub fn holds(self, input: &Input) -> bool {
         match self {
-            Relation::Equal(a, b) => data.word(a) == data.word(b),
-            Relation::Greater(a, b) => data.word(a) > data.word(b),
+            Relation::Equal(a, b) => input.word(a) == input.word(b),
+            Relation::Greater(a, b) => input.word(a) > input.word(b),
         }
     }
 }

@@ -203,7 +203,7 @@ mod tests {
                         ..SeccompData::default()
                     };
                     let expected = ruleset.decide(&data).action.ret();
-                    assert_eq!(space.value(function, &data), expected, "{data:x?}");
+                    assert_eq!(space.value(function, &data.into()), expected, "{data:x?}");
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! The space in which functions are made and compared.
 
-use tamis_abi::SeccompData;
 use tamis_bpf::Program;
+
+use tamis_rules::Input;
 
 use crate::diagram::{Diagram, LimitReached, Node, View};
 use crate::order;
@@ -82,7 +83,7 @@ pub enum Equality {
     /// For every input.
     Equal,
     /// Not for this one.
-    Different(SeccompData),
+    Different(Input),
     /// They may differ only where two words compare with each other in a way that no input was found
     /// for within [`Limits::max_paths`].
     Unknown,
@@ -118,13 +119,13 @@ impl Space {
             return Equality::Equal;
         }
         match self.witness(left, right) {
-            Some(data) => Equality::Different(data),
+            Some(input) => Equality::Different(input),
             None => Equality::Unknown,
         }
     }
 
     /// The return value for one input.
-    pub fn value(&self, function: Function, data: &SeccompData) -> u32 {
+    pub fn value(&self, function: Function, input: &Input) -> u32 {
         let mut node = function.0;
         loop {
             match self.diagram.view(node) {
@@ -135,8 +136,8 @@ impl Space {
                     high,
                 } => {
                     let holds = match order::input_bit(variable) {
-                        Some((word, bit)) => data.word(word) >> bit & 1 == 1,
-                        None => self.relations.of_variable(variable).holds(data),
+                        Some((word, bit)) => input.word(word) >> bit & 1 == 1,
+                        None => self.relations.of_variable(variable).holds(input),
                     };
                     node = if holds { high } else { low };
                 }

@@ -97,7 +97,7 @@ mod tests {
                 for nr in [0, 1] {
                     let data = SeccompData::default().with_word(Word::NR, nr);
                     let expected = stack.run(&data.image(Little)).ret;
-                    assert_eq!(space.value(function, &data), expected);
+                    assert_eq!(space.value(function, &data.into()), expected);
                 }
             }
         }

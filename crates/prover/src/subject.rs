@@ -1,8 +1,8 @@
 //! What can be compared: a ruleset, a program, or several of them as a stack.
 
-use tamis_abi::{Endian, SeccompData};
+use tamis_abi::Endian;
 use tamis_bpf::{Program, Template, interp, stack};
-use tamis_rules::Ruleset;
+use tamis_rules::{Input, Ruleset};
 
 use crate::diagram::LimitReached;
 use crate::space::{Function, Space};
@@ -46,18 +46,23 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What it returns for one call, by the evaluator or the interpreter: the reference against which
+    /// What it returns for one input, by the evaluator or the interpreter: the reference against which
     /// the prover is judged.
-    pub fn answer(&self, data: &SeccompData) -> u32 {
+    pub fn answer(&self, input: &Input) -> u32 {
         match self {
-            Subject::Ruleset(ruleset) => ruleset.decide(data).action.ret(),
-            Subject::Program { program, endian } => interp::run(program, &data.image(*endian)).ret,
+            Subject::Ruleset(ruleset) => {
+                let decision = ruleset.decide_with(&input.data, &input.variables);
+                decision.action.ret()
+            }
+            Subject::Program { program, endian } => {
+                interp::run(program, &input.data.image(*endian)).ret
+            }
             Subject::Template { template, endian } => {
-                let program = template.bind(&data.variables);
-                interp::run(&program, &data.image(*endian)).ret
+                let program = template.bind(input.variables.as_slice());
+                interp::run(&program, &input.data.image(*endian)).ret
             }
             Subject::Stack(filters) => {
-                let answers: Vec<u32> = filters.iter().map(|filter| filter.answer(data)).collect();
+                let answers: Vec<u32> = filters.iter().map(|filter| filter.answer(input)).collect();
                 stack::winner(&answers).map_or(stack::NO_FILTER, |index| answers[index])
             }
         }

@@ -245,8 +245,8 @@ mod tests {
         let bit = space.variable(Variable::of_bit(Word::NR, 0)).unwrap();
         let (five, six) = (space.constant(5).unwrap(), space.constant(6).unwrap());
         let chosen = space.choose(bit, five, six).unwrap();
-        assert_eq!(space.value(chosen, &with_number(1)), 5);
-        assert_eq!(space.value(chosen, &with_number(2)), 6);
+        assert_eq!(space.value(chosen, &with_number(1).into()), 5);
+        assert_eq!(space.value(chosen, &with_number(2).into()), 6);
         assert_eq!(space.values(chosen), BTreeSet::from([5, 6]));
         assert_eq!(space.returns(chosen, 5), Ok(bit));
         assert_eq!(space.returns(chosen, 7), Ok(Function::FALSE));

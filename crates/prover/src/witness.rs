@@ -5,7 +5,8 @@
 //! with each other, free bits are chosen to make it so and the result is checked; if no choice works the
 //! path is one that no input takes, and the next is tried.
 
-use tamis_abi::{SeccompData, Word};
+use tamis_abi::Word;
+use tamis_rules::Input;
 
 use crate::diagram::{Node, Variable, View};
 use crate::order;
@@ -15,7 +16,7 @@ use crate::space::{Function, Space};
 impl Space {
     /// An input for which the functions differ, checked against both; bits that don't matter are 0
     /// where nothing else is needed. `None` if they are equal or none was found within the limits.
-    pub fn witness(&self, left: Function, right: Function) -> Option<SeccompData> {
+    pub fn witness(&self, left: Function, right: Function) -> Option<Input> {
         let mut paths_left = self.limits.max_paths;
         self.search(
             left,
@@ -36,17 +37,17 @@ impl Space {
         right: Node,
         path: &mut Vec<(Variable, bool)>,
         paths_left: &mut usize,
-    ) -> Option<SeccompData> {
+    ) -> Option<Input> {
         if left == right || *paths_left == 0 {
             return None;
         }
         let variable = match (self.diagram.view(left), self.diagram.view(right)) {
             (View::Leaf(_), View::Leaf(_)) => {
                 *paths_left -= 1;
-                let data = self.input_on(path)?;
+                let input = self.input_on(path)?;
                 let differs =
-                    self.value(functions_left, &data) != self.value(functions_right, &data);
-                return differs.then_some(data);
+                    self.value(functions_left, &input) != self.value(functions_right, &input);
+                return differs.then_some(input);
             }
             (View::Branch { variable, .. }, View::Leaf(_))
             | (View::Leaf(_), View::Branch { variable, .. }) => variable,
@@ -75,23 +76,23 @@ impl Space {
     /// An input that takes these branches, checked against them; bits that don't matter are 0 where
     /// nothing else is needed. `None` if none is found, which is possible only where words are
     /// compared with each other.
-    pub fn input_on(&self, path: &[(Variable, bool)]) -> Option<SeccompData> {
-        let mut fixed = SeccompData::default();
-        let mut data = SeccompData::default();
+    pub fn input_on(&self, path: &[(Variable, bool)]) -> Option<Input> {
+        let mut fixed = Input::default();
+        let mut input = Input::default();
         for (variable, value) in path {
             if let Some((word, bit)) = order::input_bit(*variable) {
                 fixed = fixed.with_word(word, fixed.word(word) | 1 << bit);
-                data = data.with_word(word, data.word(word) | u32::from(*value) << bit);
+                input = input.with_word(word, input.word(word) | u32::from(*value) << bit);
             }
         }
         for wanted in self.wanted_on(path) {
-            (data, fixed) = satisfy(wanted, data, fixed);
+            (input, fixed) = satisfy(wanted, input, fixed);
         }
         let takes = |(variable, holds): &(Variable, bool)| match order::input_bit(*variable) {
-            Some((word, bit)) => (data.word(word) >> bit & 1 == 1) == *holds,
-            None => self.relations.of_variable(*variable).holds(&data) == *holds,
+            Some((word, bit)) => (input.word(word) >> bit & 1 == 1) == *holds,
+            None => self.relations.of_variable(*variable).holds(&input) == *holds,
         };
-        path.iter().all(takes).then_some(data)
+        path.iter().all(takes).then_some(input)
     }
 
     /// How the words that the path compares with each other must stand. A pair that only has to
@@ -129,20 +130,20 @@ enum Wanted {
 
 /// Chooses the free bits of the two words so that they compare as wanted, if that is possible. Returns
 /// the input and, in the shape of an input, the bits that are fixed by now.
-fn satisfy(wanted: Wanted, data: SeccompData, fixed: SeccompData) -> (SeccompData, SeccompData) {
+fn satisfy(wanted: Wanted, input: Input, fixed: Input) -> (Input, Input) {
     let (a, b, value_a, value_b) = match wanted {
         Wanted::Equal(a, b) => {
             // Each word takes the other's bits where only it is free.
-            let (value_a, value_b) = (data.word(a), data.word(b));
+            let (value_a, value_b) = (input.word(a), input.word(b));
             let (free_a, free_b) = (!fixed.word(a), !fixed.word(b));
             (a, b, value_a | value_b & free_a, value_b | value_a & free_b)
         }
         // Free bits are 0, so the smaller word is as small as it can be.
-        Wanted::Greater(a, b) => (a, b, data.word(a) | !fixed.word(a), data.word(b)),
+        Wanted::Greater(a, b) => (a, b, input.word(a) | !fixed.word(a), input.word(b)),
     };
-    let data = data.with_word(a, value_a).with_word(b, value_b);
+    let input = input.with_word(a, value_a).with_word(b, value_b);
     let fixed = fixed.with_word(a, u32::MAX).with_word(b, u32::MAX);
-    (data, fixed)
+    (input, fixed)
 }
 
 #[cfg(test)]
@@ -185,8 +186,8 @@ mod tests {
         let either = space.diagram.ite(greater.0, crate::diagram::TRUE, equal.0);
         assert_eq!(either, Ok(greater_or_equal.0));
         for (left, right) in [(greater, less), (greater, equal), (less, greater_or_equal)] {
-            let data = space.witness(left, right).unwrap();
-            assert_ne!(space.value(left, &data), space.value(right, &data));
+            let input = space.witness(left, right).unwrap();
+            assert_ne!(space.value(left, &input), space.value(right, &input));
         }
         assert_eq!(space.witness(less, less), None);
     }
@@ -200,7 +201,7 @@ mod tests {
             .diagram
             .ite(bit, functions[0].0, crate::diagram::FALSE);
         let never = space.constant(0).unwrap();
-        let data = space.witness(Function(both.unwrap()), never).unwrap();
-        assert!(data.word(A) >= 1 << 31 && data.word(B) > data.word(A));
+        let input = space.witness(Function(both.unwrap()), never).unwrap();
+        assert!(input.word(A) >= 1 << 31 && input.word(B) > input.word(A));
     }
 }

@@ -59,7 +59,7 @@ mod tests {
                             nr,
                             ..SeccompData::default()
                         };
-                        let value = space.value(Function(node), &data);
+                        let value = space.value(Function(node), &data.into());
                         assert_eq!(
                             value == 1,
                             test.holds(nr & mask, k),

@@ -2,6 +2,7 @@
 
 use tamis_abi::{Action, Arch, SeccompData};
 
+use crate::input::Values;
 use crate::ruleset::{Rule, Ruleset, Section};
 
 /// The answer for one call, with the reason.
@@ -26,8 +27,13 @@ pub enum Cause<'a> {
 
 impl Ruleset {
     /// What happens to a call: the first matching rule of its architecture's section, else the
-    /// section's default, else the answer for bad architectures.
+    /// section's default, else the answer for bad architectures. Variables, if there are any, are 0.
     pub fn decide(&self, data: &SeccompData) -> Decision<'_> {
+        self.decide_with(data, &Values::ZERO)
+    }
+
+    /// The same for these values of the variables.
+    pub fn decide_with(&self, data: &SeccompData, variables: &Values) -> Decision<'_> {
         let arch = Arch::of_call(data.arch, data.nr);
         let Some(section) = arch.and_then(|arch| self.section(arch)) else {
             return Decision {
@@ -35,8 +41,8 @@ impl Ruleset {
                 cause: Cause::BadArch,
             };
         };
-        let matches = |rule: &&Rule| rule.syscalls.contains(data.nr) && rule.when.holds(data);
-        match section.rules.iter().find(matches) {
+        let mut rules = section.rules.iter();
+        match rules.find(|rule| rule.matches(data, variables)) {
             Some(rule) => Decision {
                 action: rule.action,
                 cause: Cause::Rule(section, rule),
@@ -46,5 +52,12 @@ impl Ruleset {
                 cause: Cause::Default(section),
             },
         }
+    }
+}
+
+impl Rule {
+    /// Whether it is about a call of its section's architecture, with these values of the variables.
+    pub fn matches(&self, data: &SeccompData, variables: &Values) -> bool {
+        self.syscalls.contains(data.nr) && self.when.holds(data, variables)
     }
 }

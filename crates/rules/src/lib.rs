@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod eval;
+pub mod input;
 pub mod predicate;
 pub mod ruleset;
 pub mod set;
@@ -15,6 +16,7 @@ pub mod text;
 pub mod variable;
 
 pub use eval::{Cause, Decision};
+pub use input::{Input, Values};
 pub use predicate::{CmpOp, Operand, Part, Predicate, Subject, Test};
 pub use ruleset::{Origin, Rule, Ruleset, Section};
 pub use set::IntervalSet;

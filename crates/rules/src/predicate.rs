@@ -6,6 +6,7 @@
 
 use tamis_abi::{ArgIndex, SeccompData, VariableIndex, Word};
 
+use crate::input::{Values, word_of};
 use crate::set::IntervalSet;
 
 /// A condition on one system call.
@@ -141,10 +142,11 @@ impl Operand {
         }
     }
 
-    /// The value in a call.
-    pub const fn read(self, data: &SeccompData) -> u64 {
+    /// The value in a call, with these values of the variables.
+    pub const fn read(self, data: &SeccompData, variables: &Values) -> u64 {
         let (low, high) = self.words();
-        let (low, high) = (data.word(low) as u64, data.word(high) as u64);
+        let low = word_of(data, variables, low) as u64;
+        let high = word_of(data, variables, high) as u64;
         match self.part {
             Part::Full => high << 32 | low,
             Part::Low => low,
@@ -230,17 +232,19 @@ impl CmpOp {
 }
 
 impl Test {
-    /// Whether the test holds for a call.
-    pub fn holds(&self, data: &SeccompData) -> bool {
+    /// Whether the test holds for a call and these values of the variables.
+    pub fn holds(&self, data: &SeccompData, variables: &Values) -> bool {
         match self {
-            Test::Compare { operand, op, value } => op.holds(operand.read(data), *value),
+            Test::Compare { operand, op, value } => op.holds(operand.read(data, variables), *value),
             Test::Masked {
                 operand,
                 mask,
                 value,
-            } => operand.read(data) & mask == *value,
-            Test::In { operand, set } => set.contains(operand.read(data)),
-            Test::Between { left, op, right } => op.holds(left.read(data), right.read(data)),
+            } => operand.read(data, variables) & mask == *value,
+            Test::In { operand, set } => set.contains(operand.read(data, variables)),
+            Test::Between { left, op, right } => {
+                op.holds(left.read(data, variables), right.read(data, variables))
+            }
         }
     }
 }
@@ -251,15 +255,15 @@ impl Predicate {
         Predicate::Test(Test::Compare { operand, op, value })
     }
 
-    /// Whether the predicate holds for a call.
-    pub fn holds(&self, data: &SeccompData) -> bool {
+    /// Whether the predicate holds for a call and these values of the variables.
+    pub fn holds(&self, data: &SeccompData, variables: &Values) -> bool {
         match self {
             Predicate::True => true,
             Predicate::False => false,
-            Predicate::Not(inner) => !inner.holds(data),
-            Predicate::All(parts) => parts.iter().all(|part| part.holds(data)),
-            Predicate::Any(parts) => parts.iter().any(|part| part.holds(data)),
-            Predicate::Test(test) => test.holds(data),
+            Predicate::Not(inner) => !inner.holds(data, variables),
+            Predicate::All(parts) => parts.iter().all(|part| part.holds(data, variables)),
+            Predicate::Any(parts) => parts.iter().any(|part| part.holds(data, variables)),
+            Predicate::Test(test) => test.holds(data, variables),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tamis_abi::{SeccompData, VariableIndex};
 
+use crate::input::Values;
 use crate::predicate::{Operand, Part, Predicate, Subject, Test};
 use crate::ruleset::{Rule, Ruleset};
 use crate::set::IntervalSet;
@@ -154,15 +155,14 @@ impl Ruleset {
     /// If there are not as many values as variables, or one is out of range.
     pub fn bind(&self, values: &[u64]) -> Result<Ruleset, BindError> {
         check_values(self.variables(), values)?;
-        let mut data = SeccompData::default();
-        data.variables[..values.len()].copy_from_slice(values);
+        let values = Values::new(values);
         let mut bound = self.clone().with_variables(Vec::new());
         for rule in bound
             .sections_mut()
             .iter_mut()
             .flat_map(|section| &mut section.rules)
         {
-            bind_predicate(&mut rule.when, &data);
+            bind_predicate(&mut rule.when, &values);
         }
         Ok(bound)
     }
@@ -273,7 +273,7 @@ pub fn check_values(variables: &[Variable], values: &[u64]) -> Result<(), BindEr
 
 /// Puts constants in the place of variables; `values` is a call that holds nothing else. Recurses as deep as
 /// the predicate nests.
-fn bind_predicate(predicate: &mut Predicate, values: &SeccompData) {
+fn bind_predicate(predicate: &mut Predicate, values: &Values) {
     match predicate {
         Predicate::Not(inner) => bind_predicate(inner, values),
         Predicate::All(parts) | Predicate::Any(parts) => {
@@ -286,23 +286,25 @@ fn bind_predicate(predicate: &mut Predicate, values: &SeccompData) {
     }
 }
 
-fn bind_test(test: &Test, values: &SeccompData) -> Predicate {
+fn bind_test(test: &Test, values: &Values) -> Predicate {
     let is_variable = |operand: &Operand| matches!(operand.subject, Subject::Variable(_));
+    // Only variables are read.
+    let no_call = SeccompData::default();
     let left = match test {
         Test::Compare { operand, .. } | Test::Masked { operand, .. } | Test::In { operand, .. } => {
             operand
         }
         Test::Between { left, op, right } if is_variable(right) && !is_variable(left) => {
-            return Predicate::compare(*left, *op, right.read(values));
+            return Predicate::compare(*left, *op, right.read(&no_call, values));
         }
         Test::Between { left, op, right } if is_variable(left) && !is_variable(right) => {
-            return Predicate::compare(*right, op.swapped(), left.read(values));
+            return Predicate::compare(*right, op.swapped(), left.read(&no_call, values));
         }
         Test::Between { left, .. } => left,
     };
     match is_variable(left) {
         false => Predicate::Test(test.clone()),
-        true if test.holds(values) => Predicate::True,
+        true if test.holds(&no_call, values) => Predicate::True,
         true => Predicate::False,
     }
 }
@@ -410,16 +412,15 @@ mod tests {
             assert!(bound.variables().is_empty());
             for nr in 0..ruleset.sections()[0].rules.len() as u32 {
                 for arg in numbers {
-                    let mut data = SeccompData {
+                    let data = SeccompData {
                         nr,
                         arch: Arch::X86_64.audit(),
                         args: [arg; 6],
                         ..SeccompData::default()
                     };
                     let answer = bound.decide(&data).action;
-                    data.variables[..3].copy_from_slice(&values);
                     assert_eq!(
-                        ruleset.decide(&data).action,
+                        ruleset.decide_with(&data, &Values::new(&values)).action,
                         answer,
                         "{nr} {arg:#x} {wide:#x}"
                     );
@@ -458,13 +459,13 @@ mod tests {
         narrow[1].range = (10, 20);
         let ruleset = comparing().with_variables(narrow).within_ranges();
         for (value, is_bad) in [(9, true), (10, false), (20, false), (21, true)] {
-            let mut data = SeccompData {
+            let data = SeccompData {
                 nr: 1000,
                 arch: Arch::X86_64.audit(),
                 ..SeccompData::default()
             };
-            data.variables[1] = value;
-            let answer = ruleset.decide(&data).action;
+            let values = Values::new(&[0, value]);
+            let answer = ruleset.decide_with(&data, &values).action;
             assert_eq!(answer == Action::KILL_PROCESS, is_bad, "{value}");
         }
     }

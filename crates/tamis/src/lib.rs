@@ -5,25 +5,25 @@
 //!
 //! let policy = "default errno(EPERM)\nallow read, write, exit_group\n";
 //! let compiled = compile_policy("inline", policy, &PolicyOptions::new(vec![Arch::X86_64]))?;
-//! println!("{} instructions", compiled.program().len());
-//! # Ok::<(), tamis::PolicyError>(())
+//! println!("{} instructions", compiled.program()?.len());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Values that are known at run time
 //!
-//! A policy may compare arguments with [variables](compile_template): the filter is compiled and proved once, for
+//! A policy may compare arguments with [variables](Compiled::bind): the filter is compiled and proved once, for
 //! all their values, and bound as often as a process starts. Binding is a copy and some stores.
 //!
 //! ```no_run
 //! use tamis::kernel::{Install, install};
-//! use tamis::{Arch, PolicyOptions, compile_template};
+//! use tamis::{Arch, PolicyOptions, compile_policy};
 //!
 //! let policy = "\
 //!     let control_fd: u32 in 0..0x7fffffff
 //!     let peers: u32[2]
 //!     default allow
 //!     errno(EPERM) write(fd != control_fd && !(fd in peers))";
-//! let filter = compile_template("inline", policy, &PolicyOptions::new(vec![Arch::X86_64]))?;
+//! let filter = compile_policy("inline", policy, &PolicyOptions::new(vec![Arch::X86_64]))?;
 //! let program = filter.values().set("control_fd", 5)?.set_all("peers", &[6, 6])?.bind()?;
 //! install(&program, &Install::default())?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -62,7 +62,7 @@ pub use tamis_rules as rules;
 
 pub use tamis_abi::{Action, Arch, SeccompData};
 pub use tamis_bpf::Program;
-pub use tamis_compiler::{Compiled, CompiledTemplate};
+pub use tamis_compiler::Compiled;
 pub use tamis_embed::build;
 #[cfg(feature = "macros")]
 pub use tamis_macros::include_policy;
@@ -100,24 +100,13 @@ impl Error for PolicyError {}
 /// The policy stands alone: it can include tamis's own sets, but no files. Warnings are dropped; use
 /// [`policy::tamis::parse`] to see them, to load includes, or for other languages.
 ///
-/// # Errors
-/// If the text has mistakes, or there is no program for what it means.
-pub fn compile_policy(
-    name: &str,
-    text: &str,
-    options: &PolicyOptions,
-) -> Result<Compiled, PolicyError> {
-    let ruleset = ruleset(name, text, options)?;
-    compiler::compile(&ruleset, &compiler::Options::default()).map_err(PolicyError::Compile)
-}
-
-/// Compiles a policy with run-time variables, as [`compile_policy`] does one without: once, for all their values.
+/// A policy with run-time variables is compiled once, for all their values:
 ///
 /// ```
-/// use tamis::{Arch, PolicyOptions, SeccompData, bpf, compile_template};
+/// use tamis::{Arch, PolicyOptions, SeccompData, bpf, compile_policy};
 ///
 /// let policy = "let log_fd: u32 in 3..9\ndefault errno(EPERM)\nallow write(fd == log_fd)";
-/// let filter = compile_template("inline", policy, &PolicyOptions::new(vec![Arch::X86_64]))?;
+/// let filter = compile_policy("inline", policy, &PolicyOptions::new(vec![Arch::X86_64]))?;
 /// assert!(filter.values().set("log_fd", 10).is_err());
 /// let program = filter.values().set("log_fd", 7)?.bind()?;
 /// # let call = SeccompData { nr: 1, arch: Arch::X86_64.audit(), args: [7; 6], ..SeccompData::default() };
@@ -127,14 +116,13 @@ pub fn compile_policy(
 ///
 /// # Errors
 /// If the text has mistakes, or there is no program for what it means.
-pub fn compile_template(
+pub fn compile_policy(
     name: &str,
     text: &str,
     options: &PolicyOptions,
-) -> Result<CompiledTemplate, PolicyError> {
+) -> Result<Compiled, PolicyError> {
     let ruleset = ruleset(name, text, options)?;
-    compiler::compile_template(&ruleset, &compiler::Options::default())
-        .map_err(PolicyError::Compile)
+    compiler::compile(&ruleset, &compiler::Options::default()).map_err(PolicyError::Compile)
 }
 
 fn ruleset(name: &str, text: &str, options: &PolicyOptions) -> Result<Ruleset, PolicyError> {

@@ -15,7 +15,7 @@ use tamis_convert::{Refusal, Source, convert, read_back};
 use tamis_fuzz::{Campaign, Dictionary};
 use tamis_policy::export;
 use tamis_prover::{Answer, Limits, Scope, Space, Stop, Subject, Verdict, decide, prove};
-use tamis_rules::Ruleset;
+use tamis_rules::{Input, Ruleset};
 use tamis_vm::Code;
 
 use crate::generate::mutant::mutant;
@@ -162,7 +162,7 @@ pub fn policy_languages(bytes: &[u8]) -> Outcome {
         Err(error) => panic!("{error}\n{text}"),
     };
     let filter = Subject::Program {
-        program: compiled.program(),
+        program: compiled.program().unwrap(),
         endian: compiled.endian(),
     };
     let policy = Subject::Ruleset(&parsed);
@@ -268,7 +268,7 @@ pub fn prover_interpreter(bytes: &[u8]) -> Outcome {
         for data in &inputs {
             let run = interp::run(&program, &data.image(endian));
             assert_eq!(
-                space.value(function, data),
+                space.value(function, &Input::from(*data)),
                 run.ret,
                 "{data:x?} {program:?}"
             );

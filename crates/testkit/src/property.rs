@@ -93,8 +93,9 @@ pub fn prover_pairs(bytes: &[u8]) -> Outcome {
             "equal"
         }
         Answer::Different {
-            data, left, right, ..
+            input, left, right, ..
         } => {
+            let data = input.data;
             assert_ne!(left, right);
             assert_eq!(
                 [run(0, &data), run(1, &data)],
@@ -442,11 +443,15 @@ pub fn compile_ruleset(bytes: &[u8]) -> Outcome {
         verify_each: rng.chance(1, 8),
         ..Options::default()
     });
-    assert_eq!(made.program(), again.program(), "{ruleset}");
+    assert_eq!(
+        made.program().unwrap(),
+        again.program().unwrap(),
+        "{ruleset}"
+    );
     for _ in 0..INPUTS {
         let data = call(&mut rng, &ruleset);
         let expected = ruleset.decide(&data).action.ret();
-        let run = interp::run(made.program(), &data.image(endian));
+        let run = interp::run(made.program().unwrap(), &data.image(endian));
         assert_eq!(run.ret, expected, "{data:x?}\n{ruleset}");
     }
     "compiled"

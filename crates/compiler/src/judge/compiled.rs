@@ -10,7 +10,7 @@ use tamis_abi::{ArgIndex, Endian, SeccompData, VariableIndex, Word};
 use tamis_bpf::{AluOp, Op, Operand, Template, Test};
 use tamis_fuzz::{CallWords, cover};
 use tamis_prover::{Subject, decide_until};
-use tamis_rules::Ruleset;
+use tamis_rules::{Input, Ruleset, Values};
 
 use super::proved;
 use crate::error::CompileError;
@@ -44,15 +44,20 @@ fn check(template: &Template, ruleset: &Ruleset, endian: Endian) -> Result<(), C
     }
     let values = values(ruleset);
     let program = template.bind(&values);
-    let mut data = SeccompData::default();
-    data.variables[..values.len()].copy_from_slice(&values);
+    let mut input = Input {
+        data: SeccompData::default(),
+        variables: Values::new(&values),
+    };
     let mut difference = None;
     cover(&program, endian, &mut |words, actual_ret| {
-        set(&mut data, words);
-        let expected_ret = ruleset.decide(&data).action.ret();
+        set(&mut input.data, words);
+        let expected_ret = ruleset
+            .decide_with(&input.data, &input.variables)
+            .action
+            .ret();
         if expected_ret != actual_ret {
             difference = Some(CompileError::Miscompiled {
-                witness: Box::new(data),
+                witness: Box::new(input),
                 expected_ret,
                 actual_ret,
             });

@@ -182,9 +182,9 @@ pub(crate) fn proved(answer: Answer) -> Result<Method, CompileError> {
     match answer {
         Answer::Equal(method) => Ok(method),
         Answer::Different {
-            data, left, right, ..
+            input, left, right, ..
         } => Err(CompileError::Miscompiled {
-            witness: Box::new(data),
+            witness: Box::new(input),
             expected_ret: left,
             actual_ret: right,
         }),
@@ -202,8 +202,8 @@ fn do_gates_agree(
     match equality_by_gates(given, made, limits, &effort.stop) {
         Ok(Equality::Equal) => Ok(true),
         Ok(Equality::Unknown) | Err(_) => Ok(false),
-        Ok(Equality::Different(data)) => {
-            let witness = Box::new(data);
+        Ok(Equality::Different(input)) => {
+            let witness = Box::new(input);
             let (expected_ret, actual_ret) = (given.answer(&witness), made.answer(&witness));
             Err(match expected_ret == actual_ret {
                 true => CompileError::Misread {
@@ -235,13 +235,13 @@ impl From<Disagreement> for CompileError {
     fn from(disagreement: Disagreement) -> CompileError {
         match disagreement {
             Disagreement::Answers(found) => CompileError::Miscompiled {
-                witness: Box::new(found.data),
+                witness: Box::new(found.data.into()),
                 expected_ret: found.left,
                 actual_ret: found.right,
             },
             Disagreement::Misread { reading, data } => CompileError::Misread {
                 reading,
-                witness: Box::new(data),
+                witness: Box::new(data.into()),
             },
             Disagreement::TooLarge(_) => CompileError::Unjudged(Unjudged::TooLarge),
         }

@@ -67,7 +67,7 @@ fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
         is_executed(answers.as_is) && !is_executed(answers.clear) && !sign_extended
     };
     let found = find(&context.space, &narrow.functions(), &wanted)?;
-    let evading = narrow.call.complete(found);
+    let evading = narrow.call.complete(found.data);
     let [refused, allowed] = [narrow.proper(evading), evading].map(|data| context.answer(&data));
     let is_gap = !is_executed(refused.action.ret()) && is_executed(allowed.action.ret());
     is_gap.then_some([refused, allowed])

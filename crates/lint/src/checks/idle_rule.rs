@@ -52,14 +52,14 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             "delete it, or move it to where it has an effect",
         );
         let decided = find(&context.space, &[rule.decides], &|values| values[0] == 1);
-        let next = decided.and_then(|data| {
+        let next = decided.and_then(|found| {
             let later = &rule.section.rules[rule.index + 1..];
             let next = later
                 .iter()
-                .find(|next| next.syscalls.contains(data.nr) && next.when.holds(&data))?;
+                .find(|next| next.matches(&found.data, &found.variables))?;
             place(next, "has the same action")
         });
-        let example = decided.map(|data| context.answer(&data));
+        let example = decided.map(|found| context.answer(&found.data));
         let places = statement.place("has no effect").into_iter().chain(next);
         findings.push(finding.examples(example).places(places));
     }

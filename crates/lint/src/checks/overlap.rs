@@ -95,8 +95,8 @@ fn overlap<'a>(
     functions: [Function; 2],
 ) -> Option<Overlap<'a>> {
     let find = |wanted: [u32; 2]| {
-        let data = find(&context.space, &functions, &|values| values == wanted)?;
-        Some(context.answer(&data))
+        let found = find(&context.space, &functions, &|values| values == wanted)?;
+        Some(context.answer(&found.data))
     };
     find([1, 0])?;
     Some(Overlap {

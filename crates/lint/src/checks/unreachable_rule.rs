@@ -42,7 +42,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             "move it before the more general rule, or delete it",
         );
         let found = find(&context.space, &[rule.matches], &|values| values[0] == 1)
-            .map(|data| context.answer(&data));
+            .map(|found| context.answer(&found.data));
         let places = statement.place("never decides");
         let places = places.into_iter().chain(covering(&context.space, rule));
         findings.push(finding.examples(found).places(places));
@@ -55,6 +55,6 @@ fn covering(space: &Space, rule: &RuleView) -> Option<Place> {
     let found = find(space, &[rule.matches], &|values| values[0] == 1)?;
     let earlier = rule.section.rules[..rule.index]
         .iter()
-        .find(|earlier| earlier.syscalls.contains(found.nr) && earlier.when.holds(&found))?;
+        .find(|earlier| earlier.matches(&found.data, &found.variables))?;
     place(earlier, "decides first")
 }

@@ -68,7 +68,7 @@ fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
         is_executed(answers.clear) && !is_executed(answers.as_is)
     };
     let found = find(&context.space, &narrow.functions(), &wanted)?;
-    let refused = narrow.call.complete(found);
+    let refused = narrow.call.complete(found.data);
     let [allowed, refused] = [narrow.proper(refused), refused].map(|data| context.answer(&data));
     let is_accident = is_executed(allowed.action.ret()) && !is_executed(refused.action.ret());
     is_accident.then_some([allowed, refused])

@@ -70,7 +70,7 @@ fn pair(
     let Some(found) = find(&context.space, &functions, &wanted) else {
         return Ok(None);
     };
-    let [refused, allowed] = [own, other].map(|call| context.answer(&call.complete(found)));
+    let [refused, allowed] = [own, other].map(|call| context.answer(&call.complete(found.data)));
     let is_gap = wanted(&[refused.action.ret(), allowed.action.ret()]);
     Ok(is_gap.then_some([refused, allowed]))
 }

@@ -65,7 +65,8 @@ impl Branches {
             let condition = self.conditions.get(&outcome).copied();
             any = self.gates.or(any, condition.unwrap_or(Gate::FALSE))?;
         }
-        solve::input_for(&self.gates, any, self.max_conflicts, &self.stop)
+        let input = solve::input_for(&self.gates, any, self.max_conflicts, &self.stop)?;
+        Ok(input.map(|input| input.data))
     }
 }
 

@@ -13,8 +13,8 @@ mod ruleset;
 mod solve;
 mod words;
 
-use tamis_abi::{ActionKind, SeccompData, Word};
-use tamis_rules::{IntervalSet, Section};
+use tamis_abi::{ActionKind, Word};
+use tamis_rules::{Input, IntervalSet, Section};
 
 use crate::code::Code;
 use crate::comparison::Scope;
@@ -115,7 +115,7 @@ impl<'a> Circuit<'a> {
     ///
     /// # Errors
     /// If the solver reaches its limit, or the caller stops.
-    pub(crate) fn input_for(&self, condition: Gate) -> Outcome<Option<SeccompData>> {
+    pub(crate) fn input_for(&self, condition: Gate) -> Outcome<Option<Input>> {
         solve::input_for(&self.gates, condition, self.max_conflicts, self.stop)
     }
 }

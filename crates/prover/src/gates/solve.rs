@@ -9,7 +9,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface, SolverOpts, lbool};
-use tamis_abi::{SeccompData, Word};
+use tamis_abi::Word;
+use tamis_rules::Input;
 
 use super::graph::{Driver, Gate, Gates};
 use crate::diagram::LimitReached;
@@ -52,10 +53,10 @@ pub(super) fn input_for(
     wanted: Gate,
     max_conflicts: u64,
     stop: &Stop,
-) -> Result<Option<SeccompData>, LimitReached> {
+) -> Result<Option<Input>, LimitReached> {
     match wanted {
         Gate::FALSE => return Ok(None),
-        Gate::TRUE => return Ok(Some(SeccompData::default())),
+        Gate::TRUE => return Ok(Some(Input::default())),
         _ => {}
     }
     let limit = Limit {
@@ -77,19 +78,19 @@ pub(super) fn input_for(
             false => LimitReached::Conflicts,
         });
     }
-    let mut data = SeccompData::default();
+    let mut input = Input::default();
     for (number, positive) in &literals {
         if let Driver::Input(word, bit) = gates.driver(*number)
             && solver.value_lit(*positive) == lbool::TRUE
         {
-            data = with_bit(data, word, bit);
+            input = with_bit(input, word, bit);
         }
     }
-    Ok(Some(data))
+    Ok(Some(input))
 }
 
-fn with_bit(data: SeccompData, word: Word, bit: u32) -> SeccompData {
-    data.with_word(word, data.word(word) | 1 << bit)
+fn with_bit(input: Input, word: Word, bit: u32) -> Input {
+    input.with_word(word, input.word(word) | 1 << bit)
 }
 
 /// Says to the solver what the gates compute that the wanted one depends on. Returns their literals.

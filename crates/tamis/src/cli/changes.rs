@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Action, ActionKind, Arch, Nr, SeccompData, syscall};
+use tamis_abi::{Action, ActionKind, Arch, Nr, Word, syscall};
 use tamis_analysis::{Difference, Machine};
 use tamis_policy::tamis::export;
 use tamis_prover::Pair;
-use tamis_rules::{IntervalSet, Predicate, Section};
+use tamis_rules::{Input, IntervalSet, Predicate, Section};
 
 /// The most ranges of numbers without names that are listed.
 const MAX_RANGES: usize = 6;
@@ -41,7 +41,7 @@ pub(crate) struct Change {
     pub(crate) new: Action,
     /// One of the calls, with what both filters return; `None` if none was found, and perhaps there
     /// is none.
-    pub(crate) example: Option<(SeccompData, Pair)>,
+    pub(crate) example: Option<(Input, Pair)>,
 }
 
 impl Kind {
@@ -74,7 +74,7 @@ struct Part {
     way: Way,
     machine: Place,
     call: Call,
-    example: Option<(SeccompData, Pair)>,
+    example: Option<(Input, Pair)>,
 }
 
 /// Groups differences, newly allowed calls first.
@@ -109,7 +109,8 @@ pub(crate) fn group(differences: &[Difference]) -> Vec<Change> {
 /// Changes of which no more than a call is known, one for each pair of answers.
 pub(crate) fn of_examples(pairs: &[Pair]) -> Vec<Change> {
     let difference = |pair: &Pair| {
-        let data = pair.example?;
+        let input = pair.example?;
+        let data = input.data;
         let machine = match Arch::of_call(data.arch, data.nr) {
             Some(arch) => Machine::Known(arch),
             None => Machine::Other(IntervalSet::single(data.arch)),
@@ -120,7 +121,7 @@ pub(crate) fn of_examples(pairs: &[Pair]) -> Vec<Change> {
             when: None,
             left_ret: pair.left,
             right_ret: pair.right,
-            example: Some(data),
+            example: Some(input),
         })
     };
     let differences: Vec<Difference> = pairs.iter().filter_map(difference).collect();
@@ -175,7 +176,7 @@ fn take_apart(difference: &Difference, parts: &mut Vec<Part>) {
         // The arguments of the example serve for all calls of the difference.
         let example = difference
             .example
-            .map(|data| SeccompData { nr: number, ..data });
+            .map(|input| input.with_word(Word::NR, number));
         parts.push(Part {
             way,
             machine: machine.clone(),
@@ -184,7 +185,7 @@ fn take_apart(difference: &Difference, parts: &mut Vec<Part>) {
                 number,
                 text,
             },
-            example: example.map(|data| (data, pair)),
+            example: example.map(|input| (input, pair)),
         });
     };
     let names: Vec<(u32, &str)> = arch.map_or(Vec::new(), |arch| {

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use tamis_abi::{Action, Arch, SeccompData, call};
+use tamis_abi::{Action, Arch};
 use tamis_analysis::arches;
 use tamis_prover::{
     Comparison, Function, LimitReached, Limits, Pair, Scope, Space, Stop, Verdict, prove_by_gates,
 };
+use tamis_rules::Input;
 
 use super::bind;
 use super::limits::{LimitArgs, stop_after, text};
@@ -209,8 +210,8 @@ impl Compared {
     }
 
     /// Asks evaluator and interpreter whether a call is answered as the prover says.
-    pub(crate) fn confirm(&self, data: &SeccompData, pair: &Pair) -> Result<(), Failure> {
-        let answers = (self.left.answer(data), self.right.answer(data));
+    pub(crate) fn confirm(&self, input: &Input, pair: &Pair) -> Result<(), Failure> {
+        let answers = (self.left.answer(input), self.right.answer(input));
         if answers == (pair.left, pair.right) {
             return Ok(());
         }
@@ -220,7 +221,7 @@ impl Compared {
                 "bug in tamis: the prover has {} and {} for {}, the interpreter {} and {}",
                 answer(pair.left),
                 answer(pair.right),
-                call::describe(data),
+                input.describe(),
                 answer(answers.0),
                 answer(answers.1),
             ),

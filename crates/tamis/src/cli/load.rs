@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tamis_abi::{Arch, Endian, KernelVersion, SeccompData};
 use tamis_bpf::forms::Form;
 use tamis_bpf::{Program, asm, cache, program};
-use tamis_compiler::{CompileError, Compiled, CompiledTemplate};
+use tamis_compiler::{CompileError, Compiled};
 use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_policy::front_end::{self, FrontEnd, ParsedPolicy};
 use tamis_policy::installation::Installation;
@@ -15,7 +15,7 @@ use tamis_policy::minijail::DefaultAction;
 use tamis_policy::{matrix, minijail, oci};
 use tamis_profile::Profile;
 use tamis_prover::Subject;
-use tamis_rules::{Ruleset, Variable, text};
+use tamis_rules::{BindError, Ruleset, Variable, text};
 
 use super::bind::{self, BindArgs};
 use super::include::FileLoader;
@@ -638,13 +638,18 @@ impl Policy {
         tamis_compiler::compile(&self.ruleset, options).map_err(|error| self.failure(&error))
     }
 
-    /// Compiles the policy with its variables.
-    pub(crate) fn compile_template(
-        &self,
-        options: &tamis_compiler::Options,
-    ) -> Result<CompiledTemplate, Failure> {
-        tamis_compiler::compile_template(&self.ruleset, options)
-            .map_err(|error| self.failure(&error))
+    /// The program that the policy was compiled to.
+    ///
+    /// # Errors
+    /// If the policy has a variable without a value.
+    pub(crate) fn program<'c>(&self, compiled: &'c Compiled) -> Result<&'c Program, Failure> {
+        compiled.program().map_err(|error| {
+            let diagnostic = match error {
+                BindError::Unset { variable } => bind::unbound(&variable),
+                other => unreachable!("nothing was bound: {other}"),
+            };
+            Failure::Diagnostics(vec![diagnostic], self.sources.clone())
+        })
     }
 
     /// Why there is no program for the policy.
@@ -727,8 +732,8 @@ impl Loaded {
             Loaded::Policy(policy) => {
                 let compiled = policy.compile(&policy.with_frequency(options.clone()))?;
                 Ok(RawProgram {
+                    program: policy.program(&compiled)?.clone(),
                     name: policy.name,
-                    program: compiled.program().clone(),
                     endian: compiled.endian(),
                 })
             }

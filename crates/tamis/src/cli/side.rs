@@ -6,9 +6,10 @@
 use std::fs;
 use std::path::Path;
 
-use tamis_abi::{Arch, Endian, SeccompData};
+use tamis_abi::{Arch, Endian};
 use tamis_bpf::Program;
 use tamis_prover::Subject;
+use tamis_rules::Input;
 
 use super::load::{LoadArgs, Loaded, RawProgram};
 use super::{Failure, Global};
@@ -99,9 +100,9 @@ impl Side {
         }
     }
 
-    /// What it returns for one call, by the evaluator and the interpreter.
-    pub(crate) fn answer(&self, data: &SeccompData) -> u32 {
-        self.with_subject(|subject| subject.answer(data))
+    /// What it returns for one input, by the evaluator and the interpreter.
+    pub(crate) fn answer(&self, input: &Input) -> u32 {
+        self.with_subject(|subject| subject.answer(input))
     }
 
     /// The architectures that it names.

@@ -1,7 +1,8 @@
 //! A call for which two subjects differ, as in documents.
 
 use serde::Serialize;
-use tamis_abi::{Action, SeccompData, call};
+use tamis_abi::Action;
+use tamis_rules::Input;
 
 /// A call for which the sides differ.
 #[derive(Serialize)]
@@ -15,9 +16,9 @@ pub(crate) struct Witness {
 
 impl Witness {
     /// The call and what the two sides return.
-    pub(crate) fn new(data: &SeccompData, left: u32, right: u32) -> Witness {
+    pub(crate) fn new(input: &Input, left: u32, right: u32) -> Witness {
         Witness {
-            call: call::describe_briefly(data),
+            call: input.describe_briefly(),
             left: Action::from_ret(left).to_string(),
             right: Action::from_ret(right).to_string(),
             left_ret: left,

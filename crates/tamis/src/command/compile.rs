@@ -5,8 +5,8 @@ use std::fmt::Write;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use tamis_abi::{Arch, Endian, Word};
-use tamis_bpf::{Patch, disasm};
-use tamis_compiler::{ArchStats, Compiled, CompiledTemplate, Options, Stats};
+use tamis_bpf::{Patch, Program, disasm};
+use tamis_compiler::{ArchStats, Compiled, Options, Stats};
 use tamis_embed::annotation;
 use tamis_embed::digest::sha256;
 use tamis_embed::{self as embed, Language, Source};
@@ -191,8 +191,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     target::warn_profile_mismatch(&options, &policy, global);
     policy.tell_of_installation(global);
     let compiled = policy.compile(&options)?;
+    let (program, endian) = (policy.program(&compiled)?, compiled.endian());
     let report = args.compiler.stats.then(|| {
-        let (program, endian) = (compiled.program(), compiled.endian());
         let archs = policy.arches();
         Report::of(program, endian, &archs, compiled.remarks(), &options)
     });
@@ -205,15 +205,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         message(&report.text());
     }
     match args.emit {
-        Some(Emit::Asm) => args.output.text(&listing(&compiled))?,
-        None if shows_person => args.output.text(&listing(&compiled))?,
+        Some(Emit::Asm) => args.output.text(&listing(program, endian))?,
+        None if shows_person => args.output.text(&listing(program, endian))?,
         Some(Emit::Annotation) => {
-            let bytes = compiled.program().to_bytes(compiled.endian());
-            args.output.text(&annotation::text(&bytes))?;
+            args.output
+                .text(&annotation::text(&program.to_bytes(endian)))?;
         }
         Some(Emit::Bpf | Emit::Json | Emit::Rules | Emit::Pfc | Emit::Source(_)) | None => {
-            args.output
-                .raw(&compiled.program().to_bytes(compiled.endian()))?;
+            args.output.raw(&program.to_bytes(endian))?;
         }
     }
     Ok(exit::OK)
@@ -223,7 +222,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 struct Unbound {
     policy: Policy,
     archs: Vec<Arch>,
-    filter: CompiledTemplate,
+    filter: Compiled,
     report: Option<Report>,
 }
 
@@ -238,7 +237,7 @@ impl Unbound {
         };
         target::warn_profile_mismatch(&options, &policy, global);
         policy.tell_of_installation(global);
-        let filter = policy.compile_template(&options)?;
+        let filter = policy.compile(&options)?;
         let archs = policy.arches();
         args.compiler.tell(filter.remarks());
         let report = args.compiler.stats.then(|| {
@@ -327,11 +326,8 @@ pub(super) fn pseudo_code(ruleset: &Ruleset) -> Result<String, Failure> {
     })
 }
 
-fn listing(compiled: &Compiled) -> String {
-    disasm::disassemble(
-        compiled.program(),
-        disasm::Style::Commented(compiled.endian()),
-    )
+fn listing(program: &Program, endian: Endian) -> String {
+    disasm::disassemble(program, disasm::Style::Commented(endian))
 }
 
 fn document(unbound: Unbound) -> Document {
@@ -376,7 +372,7 @@ fn variable_entries(variables: &[Variable]) -> Vec<VariableEntry> {
     entries
 }
 
-fn patch_entries(filter: &CompiledTemplate) -> Vec<PatchEntry> {
+fn patch_entries(filter: &Compiled) -> Vec<PatchEntry> {
     let patches = filter.template().patches().iter();
     let entry = |patch: &Patch| {
         let half = patch.word.index() - Word::COUNT;

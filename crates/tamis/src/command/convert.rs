@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
-use tamis_abi::{Action, Arch, call};
+use tamis_abi::{Action, Arch};
 use tamis_analysis::{CaseLimits, decompile};
 use tamis_convert::{self as convert, Converted, Refusal, Source};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
@@ -338,8 +338,8 @@ fn machines_in_words(to: &Exporter, machines: &[Machine]) -> String {
 }
 
 fn example(change: &Change) -> Option<String> {
-    let (data, _) = change.example.as_ref()?;
-    Some(call::describe_briefly(data))
+    let (input, _) = change.example.as_ref()?;
+    Some(input.describe_briefly())
 }
 
 fn document<'a>(

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use tamis_abi::call;
 use tamis_analysis::{CaseLimits, differences_of};
 use tamis_prover::{Pair, Scope, Verdict};
 
@@ -208,8 +207,8 @@ fn entry(change: Change) -> Entry {
 }
 
 fn example(change: &Change) -> Option<String> {
-    let (data, _) = change.example.as_ref()?;
-    Some(call::describe_briefly(data))
+    let (input, _) = change.example.as_ref()?;
+    Some(input.describe_briefly())
 }
 
 /// The changes by kind, with a heading for each kind.

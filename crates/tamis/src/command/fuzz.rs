@@ -173,7 +173,7 @@ fn counterpart(side: &Side) -> Result<Side, Failure> {
     let (programs, endian, what) = match side.filters() {
         [Loaded::Policy(policy)] => {
             let compiled = policy.compile(&tamis_compiler::Options::default())?;
-            let program = compiled.program().clone();
+            let program = policy.program(&compiled)?.clone();
             (vec![program], compiled.endian(), "compiled")
         }
         filters => {
@@ -240,7 +240,7 @@ fn campaign(args: &Args, subjects: [&Subject<'_>; 2], global: &Global) -> Result
     if let Some(path) = &args.export_vectors {
         let inputs = campaign.kept().chain(found.map(|found| found.data));
         let vector = |data| Vector {
-            ret: subjects[0].answer(&data),
+            ret: subjects[0].answer(&SeccompData::into(data)),
             data,
         };
         let bytes = vectors::write(inputs.map(vector));
@@ -332,7 +332,7 @@ fn document<'a>(
 }
 
 fn witness(found: &Found) -> Witness {
-    Witness::new(&found.data, found.left, found.right)
+    Witness::new(&found.data.into(), found.left, found.right)
 }
 
 fn side_name(coverage: &FilterCoverage) -> &'static str {

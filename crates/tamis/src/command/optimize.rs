@@ -207,7 +207,8 @@ fn read(
             Loaded::Policy(policy) => {
                 let compiled = compile_any_length(&policy.ruleset, options);
                 let compiled = compiled.map_err(|error| policy.failure(&error))?;
-                (policy.name, compiled.program().clone(), compiled.endian())
+                let program = policy.program(&compiled)?.clone();
+                (policy.name, program, compiled.endian())
             }
         };
         if index > 0 && endian != stack.endian {

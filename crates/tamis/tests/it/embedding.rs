@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tamis_abi::{Arch, Endian};
-use tamis_compiler::{Options, compile_template};
+use tamis_compiler::{Options, compile};
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, Options as PolicyOptions};
@@ -195,7 +195,7 @@ fn bound(policy: &str, values: &[u64]) -> Vec<u8> {
     let options = PolicyOptions::new(vec![Arch::X86_64]);
     let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
     let ruleset = parsed.ruleset.expect("the policy is right");
-    let filter = compile_template(&ruleset, &Options::default()).unwrap();
+    let filter = compile(&ruleset, &Options::default()).unwrap();
     filter.bind(values).unwrap().to_bytes(Endian::Little)
 }
 

@@ -69,7 +69,8 @@ impl Subject {
         let right = other.function(&mut space)?;
         match space.compare(left, right) {
             Equality::Equal => Ok(None),
-            Equality::Different(data) => {
+            Equality::Different(input) => {
+                let data = input.data;
                 let (left, right) = (self.decide(&data), other.decide(&data));
                 Ok(Some(format!("{left} and {right} for {data:x?}")))
             }

@@ -48,7 +48,7 @@ fn assert_seen(ruleset: &Ruleset, allowed: &[(u32, u32)], options: &Options, nam
     let compiled = compile(ruleset, options).expect("the policy compiles");
     let mut unseen = allowed
         .iter()
-        .filter(|(audit, nr)| !is_cacheable(compiled.program(), *audit, *nr));
+        .filter(|(audit, nr)| !is_cacheable(compiled.program().unwrap(), *audit, *nr));
     assert_eq!(unseen.next(), None, "{name}, {:?}", options.objective);
 }
 

@@ -87,9 +87,13 @@ fn the_whole_compiler_accepts_its_own_programs() {
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::SMALL, endian);
         let compiled = compile(&ruleset, &Options::default()).unwrap();
-        assert_agrees(&ruleset, compiled.program(), endian, &mut rng, 30);
+        assert_agrees(&ruleset, compiled.program().unwrap(), endian, &mut rng, 30);
         let again = compile(&ruleset, &Options::default()).unwrap();
-        assert_eq!(compiled.program(), again.program(), "seed {seed}");
+        assert_eq!(
+            compiled.program().unwrap(),
+            again.program().unwrap(),
+            "seed {seed}"
+        );
     }
 }
 
@@ -108,7 +112,7 @@ fn long_lists_of_values_and_any_profile_keep_the_meaning() {
             Err(CompileError::TooLong { .. }) => continue,
             Err(error) => panic!("seed {seed}: {error}"),
         };
-        assert_agrees(&ruleset, compiled.program(), endian, &mut rng, 60);
+        assert_agrees(&ruleset, compiled.program().unwrap(), endian, &mut rng, 60);
     }
 }
 
@@ -138,7 +142,7 @@ fn numbers_that_are_allowed_whatever_the_arguments_are_cacheable() {
                 if is_allowed {
                     let audit = section.arch.audit();
                     assert!(
-                        is_cacheable(compiled.program(), audit, nr),
+                        is_cacheable(compiled.program().unwrap(), audit, nr),
                         "seed {seed}, {nr}"
                     );
                 }
@@ -165,7 +169,13 @@ fn passes_in_any_order_and_with_any_fuel_keep_the_meaning() {
             ..Options::default()
         };
         let compiled = compile(&ruleset, &options).unwrap();
-        assert_agrees(&ruleset, compiled.program(), Endian::Little, &mut rng, 50);
+        assert_agrees(
+            &ruleset,
+            compiled.program().unwrap(),
+            Endian::Little,
+            &mut rng,
+            50,
+        );
         if let Some(fuel) = options.fuel {
             assert!(compiled.remarks().len() as u64 <= fuel);
         }
@@ -224,7 +234,7 @@ fn deep_nesting_compiles_to_the_limit_and_is_refused_beyond() {
         let compiled = compile(&ruleset, &Options::default()).unwrap();
         assert_agrees(
             &ruleset,
-            compiled.program(),
+            compiled.program().unwrap(),
             Endian::Little,
             &mut Rng::new(1),
             500,
@@ -302,6 +312,6 @@ fn one_architecture_with_one_answer_is_decided_by_architecture_alone() {
         arch: Arch::X86.audit(),
         ..SeccompData::default()
     };
-    let run = interp::run(compiled.program(), &data.image(Endian::Little));
+    let run = interp::run(compiled.program().unwrap(), &data.image(Endian::Little));
     assert_eq!((run.ret, run.steps), (Action::KILL_PROCESS.ret(), 3));
 }

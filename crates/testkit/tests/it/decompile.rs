@@ -11,7 +11,7 @@ use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::export::{self, Style, Unsayable};
 use tamis_policy::tamis::{self, Options};
 use tamis_prover::{Function, Limits, Space};
-use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section};
+use tamis_rules::{CmpOp, Input, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Values};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::program;
 use tamis_testkit::generate::ruleset::{self as generate, Size};
@@ -203,7 +203,7 @@ fn cases_are_disjoint_and_complete() {
         checked += 1;
         for _ in 0..100 {
             let call = generate::call(&mut rng, &ruleset);
-            let ret = space.value(function, &call);
+            let ret = space.value(function, &call.into());
             let matching: Vec<u32> = cases
                 .list
                 .iter()
@@ -230,7 +230,9 @@ fn is_of(
         Machine::Known(arch) => Arch::of_call(call.arch, call.nr) == Some(*arch),
         Machine::Other(audits) => audits.contains(call.arch),
     };
-    is_machine && numbers.contains(call.nr) && when.is_some_and(|when| when.holds(call))
+    is_machine
+        && numbers.contains(call.nr)
+        && when.is_some_and(|when| when.holds(call, &Values::ZERO))
 }
 
 #[test]
@@ -257,7 +259,7 @@ fn differences_are_where_the_answers_differ() {
         );
         for difference in &list {
             assert_ne!(difference.left_ret, difference.right_ret);
-            let Some(example) = &difference.example else {
+            let Some(Input { data: example, .. }) = &difference.example else {
                 continue;
             };
             assert_eq!(

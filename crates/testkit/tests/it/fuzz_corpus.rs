@@ -167,7 +167,7 @@ fn every_feasible_place_of_every_compiled_policy_is_reached() {
     let mut totals = Totals::default();
     for (name, ruleset) in policies {
         let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
-        let filter = filter(compiled.program());
+        let filter = filter(compiled.program().unwrap());
         totals.add(&name, [&Subject::Ruleset(&ruleset), &filter]);
     }
     totals.print();

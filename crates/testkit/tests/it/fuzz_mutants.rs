@@ -55,7 +55,7 @@ fn of_random_rulesets_compiled() {
         let mut rng = Rng::new(seed);
         let ruleset: Ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
         let compiled = compile(&ruleset, &Options::default()).expect("a small ruleset");
-        tally.try_mutant(&mut rng, compiled.program(), 50_000);
+        tally.try_mutant(&mut rng, compiled.program().unwrap(), 50_000);
     }
     println!("{tally:?}");
     assert!(
@@ -76,7 +76,7 @@ fn of_a_real_program() {
     let mut rng = Rng::new(1);
     for _ in 0..100 {
         tally.try_mutant(&mut rng, &given, 50_000);
-        tally.try_mutant(&mut rng, compiled.program(), 50_000);
+        tally.try_mutant(&mut rng, compiled.program().unwrap(), 50_000);
     }
     println!("{tally:?}");
     assert!(

@@ -138,7 +138,11 @@ fn random_stacks_are_never_worse_for_any_profile_objective_and_kernel() {
             .map(|_| {
                 let ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
                 let compiled = compile_any_length(&ruleset, &Options::default());
-                compiled.expect("random rulesets compile").program().clone()
+                compiled
+                    .expect("random rulesets compile")
+                    .program()
+                    .unwrap()
+                    .clone()
             })
             .collect();
         improved += usize::from(check(&mut rng, &stack, seed) != How::Unchanged);

@@ -31,8 +31,8 @@ fn costs(objective: Objective) -> (usize, f64, f64) {
                 })
             })
             .collect();
-        let expected = Expected::of(compiled.program(), &samples, true);
-        sum.0 += compiled.program().len();
+        let expected = Expected::of(compiled.program().unwrap(), &samples, true);
+        sum.0 += compiled.program().unwrap().len();
         sum.1 += expected.steps;
         sum.2 += expected.ns;
     }

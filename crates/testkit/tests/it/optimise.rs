@@ -61,7 +61,11 @@ fn assert_same(rng: &mut Rng, stack: &[Program], result: &[Program]) {
 
 fn compiled(ruleset: &Ruleset) -> Program {
     let compiled = compile_any_length(ruleset, &Options::default());
-    compiled.expect("random rulesets compile").program().clone()
+    compiled
+        .expect("random rulesets compile")
+        .program()
+        .unwrap()
+        .clone()
 }
 
 #[test]

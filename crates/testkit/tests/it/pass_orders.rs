@@ -71,10 +71,14 @@ fn any_order_for_any_profile_is_proved_after_every_pass() {
         let compiled = compile_any_length(&ruleset, &options);
         let compiled = compiled.unwrap_or_else(|error| panic!("seed {seed}: {error}\n{ruleset}"));
         let again = compile_any_length(&ruleset, &options).expect("it was compiled before");
-        assert_eq!(compiled.program(), again.program(), "seed {seed}");
+        assert_eq!(
+            compiled.program().unwrap(),
+            again.program().unwrap(),
+            "seed {seed}"
+        );
         for _ in 0..50 {
             let data = call(&mut rng, &ruleset);
-            let ret = interp::run(compiled.program(), &data.image(Endian::Little)).ret;
+            let ret = interp::run(compiled.program().unwrap(), &data.image(Endian::Little)).ret;
             let expected = ruleset.decide(&data).action.ret();
             assert_eq!(ret, expected, "seed {seed}: {data:x?}\n{ruleset}");
         }
@@ -92,7 +96,7 @@ fn compiled_cost(names: &[&str]) -> u64 {
             ..Options::default()
         };
         let compiled = compile_any_length(&ruleset, &options).expect("random rulesets compile");
-        let program = compiled.program();
+        let program = compiled.program().unwrap();
         let calls = (0..20).map(|_| call(&mut rng, &ruleset).image(Endian::Little));
         let steps = calls.map(|image| u64::from(interp::run(program, &image).steps));
         cost += steps.sum::<u64>() + program.len() as u64;

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use tamis_abi::{Action, Arch, Endian, call};
+use tamis_abi::{Action, Arch, Endian};
 use tamis_bpf::Program;
 use tamis_prover::{Equality, Function, Limits, Scope, Space, Subject, Verdict, prove};
 use tamis_testkit::corpus::{self, gvisor, pol_json};
@@ -131,7 +131,7 @@ fn say(name: &str, policy: &Subject, program: &Subject) -> Verdict {
             return verdict;
         }
         let pair = report.pairs.first().expect("a difference has an example");
-        let example = call::describe(&pair.example.expect("confirmed"));
+        let example = pair.example.expect("confirmed").describe();
         let [left, right] = [pair.left, pair.right].map(Action::from_ret);
         println!("{name}: {verdict:?} {scope_name}: {example}: policy {left}, program {right}");
     }

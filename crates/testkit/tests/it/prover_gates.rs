@@ -193,7 +193,11 @@ fn judge(
             );
             for _ in 0..200 {
                 let data = near(rng);
-                assert_eq!(left.answer(&data), right.answer(&data), "{data:x?}");
+                assert_eq!(
+                    left.answer(&data.into()),
+                    right.answer(&data.into()),
+                    "{data:x?}"
+                );
             }
         }
         Answer::Different { .. } => {
@@ -335,7 +339,7 @@ fn lists_beside_joined_words_are_left_to_diagrams() {
     };
     let answer = decide(
         &Subject::Ruleset(&meant),
-        &little(compiled.program()),
+        &little(compiled.program().unwrap()),
         &limits,
     );
     assert!(

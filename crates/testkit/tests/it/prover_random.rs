@@ -4,6 +4,7 @@
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::{Program, Stack, interp};
 use tamis_prover::{Equality, Function, Limits, Space};
+use tamis_rules::Input;
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::mutant::mutant;
@@ -55,7 +56,7 @@ fn the_function_of_a_program_is_what_the_interpreter_answers() {
         for _ in 0..50 {
             let data = near.draw(&mut rng);
             let (found, expected) = (
-                space.value(function, &data),
+                space.value(function, &data.into()),
                 answer(&program, &data, endian),
             );
             assert_eq!(found, expected, "seed {seed}: {data:x?}");
@@ -76,7 +77,7 @@ fn the_function_of_a_ruleset_is_what_it_decides() {
         for _ in 0..50 {
             let data = call(&mut rng, &ruleset);
             let expected = ruleset.decide(&data).action.ret();
-            let found = space.value(function, &data);
+            let found = space.value(function, &data.into());
             assert_eq!(found, expected, "seed {seed}: {data:x?}\n{ruleset}");
         }
     }
@@ -105,7 +106,7 @@ fn the_function_of_a_stack_is_what_the_stack_answers() {
             let data = near.draw(&mut rng);
             let expected = stack.run(&data.image(endian)).ret;
             assert_eq!(
-                space.value(function, &data),
+                space.value(function, &data.into()),
                 expected,
                 "seed {seed}: {data:x?}"
             );
@@ -129,7 +130,7 @@ fn judge(
         return;
     };
     match space.compare(original.1, function) {
-        Equality::Different(data) => {
+        Equality::Different(Input { data, .. }) => {
             tally.different += 1;
             assert!(differs(&data), "the witness is one: {data:x?}");
         }

@@ -50,7 +50,7 @@ fn judge(original: &Program, sabotaged: &Program, tally: &mut Tally) {
             let mut rng = Rng::new(1);
             for _ in 0..200 {
                 let data = near.draw(&mut rng);
-                let answers = [original, sabotaged].map(|one| subject(one).answer(&data));
+                let answers = [original, sabotaged].map(|one| subject(one).answer(&data.into()));
                 assert_eq!(answers[0], answers[1], "{data:x?}");
             }
         }

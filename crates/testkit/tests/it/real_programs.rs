@@ -36,7 +36,7 @@ fn docker() -> Option<Program> {
     let profile = oci::parse(&sources, source, &oci::Options::docker(Arch::X86_64));
     let ruleset = profile.parsed.ruleset.expect("the profile is valid");
     let compiled = compile(&ruleset, &tamis_compiler::Options::default());
-    Some(compiled.expect("it compiles").program().clone())
+    Some(compiled.expect("it compiles").program().unwrap().clone())
 }
 
 /// Whether a program is there and works without a filter; says so if not.

@@ -2,13 +2,13 @@
 
 use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bpf::{Op, Operand, Pc, Template, interp};
-use tamis_compiler::{CompileError, Options, compile, compile_template};
+use tamis_compiler::{Options, compile};
 use tamis_diag::Sources;
 use tamis_diag::render::render;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis as policy;
 use tamis_prover::{Answer, Limits, Method, Subject, decide};
-use tamis_rules::{Ruleset, VariableWidth};
+use tamis_rules::{BindError, Ruleset, VariableWidth};
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::generate::variables::with_variables;
 use tamis_testkit::rng::Rng;
@@ -49,7 +49,7 @@ fn a_template_answers_as_its_ruleset_whatever_is_bound() {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let (variable, constant, values) = pair(&mut rng, endian);
-        let template = compile_template(&variable, &Options::default()).unwrap();
+        let template = compile(&variable, &Options::default()).unwrap();
         assert_eq!(variable.bind(&values).unwrap().variables().len(), 0);
         for _ in 0..60 {
             let data = call(&mut rng, &constant);
@@ -107,7 +107,7 @@ fn near(rng: &mut Rng, is_wide: bool) -> u64 {
 fn sets_mean_what_lists_of_their_values_mean() {
     let declarations = "let fds: u32[4]\nlet areas: u64[3]\nlet mode_fd: u32\n";
     let variable = about_sets(declarations, "fds", "areas", "mode_fd");
-    let template = compile_template(&variable, &Options::default()).unwrap();
+    let template = compile(&variable, &Options::default()).unwrap();
     for seed in seeds::of(0..60) {
         let mut rng = Rng::new(seed);
         // Places that aren't needed repeat another value, so repetitions have to be right.
@@ -137,12 +137,16 @@ fn sets_mean_what_lists_of_their_values_mean() {
 }
 
 #[test]
-fn a_program_with_an_unbound_variable_is_refused() {
+fn only_a_ruleset_without_variables_has_a_program_before_it_is_bound() {
     let mut rng = Rng::new(1);
     let (variable, _, values) = pair(&mut rng, Endian::Little);
-    let refusal = compile(&variable, &Options::default()).unwrap_err();
-    assert!(matches!(refusal, CompileError::Unbound(_)), "{refusal}");
-    assert!(compile(&variable.bind(&values).unwrap(), &Options::default()).is_ok());
+    let compiled = compile(&variable, &Options::default()).unwrap();
+    let refusal = compiled.program().unwrap_err();
+    let unset = variable.variables()[0].clone();
+    assert_eq!(refusal, BindError::Unset { variable: unset });
+    let bound = variable.bind(&values).unwrap();
+    let compiled = compile(&bound, &Options::default()).unwrap();
+    assert_eq!(compiled.bind(&[]).as_ref().ok(), compiled.program().ok());
 }
 
 /// The template with its patches at each other's places.
@@ -165,7 +169,7 @@ fn a_template_of_other_variables_is_told_apart_by_a_call_and_values() {
     for seed in seeds::of(0..200) {
         let mut rng = Rng::new(seed);
         let (left, _, _) = pair(&mut rng, Endian::Little);
-        let template = compile_template(&left, &Options::default()).unwrap();
+        let template = compile(&left, &Options::default()).unwrap();
         let endian = template.endian();
         let exchanged = exchange(template.template());
         let (given, made) = (
@@ -176,14 +180,14 @@ fn a_template_of_other_variables_is_told_apart_by_a_call_and_values() {
             },
         );
         match decide(&given, &made, &Limits::default()) {
-            Answer::Different { data, .. } => {
-                assert_ne!(given.answer(&data), made.answer(&data));
-                let values = &data.variables[..left.variables().len()];
+            Answer::Different { input, .. } => {
+                assert_ne!(given.answer(&input), made.answer(&input));
+                let values = &input.variables.as_slice()[..left.variables().len()];
                 let bound = left
                     .clone()
                     .bind(values)
-                    .map(|bound| bound.decide(&data).action.ret());
-                assert_eq!(bound, Ok(given.answer(&data)));
+                    .map(|bound| bound.decide(&input.data).action.ret());
+                assert_eq!(bound, Ok(given.answer(&input)));
                 told_apart += 1;
             }
             Answer::Equal(Method::Diagrams { .. } | Method::Gates) => {}

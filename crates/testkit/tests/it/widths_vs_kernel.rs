@@ -26,7 +26,7 @@ fn filter(policy: &str) -> Program {
         .ruleset
         .unwrap_or_else(|| panic!("{:#?}", parsed.diagnostics));
     let compiled = compile(&ruleset, &tamis_compiler::Options::default());
-    compiled.expect("it compiles").program().clone()
+    compiled.expect("it compiles").program().unwrap().clone()
 }
 
 /// A program that makes one call with exactly these registers and prints what it returns; `None`, aloud,

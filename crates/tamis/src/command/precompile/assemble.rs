@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tamis_abi::{Arch, Endian, Word};
-use tamis_compiler::CompiledTemplate;
+use tamis_compiler::Compiled;
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::matrix::Matrix;
 use tamis_rules::Variable;
@@ -50,7 +50,7 @@ pub(super) fn assemble(
     sources: &Sources,
     plan: &Plan,
     numbers: &[usize],
-    filters: &[CompiledTemplate],
+    filters: &[Compiled],
 ) -> Result<Assembled, Failure> {
     let refuse = |diagnostic| Failure::Diagnostics(vec![diagnostic], sources.clone());
     let first = filters
@@ -204,7 +204,7 @@ fn disagreement(
 }
 
 /// A filter with its patches as places among the variables of the family.
-fn program(filter: &CompiledTemplate, declared: &[Variable], all: &[Variable]) -> FamilyProgram {
+fn program(filter: &Compiled, declared: &[Variable], all: &[Variable]) -> FamilyProgram {
     let half = |word: Word| {
         let half = word.index() - Word::COUNT;
         let title = declared[half / 2].title();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use tamis_abi::KernelVersion;
-use tamis_compiler::{CompiledTemplate, Objective, Options};
+use tamis_compiler::{Compiled, Objective, Options};
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::front_end;
 use tamis_policy::matrix::{Combination, Goal, Matrix, Settings};
@@ -286,7 +286,7 @@ impl Plan {
         matrix: &Matrix,
         args: &Args,
         global: &Global,
-    ) -> Result<(Vec<usize>, Vec<CompiledTemplate>), Failure> {
+    ) -> Result<(Vec<usize>, Vec<Compiled>), Failure> {
         let (says_profile, says_objective) = args.target.says();
         let mut common = args.target.options(&self.load, global)?;
         if let (false, Some(goal)) = (says_objective, matrix.objective) {
@@ -314,10 +314,8 @@ impl Plan {
         }
         let compiled = in_parallel(&jobs, |member| {
             let options = member.policy.with_frequency(options(member));
-            member
-                .policy
-                .compile_template(&options)
-                .map_err(|failure| (member.title.clone(), failure))
+            let compiled = member.policy.compile(&options);
+            compiled.map_err(|failure| (member.title.clone(), failure))
         });
         let mut said = Said::default();
         let mut filters = Vec::new();

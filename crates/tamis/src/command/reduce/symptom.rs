@@ -115,7 +115,8 @@ impl Symptom {
         match self {
             Symptom::Answers(calls) => Ok(loaded.is_some_and(|loaded| {
                 let subject = loaded.subject();
-                calls.iter().all(|(data, ret)| subject.answer(data) == *ret)
+                let mut calls = calls.iter();
+                calls.all(|(data, ret)| subject.answer(&(*data).into()) == *ret)
             })),
             Symptom::Uncompiled(wanted) => {
                 let found = loaded.map_or(Ok(None), reason)?;
@@ -138,7 +139,7 @@ fn differing_call(
     let data = match &args.call {
         Some(text) => Some(call::parse(text, arch)?),
         None => other.with_subject(|other| match decide(&subject, other, &Limits::default()) {
-            Answer::Different { data, .. } => Some(data),
+            Answer::Different { input, .. } => Some(input.data),
             Answer::Equal(_) => None,
             Answer::Unknown(_) => {
                 let mut campaign = Campaign::new([&subject, other], 0).ok()?;
@@ -146,13 +147,16 @@ fn differing_call(
             }
         }),
     };
-    let answers = data.map(|data| (data, subject.answer(&data), other.answer(&data)));
+    let answers = data.map(|data| {
+        let input = data.into();
+        (data, subject.answer(&input), other.answer(&input))
+    });
     match answers {
         Some((data, left, right)) if left != right => {
             let mut calls = vec![(data, left)];
             for text in &args.keep {
                 let data = call::parse(text, arch)?;
-                calls.push((data, subject.answer(&data)));
+                calls.push((data, subject.answer(&data.into())));
             }
             Ok(Symptom::Answers(calls))
         }
