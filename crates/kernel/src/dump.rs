@@ -19,12 +19,12 @@ use tamis_bpf::{Insn, Program};
 
 use crate::errno::Errno;
 use crate::status::Status;
-use crate::sys::wait::Event;
-use crate::sys::{ptrace, seccomp, wait};
+use crate::sys::seccomp;
+use crate::tracee::{Event, Options, Stopped, Tracee};
 
-/// How often it is looked whether a task has stopped. One that sleeps where nothing can wake it, such as a process
-/// whose `vfork` child hasn't started a program yet, doesn't. Looks are counted instead of time, since on a
-/// machine under load everything takes longer but this.
+/// How often it is looked whether a task has stopped. One that sleeps where nothing can wake it, such
+/// as a process whose `vfork` child hasn't started a program yet, doesn't. Looks are counted instead of
+/// time, since on a machine under load everything takes longer but this.
 const MAX_LOOKS: usize = 2000;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -105,7 +105,8 @@ impl fmt::Display for DumpError {
 
 impl error::Error for DumpError {}
 
-/// The filters of a task, the oldest first; none if it has none, for which nothing needs to be permitted.
+/// The filters of a task, the oldest first; none if it has none, for which nothing needs to be
+/// permitted.
 ///
 /// A process is meant by the number of its first thread; others may have more filters. The task is
 /// stopped for some microseconds a filter.
@@ -135,7 +136,7 @@ pub fn dump(pid: i32) -> Result<Vec<Program>, DumpError> {
     }
     thread::scope(|scope| {
         let tracer = thread::Builder::new();
-        let tracer = tracer.spawn_scoped(scope, || Seized::new(pid)?.filters());
+        let tracer = tracer.spawn_scoped(scope, || filters(pid));
         let refused = |error: io::Error| Errno(error.raw_os_error().unwrap_or(libc::EAGAIN));
         let tracer = tracer.map_err(|error| DumpError::Refused(refused(error)))?;
         tracer
@@ -144,55 +145,47 @@ pub fn dump(pid: i32) -> Result<Vec<Program>, DumpError> {
     })
 }
 
-/// A task that is traced and stopped; dropping this lets it go.
-struct Seized {
-    pid: i32,
-    /// The signal that it was about to get, or 0.
-    signal: i32,
+/// The same, by this thread.
+fn filters(pid: i32) -> Result<Vec<Program>, DumpError> {
+    let stopped = stop(pid)?;
+    let filters = filters_of(&stopped);
+    let signal = stopped.signal();
+    // It fails only if the task is gone.
+    let _ = stopped.detach(signal);
+    filters
 }
 
-impl Seized {
-    fn new(pid: i32) -> Result<Seized, DumpError> {
-        ptrace::seize(pid, 0).map_err(|errno| match errno {
-            Errno(libc::ESRCH) => DumpError::NoTask,
-            // What has ended meanwhile isn't traceable either.
-            _ if Status::of(pid).is_none_or(|status| status.is_dead()) => DumpError::Ended,
-            errno => DumpError::NotTraceable(errno),
-        })?;
-        ptrace::interrupt(pid).map_err(|_| DumpError::NoTask)?;
-        for _ in 0..MAX_LOOKS {
-            match wait::take_stop(pid) {
-                Ok(Some(Event::Stopped { signal, event })) => {
-                    let signal = if event == 0 { signal } else { 0 };
-                    return Ok(Seized { pid, signal });
-                }
-                // The end of a task is its parent's to take.
-                Ok(Some(_)) | Err(_) => return Err(DumpError::NoTask),
-                Ok(None) => thread::sleep(PAUSE),
-            }
-        }
-        Err(DumpError::DoesNotStop)
-    }
-
-    fn filters(&self) -> Result<Vec<Program>, DumpError> {
-        let mut filters = Vec::new();
-        loop {
-            let index = filters.len();
-            let insns: Vec<Insn> = match ptrace::filter(self.pid, index) {
-                Ok(insns) => insns,
-                Err(Errno::ENOENT) => return Ok(filters),
-                Err(errno) => return Err(explain(errno, index)),
-            };
-            let program = Program::new(insns);
-            filters.push(program.map_err(|error| DumpError::Invalid { index, error })?);
+/// Attaches to a task and stops it. If it doesn't stop, it is let go when this thread ends.
+fn stop(pid: i32) -> Result<Stopped, DumpError> {
+    let tracee = Tracee::seize(pid, Options::NONE).map_err(|error| match error.errno {
+        Errno(libc::ESRCH) => DumpError::NoTask,
+        // What has ended meanwhile isn't traceable either.
+        _ if Status::of(pid).is_none_or(|status| status.is_dead()) => DumpError::Ended,
+        errno => DumpError::NotTraceable(errno),
+    })?;
+    tracee.interrupt().map_err(|_| DumpError::NoTask)?;
+    for _ in 0..MAX_LOOKS {
+        match tracee.poll_stop() {
+            Ok(Some(Event::Stopped(stopped))) => return Ok(stopped),
+            // The end of a task is its parent's to take.
+            Ok(Some(Event::Ended(_))) | Err(_) => return Err(DumpError::NoTask),
+            Ok(None) => thread::sleep(PAUSE),
         }
     }
+    Err(DumpError::DoesNotStop)
 }
 
-impl Drop for Seized {
-    fn drop(&mut self) {
-        // It fails only if the task is gone.
-        let _ = ptrace::detach(self.pid, self.signal);
+fn filters_of(stopped: &Stopped) -> Result<Vec<Program>, DumpError> {
+    let mut filters = Vec::new();
+    loop {
+        let index = filters.len();
+        let insns: Vec<Insn> = match stopped.filter(index) {
+            Ok(insns) => insns,
+            Err(error) if error.errno == Errno::ENOENT => return Ok(filters),
+            Err(error) => return Err(explain(error.errno, index)),
+        };
+        let program = Program::new(insns);
+        filters.push(program.map_err(|error| DumpError::Invalid { index, error })?);
     }
 }
 

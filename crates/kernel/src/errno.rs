@@ -1,5 +1,6 @@
 //! Error numbers as the kernel answers them.
 
+use std::error;
 use std::fmt;
 use std::io;
 
@@ -52,6 +53,8 @@ impl fmt::Display for Errno {
         }
     }
 }
+
+impl error::Error for Errno {}
 
 impl From<Errno> for io::Error {
     fn from(errno: Errno) -> io::Error {

@@ -164,7 +164,7 @@ fn unknown_flag(flags: Flags) -> Option<Flag> {
 
 impl InstallError {
     /// What to do about it.
-    pub fn way_out(&self) -> String {
+    pub fn hint(&self) -> String {
         match self {
             InstallError::TooLong { .. } => {
                 "make the policy smaller or split it in two filters".to_owned()

@@ -8,7 +8,14 @@
 //! | [`mod@dump`] | reads the filters of a running process |
 //! | [`mod@differential`] | puts programs and calls to the kernel, to compare what it answers |
 //! | [`mod@measure`] | times system calls under filters |
-//! | [`mod@notify`] | answers the calls that a filter hands to user space |
+//!
+//! These stand on three primitives, of which other systems can be made:
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`mod@spawn`] | starts a child under filters |
+//! | [`mod@tracee`] | traces tasks: stops, registers, system calls |
+//! | [`mod@listener`] | answers the calls that a filter hands to user space |
 //!
 //! All `unsafe` is in the private module `sys`: thin wrappers over single system calls, and the code
 //! that a child runs between `fork` and `exec`. Everything above it is safe Rust.
@@ -16,23 +23,27 @@
 
 pub mod differential;
 pub mod dump;
+mod ended;
 pub mod errno;
 pub mod flags;
 pub mod install;
+pub mod listener;
 pub mod measure;
-pub mod notify;
 pub mod probe;
 pub mod run;
+pub mod spawn;
 mod status;
 mod sys;
+pub mod tracee;
 
 pub use dump::{DumpError, dump};
+pub use ended::Ended;
 pub use errno::Errno;
 pub use flags::{Flag, Flags};
 pub use install::{Install, InstallError, Installed, install};
 pub use measure::{MeasureError, Measured, measure};
 pub use probe::{Probe, probe};
-pub use run::{Command, Ended, Killed, Report, RunError, run, supervise};
+pub use run::{Command, Killed, Report, RunError, run, supervise};
 
 /// The architecture for which this program is compiled; `None` if filters can't tell it apart.
 pub fn native_arch() -> Option<tamis_abi::Arch> {

@@ -45,16 +45,16 @@ fn check(template: &Template, ruleset: &Ruleset, endian: Endian) -> Result<(), C
     let values = values(ruleset);
     let program = template.bind(&values);
     let mut input = Input {
+        data: SeccompData::default(),
         variables: Values::new(&values),
-        ..Input::default()
     };
     let mut difference = None;
     cover(&program, endian, &mut |words, actual_ret| {
         set(&mut input.data, words);
-        let expected_ret = {
-            let decision = ruleset.decide_with(&input.data, &input.variables);
-            decision.action.ret()
-        };
+        let expected_ret = ruleset
+            .decide_with(&input.data, &input.variables)
+            .action
+            .ret();
         if expected_ret != actual_ret {
             difference = Some(CompileError::Miscompiled {
                 witness: Box::new(input),

@@ -10,11 +10,11 @@
 //! An answer of `ENOSYS` may be that error or `notify` without a listener. Such calls are made once more
 //! over a guard that answers another error: that is stricter than `notify`.
 //!
-//! What it can't tell: `log` from `allow`, the data of an answer that nobody sees, `trace` with just the
-//! guard's data from `allow`, and actions that the kernel doesn't know, for which it kills, from `allow` if
-//! they are less strict than `trace`. The guard keeps the kernel from using its action bitmap, see
-//! [`bitmap`](crate::measure::bitmap). Calls have the two architectures of this machine and the instruction pointer
-//! of where they are made; for others see [`packets`](mod@super::packets).
+//! What it can't tell: `log` from `allow`, the data of an answer that nobody sees, `trace` with just
+//! the guard's data from `allow`, and actions that the kernel doesn't know, for which it kills, from
+//! `allow` if they are less strict than `trace`. The guard keeps the kernel from using its action
+//! bitmap, see [`bitmap`](crate::measure::bitmap). Calls have the two architectures of this machine and
+//! the instruction pointer of where they are made; for others see [`packets`](mod@super::packets).
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -25,6 +25,7 @@ use tamis_bpf::{Insn, Op, Operand, Program, Stack, Test};
 
 use super::AskError;
 use crate::NATIVE_ENDIAN;
+use crate::ended::Ended;
 use crate::errno::Errno;
 use crate::flags::Flags;
 use crate::install::{self, InstallError};
@@ -32,8 +33,8 @@ use crate::sys::page::Shared;
 use crate::sys::raw_call::RawCall;
 use crate::sys::signal::ChildReports;
 use crate::sys::subject::{self, Board, COOKIE, Plan};
-use crate::sys::wait::{self, Event};
-use crate::sys::{ptrace, wait::kill};
+use crate::sys::wait;
+use crate::tracee::{Event, Options, Resume, Stop, Stopped, Tracee};
 
 /// What shows of an answer, from the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,8 +94,8 @@ pub struct Answer {
     pub outcome: Outcome,
 }
 
-/// Whether a call can be made: one of x86-64, of i386, or of x32, which is x86-64 with another number, and
-/// none of the two that are put to no filter.
+/// Whether a call can be made: one of x86-64, of i386, or of x32, which is x86-64 with another number,
+/// and none of the two that are put to no filter.
 pub fn can_make(call: &SeccompData) -> bool {
     match call.arch {
         arch if arch == Arch::X86_64.audit() => !EXEMPT.contains(&call.nr),
@@ -102,7 +103,8 @@ pub fn can_make(call: &SeccompData) -> bool {
     }
 }
 
-/// Whether this machine makes calls of i386: the kernel may be built without, and a container may hide it.
+/// Whether this machine makes calls of i386: the kernel may be built without, and a container may hide
+/// it.
 pub fn has_i386() -> bool {
     let call = SeccompData {
         arch: Arch::X86.audit(),
@@ -113,10 +115,10 @@ pub fn has_i386() -> bool {
 
 /// What the kernel answers to each call under these filters, the oldest first.
 ///
-/// Every filter but the newest must let `seccomp` take place, or the next can't be installed. The filters
-/// may be any that the kernel takes; together they have some 20 instructions less room than on a task of
-/// their own. A process of its own makes the calls; one more takes over after each kill. A call that the
-/// filters let through takes some microseconds, a kill a millisecond.
+/// Every filter but the newest must let `seccomp` take place, or the next can't be installed. The
+/// filters may be any that the kernel takes; together they have some 20 instructions less room than on
+/// a task of their own. A process of its own makes the calls; one more takes over after each kill. A
+/// call that the filters let through takes some microseconds, a kill a millisecond.
 ///
 /// # Errors
 /// See [`AskError`]; [`AskError::Died`] with `SIGSEGV` if this machine makes no calls of i386.
@@ -154,8 +156,8 @@ pub struct Mismatch {
     pub answered: Outcome,
 }
 
-/// Puts the calls that can be made here to the kernel, and tells those to which it answers something else than
-/// the reference interpreter, with the number of calls made.
+/// Puts the calls that can be made here to the kernel, and tells those to which it answers something
+/// else than the reference interpreter, with the number of calls made.
 ///
 /// # Errors
 /// As [`answers`].
@@ -274,7 +276,7 @@ fn refusal(board: &Board, filters: usize) -> Result<(), AskError> {
 struct Process<'a> {
     pid: libc::pid_t,
     /// The thread with the filters.
-    subject: Option<libc::pid_t>,
+    subject: Option<Tracee>,
     board: &'a Board,
     /// What the tracer saw of each call.
     outcomes: Vec<Option<Outcome>>,
@@ -283,28 +285,24 @@ struct Process<'a> {
 impl Process<'_> {
     /// Traces the process, lets it go on, and waits for its second thread.
     fn start(&mut self, gate: &mut impl Write) -> Result<(), AskError> {
-        let options =
-            libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_EXITKILL;
-        ptrace::seize(self.pid, options).map_err(AskError::NotTraced)?;
+        let options = Options::CLONE | Options::SECCOMP | Options::EXIT_KILL;
+        let process =
+            Tracee::seize(self.pid, options).map_err(|error| AskError::NotTraced(error.errno))?;
         // If this fails, the process is gone, and waiting for it tells how.
         let _ = gate.write_all(&[1]);
         loop {
-            match wait::next(self.pid).map_err(AskError::Start)? {
-                Event::Stopped {
-                    event: libc::PTRACE_EVENT_CLONE,
-                    ..
-                } => {
-                    let thread = ptrace::event_message(self.pid).map_err(AskError::Start)?;
-                    self.subject = Some(thread as libc::pid_t);
-                    return ptrace::cont(self.pid, 0).map_err(AskError::Start);
+            match process.wait()? {
+                Event::Stopped(stopped) => {
+                    self.subject = stopped.new_task()?;
+                    let signal = stopped.signal();
+                    stopped.resume(Resume::Run, signal)?;
+                    if self.subject.is_some() {
+                        return Ok(());
+                    }
                 }
-                Event::Stopped { signal, event } => {
-                    let signal = if event == 0 { signal } else { 0 };
-                    ptrace::cont(self.pid, signal).map_err(AskError::Start)?;
-                }
-                end => {
+                Event::Ended(ended) => {
                     self.pid = 0;
-                    return Err(self.death(end));
+                    return Err(self.death(ended));
                 }
             }
         }
@@ -316,40 +314,37 @@ impl Process<'_> {
             return Ok(None);
         };
         loop {
-            let (signal, event) = match wait::next(subject).map_err(AskError::Start)? {
-                Event::Stopped { signal, event } => (signal, event),
-                Event::Signalled {
-                    signal: libc::SIGSYS,
-                    ..
-                } => return self.scope_of_kill().map(Some),
-                end => return Err(self.death(end)),
+            let stopped = match subject.wait()? {
+                Event::Stopped(stopped) => stopped,
+                Event::Ended(ended) if ended.is_by(libc::SIGSYS) => {
+                    return self.scope_of_kill().map(Some);
+                }
+                Event::Ended(ended) => return Err(self.death(ended)),
             };
-            let passed_on = match (signal, event) {
-                (_, libc::PTRACE_EVENT_SECCOMP) => {
-                    self.on_trace(subject)?;
-                    0
+            let passed_on = match stopped.stop() {
+                Stop::Seccomp => {
+                    self.on_trace(&stopped)?;
+                    None
                 }
-                (libc::SIGILL, 0) => return Ok(None),
-                (libc::SIGSYS, 0) => {
-                    let info = ptrace::signal_info(subject).map_err(AskError::Start)?;
-                    let is_trap = info.code == ptrace::SYS_SECCOMP;
-                    self.saw(is_trap.then_some(Outcome::Trapped(info.errno as u16)));
-                    0
+                Stop::Signal(libc::SIGILL) => return Ok(None),
+                Stop::Signal(libc::SIGSYS) => {
+                    let info = stopped.signal_info()?;
+                    let trapped = Outcome::Trapped(info.errno as u16);
+                    self.saw(info.is_trap().then_some(trapped));
+                    None
                 }
-                (signal, 0) => signal,
-                _ => 0,
+                _ => stopped.signal(),
             };
             // It fails if the subject has been killed: its end comes next.
-            let _ = ptrace::cont(subject, passed_on);
+            let _ = stopped.resume(Resume::Run, passed_on);
         }
     }
 
     /// A filter answered `trace`.
-    fn on_trace(&mut self, subject: libc::pid_t) -> Result<(), AskError> {
-        let message = ptrace::event_message(subject).map_err(AskError::Start)?;
-        let trace = Action::new(ActionKind::Trace, message as u16);
+    fn on_trace(&mut self, stopped: &Stopped) -> Result<(), AskError> {
+        let trace = Action::new(ActionKind::Trace, stopped.message()? as u16);
         self.saw(Some(Outcome::of_ret(trace.ret())));
-        ptrace::skip_call(subject).map_err(AskError::Start)
+        Ok(stopped.skip_call()?)
     }
 
     /// Notes the outcome of the call that is being made.
@@ -365,41 +360,40 @@ impl Process<'_> {
         self.subject = None;
         // What kills a whole process has marked it before the first of its threads is gone.
         let end = self.end().map_err(AskError::Start)?;
-        Ok(match end {
-            Some(Event::Signalled {
-                signal: libc::SIGSYS,
-                ..
-            }) => Outcome::ProcessKilled,
-            _ => Outcome::ThreadKilled,
+        let is_process = end.is_some_and(|end| end.is_by(libc::SIGSYS));
+        Ok(match is_process {
+            true => Outcome::ProcessKilled,
+            false => Outcome::ThreadKilled,
         })
     }
 
     /// Kills the process unless it has ended, and waits for all of it; how it ended.
-    fn end(&mut self) -> Result<Option<Event>, Errno> {
+    fn end(&mut self) -> Result<Option<Ended>, Errno> {
         let pid = std::mem::take(&mut self.pid);
         if pid == 0 {
             return Ok(None);
         }
         // It is a child that nobody has waited for, so that the number is still its own.
-        let _ = kill(pid, libc::SIGKILL);
+        let _ = wait::kill(pid, libc::SIGKILL);
         if let Some(subject) = self.subject.take() {
-            while let Ok(Event::Stopped { .. }) = wait::next(subject) {}
+            while let Ok(Event::Stopped(_)) = subject.wait() {}
         }
         loop {
             match wait::next(pid)? {
-                Event::Stopped { .. } => {}
-                end => return Ok(Some(end)),
+                wait::Event::Stopped { .. } => {}
+                wait::Event::Ended(ended) => return Ok(Some(ended)),
             }
         }
     }
 
     /// The subject or its process ended where it should not have.
-    fn death(&self, end: Event) -> AskError {
-        match (Errno(self.board.errno.load(Ordering::Acquire)), end) {
-            (Errno(0), Event::Signalled { signal, .. }) => AskError::Died {
+    fn death(&self, ended: Ended) -> AskError {
+        let errno = Errno(self.board.errno.load(Ordering::Acquire));
+        match (errno, ended) {
+            (Errno(0), Ended::Signalled { signal, .. }) => AskError::Died {
                 signal: Some(signal),
             },
-            (Errno(0), _) => AskError::Died { signal: None },
+            (Errno(0), Ended::Exited(_)) => AskError::Died { signal: None },
             (errno, _) => AskError::Start(errno),
         }
     }

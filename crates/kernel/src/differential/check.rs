@@ -50,12 +50,13 @@ pub struct Checked {
     pub contradictions: Vec<Contradiction>,
 }
 
-/// Asks the kernel whether it takes programs of a byte order, what each and all together answer to those of the
-/// calls that can be made here, and what each returns for all of them as the filter of a socket.
+/// Asks the kernel whether it takes programs of a byte order, what each and all together answer to
+/// those of the calls that can be made here, and what each returns for all of them as the filter of a
+/// socket.
 ///
-/// Calls cost microseconds, or a millisecond where a program kills. A question that can't be asked is noted:
-/// programs for machines of the other byte order are put to sockets alone, and so are stacks in which an older
-/// filter denies `seccomp`, as far as the whole stack goes.
+/// Calls cost microseconds, or a millisecond where a program kills. A question that can't be asked is
+/// noted: programs for machines of the other byte order are put to sockets alone, and so are stacks in
+/// which an older filter denies `seccomp`, as far as the whole stack goes.
 pub fn check(programs: &[Program], endian: Endian, calls: &[SeccompData]) -> Checked {
     let mut checked = Checked::default();
     checked.verdicts(programs);
@@ -110,7 +111,10 @@ impl Checked {
             let images = group.iter().map(|(_, image)| image);
             let answers = packets.returns(program, expected, images)?;
             self.packets += answers.len();
-            let wrong = group.iter().zip(answers).filter(|(_, is_it)| !is_it);
+            let wrong = group
+                .iter()
+                .zip(answers)
+                .filter(|(_, is_returned)| !is_returned);
             let contradictions = wrong.map(|((call, _), _)| Contradiction::Returned {
                 program: index,
                 call: **call,

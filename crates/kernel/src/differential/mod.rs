@@ -7,7 +7,8 @@
 //! | [`packets`](mod@packets): what does a program return for sixteen words? | as the filter of a socket | loads are the network's |
 //!
 //! For which calls no filter runs at all only shows in how long they take: see
-//! [`bitmap`](crate::measure::bitmap). [`check`](check::check) asks all three about some programs and calls at once.
+//! [`bitmap`](crate::measure::bitmap). [`check`](check::check) asks all three about some programs and
+//! calls at once.
 //!
 //! None of it needs more rights than installing a filter and tracing a child, and nothing outlives a
 //! question. Other ways into the kernel don't fit: `bpf(2)` takes no classic programs, so that its
@@ -31,6 +32,7 @@ use crate::errno::Errno;
 use crate::flags::{Flag, Flags};
 use crate::install::{Install, InstallError, install};
 use crate::sys::seccomp;
+use crate::tracee::TraceError;
 
 use self::pace::Pace;
 
@@ -93,6 +95,12 @@ impl From<io::Error> for AskError {
     }
 }
 
+impl From<TraceError> for AskError {
+    fn from(error: TraceError) -> AskError {
+        AskError::Start(error.errno)
+    }
+}
+
 /// The kernel's word on installing a list of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -114,8 +122,8 @@ impl fmt::Display for Verdict {
 /// The kernel's verdict on each list of instructions; lists of more than 65535 count as that long.
 ///
 /// Nothing is installed but a filter that allows everything and has a listener, on a thread that ends
-/// afterwards. A second listener is refused with `EBUSY`, and the kernel says so only after it has checked
-/// and translated the program. Takes some ten microseconds a list. Kernel 5.0.
+/// afterwards. A second listener is refused with `EBUSY`, and the kernel says so only after it has
+/// checked and translated the program. Takes some ten microseconds a list. Kernel 5.0.
 ///
 /// # Errors
 /// [`AskError::Start`] without a thread, [`AskError::Refused`] if not even that filter can be installed.

@@ -1,16 +1,16 @@
 //! What a program returns for any sixteen words, as the filter of a socket.
 //!
 //! The kernel translates and compiles the filters of sockets and of system calls with the same code. A
-//! packet of 64 bytes stands for `struct seccomp_data`, its words in the order of the network, from which
-//! a socket's filter loads them. So number, architecture and instruction pointer can be anything, no
-//! process has to die, and a question takes microseconds.
+//! packet of 64 bytes stands for `struct seccomp_data`, its words in the order of the network, from
+//! which a socket's filter loads them. So number, architecture and instruction pointer can be anything,
+//! no process has to die, and a question takes microseconds.
 //!
-//! A filter's return value is the length that is left of the packet: too little to read a verdict from. So
-//! the question is put as "does it return *this*?": returns become 2 for yes and 1 for no. Only a
+//! A filter's return value is the length that is left of the packet: too little to read a verdict from.
+//! So the question is put as "does it return *this*?": returns become 2 for yes and 1 for no. Only a
 //! division by zero ends a program with 0 before it gets to a return, and the packet is dropped.
 //!
-//! What differs from a filter of calls: the loads of words, which are those of the network, and checks that
-//! are less strict.
+//! What differs from a filter of calls: the loads of words, which are those of the network, and checks
+//! that are less strict.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -54,8 +54,8 @@ impl Packets {
 
     /// Whether the kernel returns `ret` when it runs the program, for each of these images.
     ///
-    /// The program may have at most 4093 instructions. The kernel gives sockets little room for long ones:
-    /// `net.core.optmem_max` bytes.
+    /// The program may have at most 4093 instructions. The kernel gives sockets little room for long
+    /// ones: `net.core.optmem_max` bytes.
     ///
     /// # Errors
     /// [`AskError::Start`] if the program is not taken or a packet not sent.
@@ -92,18 +92,18 @@ impl Packets {
 /// end; nothing else moves.
 fn question(program: &Program, ret: u32) -> Vec<Insn> {
     let len_insns = program.len();
-    let answer = |is_it: bool| Op::RetImm(if is_it { YES } else { NO });
+    let answer = |is_equal: bool| Op::RetImm(if is_equal { YES } else { NO });
     let asked = program.ops().enumerate().map(|(pc, op)| match op {
         Op::RetImm(value) => answer(value == ret),
         Op::RetA => Op::Jump((len_insns - pc - 1) as u32),
         other => other,
     });
-    let is_it = Op::Branch {
+    let compare = Op::Branch {
         test: Test::Eq,
         operand: Operand::K(ret),
         jt: 0,
         jf: 1,
     };
-    let end = [is_it, answer(true), answer(false)];
+    let end = [compare, answer(true), answer(false)];
     asked.chain(end).map(Insn::from).collect()
 }

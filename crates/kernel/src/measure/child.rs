@@ -1,4 +1,5 @@
-//! One child of a measurement, as the parent sees it: starting it, waiting for it, reading what it tells.
+//! One child of a measurement, as the parent sees it: starting it, waiting for it, reading what it
+//! tells.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -6,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tamis_bpf::{Insn, Program};
 
+use crate::ended::Ended;
 use crate::errno::Errno;
 use crate::flags::Flags;
 use crate::install;
@@ -111,7 +113,7 @@ fn failure(subject: usize, board: &Board, end: Option<Event>) -> MeasureError {
         },
         _ => match end {
             None => MeasureError::TimedOut { subject },
-            Some(Event::Signalled { signal, .. }) => MeasureError::Died {
+            Some(Event::Ended(Ended::Signalled { signal, .. })) => MeasureError::Died {
                 subject,
                 signal: Some(signal),
             },

@@ -1,48 +1,35 @@
 //! Running a command under filters.
 //!
-//! The child installs the filters after the fork, right before `execvp`. From then on its system
-//! calls may be denied, so it reports what went wrong through shared memory, and gives up even where
-//! the filter denies `exit_group`. The command inherits everything else: standard streams,
-//! environment, directory, signal mask.
-//!
 //! The caller's process may have other children and threads: everything happens on a thread of its
-//! own, which waits for its own children only. While it waits, signals from other processes are
-//! forwarded to the command if the caller wants that; those from the terminal reach it without help.
-//! With [`Command::explain`], the thread also traces the command
-//! and all its descendants to tell which call got one of them killed.
+//! own, which [spawns](crate::spawn) the command and waits for it. With [`Command::explain`], the
+//! thread also [traces](crate::tracee) the command and all its descendants to tell which call got
+//! one of them killed; [`supervise`] has another thread answer the calls that its
+//! [listener](crate::listener) receives.
 //!
 //! What it doesn't do: no pipes, no time limit, no new session; a caller that wants to capture output
 //! redirects its own standard streams or uses a shell.
 
-mod forward;
 mod report;
 mod supervise;
-mod task;
 mod trace;
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use tamis_abi::{Action, ActionKind, SeccompData};
+use tamis_bpf::Program;
 use tamis_bpf::stack::Stack;
-use tamis_bpf::{Insn, Program};
 
 use crate::errno::Errno;
 use crate::flags::{Flag, Flags};
-use crate::install::{self, InstallError};
-use crate::notify::{Listener, Notification, Reply};
+use crate::listener::{Listener, Notification, Reply};
+use crate::spawn::{Child, Held, Spawn, SpawnError};
 use crate::status::Status;
-use crate::sys::child::{self, Argv, Plan, Stage};
-use crate::sys::page::SharedPage;
-use crate::sys::signal::ChildReports;
-use crate::sys::wait::{self, Event};
 
-use forward::Forwarding;
-pub use report::{Ended, Killed, Note, Report, RunError, Scope, Trapped};
+pub use crate::ended::Ended;
+pub use report::{Killed, Note, Report, RunError, Scope, Trapped};
 use supervise::Answer;
 
 /// A command and the filters that it is to run under.
@@ -89,18 +76,11 @@ impl Command {
         }
     }
 
-    fn argv(&self) -> Result<Argv, RunError> {
-        let terminated =
-            |text: &OsString| CString::new(text.clone().into_vec()).map_err(|_| RunError::ZeroByte);
-        let args = self.args.iter().map(terminated).collect::<Result<_, _>>()?;
-        Ok(Argv::new(terminated(&self.program)?, args))
-    }
-
-    /// The filters as the child takes them; the last one has the flags that go with a listener.
-    fn installations(&self, with_listener: bool) -> Result<Vec<(&[Insn], Flags)>, RunError> {
+    /// What is to be started; the last filter has the flags that go with a listener.
+    fn spawn(&self, with_listener: bool) -> Spawn<'_> {
         let of_listener = Flag::NewListener | Flag::WaitKillableRecv;
         let last = self.filters.len().wrapping_sub(1);
-        let mut installations = Vec::new();
+        let mut filters = Vec::new();
         for (filter, program) in self.filters.iter().enumerate() {
             let own = self.filter_flags.get(filter).copied().unwrap_or_default();
             let wanted = self.flags | own;
@@ -108,10 +88,16 @@ impl Command {
                 true => wanted | Flag::NewListener,
                 false => wanted.without(of_listener),
             };
-            install::check(program, flags).map_err(|error| RunError::Install { filter, error })?;
-            installations.push((program.insns(), flags));
+            filters.push((program, flags));
         }
-        Ok(installations)
+        Spawn {
+            program: self.program.clone(),
+            args: self.args.clone(),
+            filters,
+            no_new_privs: self.no_new_privs,
+            forward_signals: self.forward_signals,
+            die_with_parent: self.die_with_parent,
+        }
     }
 }
 
@@ -129,7 +115,8 @@ pub fn run(command: &Command) -> Result<Report, RunError> {
 /// Runs a command to its end and answers the calls that its last filter hands to user space.
 ///
 /// The function is called on another thread, for one call at a time; while it runs, the caller
-/// waits. It gets the listener for [`Listener::is_waiting`] and [`Listener::add_fd`]. Once the command has ended, notified calls of surviving descendants fail with `ENOSYS`.
+/// waits. It gets the listener for [`Listener::is_waiting`] and [`Listener::add_fd`]. Once the
+/// command has ended, notified calls of surviving descendants fail with `ENOSYS`.
 ///
 /// # Errors
 /// If the command was not executed: see [`RunError`].
@@ -164,20 +151,23 @@ fn start_error(error: io::Error) -> RunError {
 }
 
 fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<Report, RunError> {
-    let page = SharedPage::new().map_err(RunError::Start)?;
+    let stack = Stack::new(command.filters.clone());
+    let spawn = command.spawn(answer.is_some());
+    let held = spawn.start().map_err(|error| RunError::of(error, &stack))?;
     let Some(answer) = answer else {
-        return run_with(command, &page, false);
+        return run_to_end(command, held, &stack);
     };
+    let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
     let (stop_reader, mut stop_writer) = io::pipe().map_err(start_error)?;
     thread::scope(|scope| {
         let answering = thread::Builder::new()
             .name("tamis-notify".to_owned())
             .spawn_scoped(scope, || {
-                supervise::answer_until_end(&page, &has_ended, &stop_reader, answer)
+                supervise::answer_until_end(&pending, &has_ended, &stop_reader, answer)
             })
             .map_err(start_error)?;
-        let report = run_with(command, &page, true);
+        let report = run_to_end(command, held, &stack);
         has_ended.store(true, Ordering::Release);
         // A byte, because the end of the pipe is held back by whoever is between fork and exec.
         let _ = stop_writer.write_all(&[1]);
@@ -185,134 +175,66 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<Report
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let mut report = report?;
-        if let Err(errno) = answered {
-            report.notes.push(Note::NotAnswered(errno));
+        if let Err(error) = answered {
+            report.notes.push(Note::NotAnswered(error.errno));
         }
         Ok(report)
     })
 }
 
-fn run_with(command: &Command, page: &SharedPage, with_listener: bool) -> Result<Report, RunError> {
-    let argv = command.argv()?;
-    let filters = command.installations(with_listener)?;
-    let (gate_reader, mut gate_writer) = io::pipe().map_err(start_error)?;
-    let stack = Stack::new(command.filters.clone());
+/// Lets a child go and waits for its end.
+fn run_to_end(command: &Command, held: Held, stack: &Stack) -> Result<Report, RunError> {
     let mut report = Report {
         ended: Ended::Exited(0),
         killed: Vec::new(),
         trapped: Vec::new(),
         notes: Vec::new(),
     };
-    let child_reports = ChildReports::keep();
-    thread::scope(|scope| {
-        let forwarding = Forwarding::start(scope, command.forward_signals, &mut report.notes)?;
-        let plan = Plan {
-            argv: &argv,
-            filters: &filters,
-            no_new_privs: command.no_new_privs,
-            reset_signals: &forwarding.reset_in_child(),
-            ignores_children: child_reports.is_ignored,
-            gate: gate_reader.as_fd(),
-            die_with_parent: command.die_with_parent,
-            share_files: with_listener,
-            page,
-        };
-        let pid = forwarding.spawn(|| child::spawn(&plan).map_err(RunError::Start))?;
-        let is_traced = command.explain && start_tracing(pid, &mut report.notes);
-        // If this fails, the child is gone, and waiting for it tells how.
-        let _ = gate_writer.write_all(&[1]);
-        let ended = if is_traced {
-            trace::until_end(pid, &stack, &forwarding, &mut report)
-        } else {
-            until_end(pid, &forwarding)
-        };
-        report.ended = ended.map_err(|errno| {
-            forwarding.give_up(pid);
-            RunError::NotWaitedFor(errno)
-        })?;
-        failure_of_child(page, report.ended, &filters, &stack).map_or(Ok(()), Err)?;
-        if Stage::of(page) != Stage::Exec {
-            report.notes.push(Note::NotExecuted);
-        }
-        Ok(())
-    })?;
+    if command.forward_signals && !held.child().forwards_signals() {
+        report.notes.push(Note::SignalsNotForwarded);
+    }
+    let is_traced = command.explain && start_tracing(&held, &mut report.notes);
+    let mut child: Child = held.release();
+    let ended = if is_traced {
+        trace::until_end(&mut child, stack, &mut report)
+    } else {
+        child.wait()
+    };
+    report.ended = ended.map_err(RunError::NotWaitedFor)?;
+    if let Some(error) = child.error() {
+        return Err(RunError::of(error, stack));
+    }
+    if !child.has_filters() {
+        report.notes.push(Note::NotExecuted);
+    }
     Ok(report)
 }
 
-/// Attaches to the child, which waits at the gate; without the right to, it runs untraced.
-fn start_tracing(pid: libc::pid_t, notes: &mut Vec<Note>) -> bool {
-    match trace::attach(pid) {
-        Ok(()) => true,
+/// Attaches to the child, which waits; without the right to, it runs untraced.
+fn start_tracing(held: &Held, notes: &mut Vec<Note>) -> bool {
+    match trace::attach(held) {
+        Ok(_) => true,
         // Somebody has killed it already, and what has ended isn't traceable.
-        Err(_) if Status::of(pid).is_some_and(|status| status.is_dead()) => false,
-        Err(errno) => {
-            notes.push(Note::NotTraced(errno));
+        Err(_) if Status::of(held.pid()).is_some_and(|status| status.is_dead()) => false,
+        Err(error) => {
+            notes.push(Note::NotTraced(error.errno));
             false
         }
     }
 }
 
-/// Waits for an untraced child.
-fn until_end(pid: libc::pid_t, forwarding: &Forwarding) -> Result<Ended, Errno> {
-    loop {
-        wait::peek_end(pid)?;
-        if let Some(ended) = forwarding.reap(pid)?.and_then(ended) {
-            return Ok(ended);
+impl RunError {
+    fn of(error: SpawnError, stack: &Stack) -> RunError {
+        match error {
+            SpawnError::ZeroByte => RunError::ZeroByte,
+            SpawnError::Start { errno, .. } => RunError::Start(errno),
+            SpawnError::Install { filter, error } => RunError::Install { filter, error },
+            SpawnError::Exec(errno) => RunError::Exec {
+                errno,
+                denied_by: execve_denied_by(stack, errno),
+            },
         }
     }
-}
-
-/// The end of a process, if the event is one.
-fn ended(event: Event) -> Option<Ended> {
-    match event {
-        Event::Exited(code) => Some(Ended::Exited(code as u8)),
-        Event::Signalled {
-            signal,
-            core_dumped,
-        } => Some(Ended::Signalled {
-            signal,
-            core_dumped,
-        }),
-        Event::Stopped { .. } => None,
-    }
-}
-
-/// What kept a child that has ended from executing the command, if anything did.
-fn failure_of_child(
-    page: &SharedPage,
-    ended: Ended,
-    filters: &[(&[Insn], Flags)],
-    stack: &Stack,
-) -> Option<RunError> {
-    let errno = Errno(page.errno.load(Ordering::Acquire));
-    let filter = page.filter.load(Ordering::Acquire) as usize;
-    let stage = Stage::of(page);
-    if errno.0 == 0 {
-        let signal = libc::SIGSYS;
-        let is_sigsys = matches!(ended, Ended::Signalled { signal: found, .. } if found == signal);
-        return (is_sigsys && stage != Stage::Exec).then_some(RunError::Install {
-            filter,
-            error: InstallError::Killed,
-        });
-    }
-    Some(match stage {
-        Stage::Start => RunError::Start(errno),
-        Stage::NoNewPrivs => RunError::Install {
-            filter: 0,
-            error: InstallError::NoNewPrivs(errno),
-        },
-        Stage::Install => RunError::Install {
-            filter,
-            error: install::explain(
-                errno,
-                filters.get(filter).map_or(Flags::NONE, |(_, flags)| *flags),
-            ),
-        },
-        Stage::Exec => RunError::Exec {
-            errno,
-            denied_by: execve_denied_by(stack, errno),
-        },
-    })
 }
 
 /// The filter that answers `execve` with this error. Its arguments are taken to be zero: they are

@@ -5,38 +5,9 @@ use std::fmt;
 
 use tamis_abi::{Action, SeccompData};
 
+use crate::ended::Ended;
 use crate::errno::Errno;
 use crate::install::InstallError;
-use crate::sys::signal;
-
-/// How a command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ended {
-    /// It exited with this code, 0 to 255.
-    Exited(u8),
-    /// A signal ended it.
-    Signalled {
-        /// The signal's number.
-        signal: i32,
-        /// Whether it left a core dump.
-        core_dumped: bool,
-    },
-}
-
-impl Ended {
-    /// Ends the calling process the same way: gives the exit code to end with, or doesn't return
-    /// because the command's signal ends the process, without a core dump of its own.
-    pub fn pass_on(self) -> u8 {
-        match self {
-            Ended::Exited(code) => code,
-            Ended::Signalled { signal, .. } => {
-                signal::raise_fatal(signal);
-                // What shells say of a signal that could not be passed on.
-                128u8.wrapping_add(signal as u8)
-            }
-        }
-    }
-}
 
 /// How much of a process a filter killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

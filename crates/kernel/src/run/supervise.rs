@@ -1,11 +1,4 @@
-//! Answering the notified calls of a command.
-//!
-//! The listener comes into being in the child, when it installs its last filter, and any system call
-//! with which the child could send or announce it may itself be waiting for the supervisor. So the
-//! child makes none: until it executes the command it shares the table of descriptors with the
-//! parent, in which the listener appears, and it tells its number through shared memory, at which the
-//! parent looks every now and then. This needs no rights beyond those for installing the filter, where
-//! fetching the descriptor with `pidfd_getfd` would need those of a tracer.
+//! Answering the notified calls of a command, on a thread that looks for its listener every now and then.
 
 use std::io::PipeReader;
 use std::os::fd::AsFd;
@@ -13,10 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::errno::Errno;
-use crate::notify::{Listener, Notification, Reply};
-use crate::sys::fd;
-use crate::sys::page::SharedPage;
+use crate::listener::{Listener, ListenerError, Notification, Reply};
+use crate::spawn::PendingListener;
 
 /// What answers notified calls.
 pub(crate) type Answer<'a> = dyn FnMut(&Listener, &Notification) -> Reply + Send + 'a;
@@ -26,12 +17,12 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
 /// Answers calls until the command has ended: then `has_ended` is set and `stop` can be read.
 pub(crate) fn answer_until_end(
-    page: &SharedPage,
+    pending: &PendingListener,
     has_ended: &AtomicBool,
     stop: &PipeReader,
     answer: &mut Answer<'_>,
-) -> Result<(), Errno> {
-    let Some(listener) = find_listener(page, has_ended) else {
+) -> Result<(), ListenerError> {
+    let Some(listener) = find_listener(pending, has_ended)? else {
         return Ok(());
     };
     while let Some(notification) = listener.receive(Some(stop.as_fd()))? {
@@ -43,17 +34,17 @@ pub(crate) fn answer_until_end(
 }
 
 /// The listener, once the child has it; `None` if the child ended without.
-fn find_listener(page: &SharedPage, has_ended: &AtomicBool) -> Option<Listener> {
+fn find_listener(
+    pending: &PendingListener,
+    has_ended: &AtomicBool,
+) -> Result<Option<Listener>, ListenerError> {
     let mut pause = Duration::from_micros(50);
     loop {
         // In this order: a child that has ended may have left a listener behind, to be closed.
         let is_last_look = has_ended.load(Ordering::Acquire);
-        let listener = page.listener.swap(-1, Ordering::AcqRel);
-        if listener >= 0 {
-            return Listener::new(fd::adopt(listener)).ok();
-        }
-        if is_last_look {
-            return None;
+        let listener = pending.take()?;
+        if listener.is_some() || is_last_look {
+            return Ok(listener);
         }
         thread::sleep(pause);
         pause = LONGEST_PAUSE.min(pause * 2);

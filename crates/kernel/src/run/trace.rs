@@ -16,35 +16,28 @@ use std::collections::BTreeSet;
 use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::stack::Stack;
 
+use crate::ended::Ended;
 use crate::errno::Errno;
-use crate::run::forward::Forwarding;
-use crate::run::report::{Ended, Killed, Note, Report, Scope, Trapped};
-use crate::run::{ended, task, verdict};
+use crate::run::report::{Killed, Note, Report, Scope, Trapped};
+use crate::run::verdict;
+use crate::spawn::{Child, Held};
 use crate::status::Status;
-use crate::sys::ptrace;
-use crate::sys::wait::{self, Event};
+use crate::tracee::{self, Event, Options, Resume, Stop, Stopped, TraceError, Tracee};
 
 /// How many kills and how many traps are recorded: a command that goes on after traps may have
 /// millions.
 const MAX_RECORDED: usize = 1000;
 
-const STOP_SIGNALS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
-
 /// Starts tracing a child of the calling thread and its future descendants.
-pub(crate) fn attach(pid: libc::pid_t) -> Result<(), Errno> {
-    let options = libc::PTRACE_O_TRACEEXIT
-        | libc::PTRACE_O_TRACECLONE
-        | libc::PTRACE_O_TRACEFORK
-        | libc::PTRACE_O_TRACEVFORK
-        | libc::PTRACE_O_TRACEEXEC;
-    ptrace::seize(pid, options)
+pub(crate) fn attach(held: &Held) -> Result<Tracee, TraceError> {
+    let options = Options::EXIT | Options::CLONE | Options::FORK | Options::VFORK | Options::EXEC;
+    Tracee::seize(held.pid(), options)
 }
 
 /// Lets the child and its descendants run until the child has ended.
 pub(crate) fn until_end(
-    pid: libc::pid_t,
+    child: &mut Child,
     stack: &Stack,
-    forwarding: &Forwarding,
     report: &mut Report,
 ) -> Result<Ended, Errno> {
     let mut tracer = Tracer {
@@ -55,19 +48,19 @@ pub(crate) fn until_end(
         missing: 0,
     };
     let ended = loop {
-        let tid = wait::peek_any()?;
-        match forwarding.reap(tid) {
+        let tracee = tracee::next().map_err(|error| error.errno)?;
+        match child.poll(tracee) {
             // Another report came in between, such as a kill during a stop.
-            Ok(None) | Err(Errno(libc::ECHILD)) => {}
-            Ok(Some(Event::Stopped { signal, event })) => tracer.on_stop(tid, signal, event),
-            Ok(Some(event)) => {
-                let ended = ended(event);
-                tracer.on_end(tid, ended);
-                if let (true, Some(ended)) = (tid == pid, ended) {
+            Ok(None) => {}
+            Err(error) if error.errno == Errno(libc::ECHILD) => {}
+            Ok(Some(Event::Stopped(stopped))) => tracer.on_stop(stopped),
+            Ok(Some(Event::Ended(ended))) => {
+                tracer.on_end(tracee.tid(), ended);
+                if tracee.tid() == child.pid() {
                     break ended;
                 }
             }
-            Err(errno) => return Err(errno),
+            Err(error) => return Err(error.errno),
         }
     };
     if tracer.missing > 0 {
@@ -90,28 +83,26 @@ struct Tracer<'a> {
 impl Tracer<'_> {
     /// Handles a stop and lets the task go on. A task that is killed meanwhile fails all requests
     /// with `ESRCH`; its end is reported next.
-    fn on_stop(&mut self, tid: libc::pid_t, signal: i32, event: i32) {
-        let _ = match event {
-            0 => {
-                if signal == libc::SIGSYS {
-                    self.on_sigsys(tid);
-                }
-                ptrace::cont(tid, signal)
+    fn on_stop(&mut self, stopped: Stopped) {
+        match stopped.stop() {
+            Stop::Group(_) => {
+                let _ = stopped.listen();
+                return;
             }
-            libc::PTRACE_EVENT_STOP if STOP_SIGNALS.contains(&signal) => ptrace::listen(tid),
-            libc::PTRACE_EVENT_EXIT => {
-                self.on_exit(tid);
-                ptrace::cont(tid, 0)
-            }
-            _ => ptrace::cont(tid, 0),
-        };
+            Stop::Signal(libc::SIGSYS) => self.on_sigsys(&stopped),
+            Stop::Exit => self.on_exit(&stopped),
+            _ => {}
+        }
+        let signal = stopped.signal();
+        let _ = stopped.resume(Resume::Run, signal);
     }
 
     /// A task is about to get `SIGSYS`: from a filter or from another process.
-    fn on_sigsys(&mut self, tid: libc::pid_t) {
-        let Ok(info) = ptrace::signal_info(tid) else {
+    fn on_sigsys(&mut self, stopped: &Stopped) {
+        let Ok(info) = stopped.signal_info() else {
             return;
         };
+        let tid = stopped.tracee().tid();
         let status = Status::of(tid);
         let process = process_of(tid, status.as_ref());
         let in_set = |set| {
@@ -119,14 +110,13 @@ impl Tracer<'_> {
             status.has_signal(set, libc::SIGSYS)
         };
         let is_caught = in_set("SigCgt").unwrap_or(false);
-        let is_from_filter = info.code == ptrace::SYS_SECCOMP;
         // The kernel doesn't let a process ignore a trap.
-        let is_ignored = !is_from_filter && in_set("SigIgn").unwrap_or(false);
-        if is_from_filter {
+        let is_ignored = !info.is_trap() && in_set("SigIgn").unwrap_or(false);
+        if info.is_trap() {
             let call = SeccompData {
                 nr: info.nr,
                 arch: info.arch,
-                ..task::call(tid).unwrap_or_default()
+                ..stopped.last_call().unwrap_or_default()
             };
             if self.kill_of(&call).is_some() {
                 // Before 5.16 a killed process stops here.
@@ -147,20 +137,21 @@ impl Tracer<'_> {
     }
 
     /// A thread is about to exit.
-    fn on_exit(&mut self, tid: libc::pid_t) {
-        let Ok(message) = ptrace::event_message(tid) else {
+    fn on_exit(&mut self, stopped: &Stopped) {
+        let Ok(message) = stopped.message() else {
             return;
         };
         if message as i32 & STATUS_SIGNAL != libc::SIGSYS {
             return;
         }
+        let tid = stopped.tracee().tid();
         let status = Status::of(tid);
         let process = process_of(tid, status.as_ref());
         if self.doomed.contains(&process) {
             return;
         }
         let is_alone = status.and_then(|status| status.number("Threads")) == Some(1);
-        let call = task::call(tid).map(|call| self.with_arch(call));
+        let call = stopped.last_call().map(|call| self.with_arch(call));
         match call.and_then(|call| self.kill_of(&call)) {
             Some((_, action)) if action.kind == ActionKind::KillThread && !is_alone => {
                 self.record_kill(process, tid, call, Scope::Thread);
@@ -175,17 +166,10 @@ impl Tracer<'_> {
     }
 
     /// A process or thread has ended, a process after all its threads.
-    fn on_end(&mut self, tid: libc::pid_t, ended: Option<Ended>) {
+    fn on_end(&mut self, tid: i32, ended: Ended) {
         let is_doomed = self.doomed.remove(&tid);
         let is_unexplained = self.unexplained.remove(&tid) && !is_doomed;
-        let is_sigsys = matches!(
-            ended,
-            Some(Ended::Signalled {
-                signal: libc::SIGSYS,
-                ..
-            })
-        );
-        if is_unexplained && is_sigsys {
+        if is_unexplained && ended.is_by(libc::SIGSYS) {
             self.note(Note::ThreadUnknown { process: tid });
         }
     }

@@ -6,7 +6,7 @@
 
 pub(crate) mod child;
 pub(crate) mod fd;
-pub(crate) mod notify;
+pub(crate) mod listener;
 pub(crate) mod page;
 pub(crate) mod ptrace;
 pub(crate) mod raw_call;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 use crate::errno::Errno;
 
 /// What the child tells: how far it got, and what stopped it.
+#[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Page {
     /// A [`Stage`](crate::sys::child::Stage) as a number.
@@ -35,6 +36,7 @@ impl Default for Page {
 pub(crate) type SharedPage = Shared<Page>;
 
 /// A mapping of one value, shared with children forked later. The value is not dropped.
+#[derive(Debug)]
 pub(crate) struct Shared<T>(NonNull<T>);
 
 impl<T: Default + Sync> Shared<T> {

@@ -10,8 +10,14 @@ use tamis_bpf::Insn;
 
 use crate::errno::Errno;
 use crate::sys::check;
+use crate::tracee::{CallInfo, CallPhase, Resume, SignalInfo};
 
 type Pointer = *mut libc::c_void;
+/// The type of a request's number, which depends on the C library.
+#[cfg(not(target_env = "musl"))]
+type Kind = libc::c_uint;
+#[cfg(target_env = "musl")]
+type Kind = libc::c_int;
 
 /// Whether `ptrace(2)` is there at all: a request about process 0, which never exists, must answer
 /// `ESRCH`. An outer filter that forbids tracing answers something else.
@@ -32,11 +38,24 @@ pub(crate) fn seize(pid: libc::pid_t, options: i32) -> Result<(), Errno> {
 
 const NULL: Pointer = ptr::null_mut();
 
+/// `PTRACE_SYSEMU`, which not every C library names.
+const SYSEMU: libc::c_uint = if cfg!(any(target_arch = "powerpc", target_arch = "powerpc64")) {
+    29
+} else {
+    31
+};
+
 /// Lets a tracee run on, with a signal unless that is 0.
-pub(crate) fn cont(tid: libc::pid_t, signal: i32) -> Result<(), Errno> {
+pub(crate) fn resume(tid: libc::pid_t, how: Resume, signal: i32) -> Result<(), Errno> {
+    let request = match how {
+        Resume::Run => libc::PTRACE_CONT,
+        Resume::ToCall => libc::PTRACE_SYSCALL,
+        Resume::Emulate => SYSEMU as _,
+        Resume::Step => libc::PTRACE_SINGLESTEP,
+    };
     let data = ptr::without_provenance_mut::<libc::c_void>(signal as usize);
     // SAFETY: the kernel takes the signal as a number.
-    check(unsafe { libc::ptrace(libc::PTRACE_CONT, tid, NULL, data) }).map(|_| ())
+    check(unsafe { libc::ptrace(request, tid, NULL, data) }).map(|_| ())
 }
 
 /// Stops a tracee that was [seized](seize).
@@ -106,33 +125,70 @@ pub(crate) fn event_message(tid: libc::pid_t) -> Result<u64, Errno> {
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn skip_call(tid: libc::pid_t) -> Result<(), Errno> {
     let place = std::mem::offset_of!(libc::user_regs_struct, orig_rax);
-    let place = ptr::without_provenance_mut::<libc::c_void>(place);
-    let no_call = ptr::without_provenance_mut::<libc::c_void>(usize::MAX);
-    // SAFETY: `struct user` begins with the registers; the kernel takes place and value as numbers.
-    check(unsafe { libc::ptrace(libc::PTRACE_POKEUSER, tid, place, no_call) }).map(|_| ())
+    set_register(tid, place, usize::MAX)
 }
 
-/// Nothing: calls are only asked about on x86-64.
+/// Sets the result of a system call that is not made, or at its exit.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn set_result(tid: libc::pid_t, result: i64) -> Result<(), Errno> {
+    let place = std::mem::offset_of!(libc::user_regs_struct, rax);
+    set_register(tid, place, result as usize)
+}
+
+/// Sets the register at an offset in `struct user`, which begins with the registers.
+#[cfg(target_arch = "x86_64")]
+fn set_register(tid: libc::pid_t, place: usize, value: usize) -> Result<(), Errno> {
+    let place = ptr::without_provenance_mut::<libc::c_void>(place);
+    let value = ptr::without_provenance_mut::<libc::c_void>(value);
+    // SAFETY: the kernel takes place and value as numbers.
+    check(unsafe { libc::ptrace(libc::PTRACE_POKEUSER, tid, place, value) }).map(|_| ())
+}
+
+/// Nothing: the registers are known on x86-64 only.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn skip_call(_: libc::pid_t) -> Result<(), Errno> {
     Err(Errno(libc::ENOSYS))
 }
 
-/// What a signal says about where it comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SignalInfo {
-    /// `si_code`.
-    pub(crate) code: i32,
-    /// `si_errno`: the data of a trap.
-    pub(crate) errno: i32,
-    /// `si_syscall`, if the code is [`SYS_SECCOMP`].
-    pub(crate) nr: u32,
-    /// `si_arch`, if the code is [`SYS_SECCOMP`].
-    pub(crate) arch: u32,
+/// Nothing: the registers are known on x86-64 only.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn set_result(_: libc::pid_t, _: i64) -> Result<(), Errno> {
+    Err(Errno(libc::ENOSYS))
 }
 
-/// The code of a `SIGSYS` that a filter caused.
-pub(crate) const SYS_SECCOMP: i32 = 1;
+/// The set of general registers, `NT_PRSTATUS` of `elf.h`.
+const GENERAL: usize = 1;
+/// More than any machine has: the largest set, of PowerPC, has 384.
+const MAX_REGISTER_BYTES: usize = 1024;
+
+/// The general registers.
+pub(crate) fn registers(tid: libc::pid_t) -> Result<Vec<u8>, Errno> {
+    let mut bytes = vec![0; MAX_REGISTER_BYTES];
+    let len_bytes = register_set(libc::PTRACE_GETREGSET as _, tid, &mut bytes)?;
+    bytes.truncate(len_bytes);
+    Ok(bytes)
+}
+
+/// Replaces as many general registers as there are bytes for.
+pub(crate) fn set_registers(tid: libc::pid_t, bytes: &[u8]) -> Result<(), Errno> {
+    register_set(SETREGSET as _, tid, &mut bytes.to_vec()).map(|_| ())
+}
+
+/// `PTRACE_SETREGSET`, which not every C library names.
+const SETREGSET: libc::c_uint = 0x4205;
+
+/// How many bytes the kernel has written or read.
+fn register_set(request: Kind, tid: libc::pid_t, bytes: &mut [u8]) -> Result<usize, Errno> {
+    let mut buffer = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    let set = ptr::without_provenance_mut::<libc::c_void>(GENERAL);
+    let data = (&raw mut buffer).cast::<libc::c_void>();
+    // SAFETY: the kernel reads or writes at most the bytes of the buffer, and stores how many.
+    check(unsafe { libc::ptrace(request, tid, set, data) })?;
+    Ok(buffer.iov_len)
+}
 
 /// The member of `siginfo_t` that belongs to `SIGSYS`.
 #[repr(C)]
@@ -162,13 +218,38 @@ pub(crate) fn signal_info(tid: libc::pid_t) -> Result<SignalInfo, Errno> {
     })
 }
 
-/// The architecture of the call in which a stopped tracee is or was last. Kernel 5.3.
-pub(crate) fn arch(tid: libc::pid_t) -> Result<u32, Errno> {
+/// The call at which a stopped tracee is. Kernel 5.3.
+pub(crate) fn call_info(tid: libc::pid_t) -> Result<CallInfo, Errno> {
     let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
     let size = ptr::without_provenance_mut::<libc::c_void>(size_of::<libc::ptrace_syscall_info>());
     let data = info.as_mut_ptr().cast::<libc::c_void>();
     // SAFETY: the kernel writes at most as many bytes as `size` says.
     check(unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, tid, size, data) })?;
-    // SAFETY: the architecture is filled in for every kind of stop, and zero is valid.
-    Ok(unsafe { (*info.as_ptr()).arch })
+    // SAFETY: filled for every kind of stop; zero is valid for all members.
+    let info = unsafe { info.assume_init() };
+    // SAFETY: `op` says which member of the union the kernel has filled; all are plain numbers.
+    let phase = unsafe {
+        match info.op {
+            libc::PTRACE_SYSCALL_INFO_ENTRY => CallPhase::Entry {
+                nr: info.u.entry.nr as u32,
+                args: info.u.entry.args,
+            },
+            libc::PTRACE_SYSCALL_INFO_EXIT => CallPhase::Exit {
+                result: info.u.exit.sval,
+                is_error: info.u.exit.is_error != 0,
+            },
+            libc::PTRACE_SYSCALL_INFO_SECCOMP => CallPhase::Seccomp {
+                nr: info.u.seccomp.nr as u32,
+                args: info.u.seccomp.args,
+                data: info.u.seccomp.ret_data,
+            },
+            _ => CallPhase::None,
+        }
+    };
+    Ok(CallInfo {
+        arch: info.arch,
+        ip: info.instruction_pointer,
+        stack_pointer: info.stack_pointer,
+        phase,
+    })
 }

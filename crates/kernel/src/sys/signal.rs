@@ -24,6 +24,7 @@ pub(crate) const WAKE: u8 = 1;
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// The signals that are caught, and what was done with them before.
+#[derive(Debug)]
 pub(crate) struct Caught(Vec<(i32, libc::sigaction)>);
 
 impl Caught {
@@ -75,6 +76,7 @@ pub(crate) fn take() -> Vec<i32> {
 
 /// While one of these lives, children that end leave a report: whoever starts this process may have set
 /// it up to ignore `SIGCHLD`, and then the kernel drops the reports.
+#[derive(Debug)]
 pub(crate) struct ChildReports {
     /// Whether the process ignores the signal otherwise.
     pub(crate) is_ignored: bool,

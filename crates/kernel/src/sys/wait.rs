@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use crate::ended::Ended;
 use crate::errno::Errno;
 use crate::sys::check;
 
@@ -35,11 +36,7 @@ fn peek(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Result<libc::pid_
 /// What happened to a child or tracee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    Exited(i32),
-    Signalled {
-        signal: i32,
-        core_dumped: bool,
-    },
+    Ended(Ended),
     /// Stopped by a signal, or at the `PTRACE_EVENT_*` with a number above 0.
     Stopped {
         signal: i32,
@@ -74,12 +71,12 @@ pub(crate) fn next(pid: libc::pid_t) -> Result<Event, Errno> {
 /// What a status of `waitpid` says.
 fn event(status: i32) -> Event {
     if libc::WIFEXITED(status) {
-        Event::Exited(libc::WEXITSTATUS(status))
+        Event::Ended(Ended::Exited(libc::WEXITSTATUS(status) as u8))
     } else if libc::WIFSIGNALED(status) {
-        Event::Signalled {
+        Event::Ended(Ended::Signalled {
             signal: libc::WTERMSIG(status),
             core_dumped: libc::WCOREDUMP(status),
-        }
+        })
     } else {
         Event::Stopped {
             signal: libc::WSTOPSIG(status),
@@ -101,11 +98,11 @@ pub(crate) fn take_stop(pid: libc::pid_t) -> Result<Option<Event>, Errno> {
     let status = unsafe { info.si_status() };
     match info.si_code {
         0 => Ok(None),
-        libc::CLD_EXITED => Ok(Some(Event::Exited(status))),
-        libc::CLD_KILLED | libc::CLD_DUMPED => Ok(Some(Event::Signalled {
+        libc::CLD_EXITED => Ok(Some(Event::Ended(Ended::Exited(status as u8)))),
+        libc::CLD_KILLED | libc::CLD_DUMPED => Ok(Some(Event::Ended(Ended::Signalled {
             signal: status,
             core_dumped: info.si_code == libc::CLD_DUMPED,
-        })),
+        }))),
         _ => take(pid),
     }
 }

@@ -9,7 +9,7 @@ use std::thread;
 
 use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind};
-use tamis_kernel::notify::{Delivery, Listener, Reply};
+use tamis_kernel::listener::{Delivery, Listener, Reply};
 use tamis_kernel::run::Note;
 use tamis_kernel::{
     Command, DumpError, Ended, Errno, Flag, Install, InstallError, Report, RunError, dump, install,
@@ -298,7 +298,8 @@ fn killed_while_notified() {
             let gone = listener.reply(notification.id, Reply::Errno(1));
             delivery = Some(gone.expect("a listener"));
             let added = listener.add_fd(notification.id, std::io::stdin().as_fd());
-            assert_eq!(added, Err(Errno(libc::ENOENT)));
+            let errno = added.map_err(|error| error.errno);
+            assert_eq!(errno, Err(Errno(libc::ENOENT)));
             // The answer to a call that is gone does no harm.
             Reply::Errno(1)
         });

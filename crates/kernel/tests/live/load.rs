@@ -8,7 +8,7 @@ use std::thread;
 use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind};
 use tamis_bpf::Program;
-use tamis_kernel::notify::Reply;
+use tamis_kernel::listener::Reply;
 use tamis_kernel::{Command, Ended, Flag, Install, InstallError, dump, install, run, supervise};
 
 use crate::raw;

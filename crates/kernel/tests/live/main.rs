@@ -15,6 +15,7 @@ mod probing;
 mod raw;
 mod running;
 mod support;
+mod tracing;
 mod verdicts;
 mod victim;
 
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         installing::trials(),
         running::trials(),
         notifying::trials(),
+        tracing::trials(),
         dumping::trials(),
         measuring::trials(),
         faults::trials(),

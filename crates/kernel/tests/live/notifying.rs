@@ -7,7 +7,7 @@ use std::thread;
 
 use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind};
-use tamis_kernel::notify::{Delivery, Listener, Reply};
+use tamis_kernel::listener::{Delivery, Listener, Reply};
 use tamis_kernel::{Command, Ended, Flag, Install, install, supervise};
 
 use crate::raw;
@@ -18,28 +18,34 @@ const NOTIFY: u32 = ActionKind::Notify.ret();
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("notify::errno_reaches_the_caller", || {
+        trial("listener::errno_reaches_the_caller", || {
             assert_eq!(answered(Reply::Errno(7)), Ended::Exited(7));
         }),
-        trial("notify::value_reaches_the_caller", || {
+        trial("listener::value_reaches_the_caller", || {
             assert_eq!(answered(Reply::Return(5)), Ended::Exited(100));
         }),
-        trial("notify::continue_executes_the_call", || {
+        trial("listener::continue_executes_the_call", || {
             let einval = libc::EINVAL as u8;
             assert_eq!(answered(Reply::Continue), Ended::Exited(einval));
         }),
-        trial("notify::the_call_is_told_as_it_is", the_call_is_told),
-        trial("notify::every_call_can_be_notified", every_call),
-        trial("notify::explains_a_kill_too", explains_a_kill_too),
-        trial("notify::descriptor_can_be_added", descriptor_can_be_added),
-        trial("notify::listener_gone_is_enosys", || {
+        trial("listener::the_call_is_told_as_it_is", the_call_is_told),
+        trial("listener::every_call_can_be_notified", every_call),
+        trial("listener::explains_a_kill_too", explains_a_kill_too),
+        trial("listener::descriptor_can_be_added", descriptor_can_be_added),
+        trial("listener::descriptor_can_be_the_answer", || {
+            descriptor_can_be_the_answer();
+        }),
+        trial("listener::caller_and_supervisor_can_share_a_cpu", || {
+            assert_eq!(told(&["notify", "wake-up"]), "Ok(9)");
+        }),
+        trial("listener::listener_gone_is_enosys", || {
             let enosys = format!("Err({})", libc::ENOSYS);
             assert_eq!(told(&["notify", "listener-gone"]), enosys);
         }),
-        trial("notify::id_is_valid_until_the_reply", || {
+        trial("listener::id_is_valid_until_the_reply", || {
             assert_eq!(told(&["notify", "id"]), "true Delivered false Gone Ok(9)");
         }),
-        trial("notify::receive_ends_with_the_last_task", || {
+        trial("listener::receive_ends_with_the_last_task", || {
             assert_eq!(told(&["notify", "last-task"]), "None");
         }),
     ]
@@ -119,6 +125,25 @@ fn descriptor_can_be_added() {
     assert_eq!(text, "from the victim");
 }
 
+fn descriptor_can_be_the_answer() {
+    let (mut reader, writer) = io::pipe().expect("a pipe");
+    let report = supervise(
+        &calling("call-with-fd", NOTIFY),
+        |listener, notification| {
+            let added = listener.reply_fd(notification.id, writer.as_fd());
+            assert!(added.expect("kernel 5.14").is_some());
+            assert_eq!(listener.is_waiting(notification.id), Ok(false));
+            // The answer has been given: this one is dropped.
+            Reply::Errno(1)
+        },
+    );
+    assert_eq!(report.expect("it runs").ended, Ended::Exited(0));
+    drop(writer);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).expect("the pipe ends");
+    assert_eq!(text, "from the victim");
+}
+
 /// Roles of victims that hold the listener themselves.
 pub(crate) fn in_victim(case: &str) -> String {
     let how = Install {
@@ -136,6 +161,21 @@ pub(crate) fn in_victim(case: &str) -> String {
             format!("{:?}", raw::call(CALL, ARGS))
         }
         "id" => id_is_valid_until_the_reply(&installed()),
+        "wake-up" => {
+            let listener = installed();
+            // Before 6.6 the kernel doesn't know it; the answer is the same.
+            let set = listener
+                .set_sync_wake_up(true)
+                .map_err(|error| error.errno.0);
+            assert!(matches!(set, Ok(()) | Err(libc::EINVAL)), "{set:?}");
+            thread::scope(|scope| {
+                let caller = scope.spawn(|| raw::call(CALL, ARGS));
+                let notification = listener.receive(None).expect("a listener");
+                let id = notification.expect("a call").id;
+                listener.reply(id, Reply::Return(9)).expect("a listener");
+                format!("{:?}", caller.join().expect("the caller returns"))
+            })
+        }
         "last-task" => {
             // The filter is on a thread that ends.
             let listener = thread::spawn(installed)

@@ -25,6 +25,10 @@ pub(crate) fn play(role: &[String]) -> ExitCode {
     let words: Vec<&str> = role.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["call"] => return ExitCode::from(code_of(raw::call(CALL, ARGS))),
+        ["call-twice"] => {
+            let _ = raw::call(CALL, ARGS);
+            return ExitCode::from(code_of(raw::call(CALL, ARGS)));
+        }
         ["call-i386"] => return ExitCode::from(u8::from(raw::call_i386(ARGS))),
         ["call-with-fd"] => return call_with_fd(),
         ["call-caught"] => return call_caught(),
@@ -376,7 +380,7 @@ fn run_often() {
         command.explain = false;
         tamis_kernel::run(&command).expect("it is killed");
         command.filters = vec![answering(CALL, 0x7fc0_0000)];
-        tamis_kernel::supervise(&command, |_, _| tamis_kernel::notify::Reply::Continue)
+        tamis_kernel::supervise(&command, |_, _| tamis_kernel::listener::Reply::Continue)
             .expect("it runs");
     };
     // The first run makes what stays for good: the pipe of the signal handler.

@@ -50,7 +50,7 @@ impl Branches {
         })
     }
 
-    /// A call with which some of these branches have these outcomes; `None` if there is none. Nothing is run
+    /// An input with which some of these branches have these outcomes; `None` if there is none. Nothing is run
     /// to confirm it.
     ///
     /// # Errors
@@ -65,8 +65,8 @@ impl Branches {
             let condition = self.conditions.get(&outcome).copied();
             any = self.gates.or(any, condition.unwrap_or(Gate::FALSE))?;
         }
-        let found = solve::input_for(&self.gates, any, self.max_conflicts, &self.stop)?;
-        Ok(found.map(|input| input.data))
+        let input = solve::input_for(&self.gates, any, self.max_conflicts, &self.stop)?;
+        Ok(input.map(|input| input.data))
     }
 }
 

@@ -194,7 +194,7 @@ fn refusal<'n>(error: &MeasureError, name: &dyn Fn(usize) -> &'n str) -> Failure
                 "each filter of a stack except the newest must allow seccomp",
             );
         }
-        MeasureError::Install { subject, error, .. } => (Some(*subject), Some(error.way_out())),
+        MeasureError::Install { subject, error, .. } => (Some(*subject), Some(error.hint())),
         MeasureError::Died { subject, .. } | MeasureError::TimedOut { subject } => {
             (Some(*subject), None)
         }

@@ -290,7 +290,7 @@ fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Resul
     match error {
         RunError::Install { error, .. } => Err(Failure::Message {
             message: format!("the filter could not be installed: {error}"),
-            help: Some(error.way_out()),
+            help: Some(error.hint()),
             code: exit::ENVIRONMENT,
         }),
         RunError::Exec { errno, denied_by } => {

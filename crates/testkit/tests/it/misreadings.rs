@@ -97,7 +97,10 @@ fn are_same(left: &Subject<'_>, right: &Subject<'_>) -> bool {
 /// A program that does what a ruleset says.
 fn made(ruleset: &Ruleset) -> Program {
     let made = compile_any_length(ruleset, &Options::default());
-    made.expect("it compiles").program().unwrap().clone()
+    made.expect("it compiles")
+        .program()
+        .expect("it has no variables")
+        .clone()
 }
 
 /// What comes of optimising filters with a misreading. Nothing wrong does.

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use tamis_abi::SeccompData;
 
 use crate::errno::Errno;
-use crate::notify::{Notification, Reply};
+use crate::listener::{Notification, Reply};
 use crate::sys::{check, seccomp};
 
 /// How large the kernel's structures are: newer kernels may have longer ones than this crate knows,
@@ -146,12 +146,29 @@ pub(crate) fn is_valid(fd: BorrowedFd<'_>, id: u64) -> Result<(), Errno> {
     })
 }
 
-pub(crate) fn add_fd(fd: BorrowedFd<'_>, id: u64, added: BorrowedFd<'_>) -> Result<i32, Errno> {
+/// What to do with a descriptor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AddFd {
+    /// Give it to the caller, which still waits.
+    Only,
+    /// The same, and have the call return its number. Kernel 5.14.
+    AndReply,
+}
+
+pub(crate) fn add_fd(
+    fd: BorrowedFd<'_>,
+    id: u64,
+    added: BorrowedFd<'_>,
+    what: AddFd,
+) -> Result<i32, Errno> {
     let mut request = MaybeUninit::<libc::seccomp_notif_addfd>::zeroed();
     // SAFETY: zero is valid for all members; the pointer is to the value just made.
     let request = unsafe {
         let members = request.as_mut_ptr();
         (*members).id = id;
+        if what == AddFd::AndReply {
+            (*members).flags = libc::SECCOMP_ADDFD_FLAG_SEND as u32;
+        }
         (*members).srcfd = added.as_raw_fd() as u32;
         (*members).newfd_flags = libc::O_CLOEXEC as u32;
         request.assume_init()
@@ -167,4 +184,19 @@ pub(crate) fn add_fd(fd: BorrowedFd<'_>, id: u64, added: BorrowedFd<'_>) -> Resu
         };
         check(returned)
     })
+}
+
+pub(crate) fn set_sync_wake_up(fd: BorrowedFd<'_>, on: bool) -> Result<(), Errno> {
+    /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` of `linux/seccomp.h`.
+    const SYNC_WAKE_UP: u64 = 1;
+    let flags = if on { SYNC_WAKE_UP } else { 0 };
+    // SAFETY: the kernel takes the flags as a number.
+    let returned = unsafe {
+        libc::ioctl(
+            fd.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS as _,
+            flags,
+        )
+    };
+    check(returned).map(|_| ())
 }

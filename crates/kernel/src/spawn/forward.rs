@@ -1,4 +1,4 @@
-//! Forwarding signals to a command.
+//! Forwarding signals to a child.
 //!
 //! A signal handler may do next to nothing, and sending a signal to a process number is only safe
 //! while that process has not been reaped: afterwards the number may be somebody else's. So the
@@ -8,16 +8,18 @@
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
-use std::thread::{self, Scope};
+use std::thread::{self, JoinHandle};
 
 use crate::errno::Errno;
-use crate::run::{Note, RunError, start_error};
 use crate::sys::fd;
 use crate::sys::ptrace;
 use crate::sys::signal::{self, Caught, WAKE};
 use crate::sys::wait::{self, Event};
+use crate::tracee::Resume;
 
-/// The signals that mean the command when somebody sends them to this process: those whose meaning
+use super::{SpawnError, Step};
+
+/// The signals that mean the child when somebody sends them to this process: those whose meaning
 /// is up to the program. Left out are faults, `SIGPIPE`, `SIGCHLD` and what limits and timers of this
 /// process cause, which are about itself, and those of job control, which go to whole groups.
 fn forwarded() -> Vec<i32> {
@@ -39,7 +41,7 @@ fn forwarded() -> Vec<i32> {
 /// still be about to write when the run is over.
 static PIPE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
 
-/// Held by the run that forwards.
+/// Held by the child that has the signals.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// The byte that tells the thread to end.
@@ -49,49 +51,51 @@ const STOP: u8 = 0;
 type Target = Arc<Mutex<Option<libc::pid_t>>>;
 
 /// Access to one child, and forwarding to it while this lives.
-pub(crate) struct Forwarding {
+#[derive(Debug)]
+pub(super) struct Forwarding {
     target: Target,
     active: Option<Active>,
 }
 
 /// Dropped in this order: no handler may be left when the thread ends.
+#[derive(Debug)]
 struct Active {
     caught: Caught,
-    _stop: Stop,
+    _thread: Thread,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Ends the thread when dropped.
-struct Stop(&'static PipeWriter);
+/// The thread that forwards; dropping it ends it.
+#[derive(Debug)]
+struct Thread {
+    stop: &'static PipeWriter,
+    handle: Option<JoinHandle<()>>,
+}
 
 impl Forwarding {
-    /// Starts forwarding if `wanted` and no other run is doing it.
-    pub(crate) fn start<'scope>(
-        scope: &'scope Scope<'scope, '_>,
-        wanted: bool,
-        notes: &mut Vec<Note>,
-    ) -> Result<Forwarding, RunError> {
+    /// Starts forwarding if `wanted` and no other child has the signals.
+    pub(super) fn start(wanted: bool) -> Result<Forwarding, SpawnError> {
         let target = Target::default();
         let turn = match TURN.try_lock() {
             _ if !wanted => None,
             Ok(turn) => Some(turn),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                notes.push(Note::SignalsNotForwarded);
-                None
-            }
+            Err(TryLockError::WouldBlock) => None,
         };
         let active = match turn {
             Some(turn) => {
-                let (reader, writer) = pipe().map_err(start_error)?;
+                let (reader, stop) = pipe().map_err(|error| Step::Pipe.failed_io(&error))?;
                 let target = Arc::clone(&target);
-                thread::Builder::new()
+                let handle = thread::Builder::new()
                     .name("tamis-signals".to_owned())
-                    .spawn_scoped(scope, move || forward(reader, &target))
-                    .map_err(start_error)?;
+                    .spawn(move || forward(reader, &target))
+                    .map_err(|error| Step::Thread.failed_io(&error))?;
                 Some(Active {
-                    caught: Caught::new(&forwarded(), writer.as_raw_fd()),
-                    _stop: Stop(writer),
+                    caught: Caught::new(&forwarded(), stop.as_raw_fd()),
+                    _thread: Thread {
+                        stop,
+                        handle: Some(handle),
+                    },
                     _turn: turn,
                 })
             }
@@ -100,8 +104,13 @@ impl Forwarding {
         Ok(Forwarding { target, active })
     }
 
+    /// Whether signals are forwarded.
+    pub(super) const fn is_active(&self) -> bool {
+        self.active.is_some()
+    }
+
     /// The signals whose handlers the child must not keep until it executes.
-    pub(crate) fn reset_in_child(&self) -> Vec<i32> {
+    pub(super) fn reset_in_child(&self) -> Vec<i32> {
         let caught = self
             .active
             .iter()
@@ -111,10 +120,10 @@ impl Forwarding {
     }
 
     /// Makes the child with this function; signals that come meanwhile reach it.
-    pub(crate) fn spawn(
+    pub(super) fn spawn(
         &self,
-        spawn: impl FnOnce() -> Result<libc::pid_t, RunError>,
-    ) -> Result<libc::pid_t, RunError> {
+        spawn: impl FnOnce() -> Result<libc::pid_t, SpawnError>,
+    ) -> Result<libc::pid_t, SpawnError> {
         let mut target = lock(&self.target);
         let pid = spawn()?;
         *target = Some(pid);
@@ -123,10 +132,10 @@ impl Forwarding {
 
     /// Takes the report of the child or of one of its descendants; if the child has ended, it is
     /// reaped, and signals go nowhere from then on.
-    pub(crate) fn reap(&self, pid: libc::pid_t) -> Result<Option<Event>, Errno> {
+    pub(super) fn reap(&self, pid: libc::pid_t) -> Result<Option<Event>, Errno> {
         let mut target = lock(&self.target);
         let event = wait::take(pid)?;
-        if *target == Some(pid) && event.and_then(crate::run::ended).is_some() {
+        if *target == Some(pid) && matches!(event, Some(Event::Ended(_))) {
             *target = None;
         }
         Ok(event)
@@ -134,21 +143,26 @@ impl Forwarding {
 
     /// Kills a child that can't be waited for as usual; if it can't be waited for at all, its end is
     /// left to the parent of this process.
-    pub(crate) fn give_up(&self, pid: libc::pid_t) {
+    pub(super) fn give_up(&self, pid: libc::pid_t) {
         *lock(&self.target) = None;
         let _ = wait::kill(pid, libc::SIGKILL);
         while let Ok(Event::Stopped { .. }) = wait::next(pid) {
-            let _ = ptrace::cont(pid, 0);
+            let _ = ptrace::resume(pid, Resume::Run, 0);
         }
     }
 }
 
-impl Drop for Stop {
+impl Drop for Thread {
     fn drop(&mut self) {
         // If the pipe is full, the thread is emptying it. No other error is possible while the
         // read end is open, which it always is.
-        while (&*self.0).write_all(&[STOP]).is_err() {
+        let mut stop = self.stop;
+        while stop.write_all(&[STOP]).is_err() {
             thread::yield_now();
+        }
+        if let Some(handle) = self.handle.take() {
+            // It has nothing that panics.
+            let _ = handle.join();
         }
     }
 }

@@ -1,23 +1,17 @@
 //! The system call of a stopped task, read without knowing the machine's registers.
 //!
-//! `/proc/TID/syscall` has number and arguments in the kernel's own, architecture-independent form,
-//! and ptrace tells the architecture of the call.
+//! `/proc/TID/syscall` has number and arguments in the kernel's own, architecture-independent form, at
+//! every stop: also when the task is about to exit, where `PTRACE_GET_SYSCALL_INFO` has none.
 
 use std::fs;
 
 use tamis_abi::SeccompData;
 
-use crate::sys::ptrace;
-
-/// The call in which a stopped tracee is or was last.
+/// The call in which a stopped task is or was last, without its architecture.
 ///
-/// `None` if it wasn't in a call, or if `/proc` can't be read. The architecture is 0 if the kernel
-/// doesn't tell it (before 5.3).
-pub(crate) fn call(tid: libc::pid_t) -> Option<SeccompData> {
-    let text = fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
-    let call = parse(&text)?;
-    let arch = ptrace::arch(tid).unwrap_or(0);
-    Some(SeccompData { arch, ..call })
+/// `None` if it wasn't in a call, or if `/proc` can't be read.
+pub(super) fn read(tid: i32) -> Option<SeccompData> {
+    parse(&fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?)
 }
 
 /// Reads `nr arg0 … arg5 sp pc`; after number -1, which marks a task outside of calls, the arguments

@@ -1,0 +1,231 @@
+//! Answering the calls that a filter hands to user space with the action notify. Kernel 5.0.
+//!
+//! Installing with [`Flag::NewListener`](crate::Flag::NewListener) gives a descriptor, which
+//! [`Listener`] wraps: it receives notified calls and answers them. [`run::supervise`] runs a command
+//! under such a filter; [`spawn`](crate::spawn) gives the listener of a child.
+//!
+//! What an answer is worth: a supervisor that looks at memory behind an argument and then lets the
+//! call [`Continue`](Reply::Continue) decides nothing, because another thread can change that memory
+//! before the kernel reads it. Perform the call on behalf of the caller and answer with its result,
+//! or decide by numbers alone. Thread numbers can be reused: after reading from `/proc`, ask
+//! [`Listener::is_waiting`] whether what was read belonged to the caller.
+//!
+//! [`run::supervise`]: crate::run::supervise
+
+use std::error;
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use tamis_abi::SeccompData;
+
+use crate::errno::Errno;
+use crate::sys::listener::{self, Buffers};
+
+/// The descriptor of a filter with listener.
+///
+/// When the last copy is closed, notified calls fail with `ENOSYS`.
+///
+/// ```no_run
+/// use tamis_kernel::listener::{Listener, Reply};
+/// # fn main() -> Result<(), tamis_kernel::listener::ListenerError> {
+/// # let descriptor: std::os::fd::OwnedFd = unimplemented!();
+/// let listener = Listener::new(descriptor)?;
+/// while let Some(notification) = listener.receive(None)? {
+///     println!("thread {} calls {}", notification.thread, notification.call.nr);
+///     listener.reply(notification.id, Reply::Errno(1))?;
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+    buffers: Buffers,
+}
+
+/// A call that waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// Names the call in answers. Never reused during the life of a listener.
+    pub id: u64,
+    /// The thread that made the call, as seen from the supervisor; 0 if it can't see it.
+    pub thread: i32,
+    /// The call.
+    pub call: SeccompData,
+}
+
+/// An answer to a notified call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Skip the call; it returns this value.
+    Return(i64),
+    /// Skip the call; it fails with this error number.
+    Errno(u16),
+    /// Execute the call. Kernel 5.5. See the module's warning.
+    Continue,
+}
+
+/// What came of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// The caller has it.
+    Delivered,
+    /// The caller was killed or interrupted by a signal meanwhile.
+    Gone,
+}
+
+/// A request to the kernel about a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Request {
+    /// Asking for the sizes of its structures.
+    Sizes,
+    /// Waiting for a call.
+    Wait,
+    /// Receiving a call.
+    Receive,
+    /// Answering.
+    Reply,
+    /// Asking whether a call still waits.
+    IsWaiting,
+    /// Giving a descriptor to the caller.
+    AddFd,
+    /// Setting flags.
+    SetFlags,
+}
+
+/// A request about a listener that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ListenerError {
+    /// The request.
+    pub request: Request,
+    /// What the kernel answered.
+    pub errno: Errno,
+}
+
+impl Request {
+    /// The request's name in `seccomp(2)` and `seccomp_unotify(2)`, or the call.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Request::Sizes => "SECCOMP_GET_NOTIF_SIZES",
+            Request::Wait => "poll",
+            Request::Receive => "SECCOMP_IOCTL_NOTIF_RECV",
+            Request::Reply => "SECCOMP_IOCTL_NOTIF_SEND",
+            Request::IsWaiting => "SECCOMP_IOCTL_NOTIF_ID_VALID",
+            Request::AddFd => "SECCOMP_IOCTL_NOTIF_ADDFD",
+            Request::SetFlags => "SECCOMP_IOCTL_NOTIF_SET_FLAGS",
+        }
+    }
+
+    fn failed(self) -> impl Fn(Errno) -> ListenerError {
+        move |errno| ListenerError {
+            request: self,
+            errno,
+        }
+    }
+}
+
+impl fmt::Display for ListenerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.request.name(), self.errno)
+    }
+}
+
+impl error::Error for ListenerError {}
+
+impl Listener {
+    /// Wraps a listener descriptor.
+    ///
+    /// # Errors
+    /// [`Request::Sizes`] if the kernel knows no notifications.
+    pub fn new(fd: OwnedFd) -> Result<Listener, ListenerError> {
+        let buffers = Buffers::new().map_err(Request::Sizes.failed())?;
+        Ok(Listener { fd, buffers })
+    }
+
+    /// Waits for a call; `None` when no task with the filter is left (5.8) or, first, when there is
+    /// something to read from `until`.
+    ///
+    /// # Errors
+    /// [`Request::Wait`] and [`Request::Receive`], if this isn't a listener for one.
+    pub fn receive(
+        &self,
+        until: Option<BorrowedFd<'_>>,
+    ) -> Result<Option<Notification>, ListenerError> {
+        loop {
+            let is_there =
+                listener::wait(self.fd.as_fd(), until).map_err(Request::Wait.failed())?;
+            if !is_there {
+                return Ok(None);
+            }
+            match listener::receive(self.fd.as_fd(), &self.buffers) {
+                Ok(notification) => return Ok(Some(notification)),
+                // The caller was killed between the two, or this thread got a signal.
+                Err(Errno(libc::ENOENT | libc::EINTR)) => {}
+                Err(errno) => return Err(Request::Receive.failed()(errno)),
+            }
+        }
+    }
+
+    /// Answers a call.
+    ///
+    /// # Errors
+    /// [`Request::Reply`] with `EINPROGRESS` for a call that has its answer already.
+    pub fn reply(&self, id: u64, reply: Reply) -> Result<Delivery, ListenerError> {
+        match listener::send(self.fd.as_fd(), &self.buffers, id, reply) {
+            Ok(()) => Ok(Delivery::Delivered),
+            Err(Errno(libc::ENOENT)) => Ok(Delivery::Gone),
+            Err(errno) => Err(Request::Reply.failed()(errno)),
+        }
+    }
+
+    /// Answers a call with a copy of a descriptor, closed on `execve`: the call returns its number
+    /// there, which this returns too. `None` if the caller is gone. Kernel 5.14.
+    ///
+    /// # Errors
+    /// [`Request::AddFd`] with `EMFILE` if the caller has too many, `EINVAL` on older kernels; the call
+    /// still waits then.
+    pub fn reply_fd(&self, id: u64, fd: BorrowedFd<'_>) -> Result<Option<i32>, ListenerError> {
+        match listener::add_fd(self.fd.as_fd(), id, fd, listener::AddFd::AndReply) {
+            Ok(number) => Ok(Some(number)),
+            Err(Errno(libc::ENOENT)) => Ok(None),
+            Err(errno) => Err(Request::AddFd.failed()(errno)),
+        }
+    }
+
+    /// Whether a call still waits for its answer, so that its thread number is still its own.
+    ///
+    /// # Errors
+    /// [`Request::IsWaiting`], if this isn't a listener for one.
+    pub fn is_waiting(&self, id: u64) -> Result<bool, ListenerError> {
+        match listener::is_valid(self.fd.as_fd(), id) {
+            Ok(()) => Ok(true),
+            Err(Errno(libc::ENOENT)) => Ok(false),
+            Err(errno) => Err(Request::IsWaiting.failed()(errno)),
+        }
+    }
+
+    /// Gives the caller a copy of a descriptor, closed on `execve`; its number there. The call still
+    /// waits for its answer. Kernel 5.9.
+    ///
+    /// # Errors
+    /// [`Request::AddFd`] with `ENOENT` if the caller is gone, `EMFILE` if it has too many.
+    pub fn add_fd(&self, id: u64, fd: BorrowedFd<'_>) -> Result<i32, ListenerError> {
+        listener::add_fd(self.fd.as_fd(), id, fd, listener::AddFd::Only)
+            .map_err(Request::AddFd.failed())
+    }
+
+    /// Sets whether caller and supervisor take turns on one CPU: each wakes the other in its own place,
+    /// which is faster when the supervisor answers at once. Kernel 6.6.
+    ///
+    /// # Errors
+    /// [`Request::SetFlags`] with `EINVAL` on older kernels.
+    pub fn set_sync_wake_up(&self, on: bool) -> Result<(), ListenerError> {
+        listener::set_sync_wake_up(self.fd.as_fd(), on).map_err(Request::SetFlags.failed())
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

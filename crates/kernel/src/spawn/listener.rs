@@ -1,0 +1,60 @@
+//! The listener of a child's filters.
+//!
+//! The listener comes into being in the child, when it installs its filter, and any system call
+//! with which the child could send or announce it may itself be waiting for the supervisor. So the
+//! child makes none: until it executes the command it shares the table of descriptors with the
+//! parent, in which the listener appears, and it tells its number through shared memory. This needs
+//! no rights beyond those for installing the filter, where fetching the descriptor with
+//! `pidfd_getfd` would need those of a tracer.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::listener::{Listener, ListenerError};
+use crate::sys::fd;
+use crate::sys::page::SharedPage;
+
+/// Where the listener of a child's filters appears.
+///
+/// ```no_run
+/// use tamis_kernel::{Flag, listener::Reply, spawn::Spawn};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let program: tamis_bpf::Program = unimplemented!();
+/// let mut spawn = Spawn::new("true");
+/// spawn.filters = vec![(&program, Flag::NewListener.into())];
+/// let child = spawn.start()?.release();
+/// let pending = child.listener();
+/// let listener = loop {
+///     if let Some(listener) = pending.take()? {
+///         break listener;
+///     }
+///     std::thread::yield_now();
+/// };
+/// while let Some(notification) = listener.receive(None)? {
+///     listener.reply(notification.id, Reply::Continue)?;
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct PendingListener {
+    page: Arc<SharedPage>,
+}
+
+impl PendingListener {
+    pub(super) fn new(page: Arc<SharedPage>) -> PendingListener {
+        PendingListener { page }
+    }
+
+    /// The listener, if the child has installed it and nobody has taken it yet. Calls that it
+    /// notifies wait meanwhile.
+    ///
+    /// # Errors
+    /// As [`Listener::new`].
+    pub fn take(&self) -> Result<Option<Listener>, ListenerError> {
+        let fd = self.page.listener.swap(-1, Ordering::AcqRel);
+        if fd < 0 {
+            return Ok(None);
+        }
+        Listener::new(fd::adopt(fd)).map(Some)
+    }
+}

@@ -1,0 +1,280 @@
+//! Starting a command under filters.
+//!
+//! [`Spawn::start`] forks a child that waits: it is there, can be traced, and does nothing until
+//! [`Held::release`]. Then it installs its filters and executes the command. From the first filter
+//! on, its system calls may be denied, so it reports errors through shared memory, and ends even
+//! where the filter denies `exit_group`. The command inherits everything else: standard streams,
+//! environment, directory, signal mask.
+//!
+//! While a [`Child`] lives, signals that other processes send to this one are forwarded to it on
+//! request; those from the terminal reach it anyway. A listener appears in this process without a
+//! call of the child: [`PendingListener`].
+//!
+//! What it doesn't do: no pipes, no time limit, no new session.
+
+mod error;
+mod forward;
+mod listener;
+
+use std::ffi::{CString, OsString};
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tamis_bpf::{Insn, Program};
+
+use crate::ended::Ended;
+use crate::errno::Errno;
+use crate::flags::{Flag, Flags};
+use crate::install::{self, InstallError};
+use crate::sys::child::{self, Argv, Plan, Stage};
+use crate::sys::page::SharedPage;
+use crate::sys::signal::ChildReports;
+use crate::sys::wait;
+use crate::tracee::{Event, TraceError, Tracee};
+
+pub use error::{SpawnError, Step};
+use forward::Forwarding;
+pub use listener::PendingListener;
+
+/// A command, the filters that it is to run under, and how it is tied to this process.
+///
+/// ```
+/// use tamis_kernel::{Ended, spawn::Spawn};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let held = Spawn::new("true").start()?;
+/// println!("process {} waits", held.pid());
+/// let mut child = held.release();
+/// assert_eq!(child.wait()?, Ended::Exited(0));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Spawn<'a> {
+    /// The program: a path if it contains a slash, else a name to be looked for in `PATH`.
+    pub program: OsString,
+    /// Its arguments, without the program's name.
+    pub args: Vec<OsString>,
+    /// The filters with the flags of their installation, the oldest first. Each must allow what
+    /// installing the next needs: `seccomp`. The last must allow `execve`.
+    pub filters: Vec<(&'a Program, Flags)>,
+    /// Set `no_new_privs` first; needed without `CAP_SYS_ADMIN`.
+    pub no_new_privs: bool,
+    /// Forward signals while the [`Child`] lives. They are process-wide, so only one child at a time can
+    /// have them: see [`Child::forwards_signals`].
+    pub forward_signals: bool,
+    /// Kill the command if the calling *thread* ends first, even by `SIGKILL`; not its descendants,
+    /// and the kernel forgets it when the command executes a program with privileges of its own.
+    pub die_with_parent: bool,
+}
+
+/// A child that waits to be [released](Self::release). Dropping it kills it.
+#[derive(Debug)]
+#[must_use = "dropping it kills the child"]
+pub struct Held {
+    child: Child,
+    gate: PipeWriter,
+}
+
+/// A child that installs its filters and executes its command, or has done so.
+///
+/// Dropping it before it has ended kills it. It belongs to the thread that started it.
+#[derive(Debug)]
+pub struct Child {
+    pid: i32,
+    ended: Option<Ended>,
+    page: Arc<SharedPage>,
+    /// Of each filter.
+    flags: Vec<Flags>,
+    /// The child may share the table of descriptors, so that what it reads from must stay open here.
+    _gate: PipeReader,
+    forwarding: Forwarding,
+    _reports: ChildReports,
+}
+
+impl<'a> Spawn<'a> {
+    /// A command without arguments and filters, with `no_new_privs`, not tied to this process.
+    pub fn new(program: impl Into<OsString>) -> Spawn<'a> {
+        Spawn {
+            program: program.into(),
+            args: Vec::new(),
+            filters: Vec::new(),
+            no_new_privs: true,
+            forward_signals: false,
+            die_with_parent: false,
+        }
+    }
+
+    /// Forks the child, which waits until it is released.
+    ///
+    /// # Errors
+    /// See [`SpawnError`]; what goes wrong in the child is told by [`Child::error`].
+    pub fn start(&self) -> Result<Held, SpawnError> {
+        let argv = self.argv()?;
+        let filters = self.installations()?;
+        let flags: Vec<Flags> = filters.iter().map(|(_, flags)| *flags).collect();
+        let page = SharedPage::new().map_err(|errno| Step::Memory.failed(errno))?;
+        let (gate_reader, gate) = io::pipe().map_err(|error| Step::Pipe.failed_io(&error))?;
+        let reports = ChildReports::keep();
+        let forwarding = Forwarding::start(self.forward_signals)?;
+        let plan = Plan {
+            argv: &argv,
+            filters: &filters,
+            no_new_privs: self.no_new_privs,
+            reset_signals: &forwarding.reset_in_child(),
+            ignores_children: reports.is_ignored,
+            gate: gate_reader.as_fd(),
+            die_with_parent: self.die_with_parent,
+            share_files: flags.iter().any(|flags| flags.contains(Flag::NewListener)),
+            page: &page,
+        };
+        let spawn = || child::spawn(&plan).map_err(|errno| Step::Fork.failed(errno));
+        let pid = forwarding.spawn(spawn)?;
+        let child = Child {
+            pid,
+            ended: None,
+            page: Arc::new(page),
+            flags,
+            _gate: gate_reader,
+            forwarding,
+            _reports: reports,
+        };
+        Ok(Held { child, gate })
+    }
+
+    fn argv(&self) -> Result<Argv, SpawnError> {
+        let terminated = |text: &OsString| {
+            CString::new(text.clone().into_vec()).map_err(|_| SpawnError::ZeroByte)
+        };
+        let args = self.args.iter().map(terminated).collect::<Result<_, _>>()?;
+        Ok(Argv::new(terminated(&self.program)?, args))
+    }
+
+    /// The filters as the child takes them.
+    fn installations(&self) -> Result<Vec<(&[Insn], Flags)>, SpawnError> {
+        let checked = |(filter, (program, flags)): (usize, &(&'a Program, Flags))| {
+            install::check(program, *flags)
+                .map_err(|error| SpawnError::Install { filter, error })?;
+            Ok((program.insns(), *flags))
+        };
+        self.filters.iter().enumerate().map(checked).collect()
+    }
+}
+
+impl Held {
+    /// The child's process number.
+    pub const fn pid(&self) -> i32 {
+        self.child.pid
+    }
+
+    /// The child, which still waits.
+    pub const fn child(&self) -> &Child {
+        &self.child
+    }
+
+    /// Lets the child install its filters and execute its command.
+    pub fn release(self) -> Child {
+        let Held { child, mut gate } = self;
+        // If this fails, the child is gone, and waiting for it tells how.
+        let _ = gate.write_all(&[1]);
+        child
+    }
+}
+
+impl Child {
+    /// Its process number.
+    pub const fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Whether signals are forwarded to it: false if that isn't wanted or another child has them.
+    pub const fn forwards_signals(&self) -> bool {
+        self.forwarding.is_active()
+    }
+
+    /// The listener of its filters, which can be taken from any thread once the child has installed it.
+    pub fn listener(&self) -> PendingListener {
+        PendingListener::new(Arc::clone(&self.page))
+    }
+
+    /// Blocks until it has ended. For a child that is traced, use
+    /// [`tracee::next`](crate::tracee::next) and [`poll`](Self::poll).
+    ///
+    /// # Errors
+    /// What the kernel answers to `waitid` or `wait4`: a filter that this process has inherited may
+    /// deny them.
+    pub fn wait(&mut self) -> Result<Ended, Errno> {
+        loop {
+            if let Some(ended) = self.ended {
+                return Ok(ended);
+            }
+            wait::peek_end(self.pid)?;
+            self.take(self.pid)?;
+        }
+    }
+
+    /// The report of the child or of another tracee of this thread, if there is one. Reports of a
+    /// traced child must be taken here and not by [`Tracee::poll`], so that no signal is forwarded
+    /// to its number when it has ended.
+    ///
+    /// # Errors
+    /// As [`Tracee::poll`].
+    pub fn poll(&mut self, tracee: Tracee) -> Result<Option<Event>, TraceError> {
+        let event = self.take(tracee.tid());
+        tracee.event(event)
+    }
+
+    fn take(&mut self, tid: i32) -> Result<Option<wait::Event>, Errno> {
+        let event = self.forwarding.reap(tid)?;
+        if let (true, Some(wait::Event::Ended(ended))) = (tid == self.pid, event) {
+            self.ended = Some(ended);
+        }
+        Ok(event)
+    }
+
+    /// Whether it has all its filters: what happens from then on happens to the command, or because
+    /// it can't be executed.
+    pub fn has_filters(&self) -> bool {
+        Stage::of(&self.page) == Stage::Exec
+    }
+
+    /// What kept the child from executing its command; `None` while it hasn't failed.
+    pub fn error(&self) -> Option<SpawnError> {
+        let errno = Errno(self.page.errno.load(Ordering::Acquire));
+        let filter = self.page.filter.load(Ordering::Acquire) as usize;
+        let stage = Stage::of(&self.page);
+        if errno.0 == 0 {
+            let is_killed = self.ended.is_some_and(|ended| ended.is_by(libc::SIGSYS));
+            return (is_killed && stage != Stage::Exec).then_some(SpawnError::Install {
+                filter,
+                error: InstallError::Killed,
+            });
+        }
+        Some(match stage {
+            Stage::Start => Step::Child.failed(errno),
+            Stage::NoNewPrivs => SpawnError::Install {
+                filter: 0,
+                error: InstallError::NoNewPrivs(errno),
+            },
+            Stage::Install => {
+                let flags = self.flags.get(filter).copied().unwrap_or_default();
+                SpawnError::Install {
+                    filter,
+                    error: install::explain(errno, flags),
+                }
+            }
+            Stage::Exec => SpawnError::Exec(errno),
+        })
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            self.forwarding.give_up(self.pid);
+        }
+        // A listener that nobody has taken.
+        drop(self.listener().take());
+    }
+}

@@ -1,0 +1,87 @@
+//! Which request of tracing failed, and how.
+
+use std::error;
+use std::fmt;
+
+use crate::errno::Errno;
+
+/// A request to the kernel about a tracee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Request {
+    /// Starting to trace.
+    Seize,
+    /// Stopping.
+    Interrupt,
+    /// Waiting for a report.
+    Wait,
+    /// Reading the call at which it stopped.
+    CallInfo,
+    /// Reading registers.
+    Registers,
+    /// Writing registers.
+    SetRegisters,
+    /// Reading about a signal.
+    SignalInfo,
+    /// Reading the message of an event.
+    Message,
+    /// Reading a filter.
+    Filter,
+    /// Letting it run on.
+    Resume,
+    /// Leaving it in a group stop.
+    Listen,
+    /// Ending tracing.
+    Detach,
+}
+
+/// A request about a tracee that failed.
+///
+/// ```
+/// use tamis_kernel::tracee::{Options, Request, Tracee};
+/// let error = Tracee::seize(i32::MAX, Options::NONE).unwrap_err();
+/// assert_eq!(error.request, Request::Seize);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TraceError {
+    /// The request.
+    pub request: Request,
+    /// What the kernel answered.
+    pub errno: Errno,
+}
+
+impl Request {
+    /// The request's name in `ptrace(2)`, or the call.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Request::Seize => "PTRACE_SEIZE",
+            Request::Interrupt => "PTRACE_INTERRUPT",
+            Request::Wait => "waitid",
+            Request::CallInfo => "PTRACE_GET_SYSCALL_INFO",
+            Request::Registers => "PTRACE_GETREGSET",
+            Request::SetRegisters => "PTRACE_SETREGSET",
+            Request::SignalInfo => "PTRACE_GETSIGINFO",
+            Request::Message => "PTRACE_GETEVENTMSG",
+            Request::Filter => "PTRACE_SECCOMP_GET_FILTER",
+            Request::Resume => "PTRACE_CONT",
+            Request::Listen => "PTRACE_LISTEN",
+            Request::Detach => "PTRACE_DETACH",
+        }
+    }
+
+    /// Makes the error of this request from what the kernel answered.
+    pub(super) fn failed(self) -> impl Fn(Errno) -> TraceError {
+        move |errno| TraceError {
+            request: self,
+            errno,
+        }
+    }
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.request.name(), self.errno)
+    }
+}
+
+impl error::Error for TraceError {}

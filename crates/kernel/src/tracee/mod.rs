@@ -1,0 +1,403 @@
+//! Tracing tasks: `ptrace(2)` with `PTRACE_SEIZE`.
+//!
+//! A *tracee* is a task (a thread, by its number) that the calling thread traces. [`Tracee::seize`]
+//! attaches to it without stopping it. [`Tracee::wait`] reports its stops and its end; a stop is a
+//! [`Stopped`], and only a [`Stopped`] has registers, a call and a way on, so that a request to a
+//! running tracee can't be written. With the [`Options`] for forks and clones, new tasks are
+//! tracees from their first instruction: [`Stopped::new_task`] names them, and [`next`] waits for
+//! whichever task reports first.
+//!
+//! Tracing belongs to a thread: all requests and waits for a tracee come from the thread that
+//! seized it, and when that thread ends, the kernel detaches its tracees, or kills them with
+//! [`Options::EXIT_KILL`]. A tracee can be killed at any time, also while it is stopped: requests
+//! then fail with `ESRCH`, and its end is the next report.
+//!
+//! What it doesn't do: no memory of the tracee (`process_vm_readv`), no loop that handles stops.
+
+mod call;
+mod error;
+mod last_call;
+mod options;
+
+use crate::ended::Ended;
+use crate::errno::Errno;
+use crate::sys::{ptrace, wait};
+
+pub use call::{CallInfo, CallPhase};
+pub use error::{Request, TraceError};
+pub use options::Options;
+
+/// A task that the calling thread traces.
+///
+/// ```no_run
+/// use tamis_kernel::tracee::{Event, Options, Resume, Tracee};
+/// # fn main() -> Result<(), tamis_kernel::tracee::TraceError> {
+/// let tracee = Tracee::seize(4711, Options::EXEC | Options::EXIT)?;
+/// while let Event::Stopped(stopped) = tracee.wait()? {
+///     println!("{:?}", stopped.stop());
+///     let signal = stopped.signal();
+///     stopped.resume(Resume::ToCall, signal)?;
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tracee {
+    tid: i32,
+}
+
+/// What a tracee reports.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It has stopped.
+    Stopped(Stopped),
+    /// It has ended. Its number may belong to another task from now on.
+    Ended(Ended),
+}
+
+/// Why a tracee stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Stop {
+    /// It is about to get this signal.
+    Signal(i32),
+    /// Job control has stopped its process with this signal. [`Stopped::listen`] keeps it stopped.
+    Group(i32),
+    /// [`Tracee::interrupt`] stopped it, or it is a new task before its first instruction, or
+    /// `SIGCONT` ended its group stop.
+    Interrupted,
+    /// It is at the entry or exit of a system call, after [`Resume::ToCall`] or [`Resume::Emulate`].
+    Call,
+    /// A filter returned `trace` for its call, which has not been made yet.
+    Seccomp,
+    /// It has forked.
+    Fork,
+    /// It has forked by `vfork`.
+    Vfork,
+    /// Its `vfork` child has released it.
+    VforkDone,
+    /// It has cloned: most often a new thread.
+    Clone,
+    /// It has executed a program.
+    Exec,
+    /// It is about to exit, or is being killed; its state can be read for the last time.
+    Exit,
+    /// Another `PTRACE_EVENT_*`.
+    Other(i32),
+}
+
+/// How far a stopped tracee runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Resume {
+    /// To the next signal or event.
+    Run,
+    /// Also to the next entry or exit of a system call.
+    ToCall,
+    /// To the next entry of a system call, which is not made: [`Stopped::set_result`] gives it a
+    /// result. x86 since 2.6.14, AArch64 since 5.3, PowerPC since 4.20; `EIO` elsewhere.
+    Emulate,
+    /// By one instruction.
+    Step,
+}
+
+/// A stopped tracee. It stays stopped until it is resumed or detached, also if this is dropped.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "the tracee stays stopped until it is resumed or detached"]
+pub struct Stopped {
+    tracee: Tracee,
+    stop: Stop,
+}
+
+/// The general registers of a stopped tracee: the bytes of `NT_PRSTATUS`, laid out as
+/// `struct user_regs_struct` (x86-64: 27 words of 64 bits; 17 of 32 bits for a 32-bit tracee).
+///
+/// ```no_run
+/// # fn main() -> Result<(), tamis_kernel::tracee::TraceError> {
+/// # let stopped: tamis_kernel::tracee::Stopped = unimplemented!();
+/// let registers = stopped.registers()?;
+/// println!("{} bytes", registers.bytes().len());
+/// stopped.set_registers(&registers)?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registers(Vec<u8>);
+
+impl Registers {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The bytes, to change them.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+/// What a signal says about where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalInfo {
+    /// `si_code`.
+    pub code: i32,
+    /// `si_errno`: the data of a trap.
+    pub errno: i32,
+    /// `si_syscall`, if [a filter sent it](Self::is_trap).
+    pub nr: u32,
+    /// `si_arch`, if [a filter sent it](Self::is_trap).
+    pub arch: u32,
+}
+
+impl SignalInfo {
+    /// Whether a `SIGSYS` comes from a filter.
+    pub const fn is_trap(self) -> bool {
+        const SYS_SECCOMP: i32 = 1;
+        self.code == SYS_SECCOMP
+    }
+}
+
+/// Blocks until a child or tracee of the calling thread has something to report, and tells which
+/// one. The report stays there for [`Tracee::wait`] or [`Tracee::poll`]. The ends of children that
+/// are not traced count too; other threads' children don't.
+///
+/// # Errors
+/// [`Request::Wait`] with `ECHILD` if the thread has neither.
+pub fn next() -> Result<Tracee, TraceError> {
+    let tid = wait::peek_any().map_err(Request::Wait.failed())?;
+    Ok(Tracee { tid })
+}
+
+impl Tracee {
+    /// Starts tracing a task without stopping it; its process's other threads stay untraced.
+    ///
+    /// # Errors
+    /// [`Request::Seize`] with `ESRCH` if there is no such task, `EPERM` if it may not be traced or
+    /// is being traced already.
+    pub fn seize(tid: i32, options: Options) -> Result<Tracee, TraceError> {
+        // With this option, stops at calls differ from signals.
+        let options = options.bits() | libc::PTRACE_O_TRACESYSGOOD;
+        ptrace::seize(tid, options).map_err(Request::Seize.failed())?;
+        Ok(Tracee { tid })
+    }
+
+    /// The task's number.
+    pub const fn tid(self) -> i32 {
+        self.tid
+    }
+
+    /// Stops it soon; [`wait`](Self::wait) reports the stop as [`Stop::Interrupted`], unless
+    /// another comes first.
+    ///
+    /// # Errors
+    /// [`Request::Interrupt`] with `ESRCH` if it has ended or is not a tracee of this thread.
+    pub fn interrupt(self) -> Result<(), TraceError> {
+        ptrace::interrupt(self.tid).map_err(Request::Interrupt.failed())
+    }
+
+    /// Blocks until it has something to report.
+    ///
+    /// # Errors
+    /// [`Request::Wait`] with `ECHILD` if it is not a tracee or child of this thread.
+    pub fn wait(self) -> Result<Event, TraceError> {
+        let event = wait::next(self.tid).map_err(Request::Wait.failed())?;
+        Ok(Event::of(self, event))
+    }
+
+    /// Its report, if there is one.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn poll(self) -> Result<Option<Event>, TraceError> {
+        self.event(wait::take(self.tid))
+    }
+
+    /// The same, but its end is left for its parent to take.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn poll_stop(self) -> Result<Option<Event>, TraceError> {
+        self.event(wait::take_stop(self.tid))
+    }
+
+    /// What a wait for it has answered.
+    pub(crate) fn event(
+        self,
+        answer: Result<Option<wait::Event>, Errno>,
+    ) -> Result<Option<Event>, TraceError> {
+        let event = answer.map_err(Request::Wait.failed())?;
+        Ok(event.map(|event| Event::of(self, event)))
+    }
+}
+
+impl Event {
+    fn of(tracee: Tracee, event: wait::Event) -> Event {
+        match event {
+            wait::Event::Stopped { signal, event } => Event::Stopped(Stopped {
+                tracee,
+                stop: Stop::of(signal, event),
+            }),
+            wait::Event::Ended(ended) => Event::Ended(ended),
+        }
+    }
+}
+
+impl Stop {
+    /// `event` is the number of a `PTRACE_EVENT_*`, or 0.
+    fn of(signal: i32, event: i32) -> Stop {
+        const CALL: i32 = libc::SIGTRAP | 0x80;
+        match (event, signal) {
+            (0, CALL) => Stop::Call,
+            (0, signal) => Stop::Signal(signal),
+            (libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => Stop::Interrupted,
+            (libc::PTRACE_EVENT_STOP, signal) => Stop::Group(signal),
+            (libc::PTRACE_EVENT_SECCOMP, _) => Stop::Seccomp,
+            (libc::PTRACE_EVENT_FORK, _) => Stop::Fork,
+            (libc::PTRACE_EVENT_VFORK, _) => Stop::Vfork,
+            (libc::PTRACE_EVENT_VFORK_DONE, _) => Stop::VforkDone,
+            (libc::PTRACE_EVENT_CLONE, _) => Stop::Clone,
+            (libc::PTRACE_EVENT_EXEC, _) => Stop::Exec,
+            (libc::PTRACE_EVENT_EXIT, _) => Stop::Exit,
+            (event, _) => Stop::Other(event),
+        }
+    }
+}
+
+impl Stopped {
+    /// Which task it is.
+    pub const fn tracee(&self) -> Tracee {
+        self.tracee
+    }
+
+    /// Why it stopped.
+    pub const fn stop(&self) -> Stop {
+        self.stop
+    }
+
+    /// The signal that it is about to get: the one to resume or detach it with, if tracing is to
+    /// change nothing.
+    pub const fn signal(&self) -> Option<i32> {
+        match self.stop {
+            Stop::Signal(signal) => Some(signal),
+            _ => None,
+        }
+    }
+
+    /// The call at which it has stopped: at [`Stop::Call`] and [`Stop::Seccomp`]; architecture and
+    /// addresses at every stop. Kernel 5.3.
+    ///
+    /// # Errors
+    /// [`Request::CallInfo`] with `EIO` on older kernels.
+    pub fn call(&self) -> Result<CallInfo, TraceError> {
+        ptrace::call_info(self.tracee.tid).map_err(Request::CallInfo.failed())
+    }
+
+    /// The call in which it is or was last, at any stop; `None` if it wasn't in a call, or without
+    /// `/proc`. The architecture is 0 if the kernel doesn't tell it (before 5.3).
+    pub fn last_call(&self) -> Option<tamis_abi::SeccompData> {
+        let call = last_call::read(self.tracee.tid)?;
+        let arch = self.call().map_or(0, |info| info.arch);
+        Some(tamis_abi::SeccompData { arch, ..call })
+    }
+
+    /// Its general registers.
+    ///
+    /// # Errors
+    /// [`Request::Registers`] with `ESRCH` if it has been killed.
+    pub fn registers(&self) -> Result<Registers, TraceError> {
+        let bytes = ptrace::registers(self.tracee.tid).map_err(Request::Registers.failed())?;
+        Ok(Registers(bytes))
+    }
+
+    /// Replaces its general registers.
+    ///
+    /// # Errors
+    /// [`Request::SetRegisters`] with `EIO` or `EINVAL` for values that a task can't have.
+    pub fn set_registers(&self, registers: &Registers) -> Result<(), TraceError> {
+        ptrace::set_registers(self.tracee.tid, &registers.0).map_err(Request::SetRegisters.failed())
+    }
+
+    /// At [`Stop::Seccomp`] or the entry of a call: has the call skipped. It returns what
+    /// [`set_result`](Self::set_result) sets, `-ENOSYS` without.
+    ///
+    /// # Errors
+    /// [`Request::SetRegisters`] with `ENOSYS` on machines other than x86-64.
+    pub fn skip_call(&self) -> Result<(), TraceError> {
+        ptrace::skip_call(self.tracee.tid).map_err(Request::SetRegisters.failed())
+    }
+
+    /// Sets the result of a call that is skipped, emulated or at its exit; -4095 to -1 are errors.
+    ///
+    /// # Errors
+    /// As [`skip_call`](Self::skip_call).
+    pub fn set_result(&self, result: i64) -> Result<(), TraceError> {
+        ptrace::set_result(self.tracee.tid, result).map_err(Request::SetRegisters.failed())
+    }
+
+    /// Where the signal comes from that it is about to get.
+    ///
+    /// # Errors
+    /// [`Request::SignalInfo`] with `EINVAL` at a stop without a signal.
+    pub fn signal_info(&self) -> Result<SignalInfo, TraceError> {
+        ptrace::signal_info(self.tracee.tid).map_err(Request::SignalInfo.failed())
+    }
+
+    /// The number that comes with an event: the new task's at [`Stop::Fork`], [`Stop::Vfork`] and
+    /// [`Stop::Clone`], the wait status at [`Stop::Exit`], the data of the action at
+    /// [`Stop::Seccomp`], the former thread number at [`Stop::Exec`].
+    ///
+    /// # Errors
+    /// [`Request::Message`] with `ESRCH` if it has been killed.
+    pub fn message(&self) -> Result<u64, TraceError> {
+        ptrace::event_message(self.tracee.tid).map_err(Request::Message.failed())
+    }
+
+    /// The task that it has made, at [`Stop::Fork`], [`Stop::Vfork`] and [`Stop::Clone`]; `None`
+    /// elsewhere. It is a tracee with the same options, and its first report is
+    /// [`Stop::Interrupted`].
+    ///
+    /// # Errors
+    /// As [`message`](Self::message).
+    pub fn new_task(&self) -> Result<Option<Tracee>, TraceError> {
+        match self.stop {
+            Stop::Fork | Stop::Vfork | Stop::Clone => {
+                let tid = self.message()? as i32;
+                Ok(Some(Tracee { tid }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The instructions of one of its filters; the oldest has the index 0. Kernel 4.4, with
+    /// `CONFIG_CHECKPOINT_RESTORE`.
+    ///
+    /// # Errors
+    /// [`Request::Filter`] with `ENOENT` beyond the newest filter, `EACCES` without `CAP_SYS_ADMIN`
+    /// or under a filter.
+    pub fn filter(&self, index: usize) -> Result<Vec<tamis_bpf::Insn>, TraceError> {
+        ptrace::filter(self.tracee.tid, index).map_err(Request::Filter.failed())
+    }
+
+    /// Lets it run on, and get a signal if one is given.
+    ///
+    /// # Errors
+    /// [`Request::Resume`] with `ESRCH` if it has been killed: its end is its next report.
+    pub fn resume(self, how: Resume, signal: Option<i32>) -> Result<(), TraceError> {
+        let tid = self.tracee.tid;
+        ptrace::resume(tid, how, signal.unwrap_or(0)).map_err(Request::Resume.failed())
+    }
+
+    /// Leaves it in its [group stop](Stop::Group) until something happens to it.
+    ///
+    /// # Errors
+    /// [`Request::Listen`] with `EIO` at another stop, `ESRCH` if it has been killed.
+    pub fn listen(self) -> Result<(), TraceError> {
+        ptrace::listen(self.tracee.tid).map_err(Request::Listen.failed())
+    }
+
+    /// Ends tracing; the task runs on, and gets a signal if one is given.
+    ///
+    /// # Errors
+    /// [`Request::Detach`] with `ESRCH` if it has been killed.
+    pub fn detach(self, signal: Option<i32>) -> Result<(), TraceError> {
+        let tid = self.tracee.tid;
+        ptrace::detach(tid, signal.unwrap_or(0)).map_err(Request::Detach.failed())
+    }
+}

@@ -1,0 +1,315 @@
+//! The primitives: children that are held, and tracees.
+
+use std::collections::BTreeSet;
+
+use libtest_mimic::Trial;
+use tamis_abi::{Action, ActionKind};
+use tamis_bpf::Program;
+use tamis_kernel::spawn::{Child, Spawn, SpawnError};
+use tamis_kernel::tracee::{
+    self, CallInfo, CallPhase, Event, Options, Request, Resume, Stop, Stopped, Tracee,
+};
+use tamis_kernel::{Ended, Errno, Flags, InstallError};
+
+use crate::dumping::Waiting;
+use crate::support::{ARGS, CALL, answering, native_call, own_path, trial};
+use crate::victim;
+
+const TRACE: u32 = Action::new(ActionKind::Trace, 7).ret();
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("spawn::error_of_execve", error_of_execve),
+        trial("spawn::filter_that_kills", filter_that_kills),
+        trial("spawn::held_child_that_is_dropped_is_gone", dropped),
+        trial("tracee::call_at_entry_and_exit", call_at_entry_and_exit),
+        trial("tracee::trace_of_a_filter", trace_of_a_filter),
+        trial("tracee::registers_can_be_set", registers_can_be_set),
+        trial("tracee::emulated_call_is_not_made", emulated),
+        trial("tracee::new_tasks_are_followed", new_tasks),
+        trial("tracee::one_instruction", one_instruction),
+        trial("tracee::attach_and_detach", attach_and_detach),
+        trial("tracee::error_names_the_request", error_names_the_request),
+    ]
+}
+
+/// A victim with this role.
+fn playing(role: &str) -> Spawn<'static> {
+    Spawn {
+        args: [victim::MARK, role].map(Into::into).to_vec(),
+        ..Spawn::new(own_path())
+    }
+}
+
+/// Starts a child as a tracee, which it is from before its filters.
+fn traced(spawn: &Spawn<'_>, options: Options) -> (Child, Tracee) {
+    let held = spawn.start().expect("it starts");
+    let tracee = Tracee::seize(held.pid(), options | Options::EXIT_KILL).expect("it is a child");
+    (held.release(), tracee)
+}
+
+/// The next stop of a tracee that hasn't ended.
+#[track_caller]
+fn stop(tracee: Tracee) -> Stopped {
+    match tracee.wait().expect("it is a tracee") {
+        Event::Stopped(stopped) => stopped,
+        Event::Ended(ended) => panic!("{ended:?}"),
+    }
+}
+
+/// Lets a tracee run as if nobody traced it until a condition holds.
+#[track_caller]
+fn until(tracee: Tracee, how: Resume, mut holds: impl FnMut(&Stopped) -> bool) -> Stopped {
+    loop {
+        let stopped = stop(tracee);
+        if holds(&stopped) {
+            return stopped;
+        }
+        let signal = stopped.signal();
+        stopped.resume(how, signal).expect("it is stopped");
+    }
+}
+
+/// Lets a child and what it has started run to its end.
+fn to_end(child: &mut Child) -> Ended {
+    loop {
+        let tracee = tracee::next().expect("there is a child");
+        match child.poll(tracee).expect("it reports") {
+            Some(Event::Stopped(stopped)) => {
+                let signal = stopped.signal();
+                stopped.resume(Resume::Run, signal).expect("it is stopped");
+            }
+            Some(Event::Ended(ended)) if tracee.tid() == child.pid() => return ended,
+            _ => {}
+        }
+    }
+}
+
+fn is_entry(stopped: &Stopped) -> bool {
+    let call = stopped.call().expect("kernel 5.3");
+    matches!(call.phase, CallPhase::Entry { nr, .. } if i64::from(nr) == CALL)
+}
+
+fn under(filter: &Program) -> Vec<(&Program, Flags)> {
+    vec![(filter, Flags::NONE)]
+}
+
+fn error_of_execve() {
+    let mut child = Spawn::new("/nonexistent")
+        .start()
+        .expect("it starts")
+        .release();
+    child.wait().expect("it is a child");
+    assert_eq!(child.error(), Some(SpawnError::Exec(Errno::ENOENT)));
+}
+
+fn filter_that_kills() {
+    let kill = answering(libc::SYS_seccomp, Action::KILL_PROCESS.ret());
+    let spawn = Spawn {
+        filters: vec![(&kill, Flags::NONE); 2],
+        ..Spawn::new("true")
+    };
+    let mut child = spawn.start().expect("it starts").release();
+    assert!(child.wait().expect("it is a child").is_by(libc::SIGSYS));
+    let expected = SpawnError::Install {
+        filter: 1,
+        error: InstallError::Killed,
+    };
+    assert_eq!(child.error(), Some(expected));
+}
+
+fn dropped() {
+    let held = Spawn::new("true").start().expect("it starts");
+    let pid = held.pid();
+    assert!(!held.child().has_filters());
+    drop(held);
+    let error = Tracee::seize(pid, Options::NONE).expect_err("it is gone");
+    assert_eq!(error.errno, Errno(libc::ESRCH));
+}
+
+fn call_at_entry_and_exit() {
+    let (mut child, tracee) = traced(&playing("call"), Options::EXEC);
+    // Before it has executed the program, it only installs filters.
+    let stopped = until(tracee, Resume::Run, |stopped| stopped.stop() == Stop::Exec);
+    stopped.resume(Resume::ToCall, None).expect("it is stopped");
+    let stopped = until(tracee, Resume::ToCall, is_entry);
+    assert_eq!(stopped.stop(), Stop::Call);
+    let entry: CallInfo = stopped.call().expect("kernel 5.3");
+    let mut expected = native_call(CALL, ARGS);
+    expected.ip = entry.ip;
+    assert_eq!(entry.data(), Some(expected));
+    assert_eq!(stopped.last_call(), Some(expected));
+    stopped.resume(Resume::ToCall, None).expect("it is stopped");
+    let exit = stop(tracee).call().expect("kernel 5.3");
+    let failed = CallPhase::Exit {
+        result: -i64::from(libc::EINVAL),
+        is_error: true,
+    };
+    assert_eq!(exit.phase, failed);
+    assert!(stop_and_end(&mut child, tracee).is_by(libc::SIGKILL));
+}
+
+/// Kills a stopped child and waits for its end.
+fn stop_and_end(child: &mut Child, tracee: Tracee) -> Ended {
+    crate::raw::kill(tracee.tid(), libc::SIGKILL);
+    to_end(child)
+}
+
+fn trace_of_a_filter() {
+    let filter = answering(CALL, TRACE);
+    let spawn = Spawn {
+        filters: under(&filter),
+        ..playing("call")
+    };
+    let (mut child, tracee) = traced(&spawn, Options::SECCOMP);
+    let stopped = until(tracee, Resume::Run, |stopped| {
+        stopped.stop() == Stop::Seccomp
+    });
+    assert_eq!(stopped.message(), Ok(7));
+    let expected = CallPhase::Seccomp {
+        nr: CALL as u32,
+        args: ARGS,
+        data: 7,
+    };
+    assert_eq!(stopped.call().expect("kernel 5.3").phase, expected);
+    if cfg!(target_arch = "x86_64") {
+        stopped.skip_call().expect("it is stopped");
+        stopped.set_result(-9).expect("it is stopped");
+    }
+    stopped.resume(Resume::Run, None).expect("it is stopped");
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(to_end(&mut child), Ended::Exited(9));
+    }
+}
+
+/// On x86-64: the eleventh word is `rax`, the sixteenth `orig_rax`.
+fn registers_can_be_set() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let filter = answering(CALL, TRACE);
+    let spawn = Spawn {
+        filters: under(&filter),
+        ..playing("call")
+    };
+    let (mut child, tracee) = traced(&spawn, Options::SECCOMP);
+    let stopped = until(tracee, Resume::Run, |stopped| {
+        stopped.stop() == Stop::Seccomp
+    });
+    let mut registers = stopped.registers().expect("it is stopped");
+    let (words, rest) = registers.bytes_mut().as_chunks_mut::<8>();
+    assert!(rest.is_empty());
+    assert_eq!(words[15], CALL.to_le_bytes());
+    words[15] = (-1_i64).to_le_bytes();
+    words[10] = (-11_i64).to_le_bytes();
+    stopped.set_registers(&registers).expect("it is stopped");
+    assert_eq!(stopped.registers(), Ok(registers));
+    stopped.resume(Resume::Run, None).expect("it is stopped");
+    assert_eq!(to_end(&mut child), Ended::Exited(11));
+}
+
+fn emulated() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let (mut child, tracee) = traced(&playing("call-twice"), Options::EXEC);
+    let stopped = until(tracee, Resume::Run, |stopped| stopped.stop() == Stop::Exec);
+    stopped.resume(Resume::ToCall, None).expect("it is stopped");
+    let entry = until(tracee, Resume::ToCall, is_entry);
+    entry.resume(Resume::ToCall, None).expect("it is stopped");
+    let exit = stop(tracee);
+    exit.resume(Resume::Emulate, None).expect("it is stopped");
+    let second = stop(tracee);
+    assert!(is_entry(&second));
+    second.set_result(-13).expect("it is stopped");
+    second.resume(Resume::Run, None).expect("it is stopped");
+    assert_eq!(to_end(&mut child), Ended::Exited(13));
+}
+
+fn new_tasks() {
+    let spawn = Spawn {
+        args: ["-c", "(exit 3); (exit 4); exit 5"]
+            .map(Into::into)
+            .to_vec(),
+        ..Spawn::new("sh")
+    };
+    let options = Options::FORK | Options::VFORK | Options::CLONE | Options::EXIT;
+    let (mut child, tracee) = traced(&spawn, options);
+    let (mut announced, mut begun, mut codes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    loop {
+        let tracee = tracee::next().expect("there is a child");
+        match child.poll(tracee).expect("it reports") {
+            Some(Event::Stopped(stopped)) => {
+                announced.extend(stopped.new_task().expect("it is stopped"));
+                if stopped.stop() == Stop::Interrupted {
+                    begun.insert(tracee);
+                }
+                if stopped.stop() == Stop::Exit {
+                    codes.insert(stopped.message().expect("it is stopped") >> 8);
+                }
+                let signal = stopped.signal();
+                stopped.resume(Resume::Run, signal).expect("it is stopped");
+            }
+            Some(Event::Ended(ended)) if tracee.tid() == child.pid() => {
+                assert_eq!(ended, Ended::Exited(5));
+                break;
+            }
+            _ => {}
+        }
+    }
+    assert!(!announced.contains(&tracee));
+    assert_eq!(announced.len(), 2);
+    assert_eq!(announced, begun);
+    assert_eq!(codes, BTreeSet::from([3, 4, 5]));
+}
+
+fn one_instruction() {
+    let (mut child, tracee) = traced(&playing("call"), Options::EXEC);
+    let stopped = until(tracee, Resume::Run, |stopped| stopped.stop() == Stop::Exec);
+    stopped.resume(Resume::Step, None).expect("it is stopped");
+    // The first step out of execve ends at the first instruction.
+    let first = stop(tracee);
+    let before = first.call().expect("kernel 5.3").ip;
+    first.resume(Resume::Step, None).expect("it is stopped");
+    let second = stop(tracee);
+    assert_eq!(second.stop(), Stop::Signal(libc::SIGTRAP));
+    let after = second.call().expect("kernel 5.3").ip;
+    assert_ne!(before, after);
+    assert!(stop_and_end(&mut child, tracee).is_by(libc::SIGKILL));
+}
+
+fn attach_and_detach() {
+    let waiting = Waiting::with("none");
+    let tracee = Tracee::seize(waiting.pid(), Options::NONE).expect("it is a child");
+    // It has said that it is ready and is about to read.
+    let reads = |stopped: &Stopped| {
+        let call = stopped.last_call();
+        call.is_some_and(|call| i64::from(call.nr) == libc::SYS_read)
+    };
+    let stopped = loop {
+        tracee.interrupt().expect("it runs");
+        let stopped = stop(tracee);
+        assert_eq!(stopped.stop(), Stop::Interrupted);
+        assert_eq!(stopped.signal(), None);
+        if reads(&stopped) {
+            break stopped;
+        }
+        stopped.resume(Resume::Run, None).expect("it is stopped");
+    };
+    stopped.detach(None).expect("it is stopped");
+    waiting.end();
+}
+
+fn error_names_the_request() {
+    let error = Tracee::seize(i32::MAX, Options::NONE).expect_err("there is none");
+    assert_eq!(error.request, Request::Seize);
+    assert_eq!(error.errno, Errno(libc::ESRCH));
+    let waiting = Waiting::with("none");
+    let tracee = Tracee::seize(waiting.pid(), Options::NONE).expect("it is a child");
+    tracee.interrupt().expect("it runs");
+    let stopped = stop(tracee);
+    let error = stopped.filter(0).expect_err("it has no filters");
+    assert_eq!(error.request, Request::Filter);
+    stopped.detach(None).expect("it is stopped");
+    waiting.end();
+}
