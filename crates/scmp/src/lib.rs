@@ -8,6 +8,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`db`] | the rules of a filter on all of its architectures, `seccomp_rule_add` |
 //! | [`condition`] | conditions on arguments, as libseccomp compares them |
 //! | [`tree`] | the rules of one system call: inserting, conflicts |
 //! | `prune` | the removal of chains that a shorter one makes redundant |
@@ -21,12 +22,14 @@
 #![forbid(unsafe_code)]
 
 pub mod condition;
+pub mod db;
 pub mod place;
 mod prune;
 pub mod rules;
 pub mod tree;
 
 pub use condition::{Comparison, Condition, Conditions};
+pub use db::{AddError, ArchRules, Call, Db, Errno, Exactness};
 pub use place::{Place, Resolver};
 pub use rules::{CallRule, TooComplex};
 pub use tree::{CallTree, Refusal};

@@ -45,6 +45,11 @@ impl Resolver {
         }
     }
 
+    /// The architecture.
+    pub const fn arch(self) -> Arch {
+        self.arch
+    }
+
     /// The places of a name with this text, in the order in which libseccomp adds the rule there.
     /// None where libseccomp ignores it: calls that are absent where others are multiplexed.
     pub fn places(self, name: Name, text: &str) -> impl Iterator<Item = Place> {
