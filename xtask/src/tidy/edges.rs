@@ -10,13 +10,14 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 23] = [
+const ALLOWED: [(&str, Option<&[&str]>); 24] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
     ("bpf", Some(&["abi", "diag"])),
     ("rules", Some(&["abi", "diag"])),
-    ("policy", Some(&["abi", "diag", "rules"])),
+    ("scmp", Some(&["abi", "rules"])),
+    ("policy", Some(&["abi", "diag", "rules", "scmp"])),
     // Never the compiler, nor the compiler's parts: it judges them.
     ("profile", Some(&["abi", "diag"])),
     ("prover", Some(&["abi", "bpf", "rules"])),

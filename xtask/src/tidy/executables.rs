@@ -9,7 +9,7 @@ use super::Problem;
 use super::tree::Tree;
 
 /// The executables of integration tests: package, name, and why it is not part of another.
-const INTEGRATION: [(&str, &str, &str); 10] = [
+const INTEGRATION: [(&str, &str, &str); 11] = [
     ("tamis-testkit", "it", "the libraries together"),
     (
         "tamis",
@@ -40,6 +40,11 @@ const INTEGRATION: [(&str, &str, &str); 10] = [
         "tamis-policy",
         "tamis",
         "builds without the compiler and the prover",
+    ),
+    (
+        "tamis-scmp",
+        "semantics",
+        "builds with the tables and rulesets alone",
     ),
     (
         "xtask",

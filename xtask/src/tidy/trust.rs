@@ -62,6 +62,7 @@ const PARTS: [Part; 6] = [
             "crates/policy/src/loader.rs",
             "crates/policy/src/sink.rs",
             "crates/policy/src/yaml.rs",
+            "crates/scmp/src/",
             "crates/abi/src/",
         ],
         detail: Detail::Paths,

@@ -68,7 +68,6 @@ impl CallInfo {
                     arch: self.arch,
                     ip: self.ip,
                     args,
-                    ..SeccompData::default()
                 })
             }
             CallPhase::None | CallPhase::Exit { .. } => None,

@@ -106,8 +106,8 @@ fn signals() {
             let mut command = command("sh", &["-c", &format!("kill -{signal} $$")]);
             command.explain = explain;
             let ended = report(&command).ended;
-            let is_it = matches!(ended, Ended::Signalled { signal: found, .. } if found == signal);
-            assert!(is_it, "{signal}: {ended:?}");
+            let is_by = ended.is_by(signal);
+            assert!(is_by, "{signal}: {ended:?}");
         }
     }
 }

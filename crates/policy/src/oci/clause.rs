@@ -6,17 +6,23 @@
 
 use tamis_abi::Action;
 use tamis_diag::{Diagnostic, code};
+use tamis_scmp::Conditions;
 
 use super::model::{Condition, Entry};
-use super::tree::ClauseId;
+
+/// Which clause of the profile put something into a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ClauseId(pub(super) u32);
 
 /// A conjunction of conditions on different arguments.
 #[derive(Debug)]
 pub(super) struct Clause<'p> {
     /// The entry it comes from.
     pub(super) entry: &'p Entry<'p>,
-    /// Sorted by argument; none is about an argument that another is about.
-    pub(super) conditions: Vec<Condition>,
+    /// All of its conditions, or one of the entry's if those are alternatives.
+    pub(super) conditions: Conditions,
+    /// The condition, if the entry has others.
+    pub(super) alternative: Option<&'p Condition>,
 }
 
 impl Clause<'_> {
@@ -40,13 +46,17 @@ pub(super) fn clauses<'p>(
                 diagnostics.push(warning(entry, first, second));
                 clauses.extend(entry.args.iter().map(|condition| Clause {
                     entry,
-                    conditions: vec![condition.clone()],
+                    conditions: Conditions::NONE.with(condition.test),
+                    alternative: Some(condition),
                 }));
             }
             None => {
-                let mut conditions = entry.args.clone();
-                conditions.sort_by_key(|condition| condition.arg);
-                clauses.push(Clause { entry, conditions });
+                let with = |all: Conditions, one: &Condition| all.with(one.test);
+                clauses.push(Clause {
+                    entry,
+                    conditions: entry.args.iter().fold(Conditions::NONE, with),
+                    alternative: None,
+                });
             }
         }
         ranges.push(start..clauses.len() as u32);
@@ -62,13 +72,15 @@ pub(super) fn ids(range: &std::ops::Range<u32>) -> impl Iterator<Item = ClauseId
 /// Two conditions on one argument.
 fn repeated(args: &[Condition]) -> Option<(&Condition, &Condition)> {
     args.iter().enumerate().find_map(|(at, second)| {
-        let first = args[..at].iter().find(|first| first.arg == second.arg)?;
+        let first = args[..at]
+            .iter()
+            .find(|first| first.test.arg == second.test.arg)?;
         Some((first, second))
     })
 }
 
 fn warning(entry: &Entry, first: &Condition, second: &Condition) -> Diagnostic {
-    let index = second.arg.index();
+    let index = second.test.arg.index();
     let message = format!(
         "the {} conditions of this entry are alternatives",
         entry.args.len()

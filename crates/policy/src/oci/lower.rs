@@ -1,26 +1,29 @@
 //! From clauses to the sections of a ruleset.
 //!
 //! For every architecture each name becomes a number, or nothing; numbers that the same clauses are
-//! about share one graph and become one group of rules, so that the hundreds of calls of an allow
+//! about share one tree and become one group of rules, so that the hundreds of calls of an allow
 //! list are one rule.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use tamis_abi::{Action, Arch, ArgIndex, syscall};
+use tamis_abi::{Action, Arch, Nr, syscall};
 use tamis_diag::{Diagnostic, Sources, Span, code};
 use tamis_rules::{IntervalSet, Origin, Rule, Section};
+use tamis_scmp::{CallRule, CallTree, Place, Refusal, Resolver, TooComplex, tree};
 
-use super::clause::{self, Clause};
-use super::model::{Comparison, Condition, Entry};
-use super::paths::{self, Path};
-use super::tree::{self, CallTree, ClauseId, Refusal, Verdict};
+use super::clause::{self, Clause, ClauseId};
+use super::model::Entry;
+
+type Tree = CallTree<ClauseId>;
+/// A rule with the clause that it comes from.
+type Path = CallRule<ClauseId>;
 
 /// A clause as it applies to one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Use {
     clause: ClauseId,
     /// For `socketcall` and `ipc`: what argument 0 must be, instead of what the clause says of it.
-    call: Option<u32>,
+    selector: Option<u32>,
 }
 
 /// What the names of a profile are on one architecture.
@@ -92,30 +95,30 @@ impl<'p> Lowering<'p> {
             syscalls: numbers.clone(),
             when: path.when,
             action: path.action,
-            origin: Some(self.origin(path.clause)),
+            origin: Some(self.origin(path.tag)),
         }));
     }
 
     /// What the names of all entries are on an architecture.
     fn resolve(&self, arch: Arch) -> Named<'p> {
-        let multiplexes = syscall::multiplexed(arch, "socket").is_some();
+        let resolver = Resolver::new(arch);
         let names = self.entries.iter().map(|entry| entry.names.len());
         let mut present = Vec::with_capacity(names.sum());
         let mut absent: BTreeMap<&'p str, Vec<Use>> = BTreeMap::new();
         for (entry, range) in self.entries.iter().zip(&self.ranges) {
             for name in &entry.names {
                 let Some(known) = name.known else { continue };
-                let direct = known.number(arch).map(|nr| (nr.0, None));
-                let shared = multiplexes
-                    .then(|| syscall::multiplexed(arch, &name.text))
-                    .flatten();
-                let shared = shared.map(|to| (to.nr.0, Some(to.call)));
-                for (nr, call) in shared.into_iter().chain(direct) {
-                    present.extend(clause::ids(range).map(|clause| (nr, Use { clause, call })));
-                }
-                if direct.is_none() && !multiplexes {
-                    let uses = clause::ids(range).map(|clause| Use { clause, call: None });
-                    absent.entry(&name.text).or_default().extend(uses);
+                for place in resolver.places(known, &name.text) {
+                    let (nr, selector) = match place {
+                        Place::Direct(nr) => (Some(nr), None),
+                        Place::Multiplexed { nr, selector } => (Some(nr), Some(selector)),
+                        Place::Absent => (None, None),
+                    };
+                    let uses = clause::ids(range).map(|clause| Use { clause, selector });
+                    match nr {
+                        Some(Nr(nr)) => present.extend(uses.map(|used| (nr, used))),
+                        None => absent.entry(&name.text).or_default().extend(uses),
+                    }
                 }
             }
         }
@@ -136,20 +139,17 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// The graph of these clauses, or why the clause cannot be added.
-    fn tree(&self, arch: Arch, uses: &[Use]) -> Result<CallTree, (Refusal, ClauseId)> {
-        let mut tree = CallTree::new(arch.is_64_bit());
+    /// The tree of these clauses, or why the clause cannot be added.
+    fn tree(&self, arch: Arch, uses: &[Use]) -> Result<Tree, (Refusal<ClauseId>, ClauseId)> {
+        let mut tree = Tree::new(arch);
         for used in uses {
             let clause = &self.clauses[used.clause.0 as usize];
-            let verdict = Verdict {
-                action: clause.action(),
-                clause: used.clause,
+            let conditions = match used.selector {
+                None => clause.conditions,
+                Some(selector) => clause.conditions.with_selector(selector),
             };
-            let added = match used.call {
-                None => tree.add(&clause.conditions, verdict),
-                Some(call) => tree.add(&multiplexed(clause, call), verdict),
-            };
-            added.map_err(|refusal| (refusal, used.clause))?;
+            tree.add(&conditions, clause.action(), used.clause)
+                .map_err(|refusal| (refusal, used.clause))?;
         }
         Ok(tree)
     }
@@ -165,12 +165,12 @@ impl<'p> Lowering<'p> {
                 return None;
             }
         };
-        match paths::paths(&tree) {
+        match tree.rules() {
             Ok(paths) => {
                 self.warn_about_idle(uses, &paths, arch, example);
                 Some(paths)
             }
-            Err(paths::TooMany) => {
+            Err(TooComplex) => {
                 let clause = uses.last().map_or(ClauseId(0), |used| used.clause);
                 let call = call_name(arch, example);
                 let message = format!("too many combinations of conditions on {call}");
@@ -182,7 +182,13 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    fn refusal(&self, refusal: Refusal, new: ClauseId, arch: Arch, call: &str) -> Diagnostic {
+    fn refusal(
+        &self,
+        refusal: Refusal<ClauseId>,
+        new: ClauseId,
+        arch: Arch,
+        call: &str,
+    ) -> Diagnostic {
         match refusal {
             Refusal::Conflict(old) => {
                 let action = self.clauses[old.0 as usize].action();
@@ -197,7 +203,7 @@ impl<'p> Lowering<'p> {
                     .help("delete one of them, or give both the same action")
             }
             Refusal::TooMany => {
-                let message = format!("more than {} entries for {call}", tree::MAX_CLAUSES);
+                let message = format!("more than {} entries for {call}", tree::MAX_RULES);
                 Diagnostic::error(code::OCI_TOO_COMPLEX, message)
                     .label(self.place(new), "this is one too many")
                     .note("no program within the kernel's limit could distinguish them")
@@ -218,7 +224,7 @@ impl<'p> Lowering<'p> {
     /// Warns of clauses that give another answer than all that count.
     fn warn_about_idle(&mut self, uses: &[Use], paths: &[Path], arch: Arch, example: u32) {
         let Some(winner) = paths.first() else { return };
-        let clauses: BTreeSet<ClauseId> = paths.iter().map(|path| path.clause).collect();
+        let clauses: BTreeSet<ClauseId> = paths.iter().map(|path| path.tag).collect();
         let actions: HashSet<Action> = paths.iter().map(|path| path.action).collect();
         for used in uses {
             let action = self.clauses[used.clause.0 as usize].action();
@@ -230,7 +236,7 @@ impl<'p> Lowering<'p> {
             let diagnostic = Diagnostic::warning(code::OCI_NO_EFFECT, message)
                 .label(self.place(used.clause), format!("would return {action}"))
                 .label(
-                    self.place(winner.clause),
+                    self.place(winner.tag),
                     format!("returns {} instead", winner.action),
                 );
             self.diagnostics.push(diagnostic);
@@ -240,9 +246,9 @@ impl<'p> Lowering<'p> {
     /// Where a clause is written: its condition if that is the whole clause, else the first name.
     fn place(&self, clause: ClauseId) -> Span {
         let clause = &self.clauses[clause.0 as usize];
-        match clause.conditions.as_slice() {
-            [only] if clause.entry.args.len() > 1 => only.span,
-            _ => clause
+        match clause.alternative {
+            Some(condition) => condition.span,
+            None => clause
                 .entry
                 .names
                 .first()
@@ -271,23 +277,6 @@ fn groups(mut uses: Vec<(u32, Use)>) -> BTreeMap<Vec<Use>, Vec<u32>> {
         }
     }
     groups
-}
-
-/// The conditions of a clause about a call that goes through `socketcall` or `ipc`: argument 0 is
-/// the call code there. The other conditions stay, although they now see a pointer or another
-/// argument; that is what libseccomp does.
-fn multiplexed(clause: &Clause, call: u32) -> Vec<Condition> {
-    let code = Condition {
-        span: clause.entry.span,
-        arg: ArgIndex::ALL[0],
-        comparison: Comparison::Eq,
-        value: u64::from(call),
-    };
-    let others = clause
-        .conditions
-        .iter()
-        .filter(|condition| condition.arg != ArgIndex::ALL[0]);
-    std::iter::once(code).chain(others.cloned()).collect()
 }
 
 fn call_name(arch: Arch, nr: u32) -> String {

@@ -9,9 +9,8 @@
 //! 1. `json`, `read`: text to a checked `model`, every mistake with its place;
 //! 2. `select`: the engine's choice of architectures and entries;
 //! 3. `clause`: entries to conjunctions of conditions;
-//! 4. `tree`, `prune`: libseccomp's graph of the conditions on one number;
-//! 5. `paths`: the graph to rules of which the first match decides;
-//! 6. `lower`, `enosys`: names to numbers, rules to sections.
+//! 4. `lower`: names to numbers, clauses to [libseccomp's rules](tamis_scmp), these to sections;
+//! 5. `enosys`: what unknown numbers answer.
 
 mod clause;
 mod enosys;
@@ -20,11 +19,8 @@ mod json;
 mod lower;
 mod model;
 pub(crate) mod names;
-mod paths;
-mod prune;
 mod read;
 mod select;
-mod tree;
 
 use jsonc_parser::ast::Object;
 use tamis_abi::{Action, Arch};

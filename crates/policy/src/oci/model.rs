@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use tamis_abi::syscall::Name;
-use tamis_abi::{Action, Arch, ArgIndex};
+use tamis_abi::{Action, Arch};
 use tamis_diag::Span;
 
 /// A profile, of the OCI runtime specification or of the container engines.
@@ -78,48 +78,11 @@ pub(super) struct Selector {
 
 pub(super) use tamis_abi::KernelVersion;
 
-/// One condition on an argument: `arg comparison value`, unsigned.
+/// One condition on an argument.
 #[derive(Clone, Debug)]
 pub(super) struct Condition {
     /// Where it is written.
     pub(super) span: Span,
-    /// The argument.
-    pub(super) arg: ArgIndex,
-    /// How it is compared.
-    pub(super) comparison: Comparison,
-    /// With what; for masks, what the masked bits must be.
-    pub(super) value: u64,
-}
-
-/// `op` of a condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
-    Ne,
-    Lt,
-    Le,
-    Eq,
-    Ge,
-    Gt,
-    /// `arg & mask == value & mask`
-    Masked {
-        mask: u64,
-    },
-}
-
-impl Condition {
-    /// The bits that take part.
-    pub(super) const fn mask(&self) -> u64 {
-        match self.comparison {
-            Comparison::Masked { mask } => mask,
-            _ => u64::MAX,
-        }
-    }
-
-    /// Whether it is tested by its opposite: `!=` as `==`, `<` as `>=`, `<=` as `>`.
-    pub(super) const fn is_negative(&self) -> bool {
-        matches!(
-            self.comparison,
-            Comparison::Ne | Comparison::Lt | Comparison::Le
-        )
-    }
+    /// What it says.
+    pub(super) test: tamis_scmp::Condition,
 }

@@ -9,12 +9,11 @@ use tamis_abi::syscall::Name;
 use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_diag::json::{Reader, member, start_of};
 use tamis_diag::{Diagnostic, code};
+use tamis_scmp::Comparison;
 
 use super::flavour::{self, Flavour};
 use super::json::check_case;
-use super::model::{
-    ArchFamily, CallName, Comparison, Condition, Entry, KernelVersion, Profile, Selector,
-};
+use super::model::{ArchFamily, CallName, Condition, Entry, KernelVersion, Profile, Selector};
 use super::names::{self, ACTIONS, ARCHES, CAPABILITIES, FLAGS, OPERATORS, Operator};
 
 const DEFAULT_ACTION: &str = "defaultAction";
@@ -312,9 +311,11 @@ fn read_condition(reader: &mut Reader, flavour: &Flavour, value: &Value) -> Opti
     };
     Some(Condition {
         span: reader.span(value.range()),
-        arg: ArgIndex::new(index? as u8)?,
-        comparison,
-        value: value_compared,
+        test: tamis_scmp::Condition {
+            arg: ArgIndex::new(index? as u8)?,
+            comparison,
+            value: value_compared,
+        },
     })
 }
 

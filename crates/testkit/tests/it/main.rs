@@ -43,6 +43,7 @@ mod prover_sabotage;
 mod prover_z3;
 mod real_programs;
 mod rule_passes;
+mod scmp_libseccomp;
 mod stack_vs_kernel;
 mod systemd;
 mod validator_vs_kernel;

@@ -2,29 +2,32 @@
 //!
 //! Every way through the graph to an answer is a rule; in the order in which the graph tries them
 //! the first that matches is the answer. Along a way each half of an argument is confined to a set
-//! of values or to a pattern of bits. Ways that nothing can take are dropped, and ways of one clause
+//! of values or to a pattern of bits. Ways that nothing can take are dropped, and ways of one rule
 //! that differ in one argument only are united where their order doesn't matter: that turns the
 //! three nodes of `arg > 40` back into one comparison.
 
 use tamis_abi::{Action, ArgIndex};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
 
-use super::tree::{CallTree, ClauseId, Exit, NodeId, WordTest};
+use crate::tree::{CallTree, Exit, NodeId, WordTest};
 
 /// The most ways through the graph of one number; the kernel takes 4096 instructions.
-pub(super) const MAX_PATHS: usize = 1 << 14;
+pub const MAX_PATHS: usize = 1 << 14;
 
-/// A rule for one number: if the predicate holds, the action.
+/// A rule of one system call: if the predicate holds, the action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Path {
-    pub(super) when: Predicate,
-    pub(super) action: Action,
-    pub(super) clause: ClauseId,
+pub struct CallRule<T> {
+    /// The condition on the arguments.
+    pub when: Predicate,
+    /// The action.
+    pub action: Action,
+    /// The rule that it comes from.
+    pub tag: T,
 }
 
 /// There are more than [`MAX_PATHS`] ways through the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooMany;
+pub struct TooComplex;
 
 /// What is known of one argument on a way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,51 +41,53 @@ struct Bounds {
 
 /// One way to an answer.
 #[derive(Clone, Debug)]
-struct Way {
+struct Way<T> {
     bounds: [Option<Bounds>; 6],
     action: Action,
-    clause: ClauseId,
+    tag: T,
 }
 
-/// The rules of a number, first match first.
-///
-/// # Errors
-/// If there are more than [`MAX_PATHS`].
-pub(super) fn paths(tree: &CallTree) -> Result<Vec<Path>, TooMany> {
-    let mut collector = Collector {
-        tree,
-        visited: 0,
-        ways: Vec::new(),
-    };
-    collector.follow(tree.top, &Default::default())?;
-    let part = tree.argument_part();
-    let to_path = |way: Way| Path {
-        when: way.predicate(part),
-        action: way.action,
-        clause: way.clause,
-    };
-    Ok(tidy(collector.ways).into_iter().map(to_path).collect())
+impl<T: Copy + Ord> CallTree<T> {
+    /// What the tree means: rules of which the first match decides.
+    ///
+    /// # Errors
+    /// If there are more than [`MAX_PATHS`] ways through it.
+    pub fn rules(&self) -> Result<Vec<CallRule<T>>, TooComplex> {
+        let mut collector = Collector {
+            tree: self,
+            visited: 0,
+            ways: Vec::new(),
+        };
+        collector.follow(self.top, &Default::default())?;
+        let part = self.argument_part();
+        let to_rule = |way: Way<T>| CallRule {
+            when: way.predicate(part),
+            action: way.action,
+            tag: way.tag,
+        };
+        Ok(tidy(collector.ways).into_iter().map(to_rule).collect())
+    }
 }
 
-struct Collector<'t> {
-    tree: &'t CallTree,
+struct Collector<'t, T> {
+    tree: &'t CallTree<T>,
     /// Exits followed so far.
     visited: usize,
-    ways: Vec<Way>,
+    ways: Vec<Way<T>>,
 }
 
-impl Collector<'_> {
-    fn follow(&mut self, exit: Exit, bounds: &[Option<Bounds>; 6]) -> Result<(), TooMany> {
+impl<T: Copy + Ord> Collector<'_, T> {
+    fn follow(&mut self, exit: Exit<T>, bounds: &[Option<Bounds>; 6]) -> Result<(), TooComplex> {
         self.visited += 1;
         if self.visited > MAX_PATHS {
-            return Err(TooMany);
+            return Err(TooComplex);
         }
         match exit {
             Exit::Fall => {}
             Exit::Verdict(verdict) => self.ways.push(Way {
                 bounds: bounds.clone(),
                 action: verdict.action,
-                clause: verdict.clause,
+                tag: verdict.tag,
             }),
             Exit::Level(at) => {
                 for id in self.tree.level(at) {
@@ -121,12 +126,12 @@ impl Collector<'_> {
     }
 }
 
-/// Brings ways into the order of the profile and unites them, as far as no answer changes by that:
+/// Brings ways into the order of their tags and unites them, as far as no answer changes by that:
 /// among ways in a row that have the same action.
-fn tidy(mut ways: Vec<Way>) -> Vec<Way> {
-    let mut tidied: Vec<Way> = Vec::with_capacity(ways.len());
+fn tidy<T: Copy + Ord>(mut ways: Vec<Way<T>>) -> Vec<Way<T>> {
+    let mut tidied: Vec<Way<T>> = Vec::with_capacity(ways.len());
     for row in ways.chunk_by_mut(|a, b| a.action == b.action) {
-        row.sort_by_key(|way| way.clause);
+        row.sort_by_key(|way| way.tag);
         for way in row {
             tidied.push(way.clone());
             while let [.., first, second] = tidied.as_slice()
@@ -195,10 +200,10 @@ fn confine_low(set: &IntervalSet<u64>, words: &IntervalSet<u32>) -> IntervalSet<
         .collect()
 }
 
-impl Way {
+impl<T: Copy + Ord> Way<T> {
     /// One way that stands for both, if there is one.
-    fn unite(&self, other: &Way) -> Option<Way> {
-        if self.action != other.action || self.clause != other.clause {
+    fn unite(&self, other: &Way<T>) -> Option<Way<T>> {
+        if self.action != other.action || self.tag != other.tag {
             return None;
         }
         let pairs = || self.bounds.iter().zip(&other.bounds);

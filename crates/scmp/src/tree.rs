@@ -1,54 +1,49 @@
-//! The order in which libseccomp tests the argument conditions of one system call.
+//! The rules of one system call, as libseccomp keeps them.
 //!
-//! libseccomp does not keep a list of rules. It keeps, for each number, a graph of tests on 32-bit
+//! libseccomp keeps, for each number, a graph of tests on 32-bit
 //! words and inserts every rule into it: a rule becomes a chain of nodes, arguments ascending, high
 //! word before low word; a chain is merged with what is there where their nodes are equal. Nodes of
 //! one *level* are alternatives, sorted; a node that does not decide passes the call to the next
 //! node of its level, and after the last one to the next node of the level above.
 //!
 //! So the answer for a call that several rules match depends on that sorting and merging, not on
-//! the order in the profile. This module rebuilds the graph, including what a merge refuses and the
-//! removal of chains that a shorter one makes redundant; [`super::paths`] reads it as a list of
-//! rules of which the first match decides.
+//! the order of adding. This module rebuilds the graph, including what a merge refuses; `prune`
+//! removes chains that a shorter one makes redundant, and [`rules`](crate::rules) reads the graph.
 
-use tamis_abi::Action;
+use tamis_abi::{Action, Arch};
 use tamis_rules::{IntervalSet, Part};
 
-use super::model::{Comparison, Condition};
-use super::prune::Pruned;
+use crate::condition::{Comparison, Condition, Conditions};
+use crate::prune::Pruned;
 
-/// The most clauses with conditions on one number: as many as a program has instructions.
-pub(super) const MAX_CLAUSES: usize = 4096;
+/// The most rules of one system call: as many as a program has instructions.
+pub const MAX_RULES: usize = 4096;
 
-/// Which clause of the profile put something into a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct ClauseId(pub(super) u32);
-
-/// An answer in the graph, with the clause that put it there.
+/// An answer in the graph, with the rule that put it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Verdict {
-    pub(super) action: Action,
-    pub(super) clause: ClauseId,
+pub(crate) struct Verdict<T> {
+    pub(crate) action: Action,
+    pub(crate) tag: T,
 }
 
 /// A node of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NodeId(u32);
+pub(crate) struct NodeId(u32);
 
 /// What happens on one outcome of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(crate) enum Exit<T> {
     /// The next node of the level, or of the level above.
     Fall,
     /// The answer.
-    Verdict(Verdict),
+    Verdict(Verdict<T>),
     /// The level that this node is on.
     Level(NodeId),
 }
 
 /// The test of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WordTest {
+pub(crate) enum WordTest {
     /// `word == value`
     Equal,
     /// `word & mask == value`
@@ -61,21 +56,21 @@ pub(super) enum WordTest {
 
 /// One test of one word.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(crate) struct Node<T> {
     /// The argument, 0 to 5.
-    pub(super) arg: u8,
+    pub(crate) arg: u8,
     /// Whether its upper half is tested.
-    pub(super) high: bool,
-    pub(super) test: WordTest,
-    pub(super) mask: u32,
-    pub(super) value: u32,
+    pub(crate) high: bool,
+    pub(crate) test: WordTest,
+    pub(crate) mask: u32,
+    pub(crate) value: u32,
     /// Where it sorts on a level.
     key: Key,
     /// The whole constant as written.
     whole: u64,
-    pub(super) yes: Exit,
-    pub(super) no: Exit,
-    pub(super) level: usize,
+    pub(crate) yes: Exit<T>,
+    pub(crate) no: Exit<T>,
+    pub(crate) level: usize,
 }
 
 /// Nodes that are alternatives.
@@ -90,11 +85,11 @@ struct Level {
 }
 
 /// Where a node sorts on a level: the greater key is tried first.
-pub(super) type Key = (u8, bool, Rank, u32);
+pub(crate) type Key = (u8, bool, Rank, u32);
 
 /// Comparisons on one word are tried in descending order of rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rank {
+pub(crate) enum Rank {
     /// `>` and `>=`: the larger constant first.
     Greater,
     /// `<` and `<=`: the smaller constant first.
@@ -103,36 +98,58 @@ pub(super) enum Rank {
     Equal,
 }
 
-/// Why a clause cannot be added.
+/// Why a rule is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// An earlier clause answers otherwise in the same place; libseccomp returns `EEXIST`.
-    Conflict(ClauseId),
-    /// There are more than [`MAX_CLAUSES`] clauses with conditions.
+pub enum Refusal<T> {
+    /// The rule with this tag has another action in the same place; libseccomp returns `EEXIST`.
+    Conflict(T),
+    /// There are more than [`MAX_RULES`] rules.
     TooMany,
     /// libseccomp would link a node of a shared level to itself and never return.
     Endless,
 }
 
-/// Everything that libseccomp knows about one number.
-#[derive(Clone, Debug)]
-pub(super) struct CallTree {
-    /// Whether arguments have 64 bits.
-    wide: bool,
-    /// How many clauses were added.
-    clauses: usize,
-    nodes: Vec<Node>,
-    levels: Vec<Level>,
-    /// A node of the top level, or the answer for every call; `Fall` before the first clause.
-    pub(super) top: Exit,
+/// What became of a rule that was not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// It is in the tree; rules that it makes redundant or, without conditions, all others are gone.
+    Inserted,
+    /// An unconditional rule or a shorter one with the same action makes it redundant.
+    Ignored,
 }
 
-impl CallTree {
-    /// A number without rules.
-    pub(super) fn new(wide: bool) -> CallTree {
+/// The rules of one system call.
+///
+/// ```
+/// use tamis_abi::{Action, Arch, ArgIndex};
+/// use tamis_scmp::{CallTree, Comparison, Condition, Conditions, Refusal};
+/// let is = |arg, value| Condition { arg: ArgIndex::ALL[arg], comparison: Comparison::Eq, value };
+/// let (one, two) = (Action::errno(1), Action::errno(2));
+///
+/// let mut tree = CallTree::new(Arch::X86_64);
+/// tree.add(&Conditions::new(&[is(0, 5), is(1, 7)]).unwrap(), one, "first").unwrap();
+/// let shorter = Conditions::new(&[is(0, 5)]).unwrap();
+/// assert_eq!(tree.add(&shorter, two, "second"), Err(Refusal::Conflict("first")));
+/// ```
+#[derive(Clone, Debug)]
+pub struct CallTree<T> {
+    /// Whether arguments have 64 bits.
+    wide: bool,
+    /// How many rules were added.
+    rules: usize,
+    nodes: Vec<Node<T>>,
+    levels: Vec<Level>,
+    /// A node of the top level, or the answer for every call; `Fall` before the first rule.
+    pub(crate) top: Exit<T>,
+}
+
+impl<T: Copy + Ord> CallTree<T> {
+    /// A call without rules, on an architecture: where registers or C's `long` have 32 bits,
+    /// libseccomp compares the lower halves of arguments only.
+    pub fn new(arch: Arch) -> CallTree<T> {
         CallTree {
-            wide,
-            clauses: 0,
+            wide: arch.is_64_bit(),
+            rules: 0,
             nodes: Vec::new(),
             levels: Vec::new(),
             top: Exit::Fall,
@@ -140,12 +157,12 @@ impl CallTree {
     }
 
     /// The bits of an argument that are looked at.
-    pub(super) fn argument_part(&self) -> Part {
+    pub(crate) fn argument_part(&self) -> Part {
         if self.wide { Part::Full } else { Part::Low }
     }
 
     /// The values that an argument can have.
-    pub(super) fn all_values(&self) -> IntervalSet<u64> {
+    pub(crate) fn all_values(&self) -> IntervalSet<u64> {
         let last = if self.wide {
             u64::MAX
         } else {
@@ -155,43 +172,43 @@ impl CallTree {
     }
 
     /// A node.
-    pub(super) fn node(&self, id: NodeId) -> &Node {
+    pub(crate) fn node(&self, id: NodeId) -> &Node<T> {
         &self.nodes[id.0 as usize]
     }
 
-    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node<T> {
         &mut self.nodes[id.0 as usize]
     }
 
     /// The nodes of the level that a node is on, in the order in which they are tried.
-    pub(super) fn level(&self, id: NodeId) -> &[NodeId] {
+    pub(crate) fn level(&self, id: NodeId) -> &[NodeId] {
         &self.levels[self.node(id).level].nodes
     }
 
-    /// Adds a clause: if all conditions hold, the verdict. Conditions are on different arguments and
-    /// sorted by argument.
+    /// Adds a rule: if all conditions hold, the action.
     ///
-    /// A clause on a number that has an unconditional answer is dropped; an unconditional clause
+    /// A rule for a call that has an unconditional one is ignored; an unconditional rule
     /// replaces all conditional ones.
     ///
     /// # Errors
-    /// If libseccomp would not accept the clause; the tree is unusable then.
-    pub(super) fn add(
+    /// If libseccomp refuses the rule. The tree is then neither what it was nor of use.
+    pub fn add(
         &mut self,
-        conditions: &[Condition],
-        verdict: Verdict,
-    ) -> Result<(), Refusal> {
+        conditions: &Conditions,
+        action: Action,
+        tag: T,
+    ) -> Result<Added, Refusal<T>> {
         if let Exit::Verdict(_) = self.top {
-            return Ok(());
+            return Ok(Added::Ignored);
         }
-        self.clauses += 1;
-        if self.clauses > MAX_CLAUSES {
+        self.rules += 1;
+        if self.rules > MAX_RULES {
             return Err(Refusal::TooMany);
         }
-        match (self.top, self.chain(conditions, verdict)) {
+        match (self.top, self.chain(conditions, Verdict { action, tag })) {
             (Exit::Level(_), Exit::Level(new)) => {
-                if self.prune(new, verdict.action) == Pruned::NewIsRedundant {
-                    return Ok(());
+                if self.prune(new, action) == Pruned::NewIsRedundant {
+                    return Ok(Added::Ignored);
                 }
                 self.top = match self.top {
                     Exit::Level(top) => Exit::Level(self.merge(top, new)?),
@@ -200,11 +217,11 @@ impl CallTree {
             }
             (_, chain) => self.top = chain,
         }
-        Ok(())
+        Ok(Added::Inserted)
     }
 
-    /// Makes the nodes of a clause; an unconditional clause has none.
-    fn chain(&mut self, conditions: &[Condition], verdict: Verdict) -> Exit {
+    /// Makes the nodes of a rule; an unconditional rule has none.
+    fn chain(&mut self, conditions: &Conditions, verdict: Verdict<T>) -> Exit<T> {
         // From the last condition to the first: each leads to what is made already.
         let mut next = Exit::Verdict(verdict);
         for condition in conditions.iter().rev() {
@@ -218,7 +235,7 @@ impl CallTree {
     }
 
     /// A condition on 32 bits: one node.
-    fn narrow_condition(&mut self, condition: &Condition, next: Exit) -> Exit {
+    fn narrow_condition(&mut self, condition: &Condition, next: Exit<T>) -> Exit<T> {
         let mask = condition.mask() as u32;
         if mask == 0 {
             return next;
@@ -238,7 +255,7 @@ impl CallTree {
     }
 
     /// A condition on 64 bits: the high word decides, or leads to the low word.
-    fn wide_condition(&mut self, condition: &Condition, next: Exit) -> Exit {
+    fn wide_condition(&mut self, condition: &Condition, next: Exit<T>) -> Exit<T> {
         use WordTest::{Above, AtLeast, Equal, Masked};
         let fall = Exit::Fall;
         match condition.comparison {
@@ -282,9 +299,9 @@ impl CallTree {
         condition: &Condition,
         high: bool,
         test: WordTest,
-        yes: Exit,
-        no: Exit,
-    ) -> Exit {
+        yes: Exit<T>,
+        no: Exit<T>,
+    ) -> Exit<T> {
         let half = |whole: u64| {
             if high {
                 (whole >> 32) as u32
@@ -340,7 +357,7 @@ impl CallTree {
     }
 
     /// Takes a node off its level and puts it on one of its own; returns its neighbour on the old one.
-    pub(super) fn unlink(&mut self, id: NodeId) -> Exit {
+    pub(crate) fn unlink(&mut self, id: NodeId) -> Exit<T> {
         let is_inner = self.is_inner(id);
         let level = self.node(id).level;
         let position = self.position(id);
@@ -366,7 +383,7 @@ impl CallTree {
 
     /// The nodes of a level that a search which has skipped nothing needs to compare with a node. If
     /// neither the node nor the level leads on, that is those with its test, found by their keys.
-    pub(super) fn comparable(&self, at: NodeId, new: NodeId) -> Vec<NodeId> {
+    pub(crate) fn comparable(&self, at: NodeId, new: NodeId) -> Vec<NodeId> {
         let level = &self.levels[self.node(at).level];
         if !level.is_sorted || level.inner > 0 || self.is_inner(new) {
             return level.nodes.clone();
@@ -390,7 +407,7 @@ impl CallTree {
     }
 
     /// Whether two nodes test the same.
-    pub(super) fn same_test(&self, a: NodeId, b: NodeId) -> bool {
+    pub(crate) fn same_test(&self, a: NodeId, b: NodeId) -> bool {
         let key = |id| {
             let node = self.node(id);
             (node.arg, node.high, node.test, node.value, node.mask)
@@ -399,12 +416,12 @@ impl CallTree {
     }
 
     /// Where a node sorts on a level.
-    pub(super) fn key(&self, id: NodeId) -> Key {
+    pub(crate) fn key(&self, id: NodeId) -> Key {
         self.node(id).key
     }
 
     /// An answer below an exit that is another action than this.
-    pub(super) fn other_verdict(&self, exit: Exit, action: Action) -> Option<Verdict> {
+    pub(crate) fn other_verdict(&self, exit: Exit<T>, action: Action) -> Option<Verdict<T>> {
         match exit {
             Exit::Fall => None,
             Exit::Verdict(verdict) => (verdict.action != action).then_some(verdict),
@@ -418,7 +435,7 @@ impl CallTree {
 
     /// Merges a chain into the level that `at` is on; returns the node by which the level is known
     /// from now on.
-    fn merge(&mut self, at: NodeId, new: NodeId) -> Result<NodeId, Refusal> {
+    fn merge(&mut self, at: NodeId, new: NodeId) -> Result<NodeId, Refusal<T>> {
         let level = self.node(at).level;
         // The search begins at the node through which the level was reached, which need not be the
         // first: levels can be shared.
@@ -450,7 +467,7 @@ impl CallTree {
 
     /// Fails if a node is on this level already: it was put there through another exit that leads
     /// to the same level, before the node where this search began.
-    fn check_not_on(&self, level: usize, new: NodeId) -> Result<(), Refusal> {
+    fn check_not_on(&self, level: usize, new: NodeId) -> Result<(), Refusal<T>> {
         if self.node(new).level == level {
             return Err(Refusal::Endless);
         }
@@ -458,12 +475,13 @@ impl CallTree {
     }
 
     /// Merges a node and what hangs below it into a node with the same test.
-    fn merge_node(&mut self, old: NodeId, new: NodeId) -> Result<(), Refusal> {
+    fn merge_node(&mut self, old: NodeId, new: NodeId) -> Result<(), Refusal<T>> {
         if old == new {
             return Ok(());
         }
-        let is_leaf =
-            |node: &Node| !matches!(node.yes, Exit::Level(_)) && !matches!(node.no, Exit::Level(_));
+        let is_leaf = |node: &Node<T>| {
+            !matches!(node.yes, Exit::Level(_)) && !matches!(node.no, Exit::Level(_))
+        };
         for outcome in [true, false] {
             let Exit::Verdict(verdict) = self.exit(new, outcome) else {
                 continue;
@@ -479,7 +497,7 @@ impl CallTree {
                     };
                     let takes_over = n.high && tighter;
                     if is_leaf(x) || is_leaf(n) {
-                        return Err(Refusal::Conflict(earlier.clause));
+                        return Err(Refusal::Conflict(earlier.tag));
                     }
                     if takes_over {
                         self.set_exit(old, outcome, Exit::Verdict(verdict));
@@ -488,7 +506,7 @@ impl CallTree {
                 Exit::Verdict(_) => {}
                 below => {
                     if let Some(other) = self.other_verdict(below, verdict.action) {
-                        return Err(Refusal::Conflict(other.clause));
+                        return Err(Refusal::Conflict(other.tag));
                     }
                     self.set_exit(old, outcome, Exit::Verdict(verdict));
                 }
@@ -511,12 +529,12 @@ impl CallTree {
         Ok(())
     }
 
-    pub(super) fn exit(&self, id: NodeId, outcome: bool) -> Exit {
+    pub(crate) fn exit(&self, id: NodeId, outcome: bool) -> Exit<T> {
         let node = self.node(id);
         if outcome { node.yes } else { node.no }
     }
 
-    pub(super) fn set_exit(&mut self, id: NodeId, outcome: bool, exit: Exit) {
+    pub(crate) fn set_exit(&mut self, id: NodeId, outcome: bool, exit: Exit<T>) {
         let was_inner = self.is_inner(id);
         let node = self.node_mut(id);
         if outcome {

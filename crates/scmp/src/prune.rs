@@ -3,18 +3,18 @@
 //! Before libseccomp merges a chain into a number's graph it walks both: a chain of the graph that
 //! contains all tests of the new one, after others, and gives the same answer is removed, as the
 //! new one answers for its calls; a new chain that contains all tests of one in the graph, after
-//! others, is not added. The answers for calls don't change by that, but what later clauses
+//! others, is not added. The answers for calls don't change by that, but what later rules
 //! conflict with does.
 
 use std::ops::ControlFlow;
 
 use tamis_abi::Action;
 
-use super::tree::{CallTree, Exit, NodeId};
+use crate::tree::{CallTree, Exit, NodeId};
 
 /// What came of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pruned {
+pub(crate) enum Pruned {
     /// The new chain is to be merged.
     Ready,
     /// The graph answers for all calls of the new chain.
@@ -50,17 +50,17 @@ impl Overlap {
 }
 
 /// One search through a number's graph.
-struct Search<'t> {
-    tree: &'t mut CallTree,
+struct Search<'t, T> {
+    tree: &'t mut CallTree<T>,
     /// The answer of the new chain.
     action: Action,
     /// Whether a chain was removed.
     removed: bool,
 }
 
-impl CallTree {
+impl<T: Copy + Ord> CallTree<T> {
     /// Removes what a new chain makes redundant, or finds that the new chain is.
-    pub(super) fn prune(&mut self, new: NodeId, action: Action) -> Pruned {
+    pub(crate) fn prune(&mut self, new: NodeId, action: Action) -> Pruned {
         let top = self.top;
         let mut search = Search {
             tree: self,
@@ -78,7 +78,7 @@ impl CallTree {
 
     /// Takes a node off the level that it is on, and then the nodes above that lead nowhere; returns
     /// the exit as it is after that and whether anything was removed.
-    fn remove(&mut self, from: Exit, target: NodeId) -> (Exit, bool) {
+    fn remove(&mut self, from: Exit<T>, target: NodeId) -> (Exit<T>, bool) {
         let Exit::Level(at) = from else {
             return (from, false);
         };
@@ -107,9 +107,9 @@ impl CallTree {
     }
 }
 
-impl Search<'_> {
+impl<T: Copy + Ord> Search<'_, T> {
     /// Compares a level of the graph with a node of the new chain.
-    fn walk(&mut self, old: Exit, new: NodeId, state: &mut Overlap) {
+    fn walk(&mut self, old: Exit<T>, new: NodeId, state: &mut Overlap) {
         let mut found = *state;
         let broken = state.matched_once && !state.matched;
         if let Exit::Level(at) = old
@@ -188,18 +188,19 @@ impl Search<'_> {
         state: Overlap,
         found: &mut Overlap,
     ) -> ControlFlow<()> {
-        let is_leaf = |exits: [Exit; 2]| !exits.iter().any(|exit| matches!(exit, Exit::Level(_)));
-        let exits = |tree: &CallTree, id| [tree.exit(id, true), tree.exit(id, false)];
+        let is_leaf =
+            |exits: [Exit<T>; 2]| !exits.iter().any(|exit| matches!(exit, Exit::Level(_)));
+        let exits = |tree: &CallTree<T>, id| [tree.exit(id, true), tree.exit(id, false)];
         let (olds, news) = (exits(self.tree, old), exits(self.tree, new));
         found.matched = true;
         found.matched_once = true;
         found.new_ends |= is_leaf(news);
         found.old_ends |= is_leaf(olds);
-        let has_more = |(old, new): (&Exit, &Exit)| *old != Exit::Fall && *new == Exit::Fall;
+        let has_more = |(old, new): (&Exit<T>, &Exit<T>)| *old != Exit::Fall && *new == Exit::Fall;
         if olds.iter().zip(&news).any(has_more) {
             return ControlFlow::Break(());
         }
-        let action = |exit: &Exit| match exit {
+        let action = |exit: &Exit<T>| match exit {
             Exit::Verdict(verdict) => Some(verdict.action),
             Exit::Fall | Exit::Level(_) => None,
         };

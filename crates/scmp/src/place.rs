@@ -1,0 +1,69 @@
+//! Where libseccomp puts the rules for a name on an architecture.
+
+use tamis_abi::syscall::{self, Name};
+use tamis_abi::{Arch, Nr};
+
+/// Where a rule for a name goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// To the call's own number.
+    Direct(Nr),
+    /// To `socketcall` or `ipc`, with a selector as argument 0.
+    Multiplexed {
+        /// The number of the multiplexer.
+        nr: Nr,
+        /// What argument 0 must be: [`Conditions::with_selector`](crate::Conditions::with_selector).
+        selector: u32,
+    },
+    /// The architecture doesn't have the call. libseccomp keeps such rules under a negative number
+    /// that no program tests, and refuses what contradicts them.
+    Absent,
+}
+
+/// Finds the places of names on one architecture.
+///
+/// ```
+/// use tamis_abi::{Arch, Nr, syscall::Name};
+/// use tamis_scmp::{Place, Resolver};
+/// let socket = Name::find("socket").unwrap();
+/// let places: Vec<Place> = Resolver::new(Arch::X86).places(socket, "socket").collect();
+/// let multiplexed = Place::Multiplexed { nr: Nr(102), selector: 1 };
+/// assert_eq!(places, [multiplexed, Place::Direct(Nr(359))]);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Resolver {
+    arch: Arch,
+    multiplexes: bool,
+}
+
+impl Resolver {
+    /// For an architecture.
+    pub fn new(arch: Arch) -> Resolver {
+        Resolver {
+            arch,
+            multiplexes: syscall::multiplexed(arch, "socket").is_some(),
+        }
+    }
+
+    /// The architecture.
+    pub const fn arch(self) -> Arch {
+        self.arch
+    }
+
+    /// The places of a name with this text, in the order in which libseccomp adds the rule there.
+    /// None where libseccomp ignores it: calls that are absent where others are multiplexed.
+    pub fn places(self, name: Name, text: &str) -> impl Iterator<Item = Place> {
+        let direct = name.number(self.arch).map(Place::Direct);
+        let multiplexed = self
+            .multiplexes
+            .then(|| syscall::multiplexed(self.arch, text))
+            .flatten()
+            .map(|to| Place::Multiplexed {
+                nr: to.nr,
+                selector: to.call,
+            });
+        let is_absent = direct.is_none() && !self.multiplexes;
+        let absent = is_absent.then_some(Place::Absent);
+        multiplexed.into_iter().chain(direct).chain(absent)
+    }
+}
