@@ -160,6 +160,7 @@ fn denied_prctl() {
 
 /// Whatever the number of descriptors left, it works or says that there are too few.
 fn no_descriptors() {
+    raw::close_inherited();
     let before = open_files();
     let command = Command {
         filters: vec![answering(CALL, NOTIFY)],
