@@ -8,7 +8,7 @@ use tamis_abi::Endian;
 use tamis_bench::policies::{DOCKER, docker_ruleset};
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bench::runc;
-use tamis_compiler::Options;
+use tamis_compiler::{Effort, Options};
 use tamis_testkit::corpus;
 use tamis_testkit::libseccomp::Library;
 use tamis_testkit::skip::{self, Need};
@@ -28,23 +28,30 @@ fn main() {
         let program = runc::compile(&library, &text, optimize);
         program.expect("libseccomp takes the profile").len()
     };
-    let tamis = || {
+    let tamis = |effort| {
+        let options = Options {
+            effort,
+            ..Options::default()
+        };
         let ruleset = docker_ruleset(DOCKER, &text);
-        let compiled = tamis_compiler::compile(&ruleset, &Options::default());
+        let compiled = tamis_compiler::compile(&ruleset, &options);
         let compiled = compiled.expect("the profile compiles");
         compiled.program().unwrap().to_bytes(Endian::Little).len() / 8
     };
+    let (full, quick) = (|| tamis(Effort::Full), || tamis(Effort::Quick));
     let (list, tree) = (|| libseccomp(1), || libseccomp(2));
     let (major, minor, micro) = library.version();
     println!("libseccomp {major}.{minor}.{micro}");
     println!(
-        "instructions: tamis {}, list {}, tree {}",
-        tamis(),
+        "instructions: tamis {}, quick {}, list {}, tree {}",
+        full(),
+        quick(),
         list(),
         tree()
     );
     let mut contestants = [
-        Contestant::new("tamis", tamis),
+        Contestant::new("tamis", full),
+        Contestant::new("tamis, quick", quick),
         Contestant::new("libseccomp, list", list),
         Contestant::new("libseccomp, tree", tree),
     ];

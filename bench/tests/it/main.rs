@@ -3,6 +3,7 @@
 
 mod arguments;
 mod counts;
+mod effort;
 mod foreign;
 mod goals;
 mod gvisor;

@@ -32,6 +32,36 @@ pub fn run(program: &Program, image: &[u32; 16]) -> Run {
 
 /// Like [`run`], and calls `visit` with every instruction before it is executed.
 pub fn run_traced(program: &Program, image: &[u32; 16], visit: &mut impl FnMut(Pc)) -> Run {
+    execute(|pc| program.op(pc), image, visit)
+}
+
+/// A program whose instructions are decoded once for many evaluations.
+#[derive(Clone, Debug)]
+pub struct Decoded {
+    ops: Vec<Op>,
+}
+
+impl Decoded {
+    /// Decodes a program.
+    pub fn new(program: &Program) -> Decoded {
+        Decoded {
+            ops: program.ops().collect(),
+        }
+    }
+
+    /// The instructions, in order.
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// The same as [`run_traced`] of the program.
+    pub fn run_traced(&self, image: &[u32; 16], visit: &mut impl FnMut(Pc)) -> Run {
+        execute(|Pc(pc)| self.ops[pc], image, visit)
+    }
+}
+
+/// The one definition of an evaluation, given the instruction at each place.
+fn execute(op_at: impl Fn(Pc) -> Op, image: &[u32; 16], visit: &mut impl FnMut(Pc)) -> Run {
     let mut a: u32 = 0;
     let mut x: u32 = 0;
     let mut memory = [0; SLOTS as usize];
@@ -40,7 +70,7 @@ pub fn run_traced(program: &Program, image: &[u32; 16], visit: &mut impl FnMut(P
     loop {
         visit(Pc(pc));
         steps += 1;
-        let op = program.op(Pc(pc));
+        let op = op_at(Pc(pc));
         pc += 1;
         match op {
             Op::LoadData(offset) => a = image[offset as usize / 4],

@@ -20,8 +20,9 @@ use crate::dag::{Dag, Node, NodeId, Question};
 use crate::diagram::Case;
 use crate::formula::Formula;
 use crate::hash::FastMap;
+use crate::options::Effort;
 use crate::outcome::Decisions;
-use crate::tree::{Run, search};
+use crate::tree::{Detail, Run, search, search_with};
 use crate::weights::{Kind, Weights};
 
 /// The longest list of audit values that is asked about one after the other.
@@ -255,8 +256,10 @@ pub(crate) fn number_line(
     let weight = runs
         .iter()
         .fold(0, |sum: u64, run| sum.saturating_add(run.weight));
-    let runs = with_tail_decided(dag, runs, weights.prices());
-    let node = search(dag, Word::NR, &runs, weights.prices());
+    let is_common = hot.keys().any(|arch| weights.is_common(*arch));
+    let detail = detail(weights, is_common);
+    let runs = with_tail_decided(dag, runs, weights);
+    let node = search_with(dag, Word::NR, &runs, weights.prices(), detail);
     Decided {
         audit,
         weight,
@@ -264,9 +267,18 @@ pub(crate) fn number_line(
     }
 }
 
+/// Which trees are looked at for a line of numbers, some of which programs call more or less often.
+fn detail(weights: &Weights<'_>, is_common: bool) -> Detail {
+    match weights.effort() {
+        Effort::Full => Detail::Best,
+        Effort::Quick if is_common => Detail::Plain,
+        Effort::Quick => Detail::Coarse,
+    }
+}
+
 /// The line with all numbers of x32 and above as one run, if there are many: they are rare, so the tree
 /// leaves them aside at once in any case, and two short lines are solved faster than a long one.
-fn with_tail_decided(dag: &mut Dag, mut runs: Vec<Run>, prices: Prices) -> Vec<Run> {
+fn with_tail_decided(dag: &mut Dag, mut runs: Vec<Run>, weights: &Weights<'_>) -> Vec<Run> {
     let at = runs.partition_point(|run| run.first < Arch::X32_BIT);
     let is_border = runs.get(at).is_some_and(|run| run.first == Arch::X32_BIT);
     if is_border && runs.len() - at > MIN_TAIL_RUNS {
@@ -275,10 +287,11 @@ fn with_tail_decided(dag: &mut Dag, mut runs: Vec<Run>, prices: Prices) -> Vec<R
         let weight = tail
             .iter()
             .fold(0, |sum: u64, run| sum.saturating_add(run.weight));
+        let detail = detail(weights, weights.is_common(Arch::X32));
         runs.push(Run {
             first: Arch::X32_BIT,
             weight,
-            node: search(dag, Word::NR, &tail, prices),
+            node: search_with(dag, Word::NR, &tail, weights.prices(), detail),
         });
     }
     runs

@@ -23,6 +23,8 @@ pub struct Options {
     pub profile: Option<Profile>,
     /// What is worth most.
     pub objective: Objective,
+    /// How much work the search for a fast program takes.
+    pub effort: Effort,
     /// The oldest kernel that will run the filter; by default any with a bitmap of always allowed numbers
     /// (5.11), where those calls cost nothing.
     pub kernel: Option<KernelVersion>,
@@ -50,6 +52,35 @@ pub enum Objective {
     Ns,
     /// The number of instructions.
     Length,
+}
+
+/// How much work a compilation takes to make the program fast. Every program is proved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Effort {
+    /// The fastest program that the compiler finds.
+    #[default]
+    Full,
+    /// Less than half the work, for programs that take up to 3 % more steps: each pass runs once, and the search
+    /// trees over numbers leave out the bit tests with lines on both sides.
+    Quick,
+}
+
+impl Effort {
+    /// All, the default first.
+    pub const ALL: [Effort; 2] = [Effort::Full, Effort::Quick];
+
+    /// The name, as `--effort` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Effort::Full => "full",
+            Effort::Quick => "quick",
+        }
+    }
+
+    /// The effort of this name.
+    pub fn from_name(name: &str) -> Option<Effort> {
+        Effort::ALL.into_iter().find(|effort| effort.name() == name)
+    }
 }
 
 /// The first kernel that keeps a bitmap of always allowed numbers.

@@ -10,7 +10,7 @@ use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
 
 use crate::cost::Prices;
-use crate::options::Options;
+use crate::options::{Effort, Options};
 
 /// How many recorded calls that are answered from the bitmap count as much as one that is not.
 const CACHED_PER_UNCACHED: u64 = 1024;
@@ -74,6 +74,7 @@ pub struct Weights<'a> {
     profile: Option<&'a Profile>,
     has_bitmap: bool,
     prices: Prices,
+    effort: Effort,
 }
 
 impl<'a> Weights<'a> {
@@ -83,12 +84,26 @@ impl<'a> Weights<'a> {
             profile: options.profile.as_ref(),
             has_bitmap: options.has_bitmap(),
             prices: Prices::of(options.objective),
+            effort: options.effort,
         }
     }
 
     /// What questions cost.
     pub fn prices(&self) -> Prices {
         self.prices
+    }
+
+    /// Whether calls of an architecture are common: by the profile, else if programs of 64 bits make them.
+    pub fn is_common(&self, arch: Arch) -> bool {
+        match self.profile {
+            Some(profile) => profile.count(arch, Nr(0), Nr(u32::MAX)) > 0,
+            None => is_usual(arch),
+        }
+    }
+
+    /// How much work the search for trees takes.
+    pub fn effort(&self) -> Effort {
+        self.effort
     }
 
     /// How much the numbers `first..=last` count, all of which are decided alike. Logarithmic, and linear
@@ -115,7 +130,7 @@ impl<'a> Weights<'a> {
             Kind::Allowed | Kind::ByArguments => 8,
             Kind::Answered => 4,
         };
-        let is_usual = arch.is_64_bit() && arch != Arch::X32;
+        let is_usual = is_usual(arch);
         // The profile counts calls of unusual architectures a tenth already.
         by_kind * if is_usual { 8 } else { 5 }
     }
@@ -139,4 +154,9 @@ impl<'a> Weights<'a> {
             .map(|(_, _, call)| call)
             .collect()
     }
+}
+
+/// Whether today's programs make calls of this architecture.
+fn is_usual(arch: Arch) -> bool {
+    arch.is_64_bit() && arch != Arch::X32
 }

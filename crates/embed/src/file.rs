@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use tamis_abi::Arch;
-use tamis_compiler::{CompileError, Compiled, Options as CompilerOptions, compile};
+use tamis_compiler::{CompileError, Compiled, Effort, Options as CompilerOptions, compile};
 use tamis_diag::{Diagnostic, Sources, render, suggest};
 use tamis_policy::front_end::{self, FrontEnd};
 use tamis_policy::limits::MAX_SOURCE_BYTES;
@@ -28,6 +28,7 @@ pub struct PolicyFile {
     thread: Option<String>,
     include_dirs: Vec<PathBuf>,
     strict: bool,
+    effort: Effort,
 }
 
 /// A compiled policy and what it was made of.
@@ -67,6 +68,8 @@ pub enum EmbedError {
     UnknownLanguage(String),
     /// No architecture has this name.
     UnknownArch(String),
+    /// No effort has this name.
+    UnknownEffort(String),
     /// The language of the program has no name for any machine of the policy.
     NoTarget {
         /// The architectures of the policy.
@@ -85,6 +88,7 @@ impl PolicyFile {
             thread: None,
             include_dirs: Vec::new(),
             strict: false,
+            effort: Effort::default(),
         }
     }
 
@@ -137,6 +141,17 @@ impl PolicyFile {
         self
     }
 
+    /// Spends this much work on making the filter fast, as `--effort` has it: `full`, which is the default, or
+    /// `quick`.
+    ///
+    /// # Errors
+    /// If no effort has the name.
+    pub fn effort(mut self, name: &str) -> Result<PolicyFile, EmbedError> {
+        let effort = Effort::from_name(name);
+        self.effort = effort.ok_or_else(|| EmbedError::UnknownEffort(name.to_owned()))?;
+        Ok(self)
+    }
+
     /// Reads the policy, compiles it, and has the program proved for all values of its variables.
     ///
     /// # Errors
@@ -160,7 +175,10 @@ impl PolicyFile {
         let Some(ruleset) = read.parsed.ruleset else {
             return Err(EmbedError::Policy(diagnostics, sources));
         };
-        let mut options = CompilerOptions::default();
+        let mut options = CompilerOptions {
+            effort: self.effort,
+            ..CompilerOptions::default()
+        };
         for source in read.frequencies {
             let reading = tamis_profile::read(&sources, source, self.target);
             let Some(profile) = reading.profile else {
@@ -266,6 +284,9 @@ impl EmbedError {
                 let known: Vec<&str> = Arch::all().map(Arch::name).collect();
                 vec![unknown("architecture", name, &known)]
             }
+            EmbedError::UnknownEffort(name) => {
+                vec![unknown("effort", name, &Effort::ALL.map(Effort::name))]
+            }
             EmbedError::NoTarget { archs } => {
                 let names: Vec<&str> = archs.iter().map(|arch| arch.name()).collect();
                 vec![format!(
@@ -347,4 +368,25 @@ fn read(path: &Path) -> io::Result<String> {
     let text = fs::read_to_string(path)?;
     // Some editors begin a text with a byte order mark; it means nothing in UTF-8.
     Ok(text.trim_start_matches('\u{feff}').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_filters_are_other_programs_and_unknown_efforts_are_mistakes() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
+        let policy = PolicyFile::new(folder.join("container-default.tamis"), Arch::X86_64);
+        let [full, quick] = ["full", "quick"].map(|effort| {
+            let policy = policy.clone().effort(effort).unwrap();
+            let embedded = policy.compile().unwrap();
+            embedded.filter().template().unbound().clone()
+        });
+        let default = policy.compile().unwrap();
+        assert_eq!(default.filter().template().unbound(), &full);
+        assert_ne!(full, quick);
+        let mistake = policy.effort("quik").unwrap_err();
+        assert!(mistake.to_string().contains("did you mean `quick`"));
+    }
 }

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use tamis_abi::{Endian, Word};
 use tamis_bpf::insn::{AluOp, Operand};
-use tamis_bpf::{Op, Pc, Program, Test, interp};
+use tamis_bpf::interp::Decoded;
+use tamis_bpf::{Op, Pc, Program, Test};
 
 /// A call as its words by meaning: those of a little-endian [`image`](tamis_abi::SeccompData::image).
 pub type CallWords = [u32; Word::COUNT];
@@ -52,7 +53,8 @@ struct Registers {
 /// assert!(seen.contains(&(39, 1)) && seen.contains(&(40, 2)));
 /// ```
 pub fn cover(program: &Program, endian: Endian, see: &mut impl FnMut(&CallWords, u32) -> bool) {
-    let ops: Vec<Op> = program.ops().collect();
+    let program = Decoded::new(program);
+    let ops = program.ops();
     // The branches that no call has reached yet.
     let is_branch = |op: &Op| matches!(op, Op::Branch { .. });
     let mut is_new: Vec<bool> = ops.iter().map(is_branch).collect();
@@ -67,7 +69,7 @@ pub fn cover(program: &Program, endian: Endian, see: &mut impl FnMut(&CallWords,
             Endian::Little => words,
             Endian::Big => swapped(&words),
         };
-        let run = interp::run_traced(program, &in_memory, &mut |Pc(pc)| {
+        let run = program.run_traced(&in_memory, &mut |Pc(pc)| {
             path.push(pc);
             is_any_new |= is_new[pc];
         });

@@ -20,6 +20,8 @@ pub(crate) struct Arguments {
     pub(crate) thread: Option<Text>,
     /// Where to look for included files.
     pub(crate) include_dirs: Vec<Text>,
+    /// How much work goes into the filter.
+    pub(crate) effort: Option<Text>,
     /// Whether warnings are errors.
     pub(crate) strict: bool,
 }
@@ -40,8 +42,7 @@ pub(crate) struct Mistake {
 type Rest = Peekable<token_stream::IntoIter>;
 
 const USAGE: &str = "write `include_policy!(\"server.tamis\")` or `include_policy!(pub mod name = \"server.tamis\")`";
-const OPTIONS: &str =
-    "there are `arch`, `from`, `thread`, `include_dir`, each with `= \"…\"`, and `strict`";
+const OPTIONS: &str = "there are `arch`, `from`, `thread`, `include_dir`, `effort`, each with `= \"…\"`, and `strict`";
 
 impl Mistake {
     pub(crate) fn new(span: Span, message: impl Into<String>) -> Mistake {
@@ -65,6 +66,7 @@ impl Arguments {
             from: None,
             thread: None,
             include_dirs: Vec::new(),
+            effort: None,
             strict: false,
         };
         while let Some(comma) = rest.next() {
@@ -89,7 +91,7 @@ impl Arguments {
             self.strict = true;
             return Ok(());
         }
-        if !["arch", "from", "thread", "include_dir"].contains(&&*word) {
+        if !["arch", "from", "thread", "include_dir", "effort"].contains(&&*word) {
             let message = format!("there is no option `{word}`: {OPTIONS}");
             return Err(Mistake::new(name.span(), message));
         }
@@ -108,6 +110,7 @@ impl Arguments {
                 return Ok(());
             }
             "from" => &mut self.from,
+            "effort" => &mut self.effort,
             _ => &mut self.thread,
         };
         match single.replace(value) {

@@ -34,6 +34,7 @@ use arguments::{Arguments, Mistake, Text};
 /// | `from = "oci"` | the policy's language, if it can't be detected |
 /// | `thread = "vmm"` | which filter of a Firecracker file |
 /// | `include_dir = "…"` | where included files are looked for that are not where the policy says; relative to the file with the macro; may be repeated |
+/// | `effort = "quick"` | less than half the work, for up to 3 % more executed instructions |
 /// | `strict` | warnings that change what the filter does are errors |
 ///
 /// Mistakes in the policy are errors of the compiler, with the file, the line and what to type; warnings are
@@ -90,6 +91,11 @@ fn policy_file(arguments: &Arguments, folder: &Path) -> Result<PolicyFile, Mista
     }
     if let Some(thread) = &arguments.thread {
         policy = policy.thread(&*thread.text);
+    }
+    if let Some(Text { text, span }) = &arguments.effort {
+        policy = policy
+            .effort(text)
+            .map_err(|error| Mistake::new(*span, error.to_string()))?;
     }
     for dir in &arguments.include_dirs {
         policy = policy.include_dir(folder.join(&dir.text));

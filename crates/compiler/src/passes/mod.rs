@@ -57,12 +57,15 @@ use tamis_rules::{Predicate, Ruleset};
 
 use crate::dataflow::flow::Flow;
 use crate::linearise::linearise;
-use crate::options::Options;
+use crate::options::{Effort, Options};
 use crate::report::calls::Counted;
 use draft::Condition;
 
 /// The most rounds of all passes of a stage.
 const MAX_ROUNDS: usize = 32;
+
+/// The most with little effort: most passes leave nothing behind that they would change themselves.
+const QUICK_ROUNDS: usize = 1;
 
 /// What has not been measured yet.
 const NOTHING: Size = Size::Program {
@@ -142,6 +145,8 @@ pub struct PassCx {
     flow: Option<Flow>,
     /// Whether that is the graph as it is.
     is_flow_new: bool,
+    /// How often all passes of a stage run at most.
+    max_rounds: usize,
     /// How many runs of passes over rules there were.
     rule_runs: usize,
     /// In which of them each pass looked at the conditions of the rules last.
@@ -166,6 +171,7 @@ impl PassCx {
             order: None,
             flow: None,
             is_flow_new: false,
+            max_rounds: MAX_ROUNDS,
             rule_runs: 0,
             looked: Vec::new(),
         }
@@ -179,6 +185,10 @@ impl PassCx {
         });
         PassCx {
             counted,
+            max_rounds: match options.effort {
+                Effort::Full => MAX_ROUNDS,
+                Effort::Quick => QUICK_ROUNDS,
+            },
             ..PassCx::new(options.fuel)
         }
     }
@@ -372,7 +382,7 @@ pub(crate) fn run_on_rules_watched(
     for index in 0..drafts.len() {
         cx.looked.clear();
         cx.run.after = Size::of_draft(&drafts[index]);
-        run_until_stable(passes, |pass| {
+        run_until_stable(passes, cx.max_rounds, |pass| {
             cx.begin_run(pass.info.name, Some(drafts[index].arch));
             cx.rule_runs += 1;
             let changed = (pass.run)(&mut drafts[index], cx);
@@ -405,7 +415,7 @@ pub(crate) fn run_on_graph_watched(
 ) {
     cx.begin_graph();
     cx.run.after = cx.size_of(graph);
-    run_until_stable(passes, |pass| {
+    run_until_stable(passes, cx.max_rounds, |pass| {
         let changed = run_on_blocks(pass, graph, cx);
         debug_assert!(
             changed == Changed::No || is_valid(graph),
@@ -427,7 +437,7 @@ pub(crate) fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut Pass
     let mut trial = PassCx::new(cx.fuel);
     trial.counted.clone_from(&cx.counted);
     trial.run.after = trial.size_of(&graph);
-    run_until_stable(passes, |pass| {
+    run_until_stable(passes, MAX_ROUNDS, |pass| {
         news(pass, run_on_blocks(pass, &mut graph, &mut trial))
     });
     match Program::new(linearise(&graph)) {
@@ -461,9 +471,9 @@ fn news(pass: &BytecodePass, changed: Changed) -> Changed {
 }
 
 /// Runs passes in turn until each of them has found nothing to change in what there is at the end.
-fn run_until_stable<P>(passes: &[P], mut run: impl FnMut(&P) -> Changed) {
+fn run_until_stable<P>(passes: &[P], max_rounds: usize, mut run: impl FnMut(&P) -> Changed) {
     let mut idle = 0;
-    for _ in 0..MAX_ROUNDS {
+    for _ in 0..max_rounds {
         for pass in passes {
             idle = match run(pass) {
                 Changed::Yes => 0,

@@ -35,18 +35,19 @@ pub(super) const MAX_HEAVY: usize = 8;
 /// The most elementary steps of all layers together; longer lines have fewer heavy values.
 const MAX_WORK: usize = 1 << 21;
 
-/// Adds the tree of least cost.
+/// Adds the tree of least cost among those that ask about no more than so many heavy values first.
 pub(super) fn build(
     dag: &mut Dag,
     word: Word,
     spans: &[Span],
     prices: Prices,
     masks: Option<&Masks<'_>>,
+    max_heavy: usize,
 ) -> NodeId {
     if most(spans, prices) < LIMIT_F32 {
-        build_with::<f32>(dag, word, spans, prices, masks)
+        build_with::<f32>(dag, word, spans, prices, masks, max_heavy)
     } else {
-        build_with::<f64>(dag, word, spans, prices, masks)
+        build_with::<f64>(dag, word, spans, prices, masks, max_heavy)
     }
 }
 
@@ -56,8 +57,9 @@ fn build_with<N: Number>(
     spans: &[Span],
     prices: Prices,
     masks: Option<&Masks<'_>>,
+    max_heavy: usize,
 ) -> NodeId {
-    let table = Table::<N>::new(spans, prices, masks);
+    let table = Table::<N>::new(spans, prices, masks, max_heavy);
     Builder { word, table }.build(dag, 0, 0, spans.len() - 1)
 }
 
@@ -70,13 +72,13 @@ fn most(spans: &[Span], prices: Prices) -> u64 {
 }
 
 /// The values that may be asked about before the line is cut, the heaviest first.
-fn heavy(spans: &[Span]) -> Vec<usize> {
+fn heavy(spans: &[Span], max_heavy: usize) -> Vec<usize> {
     let whole: u32 = spans.iter().map(|span| span.weight).sum();
     let is_heavy = |at: &usize| spans[*at].is_single() && spans[*at].weight > whole / HEAVY_SHARE;
     let mut heavy: Vec<usize> = (0..spans.len()).filter(is_heavy).collect();
     heavy.sort_by_key(|at| std::cmp::Reverse(spans[*at].weight));
     let work = spans.len().pow(3) / 6 + 1;
-    heavy.truncate(MAX_HEAVY.min(MAX_WORK / work));
+    heavy.truncate(max_heavy.min(MAX_WORK / work));
     heavy
 }
 
@@ -131,8 +133,13 @@ impl<N: Number> Without<N> {
 
 impl<'a, N: Number> Table<'a, N> {
     /// Finds the costs.
-    pub(super) fn new(spans: &'a [Span], prices: Prices, masks: Option<&'a Masks<'a>>) -> Self {
-        let heavy = heavy(spans);
+    pub(super) fn new(
+        spans: &'a [Span],
+        prices: Prices,
+        masks: Option<&'a Masks<'a>>,
+        max_heavy: usize,
+    ) -> Self {
+        let heavy = heavy(spans, max_heavy);
         let layers: Vec<Layer<'_>> = (0..=heavy.len())
             .map(|asked| Layer::new(spans, prices, masks, &heavy[..asked]))
             .collect();
@@ -374,7 +381,7 @@ impl<N: Number> Builder<'_, N> {
                     [span] => span.node,
                     side => {
                         let masks = Masks::new(side, &[], layer.prices);
-                        build(dag, word, side, layer.prices, Some(&masks))
+                        build(dag, word, side, layer.prices, Some(&masks), MAX_HEAVY)
                     }
                 });
                 dag.ask(word, Question::AnySet(bits), yes, no)

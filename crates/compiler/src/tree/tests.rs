@@ -53,12 +53,15 @@ fn the_tree_finds_the_run_of_every_border_value() {
     for count in [1, 2, 3, 4, 5, 9, 47, 48, 49, 200, 3000] {
         let mut dag = Dag::new();
         let runs = line(&mut dag, count, |index| u64::from(index % 11));
-        let root = search(&mut dag, Word::NR, &runs, STEPS);
-        for (index, run) in runs.iter().enumerate() {
-            let last = runs.get(index + 1).map_or(u32::MAX, |next| next.first - 1);
-            for value in [run.first, last] {
-                let (ret, _) = steps(&dag, root, Word::NR, value);
-                assert_eq!(Node::Ret(ret), dag.node(run.node), "{count} runs, {value}");
+        for detail in [Detail::Best, Detail::Plain, Detail::Coarse] {
+            let root = search_with(&mut dag, Word::NR, &runs, STEPS, detail);
+            for (index, run) in runs.iter().enumerate() {
+                let last = runs.get(index + 1).map_or(u32::MAX, |next| next.first - 1);
+                for value in [run.first, last] {
+                    let (ret, _) = steps(&dag, root, Word::NR, value);
+                    let right = dag.node(run.node);
+                    assert_eq!(Node::Ret(ret), right, "{count} runs, {detail:?}, {value}");
+                }
             }
         }
     }
@@ -189,7 +192,7 @@ fn short_lines_get_the_cheapest_of_all_trees() {
         let count = 1 + numbers.below(5) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
         let prices = Prices::of(OBJECTIVES[round % 3]);
-        let line = Line::new(Word::NR, &runs, prices);
+        let line = Line::new(Word::NR, &runs, prices, Detail::Best);
         let root = search(&mut dag, Word::NR, &runs, prices);
         let cost = tree_cost(&dag, root, &line.spans, prices);
         assert_eq!(cost, least_cost(&line.spans, prices), "{runs:?} {prices:?}");
@@ -205,10 +208,10 @@ fn tables_come_close_to_the_cheapest_tree_and_cost_what_they_say() {
         let count = 2 + numbers.below(5) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
         let prices = Prices::of(OBJECTIVES[round % 3]);
-        let line = Line::new(Word::NR, &runs, prices);
-        let table = Table::<f64>::new(&line.spans, prices, None);
+        let line = Line::new(Word::NR, &runs, prices, Detail::Best);
+        let table = Table::<f64>::new(&line.spans, prices, None, MAX_HEAVY);
         let said = table.cost(0, 0, line.spans.len() - 1);
-        let root = table::build(&mut dag, Word::NR, &line.spans, prices, None);
+        let root = table::build(&mut dag, Word::NR, &line.spans, prices, None, MAX_HEAVY);
         assert_eq!(tree_cost(&dag, root, &line.spans, prices), said, "{runs:?}");
         let cheapest = least_cost(&line.spans, prices);
         assert!(said >= cheapest, "{runs:?}");
@@ -225,9 +228,9 @@ fn small_numbers_hold_costs_below_their_limit_exactly() {
         let mut dag = Dag::new();
         let count = 7 + numbers.below(50) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
-        let line = Line::new(Word::NR, &runs, STEPS);
-        let small = Table::<f32>::new(&line.spans, STEPS, None);
-        let large = Table::<f64>::new(&line.spans, STEPS, None);
+        let line = Line::new(Word::NR, &runs, STEPS, Detail::Best);
+        let small = Table::<f32>::new(&line.spans, STEPS, None, MAX_HEAVY);
+        let large = Table::<f64>::new(&line.spans, STEPS, None, MAX_HEAVY);
         for last in 0..line.spans.len() {
             for first in 0..=last {
                 for depth in
@@ -285,9 +288,9 @@ fn what_is_left_out_makes_no_line_dearer_and_hardly_a_part_that_is_cut() {
         let count = 7 + numbers.below(50) as usize;
         let runs = random_line(&mut dag, &mut numbers, count);
         let prices = Prices::of(OBJECTIVES[round % 3]);
-        let line = Line::new(Word::NR, &runs, prices);
+        let line = Line::new(Word::NR, &runs, prices, Detail::Best);
         let size = line.spans.len();
-        let table = Table::<f64>::new(&line.spans, prices, None);
+        let table = Table::<f64>::new(&line.spans, prices, None, MAX_HEAVY);
         let all = costs_by_trying(table.layers(), table.heavy());
         let whole = table.cost(0, 0, size - 1);
         assert_eq!(whole, all[0][size - 1][0], "{runs:?} {prices:?}");
@@ -317,7 +320,7 @@ fn long_lines_are_decided_rightly_and_no_worse_than_by_halving() {
         // It has no end: which of its values are the frequent ones nobody says.
         runs[count - 1].weight = 0;
         let prices = Prices::of(OBJECTIVES[round % 3]);
-        let line = Line::new(Word::NR, &runs, prices);
+        let line = Line::new(Word::NR, &runs, prices, Detail::Best);
         let root = search(&mut dag, Word::NR, &runs, prices);
         assert_eq!(root, search(&mut dag, Word::NR, &runs, prices));
         let values = one_by_one(&line.spans);
@@ -421,10 +424,10 @@ fn bit_tests_on_small_intervals_are_right_and_pay() {
             .filter(|_| numbers.below(rarity) == 0)
             .collect();
         let runs = allowed_but(&mut dag, start..start + length, &denied);
-        let line = Line::new(Word::NR, &runs, STEPS);
+        let line = Line::new(Word::NR, &runs, STEPS, Detail::Best);
         let root = search(&mut dag, Word::NR, &runs, STEPS);
         with += asked(&dag, root, &runs);
-        let root = table::build(&mut dag, Word::NR, &line.spans, STEPS, None);
+        let root = table::build(&mut dag, Word::NR, &line.spans, STEPS, None, MAX_HEAVY);
         without += asked(&dag, root, &runs);
     }
     assert!(with < without - without / 100, "{with} {without}");

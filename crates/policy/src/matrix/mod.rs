@@ -61,6 +61,8 @@ pub struct Matrix {
     pub arches: Vec<Arch>,
     /// What is to be small.
     pub objective: Option<Goal>,
+    /// How much work goes into each filter.
+    pub effort: Option<Effort>,
     /// Where files are looked for that a policy includes.
     pub include_dirs: Vec<Name>,
     /// What holds for all combinations.
@@ -80,6 +82,15 @@ pub enum Goal {
     Ns,
     /// `length`
     Length,
+}
+
+/// How much work a filter is worth, as `--effort` calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// `full`
+    Full,
+    /// `quick`
+    Quick,
 }
 
 /// An option with its values.

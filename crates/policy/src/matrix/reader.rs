@@ -8,14 +8,17 @@ use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
 use super::settings::{KEYS, Settings};
 use super::toml::{Entry, Toml, Value};
-use super::{Exclusion, Goal, MAX_COMBINATIONS, Matrix, Name, OptionAxis, OptionValue, exclusion};
+use super::{
+    Effort, Exclusion, Goal, MAX_COMBINATIONS, Matrix, Name, OptionAxis, OptionValue, exclusion,
+};
 use crate::sink::Sink;
 
 /// The keys of a matrix, besides [`KEYS`].
-const OWN_KEYS: [&str; 6] = [
+const OWN_KEYS: [&str; 7] = [
     "name",
     "arch",
     "objective",
+    "effort",
     "include-dir",
     "option",
     "exclude",
@@ -50,6 +53,7 @@ fn tables(tree: &DeTable<'_>, start: Span, toml: &mut Toml<'_>) -> Option<Matrix
         name: None,
         arches: Vec::new(),
         objective: None,
+        effort: None,
         include_dirs: Vec::new(),
         base: Settings::default(),
         options: Vec::new(),
@@ -64,6 +68,7 @@ fn tables(tree: &DeTable<'_>, start: Span, toml: &mut Toml<'_>) -> Option<Matrix
             "name" => matrix.name = toml.text(&key, value),
             "arch" => matrix.arches = arches(&key, value, toml),
             "objective" => matrix.objective = objective(&key, value, toml),
+            "effort" => matrix.effort = effort(&key, value, toml),
             "include-dir" => matrix.include_dirs = toml.texts(&key, value),
             "option" => matrix.options = options(&key, value, toml),
             // Options are known only when all of the text has been read.
@@ -126,6 +131,21 @@ fn objective(key: &Name, value: &Value<'_>, toml: &mut Toml<'_>) -> Option<Goal>
             let diagnostic = Diagnostic::error(code::MATRIX_VALUE, message).label(text.span, "");
             toml.sink
                 .report(diagnostic.help("there are `steps`, `ns` and `length`"));
+            None
+        }
+    }
+}
+
+fn effort(key: &Name, value: &Value<'_>, toml: &mut Toml<'_>) -> Option<Effort> {
+    let text = toml.text(key, value)?;
+    match text.value.as_str() {
+        "full" => Some(Effort::Full),
+        "quick" => Some(Effort::Quick),
+        _ => {
+            let message = format!("there is no effort `{text}`");
+            let diagnostic = Diagnostic::error(code::MATRIX_VALUE, message).label(text.span, "");
+            toml.sink
+                .report(diagnostic.help("there are `full` and `quick`"));
             None
         }
     }

@@ -1,4 +1,4 @@
-//! Targets of optimisation: a profile, an objective, a kernel.
+//! Targets of optimisation: a profile, an objective, an effort, a kernel.
 //!
 //! None of them changes the result of a filter, only its speed. So a profile that doesn't fit the policy is
 //! only a warning.
@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use clap::ValueEnum;
 use tamis_abi::{ActionKind, Nr};
-use tamis_compiler::{Objective, Options};
+use tamis_compiler::{Effort, Objective, Options};
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_profile::Profile;
 use tamis_rules::{Predicate, Section};
@@ -28,6 +28,18 @@ pub(crate) struct TargetArgs {
     /// What to minimise first [default: steps]
     #[arg(long, value_name = "WHAT")]
     objective: Option<Goal>,
+    /// How much work to spend on making the filter fast; every filter is proved [default: full]
+    #[arg(long, value_name = "EFFORT")]
+    effort: Option<Work>,
+}
+
+/// The command line's names of the efforts.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Work {
+    /// The fastest filter that is found
+    Full,
+    /// Less than half the work, for up to 3 % more executed instructions
+    Quick,
 }
 
 /// The command line's names of the objectives.
@@ -50,12 +62,17 @@ impl TargetArgs {
 
     /// The same for a command that has another use for a profile.
     pub(crate) fn check_objective_use(&self, compiles: bool) -> Result<(), Failure> {
-        check_given("--objective", self.objective.is_some() && !compiles)
+        check_given("--objective", self.objective.is_some() && !compiles)?;
+        check_given("--effort", self.effort.is_some() && !compiles)
     }
 
-    /// Whether the user says what to optimise for: by a profile, by an objective.
-    pub(crate) fn says(&self) -> (bool, bool) {
-        (!self.profiles.is_empty(), self.objective.is_some())
+    /// Whether the user says what to optimise for: by a profile, by an objective; and with which effort.
+    pub(crate) fn says(&self) -> [bool; 3] {
+        [
+            !self.profiles.is_empty(),
+            self.objective.is_some(),
+            self.effort.is_some(),
+        ]
     }
 
     /// The options for the compiler. Tables among the profiles are about the architecture of calls that
@@ -72,6 +89,10 @@ impl TargetArgs {
                 Some(Goal::Steps) => Objective::Steps,
                 Some(Goal::Ns) => Objective::Ns,
                 Some(Goal::Length) => Objective::Length,
+            },
+            effort: match self.effort {
+                None | Some(Work::Full) => Effort::Full,
+                Some(Work::Quick) => Effort::Quick,
             },
             kernel: load.kernel,
             ..Options::default()

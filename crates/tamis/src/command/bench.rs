@@ -46,7 +46,7 @@ pub(crate) struct Args {
     filters: Vec<String>,
     /// Measure the cost of each stage between no filter and a filter (running a filter, an instruction, a
     /// mispredicted branch, another filter), and compare it with the compiler's cost model
-    #[arg(long, conflicts_with_all = ["filters", "calls", "sequences", "profiles", "objective", "top",
+    #[arg(long, conflicts_with_all = ["filters", "calls", "sequences", "profiles", "objective", "effort", "top",
           "seed", "from", "arches", "strict", "capabilities", "kernel", "enosys_tail"])]
     explain_gap: bool,
     /// The calls to time, `NAME` or `NAME(ARGUMENTS)` [default: those of the profile, else

@@ -324,6 +324,31 @@ fn profile(name: &str, text: &str) -> (PathBuf, String) {
 }
 
 #[test]
+fn quick_filters_are_other_programs_with_the_same_meaning() {
+    let folder = folder("effort");
+    let compiled = |name: &str, options: &[&str]| {
+        let path = folder.join(name);
+        let path = path.to_str().unwrap().to_owned();
+        let mut arguments = vec![
+            "compile",
+            "container-default",
+            "--arch",
+            "x86_64",
+            "-o",
+            &path,
+        ];
+        arguments.extend(options);
+        assert!(output(&arguments).status.success(), "{options:?}");
+        (fs::read(&path).unwrap(), path)
+    };
+    let (default, _) = compiled("default.bpf", &[]);
+    let (full, full_path) = compiled("full.bpf", &["--effort", "full"]);
+    let (quick, quick_path) = compiled("quick.bpf", &["--effort", "quick"]);
+    assert!(default == full && full != quick);
+    assert!(output(&["prove", &full_path, &quick_path]).status.success());
+}
+
+#[test]
 fn options_that_an_input_has_no_use_for_are_wrong_usage() {
     let folder = folder("unused-options");
     let (policy, rules) = (folder.join("a.tamis"), folder.join("a.rules"));
@@ -340,6 +365,7 @@ fn options_that_an_input_has_no_use_for_are_wrong_usage() {
         ("compile", rules, "--arch", "x86_64"),
         ("run", program, "--kernel", "5.4"),
         ("run", program, "--objective", "ns"),
+        ("run", program, "--effort", "quick"),
         ("run", program, "--profile", "a.json"),
     ] {
         let result = match command {

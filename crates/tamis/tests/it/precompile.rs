@@ -339,3 +339,25 @@ fn the_sandbox_has_a_filter_for_each_of_its_combinations() {
         "the same whichever processor is faster"
     );
 }
+
+#[test]
+fn a_matrix_says_the_effort_and_the_command_line_counts_more() {
+    let folder = root().join("effort");
+    fs::create_dir_all(&folder).unwrap();
+    let matrix = |effort: &str| {
+        let text = format!(
+            "policy = \"container-default\"\narch = [\"x86_64\"]\n{effort}\n[option.x]\nnone = {{}}\n"
+        );
+        fs::write(folder.join("server.toml"), text).unwrap();
+    };
+    let filters = |options: &[&str]| {
+        let arguments = ["precompile", "server.toml", "--emit", "json", "-o", "-"];
+        tamis(&[&arguments, options].concat(), &folder).stdout
+    };
+    matrix("");
+    let (full, quick) = (filters(&[]), filters(&["--effort", "quick"]));
+    assert!(full != quick);
+    matrix("effort = \"quick\"");
+    assert!(filters(&[]) == quick);
+    assert!(filters(&["--effort", "full"]) == full);
+}

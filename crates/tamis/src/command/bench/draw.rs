@@ -1,7 +1,9 @@
 //! Drawing calls by weight: the same seed and weights always give the same calls.
 
-/// SplitMix64: small, fast, and good enough to mix calls.
-pub(super) struct Random(u64);
+use tamis_fuzz::rng::Rng;
+
+/// A random source with numbers below large limits.
+pub(super) struct Random(Rng);
 
 /// Things of different weights.
 pub(super) struct Urn<T> {
@@ -11,19 +13,12 @@ pub(super) struct Urn<T> {
 
 impl Random {
     pub(super) const fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Random(Rng::new(seed))
     }
 
     /// A number below a limit, which is at least 1; large limits are reached evenly enough.
     pub(super) fn below(&mut self, limit: u128) -> u128 {
-        let wide = u128::from(self.next()) << 64 | u128::from(self.next());
+        let wide = u128::from(self.0.next_u64()) << 64 | u128::from(self.0.next_u64());
         wide % limit.max(1)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use tamis_abi::KernelVersion;
-use tamis_compiler::{Compiled, Objective, Options};
+use tamis_compiler::{Compiled, Effort, Objective, Options};
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::front_end;
 use tamis_policy::matrix::{Combination, Goal, Matrix, Settings};
@@ -287,7 +287,7 @@ impl Plan {
         args: &Args,
         global: &Global,
     ) -> Result<(Vec<usize>, Vec<Compiled>), Failure> {
-        let (says_profile, says_objective) = args.target.says();
+        let [says_profile, says_objective, says_effort] = args.target.says();
         let mut common = args.target.options(&self.load, global)?;
         if let (false, Some(goal)) = (says_objective, matrix.objective) {
             common.objective = match goal {
@@ -296,14 +296,21 @@ impl Plan {
                 Goal::Length => Objective::Length,
             };
         }
+        if let (false, Some(effort)) = (says_effort, matrix.effort) {
+            common.effort = match effort {
+                tamis_policy::matrix::Effort::Full => Effort::Full,
+                tamis_policy::matrix::Effort::Quick => Effort::Quick,
+            };
+        }
         let profile = |member: &Member| member.profile.filter(|_| !says_profile);
-        let (common_profile, objective) = (common.profile, common.objective);
+        let (common_profile, objective, effort) = (common.profile, common.objective, common.effort);
         let options = |member: &Member| Options {
             profile: match profile(member) {
                 Some(index) => Some(self.profiles[index].1.clone()),
                 None => common_profile.clone(),
             },
             objective,
+            effort,
             kernel: member.kernel,
             proof: args.limits.effort(),
             ..Options::default()

@@ -1,0 +1,26 @@
+//! Docker's default profile for three architectures, compiled again and again: to count instructions of.
+//!
+//! `valgrind --tool=callgrind target/release/examples/effort 6 quick`; what 6 take more than 1 is that of 5
+//! compilations, without reading the profile.
+
+use tamis_bench::policies::{DOCKER, docker_ruleset};
+use tamis_compiler::{Effort, Options, compile};
+use tamis_testkit::corpus;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let rounds = arguments.next().and_then(|rounds| rounds.parse().ok());
+    let effort = arguments.next().and_then(|name| Effort::from_name(&name));
+    let Some(text) = corpus::text(DOCKER) else {
+        return;
+    };
+    let ruleset = docker_ruleset(DOCKER, &text);
+    let options = Options {
+        effort: effort.unwrap_or_default(),
+        ..Options::default()
+    };
+    for _ in 0..rounds.unwrap_or(1) {
+        let compiled = compile(&ruleset, &options).expect("the profile compiles");
+        println!("{} instructions", compiled.template().unbound().len());
+    }
+}
