@@ -210,9 +210,7 @@ fn check_variables(ruleset: &Ruleset) -> Result<(), CompileError> {
     };
     for section in ruleset.sections() {
         for rule in &section.rules {
-            let mut nested = nested(&rule.when);
-            if !nested.all(|(part, _)| !matches!(part, Predicate::Test(test) if !is_possible(test)))
-            {
+            if !rule.when.tests().all(is_possible) {
                 return Err(CompileError::VariableUse {
                     arch: section.arch,
                     origin: rule.origin.clone(),
@@ -225,24 +223,8 @@ fn check_variables(ruleset: &Ruleset) -> Result<(), CompileError> {
 
 /// How deep a condition nests.
 fn depth(predicate: &Predicate) -> usize {
-    let depths = nested(predicate).map(|(_, depth)| depth);
+    let depths = predicate.nested().map(|(_, depth)| depth);
     depths.max().unwrap_or(0)
-}
-
-/// A condition and all that is in it, each with its depth, without recursion.
-fn nested(predicate: &Predicate) -> impl Iterator<Item = (&Predicate, usize)> {
-    let (mut next, mut open) = (Some((predicate, 1)), Vec::new());
-    std::iter::from_fn(move || {
-        let (predicate, depth) = next.take().or_else(|| open.pop())?;
-        match predicate {
-            Predicate::Not(inner) => next = Some((inner, depth + 1)),
-            Predicate::All(parts) | Predicate::Any(parts) => {
-                open.extend(parts.iter().map(|part| (part, depth + 1)));
-            }
-            Predicate::True | Predicate::False | Predicate::Test(_) => {}
-        }
-        Some((predicate, depth))
-    })
 }
 
 /// The numbers whose decisions are longest.

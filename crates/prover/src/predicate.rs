@@ -405,22 +405,9 @@ fn value_set(predicate: &Predicate) -> Option<(Operand, Vec<RangeInclusive<u64>>
 
 /// The first variable that a predicate is about; greater than all variables if it is about none.
 fn first_variable(predicate: &Predicate) -> Variable {
-    match predicate {
-        Predicate::True | Predicate::False => Variable::LEAF,
-        Predicate::Not(inner) => first_variable(inner),
-        Predicate::All(parts) | Predicate::Any(parts) => {
-            let first = parts.iter().map(first_variable).min();
-            first.unwrap_or(Variable::LEAF)
-        }
-        Predicate::Test(test) => match test {
-            Test::Compare { operand, .. }
-            | Test::Masked { operand, .. }
-            | Test::In { operand, .. } => first_of_operand(*operand),
-            Test::Between { left, right, .. } => {
-                first_of_operand(*left).min(first_of_operand(*right))
-            }
-        },
-    }
+    let operands = predicate.tests().flat_map(Test::operands);
+    let first = operands.map(first_of_operand).min();
+    first.unwrap_or(Variable::LEAF)
 }
 
 fn first_of_operand(operand: Operand) -> Variable {

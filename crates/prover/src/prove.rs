@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use tamis_rules::{Input, Operand, Predicate, Test};
+use tamis_rules::{Input, Test};
 
 use crate::comparison::{Pair, Scope, Verdict, verdict};
 use crate::diagram::LimitReached;
@@ -158,28 +158,18 @@ fn joins_words(subject: &Subject<'_>) -> bool {
     let mut rules = ruleset.sections().iter().flat_map(|section| &section.rules);
     rules.any(|rule| {
         let (mut bits, mut operands) = (0, Vec::new());
-        single_bits(&rule.when, &mut |operand| {
-            bits += 1;
-            if !operands.contains(&operand) {
-                operands.push(operand);
+        for test in rule.when.tests() {
+            if let Test::Masked { operand, mask, .. } = test
+                && mask.is_power_of_two()
+            {
+                bits += 1;
+                if !operands.contains(operand) {
+                    operands.push(*operand);
+                }
             }
-        });
+        }
         bits >= u32::BITS && operands.len() > 1
     })
-}
-
-/// Calls a function with the operand of every test of a single bit.
-fn single_bits(predicate: &Predicate, found: &mut impl FnMut(Operand)) {
-    match predicate {
-        Predicate::Test(Test::Masked { operand, mask, .. }) if mask.is_power_of_two() => {
-            found(*operand);
-        }
-        Predicate::True | Predicate::False | Predicate::Test(_) => {}
-        Predicate::Not(inner) => single_bits(inner, found),
-        Predicate::All(parts) | Predicate::Any(parts) => {
-            parts.iter().for_each(|part| single_bits(part, found));
-        }
-    }
 }
 
 /// What gates alone say about two subjects. A witness is not confirmed: where it is none, they read something

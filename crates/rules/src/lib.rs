@@ -14,6 +14,7 @@ pub mod ruleset;
 pub mod set;
 pub mod text;
 pub mod variable;
+mod walk;
 
 pub use eval::{Cause, Decision};
 pub use input::{Input, Values};

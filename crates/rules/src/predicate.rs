@@ -4,6 +4,8 @@
 //! its low or high half, or the instruction pointer - unsigned, always. Widths are explicit here: a
 //! language that compares an `int` argument on 32 bits says so by naming the low half.
 
+use std::mem;
+
 use tamis_abi::{ArgIndex, SeccompData, VariableIndex, Word};
 
 use crate::input::{Values, word_of};
@@ -265,5 +267,65 @@ impl Predicate {
             Predicate::Any(parts) => parts.iter().any(|part| part.holds(data, variables)),
             Predicate::Test(test) => test.holds(data, variables),
         }
+    }
+
+    /// Puts a predicate in the place of each test, as written and without recursion. Tests in what is put there
+    /// stay.
+    ///
+    /// ```
+    /// use tamis_abi::ArgIndex;
+    /// use tamis_rules::{CmpOp, Operand, Predicate};
+    /// let is = |value| Predicate::compare(Operand::arg(ArgIndex::ALL[0]), CmpOp::Eq, value);
+    /// let mut either = Predicate::Any(vec![is(1), is(2)]);
+    /// either.map_tests(|test| Predicate::Not(Box::new(Predicate::Test(test))));
+    /// let not = |value| Predicate::Not(Box::new(is(value)));
+    /// assert_eq!(either, Predicate::Any(vec![not(1), not(2)]));
+    /// ```
+    pub fn map_tests(&mut self, mut replacement: impl FnMut(Test) -> Predicate) {
+        let mut open = vec![self];
+        while let Some(predicate) = open.pop() {
+            match predicate {
+                Predicate::Not(inner) => open.push(inner),
+                Predicate::All(parts) | Predicate::Any(parts) => {
+                    open.extend(parts.iter_mut().rev());
+                }
+                Predicate::True | Predicate::False => {}
+                Predicate::Test(_) => {
+                    if let Predicate::Test(test) = mem::replace(predicate, Predicate::True) {
+                        *predicate = replacement(test);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis_abi::ArgIndex;
+
+    use super::*;
+
+    /// Tests of these numbers, as written, at several depths.
+    fn nesting(values: [u64; 4], wrapped: impl Fn(Predicate) -> Predicate) -> Predicate {
+        let operand = Operand::arg(ArgIndex::ALL[0]);
+        let [a, b, c, d] =
+            values.map(|value| wrapped(Predicate::compare(operand, CmpOp::Eq, value)));
+        let inner = Predicate::Not(Box::new(Predicate::All(vec![b, Predicate::False, c])));
+        Predicate::Any(vec![a, inner, Predicate::All(Vec::new()), d])
+    }
+
+    #[test]
+    fn mapped_tests_are_taken_as_written_and_their_replacements_are_left_alone() {
+        let not = |part| Predicate::Not(Box::new(part));
+        let (mut predicate, mut taken) = (nesting([0, 1, 2, 3], |part| part), Vec::new());
+        predicate.map_tests(|test| {
+            if let Test::Compare { value, .. } = test {
+                taken.push(value);
+            }
+            not(Predicate::Test(test))
+        });
+        assert_eq!(taken, [0, 1, 2, 3]);
+        assert_eq!(predicate, nesting([0, 1, 2, 3], not));
     }
 }

@@ -162,7 +162,7 @@ impl Ruleset {
             .iter_mut()
             .flat_map(|section| &mut section.rules)
         {
-            bind_predicate(&mut rule.when, &values);
+            rule.when.map_tests(|test| bind_test(test, &values));
         }
         Ok(bound)
     }
@@ -182,7 +182,7 @@ impl Ruleset {
             .iter_mut()
             .flat_map(|section| &mut section.rules)
         {
-            renumber(&mut rule.when, &places);
+            rule.when.map_tests(|test| renumber(test, &places));
         }
         Some(ordered)
     }
@@ -221,8 +221,8 @@ impl Ruleset {
     }
 }
 
-/// Puts variables in the place of variables. Recurses as deep as the predicate nests.
-fn renumber(predicate: &mut Predicate, places: &[VariableIndex]) {
+/// Puts variables in the place of variables.
+fn renumber(mut test: Test, places: &[VariableIndex]) -> Predicate {
     let renumbered = |operand: &mut Operand| {
         if let Subject::Variable(index) = &mut operand.subject
             && let Some(place) = places.get(index.index())
@@ -230,24 +230,16 @@ fn renumber(predicate: &mut Predicate, places: &[VariableIndex]) {
             *index = *place;
         }
     };
-    match predicate {
-        Predicate::Not(inner) => renumber(inner, places),
-        Predicate::All(parts) | Predicate::Any(parts) => {
-            for part in parts {
-                renumber(part, places);
-            }
+    match &mut test {
+        Test::Compare { operand, .. } | Test::Masked { operand, .. } | Test::In { operand, .. } => {
+            renumbered(operand);
         }
-        Predicate::Test(test) => match test {
-            Test::Compare { operand, .. }
-            | Test::Masked { operand, .. }
-            | Test::In { operand, .. } => renumbered(operand),
-            Test::Between { left, right, .. } => {
-                renumbered(left);
-                renumbered(right);
-            }
-        },
-        Predicate::True | Predicate::False => {}
+        Test::Between { left, right, .. } => {
+            renumbered(left);
+            renumbered(right);
+        }
     }
+    Predicate::Test(test)
 }
 
 /// Whether the values can be bound to the variables.
@@ -271,26 +263,12 @@ pub fn check_values(variables: &[Variable], values: &[u64]) -> Result<(), BindEr
     }
 }
 
-/// Puts constants in the place of variables; `values` is a call that holds nothing else. Recurses as deep as
-/// the predicate nests.
-fn bind_predicate(predicate: &mut Predicate, values: &Values) {
-    match predicate {
-        Predicate::Not(inner) => bind_predicate(inner, values),
-        Predicate::All(parts) | Predicate::Any(parts) => {
-            for part in parts {
-                bind_predicate(part, values);
-            }
-        }
-        Predicate::Test(test) => *predicate = bind_test(test, values),
-        Predicate::True | Predicate::False => {}
-    }
-}
-
-fn bind_test(test: &Test, values: &Values) -> Predicate {
+/// Puts constants in the place of variables; `values` is a call that holds nothing else.
+fn bind_test(test: Test, values: &Values) -> Predicate {
     let is_variable = |operand: &Operand| matches!(operand.subject, Subject::Variable(_));
     // Only variables are read.
     let no_call = SeccompData::default();
-    let left = match test {
+    let left = match &test {
         Test::Compare { operand, .. } | Test::Masked { operand, .. } | Test::In { operand, .. } => {
             operand
         }
@@ -303,7 +281,7 @@ fn bind_test(test: &Test, values: &Values) -> Predicate {
         Test::Between { left, .. } => left,
     };
     match is_variable(left) {
-        false => Predicate::Test(test.clone()),
+        false => Predicate::Test(test),
         true if test.holds(&no_call, values) => Predicate::True,
         true => Predicate::False,
     }

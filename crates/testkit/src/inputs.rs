@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tamis_abi::{Endian, SeccompData, Word};
 use tamis_bpf::insn::{AluOp, Operand as Source};
 use tamis_bpf::{Op, Pc, Program};
-use tamis_rules::{Operand, Part, Predicate, Section, Test};
+use tamis_rules::{Operand, Part, Section, Test};
 
 use crate::rng::Rng;
 
@@ -104,7 +104,7 @@ impl Tests {
     pub fn add_section(&mut self, section: &Section, nr: u32) {
         let rules = section.rules.iter();
         for rule in rules.filter(|rule| rule.syscalls.contains(nr)) {
-            self.add_predicate(&rule.when);
+            rule.when.tests().for_each(|test| self.add_test(test));
         }
     }
 
@@ -134,30 +134,21 @@ impl Tests {
         }
     }
 
-    fn add_predicate(&mut self, predicate: &Predicate) {
-        match predicate {
-            Predicate::True | Predicate::False => {}
-            Predicate::Not(inner) => self.add_predicate(inner),
-            Predicate::All(parts) | Predicate::Any(parts) => {
-                parts.iter().for_each(|part| self.add_predicate(part));
-            }
-            Predicate::Test(Test::Compare { operand, value, .. }) => {
-                self.add_wide(*operand, u64::MAX, *value);
-            }
-            Predicate::Test(Test::Masked {
+    fn add_test(&mut self, test: &Test) {
+        match test {
+            Test::Compare { operand, value, .. } => self.add_wide(*operand, u64::MAX, *value),
+            Test::Masked {
                 operand,
                 mask,
                 value,
-            }) => self.add_wide(*operand, *mask, *value),
-            Predicate::Test(Test::In { operand, set }) => {
+            } => self.add_wide(*operand, *mask, *value),
+            Test::In { operand, set } => {
                 for (first, last) in set.intervals() {
                     self.add_wide(*operand, u64::MAX, *first);
                     self.add_wide(*operand, u64::MAX, *last);
                 }
             }
-            Predicate::Test(Test::Between { .. }) => {
-                panic!("no profile compares arguments with each other")
-            }
+            Test::Between { .. } => panic!("no profile compares arguments with each other"),
         }
     }
 

@@ -7,7 +7,6 @@ use std::fmt;
 
 use tamis_abi::Arch;
 use tamis_bpf::cfg::{Cfg, End};
-use tamis_rules::Predicate;
 
 use super::Remark;
 use super::draft::Draft;
@@ -81,30 +80,6 @@ impl Size {
             cost,
         }
     }
-}
-
-/// The tests of a condition, without recursion.
-pub(super) fn tests_of(condition: &Predicate) -> usize {
-    let mut tests = 0;
-    let mut open = Vec::new();
-    let mut next = Some(condition);
-    while let Some(condition) = next {
-        match condition {
-            Predicate::True | Predicate::False => {}
-            Predicate::Test(_) => tests += 1,
-            Predicate::Not(inner) => open.push(&**inner),
-            Predicate::All(parts) | Predicate::Any(parts) => {
-                for part in parts {
-                    match part {
-                        Predicate::Test(_) => tests += 1,
-                        other => open.push(other),
-                    }
-                }
-            }
-        }
-        next = open.pop();
-    }
-    tests
 }
 
 /// Puts remarks behind others; the numbers of their runs go on.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use tamis_abi::{Arch, ArgIndex, Nr, syscall};
 use tamis_diag::code::LINT_UNCHECKED_ARGUMENT;
-use tamis_rules::{Operand, Predicate, Rule, Subject, Test};
+use tamis_rules::{Predicate, Rule, Subject, Test};
 
 use super::overlap::overlaps;
 use crate::context::{Context, is_executed};
@@ -61,30 +61,10 @@ fn check_different(a: &Rule, b: &Rule) -> bool {
 
 /// The arguments that a predicate looks at.
 fn arguments(predicate: &Predicate) -> BTreeSet<ArgIndex> {
-    let mut found = BTreeSet::new();
-    let mut waiting = vec![predicate];
-    while let Some(predicate) = waiting.pop() {
-        let operands: &[&Operand] = match predicate {
-            Predicate::True | Predicate::False => &[],
-            Predicate::Not(inner) => {
-                waiting.push(inner);
-                &[]
-            }
-            Predicate::All(parts) | Predicate::Any(parts) => {
-                waiting.extend(parts);
-                &[]
-            }
-            Predicate::Test(
-                Test::Compare { operand, .. }
-                | Test::Masked { operand, .. }
-                | Test::In { operand, .. },
-            ) => &[operand],
-            Predicate::Test(Test::Between { left, right, .. }) => &[left, right],
-        };
-        found.extend(operands.iter().filter_map(|operand| match operand.subject {
-            Subject::Arg(arg) => Some(arg),
-            Subject::Ip | Subject::Variable(_) => None,
-        }));
-    }
-    found
+    let operands = predicate.tests().flat_map(Test::operands);
+    let arguments = operands.filter_map(|operand| match operand.subject {
+        Subject::Arg(arg) => Some(arg),
+        Subject::Ip | Subject::Variable(_) => None,
+    });
+    arguments.collect()
 }

@@ -59,7 +59,7 @@ pub(super) fn compare(left: &Value, op: CmpOp, right: &Value, is_wide: bool) -> 
         None => {
             let predicate = bit_by_bit(left, op, right, width);
             Compared {
-                bit_tests: tests(&predicate),
+                bit_tests: predicate.tests().count(),
                 predicate,
             }
         }
@@ -179,16 +179,6 @@ fn between(left: Masked, op: CmpOp, right: Masked, width: Width) -> Option<Predi
         op,
         right: whole(right)?,
     }))
-}
-
-/// How many tests a predicate has.
-fn tests(predicate: &Predicate) -> usize {
-    match predicate {
-        Predicate::True | Predicate::False => 0,
-        Predicate::Test(_) => 1,
-        Predicate::Not(inner) => tests(inner),
-        Predicate::All(parts) | Predicate::Any(parts) => parts.iter().map(tests).sum(),
-    }
 }
 
 fn bit_by_bit(left: &Value, op: CmpOp, right: &Value, width: Width) -> Predicate {

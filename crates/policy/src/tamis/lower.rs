@@ -11,9 +11,7 @@ use std::ops::RangeInclusive;
 
 use tamis_abi::{Action, ActionKind, Arch, signature, syscall};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
-use tamis_rules::{
-    IntervalSet, Operand, Origin, Part, Predicate, Rule, Ruleset, Section, Subject, Test,
-};
+use tamis_rules::{IntervalSet, Origin, Part, Predicate, Rule, Ruleset, Section, Subject, Test};
 
 use super::Options;
 use super::ast::{
@@ -502,17 +500,8 @@ fn permits(action: Action) -> bool {
 
 /// Whether an upper half of an argument is looked at.
 fn looks_above_32_bits(predicate: &Predicate) -> bool {
-    let is_above =
-        |operand: &Operand| matches!(operand.subject, Subject::Arg(_)) && operand.part != Part::Low;
-    match predicate {
-        Predicate::True | Predicate::False => false,
-        Predicate::Not(inner) => looks_above_32_bits(inner),
-        Predicate::All(parts) | Predicate::Any(parts) => parts.iter().any(looks_above_32_bits),
-        Predicate::Test(Test::Between { left, right, .. }) => is_above(left) || is_above(right),
-        Predicate::Test(
-            Test::Compare { operand, .. } | Test::Masked { operand, .. } | Test::In { operand, .. },
-        ) => is_above(operand),
-    }
+    let mut operands = predicate.tests().flat_map(Test::operands);
+    operands.any(|operand| matches!(operand.subject, Subject::Arg(_)) && operand.part != Part::Low)
 }
 
 fn upper_half(arch: Arch, span: Span) -> Diagnostic {

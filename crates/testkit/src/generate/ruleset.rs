@@ -267,26 +267,16 @@ fn nearby(rng: &mut Rng, value: u64) -> u64 {
 }
 
 fn collect_constants(predicate: &Predicate, constants: &mut Vec<u64>) {
-    match predicate {
-        Predicate::True | Predicate::False => {}
-        Predicate::Not(inner) => collect_constants(inner, constants),
-        Predicate::All(parts) | Predicate::Any(parts) => {
-            for part in parts {
-                collect_constants(part, constants);
+    for test in predicate.tests() {
+        match test {
+            Test::Compare { value, .. } => constants.push(*value),
+            Test::Masked { mask, value, .. } => constants.extend([*value, value | !mask]),
+            Test::In { set, .. } => {
+                let intervals = set.intervals().iter();
+                constants.extend(intervals.flat_map(|(first, last)| [*first, *last]));
             }
+            Test::Between { .. } => {}
         }
-        Predicate::Test(Test::Compare { value, .. }) => constants.push(*value),
-        Predicate::Test(Test::Masked { mask, value, .. }) => {
-            constants.extend([*value, value | !mask]);
-        }
-        Predicate::Test(Test::In { set, .. }) => {
-            constants.extend(
-                set.intervals()
-                    .iter()
-                    .flat_map(|(first, last)| [*first, *last]),
-            );
-        }
-        Predicate::Test(Test::Between { .. }) => {}
     }
 }
 

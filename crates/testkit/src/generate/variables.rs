@@ -16,7 +16,7 @@ pub fn with_variables(rng: &mut Rng, ruleset: &Ruleset) -> (Ruleset, Vec<u64>) {
     let mut made = Made::default();
     let mut sections: Vec<Section> = ruleset.sections().to_vec();
     for rule in sections.iter_mut().flat_map(|section| &mut section.rules) {
-        replace(rng, &mut rule.when, &mut made);
+        rule.when.map_tests(|test| replaced(rng, test, &mut made));
     }
     let ruleset = Ruleset::new(sections, ruleset.bad_arch).expect("no architecture twice");
     (ruleset.with_variables(made.variables), made.values)
@@ -53,22 +53,14 @@ impl Made {
     }
 }
 
-fn replace(rng: &mut Rng, predicate: &mut Predicate, made: &mut Made) {
-    match predicate {
-        Predicate::Not(inner) => replace(rng, inner, made),
-        Predicate::All(parts) | Predicate::Any(parts) => {
-            parts.iter_mut().for_each(|part| replace(rng, part, made));
+fn replaced(rng: &mut Rng, test: Test, made: &mut Made) -> Predicate {
+    let comparison = match test {
+        Test::Compare { operand, op, value } if value <= operand.max() && rng.chance(2, 3) => {
+            comparison(rng, made, operand, op, value)
         }
-        Predicate::Test(test) => {
-            if let Test::Compare { operand, op, value } = *test
-                && value <= operand.max()
-                && rng.chance(2, 3)
-            {
-                *test = comparison(rng, made, operand, op, value).unwrap_or_else(|| test.clone());
-            }
-        }
-        Predicate::True | Predicate::False => {}
-    }
+        _ => None,
+    };
+    Predicate::Test(comparison.unwrap_or(test))
 }
 
 fn comparison(

@@ -8,7 +8,7 @@ use tamis_compiler::passes::{PassCx, RulePass};
 use tamis_compiler::stages;
 use tamis_diag::Sources;
 use tamis_prover::{Equality, Limits, Space};
-use tamis_rules::{IntervalSet, Operand, Part, Predicate, Ruleset, Test};
+use tamis_rules::{IntervalSet, Operand, Part, Ruleset, Test};
 use tamis_testkit::generate::ruleset::{Size, call, entangled, ruleset};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
@@ -24,16 +24,15 @@ fn are_equal(left: &Ruleset, right: &Ruleset) -> Option<bool> {
 /// What passes make smaller: rules, and intervals and words to look at.
 fn size(ruleset: &Ruleset) -> usize {
     let rules = ruleset.sections().iter().flat_map(|section| &section.rules);
-    rules.map(|rule| 1 + tests(&rule.when)).sum()
+    rules
+        .map(|rule| 1 + rule.when.tests().map(asked).sum::<usize>())
+        .sum()
 }
 
-fn tests(predicate: &Predicate) -> usize {
+fn asked(test: &Test) -> usize {
     let words = |operand: &Operand| if operand.part == Part::Full { 2 } else { 1 };
-    match predicate {
-        Predicate::True | Predicate::False => 0,
-        Predicate::Not(inner) => tests(inner),
-        Predicate::All(parts) | Predicate::Any(parts) => parts.iter().map(tests).sum(),
-        Predicate::Test(Test::In { operand, set }) => {
+    match test {
+        Test::In { operand, set } => {
             // An upper half is asked about once for all lower halves that go with it.
             let borders = |set: &IntervalSet<u64>| {
                 let halves = set.intervals().iter().map(|(first, _)| first >> 32);
@@ -42,10 +41,8 @@ fn tests(predicate: &Predicate) -> usize {
             let possible: IntervalSet<u64> = [0..=Operand::max(*operand)].into_iter().collect();
             borders(set).min(borders(&possible.difference(set)))
         }
-        Predicate::Test(Test::Compare { operand, .. } | Test::Masked { operand, .. }) => {
-            words(operand)
-        }
-        Predicate::Test(Test::Between { left, right, .. }) => words(left).max(words(right)),
+        Test::Compare { operand, .. } | Test::Masked { operand, .. } => words(operand),
+        Test::Between { left, right, .. } => words(left).max(words(right)),
     }
 }
 
