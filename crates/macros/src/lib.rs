@@ -34,7 +34,7 @@ use arguments::{Arguments, Mistake, Text};
 /// | `from = "oci"` | the policy's language, if it can't be detected |
 /// | `thread = "vmm"` | which filter of a Firecracker file |
 /// | `include_dir = "…"` | where included files are looked for that are not where the policy says; relative to the file with the macro; may be repeated |
-/// | `effort = "quick"` | less than half the work, for up to 3 % more executed instructions |
+/// | `effort = "quick"` | less than half the work, for about 1 % more executed instructions on average |
 /// | `strict` | warnings that change what the filter does are errors |
 ///
 /// Mistakes in the policy are errors of the compiler, with the file, the line and what to type; warnings are
