@@ -60,8 +60,8 @@ pub enum Effort {
     /// The fastest program that the compiler finds.
     #[default]
     Full,
-    /// Less than half the work, for programs that take about 1 % more steps on average (at most 5 % in the measured cases): each pass runs once, and the search
-    /// trees over numbers leave out the bit tests with lines on both sides.
+    /// Less than half the work, for programs that take about 1 % more steps on average and at most 5 % in the measured
+    /// cases: each pass runs once, and the search trees over numbers leave out the bit tests with lines on both sides.
     Quick,
 }
 
