@@ -45,6 +45,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("listener::id_is_valid_until_the_reply", || {
             assert_eq!(told(&["notify", "id"]), "true Delivered false Gone Ok(9)");
         }),
+        trial("listener::receivers_stop_when_told", || {
+            assert_eq!(told(&["notify", "receivers"]), "1 of 8 received, Ok(9)");
+        }),
         trial("listener::receive_ends_with_the_last_task", || {
             assert_eq!(told(&["notify", "last-task"]), "None");
         }),
@@ -176,6 +179,7 @@ pub(crate) fn in_victim(case: &str) -> String {
                 format!("{:?}", caller.join().expect("the caller returns"))
             })
         }
+        "receivers" => one_of_many_receives(&installed()),
         "last-task" => {
             // The filter is on a thread that ends.
             let listener = thread::spawn(installed)
@@ -185,6 +189,34 @@ pub(crate) fn in_victim(case: &str) -> String {
         }
         other => panic!("no case {other}"),
     }
+}
+
+/// All of them are woken by the call, and none may block where only another call would wake it.
+fn one_of_many_receives(listener: &Listener) -> String {
+    const RECEIVERS: usize = 8;
+    let (stop, stopping) = io::pipe().expect("a pipe");
+    thread::scope(|scope| {
+        let receivers: Vec<_> = (0..RECEIVERS)
+            .map(|_| {
+                scope.spawn(|| {
+                    let received = listener.receive(Some(stop.as_fd()));
+                    let received = received.expect("a listener");
+                    if let Some(notification) = received {
+                        let reply = listener.reply(notification.id, Reply::Return(9));
+                        reply.expect("a listener");
+                    }
+                    received.is_some()
+                })
+            })
+            .collect();
+        let result = raw::call(CALL, ARGS);
+        drop(stopping);
+        let received = receivers
+            .into_iter()
+            .map(|receiver| receiver.join().expect("it returns"));
+        let count = received.filter(|is_some| *is_some).count();
+        format!("{count} of {RECEIVERS} received, {result:?}")
+    })
 }
 
 fn id_is_valid_until_the_reply(listener: &Listener) -> String {
