@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use tamis_abi::{Action, ActionKind, Arch, Endian, syscall};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
-use super::{Form, decimal, first_line, span, words};
+use super::{Form, decimal, first_line, words};
 use crate::asm::parse::{Label, Line, Target, Template, Unit};
 use crate::asm::{Assembly, Step, linked, number};
 use crate::insn::{AluOp, Insn, Op, Operand, Test};
@@ -121,7 +121,7 @@ fn listing(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Dia
             Err(diagnostic) => diagnostics.push(*diagnostic),
         }
     }
-    let whole = span(source, 0, text.len());
+    let whole = Span::new(source, 0, text.len());
     Assembly::new(insns, arch.endian(), spans, whole, diagnostics)
 }
 
@@ -184,7 +184,7 @@ fn assembler(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<D
         });
         statements.push((statement, first.1.to(last.1)));
     }
-    let whole = span(source, 0, text.len());
+    let whole = Span::new(source, 0, text.len());
     link(&statements, &labels, arch.endian(), whole, diagnostics)
 }
 
@@ -290,7 +290,7 @@ fn tokens<'t>(text: &'t str, line: &'t str, source: SourceId) -> Vec<(&'t str, S
             let rest = &word[at..];
             let length = token_length(rest);
             let start = place.start as usize + at;
-            tokens.push((&rest[..length], span(source, start, start + length)));
+            tokens.push((&rest[..length], Span::new(source, start, start + length)));
             at += length;
         }
     }
@@ -537,10 +537,7 @@ impl<'t> Parser<'_, 't> {
 
     fn peek(&self) -> (&'t str, Span) {
         let last = self.tokens[self.tokens.len() - 1].1;
-        let end = Span {
-            start: last.end,
-            ..last
-        };
+        let end = last.after();
         self.tokens.get(self.at).copied().unwrap_or(("", end))
     }
 

@@ -3,6 +3,8 @@
 //! Whoever asks for a part of a filter only is given what is equal to that part; so the judge needs the part
 //! as a filter, without the prover's help.
 
+use std::collections::BTreeSet;
+
 use tamis_abi::{Action, Arch, Word};
 use tamis_bpf::{Insn, InvalidProgram, Op, Operand, Program, Test};
 use tamis_rules::{Ruleset, Section};
@@ -13,7 +15,7 @@ use tamis_rules::{Ruleset, Section};
 /// If it would be too long for an input program.
 pub(super) fn program(
     program: &Program,
-    arches: &[Arch],
+    arches: &BTreeSet<Arch>,
     elsewhere: Action,
 ) -> Result<Program, InvalidProgram> {
     let endian = program.endian();
@@ -50,10 +52,7 @@ pub(super) fn program(
 }
 
 /// The ruleset with the sections of some architectures only.
-///
-/// # Panics
-/// If an architecture is given twice.
-pub(super) fn ruleset(ruleset: &Ruleset, arches: &[Arch], elsewhere: Action) -> Ruleset {
+pub(super) fn ruleset(ruleset: &Ruleset, arches: &BTreeSet<Arch>, elsewhere: Action) -> Ruleset {
     let sections = arches.iter().map(|arch| match ruleset.section(*arch) {
         Some(section) => section.clone(),
         None => Section {
@@ -77,7 +76,7 @@ mod tests {
         let allow =
             Program::new(vec![Op::RetImm(Action::ALLOW.ret()).into()], Endian::Little).unwrap();
         let kill = Action::KILL_PROCESS;
-        let narrow = program(&allow, &[Arch::X86_64], kill).unwrap();
+        let narrow = program(&allow, &BTreeSet::from([Arch::X86_64]), kill).unwrap();
         let ret = |arch: Arch| {
             let call = SeccompData {
                 arch: arch.audit(),
