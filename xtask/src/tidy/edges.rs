@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 24] = [
+const ALLOWED: [(&str, Option<&[&str]>); 25] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -49,12 +49,19 @@ const ALLOWED: [(&str, Option<&[&str]>); 24] = [
         "lint",
         Some(&["abi", "analysis", "bpf", "diag", "prover", "rules"]),
     ),
+    (
+        "report",
+        Some(&[
+            "abi", "analysis", "bpf", "compiler", "convert", "diag", "fuzz", "lint", "policy",
+            "prover", "rules",
+        ]),
+    ),
     ("kernel", Some(&["abi", "bpf"])),
     (
         "tamis",
         Some(&[
             "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "embed", "fuzz",
-            "kernel", "lint", "macros", "policy", "profile", "prover", "rules",
+            "kernel", "lint", "macros", "policy", "profile", "prover", "report", "rules",
         ]),
     ),
     // Examples see what users see.

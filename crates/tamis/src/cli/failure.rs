@@ -1,8 +1,8 @@
 //! Failures of commands.
 
-use serde::Serialize;
 use tamis_diag::render::render;
-use tamis_diag::{Diagnostic, Label, Severity, Sources, code};
+use tamis_diag::{Diagnostic, Sources, code};
+use tamis_report::diagnostics::DiagnosticsReport;
 
 use super::{Global, exit, message, output};
 
@@ -52,7 +52,8 @@ impl Failure {
     pub(crate) fn report(&self, global: &Global) -> u8 {
         if global.json {
             // If even that can't be written, the exit code is all there is.
-            let _ = output::print_json(&self.document());
+            let document = output::document_json(&self.document());
+            let _ = document.and_then(|text| output::print(text.as_bytes()));
             return self.code();
         }
         match self {
@@ -88,71 +89,14 @@ impl Failure {
         }
     }
 
-    fn document(&self) -> Document {
-        let diagnostics = match self {
-            Failure::Diagnostics(diagnostics, sources) => diagnostics
-                .iter()
-                .map(|diagnostic| entry(diagnostic, sources))
-                .collect(),
-            Failure::Message { message, help, .. } => vec![Entry {
-                code: None,
-                severity: Severity::Error.name(),
-                message: message.clone(),
-                labels: Vec::new(),
-                notes: Vec::new(),
-                help: help.clone(),
-            }],
-        };
-        Document {
-            schema: "tamis.diagnostics/1",
-            diagnostics,
+    fn document(&self) -> DiagnosticsReport {
+        match self {
+            Failure::Diagnostics(diagnostics, sources) => {
+                DiagnosticsReport::of(diagnostics, sources)
+            }
+            Failure::Message { message, help, .. } => {
+                DiagnosticsReport::of_error(message, help.as_deref())
+            }
         }
-    }
-}
-
-/// The document that stands in for a result.
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    diagnostics: Vec<Entry>,
-}
-
-/// One diagnostic.
-#[derive(Serialize)]
-struct Entry {
-    code: Option<&'static str>,
-    severity: &'static str,
-    message: String,
-    labels: Vec<LabelEntry>,
-    notes: Vec<String>,
-    help: Option<String>,
-}
-
-/// A place in a source; lines and columns count from 1, columns in characters.
-#[derive(Serialize)]
-struct LabelEntry {
-    file: String,
-    line: u32,
-    column: u32,
-    text: String,
-}
-
-fn entry(diagnostic: &Diagnostic, sources: &Sources) -> Entry {
-    let label = |label: &Label| {
-        let position = sources.position(label.span);
-        LabelEntry {
-            file: sources.name(label.span.source).to_string(),
-            line: position.line,
-            column: position.column,
-            text: label.text.clone(),
-        }
-    };
-    Entry {
-        code: Some(diagnostic.code.id),
-        severity: diagnostic.severity.name(),
-        message: diagnostic.message.clone(),
-        labels: diagnostic.labels.iter().map(label).collect(),
-        notes: diagnostic.notes.clone(),
-        help: diagnostic.help.clone(),
     }
 }

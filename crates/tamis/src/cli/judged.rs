@@ -1,12 +1,10 @@
-//! The judge of what the prover reads in programs, and the part of JSON documents about who has judged.
+//! The judge of what the prover reads in programs.
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
 use tamis_abi::Arch;
 use tamis_compiler::ProofEffort;
 use tamis_compiler::judge::{self, Filter, Judged};
-use tamis_prover::Method;
 use tamis_rules::Ruleset;
 
 use super::limits::LimitArgs;
@@ -15,35 +13,6 @@ use super::{Failure, exit};
 
 /// What is said where a program can't be turned back into a policy.
 pub(crate) const NO_POLICY: &str = "no policy can express this program";
-
-/// Who has judged, and by how much.
-#[derive(Serialize)]
-pub(crate) struct JudgedEntry {
-    method: &'static str,
-    calls: usize,
-    edges: usize,
-    infeasible_edges: usize,
-    unsettled_edges: usize,
-    gates_agree: bool,
-}
-
-impl JudgedEntry {
-    /// The entry for a judgement.
-    pub(crate) fn of(judged: &Judged) -> JudgedEntry {
-        let agreement = judged.agreement;
-        JudgedEntry {
-            method: match judged.method {
-                Method::Diagrams { .. } => "diagrams",
-                Method::Gates => "gates",
-            },
-            calls: agreement.calls,
-            edges: agreement.edges,
-            infeasible_edges: agreement.infeasible_edges,
-            unsettled_edges: agreement.unsettled_edges,
-            gates_agree: judged.do_gates_agree,
-        }
-    }
-}
 
 /// Lets the judge compare a ruleset with the filters of a task, the oldest first, that it was read in, or with what
 /// they do for some architectures.

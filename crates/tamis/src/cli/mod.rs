@@ -8,7 +8,6 @@ use tamis_diag::{Diagnostic, Sources};
 
 pub(crate) mod bind;
 pub(crate) mod call;
-pub(crate) mod changes;
 pub(crate) mod compare;
 pub(crate) mod compiler;
 pub(crate) mod exit;
@@ -19,13 +18,11 @@ pub(crate) mod judged;
 pub(crate) mod limits;
 pub(crate) mod load;
 pub(crate) mod output;
-pub(crate) mod place;
 pub(crate) mod profile;
 pub(crate) mod progress;
 pub(crate) mod report;
 pub(crate) mod side;
 pub(crate) mod target;
-pub(crate) mod witness;
 
 pub(crate) use failure::Failure;
 

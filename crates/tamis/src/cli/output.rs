@@ -3,10 +3,14 @@
 //! A file is written under a temporary name beside the target and renamed, so that nobody ever finds
 //! half a filter. A closed pipe ends the program silently, as every Unix filter does.
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use tamis_report::Document;
+
+use super::Global;
 use super::failure::Failure;
 
 /// Where a command's result goes.
@@ -96,6 +100,27 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
+/// Prints a document, for programs or for people.
+pub(crate) fn show(document: &(impl Document + Display), global: &Global) -> Result<(), Failure> {
+    print(document_text(document, global)?.as_bytes())
+}
+
+/// A document as text, for programs or for people.
+pub(crate) fn document_text(
+    document: &(impl Document + Display),
+    global: &Global,
+) -> Result<String, Failure> {
+    match global.json {
+        true => document_json(document),
+        false => Ok(document.to_string()),
+    }
+}
+
+/// A document for programs.
+pub(crate) fn document_json(document: &impl Document) -> Result<String, Failure> {
+    tamis_report::json(document).map_err(|error| no_json(&error))
+}
+
 /// Writes a document for programs: pretty JSON with a final newline.
 pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
     print(json(document)?.as_bytes())
@@ -103,10 +128,13 @@ pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<(), Failure
 
 /// A document for programs as text.
 pub(crate) fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
-    let mut text = serde_json::to_string_pretty(document)
-        .map_err(|error| Failure::environment(format!("cannot write JSON: {error}")))?;
+    let mut text = serde_json::to_string_pretty(document).map_err(|error| no_json(&error))?;
     text.push('\n');
     Ok(text)
+}
+
+fn no_json(error: &serde_json::Error) -> Failure {
+    Failure::environment(format!("cannot write JSON: {error}"))
 }
 
 /// Replaces a file by one with this content; on failure the old one stays as it was. What isn't a

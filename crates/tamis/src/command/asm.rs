@@ -1,12 +1,12 @@
 //! `tamis asm`: assembler text as a raw program.
 
 use tamis_bpf::forms;
+use tamis_report::disasm::DisasmReport;
 
 use crate::cli::input::Kind;
 use crate::cli::load::{LoadArgs, Loaded};
-use crate::cli::output::OutputArgs;
+use crate::cli::output::{OutputArgs, document_json};
 use crate::cli::{Failure, Global, exit};
-use crate::command::disasm;
 
 /// Assemble a program and check it as the kernel does
 #[derive(clap::Args)]
@@ -35,7 +35,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ));
     }
     if global.json {
-        args.output.text(&disasm::document(&raw.program)?)?;
+        let report = DisasmReport::of(&raw.program);
+        args.output.text(&document_json(&report)?)?;
     } else {
         args.output.raw(&raw.program.to_bytes())?;
     }

@@ -1,12 +1,12 @@
 //! `tamis bisect`: which change of which pass makes a program wrong.
 
-use serde::Serialize;
 use tamis_compiler::passes::registry::Selection;
-use tamis_compiler::{Bisection, Culprit, bisect};
+use tamis_compiler::{Bisection, bisect};
+use tamis_report::bisect::BisectReport;
 
 use crate::cli::compiler::selection;
-use crate::cli::load::{LoadArgs, Policy};
-use crate::cli::output::{print, print_json};
+use crate::cli::load::LoadArgs;
+use crate::cli::output::show;
 use crate::cli::{Failure, Global, exit};
 
 /// Find the change of a compiler pass that makes a program wrong
@@ -28,25 +28,6 @@ pub(crate) struct Args {
     load: LoadArgs,
 }
 
-/// The document for programs.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    policy: &'a str,
-    /// `right`, `wrong_from_the_start` or `found`.
-    result: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    changes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fuel: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pass: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    what: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let passes = args
         .passes
@@ -54,70 +35,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .map_or(Ok(Selection::default()), selection)?;
     let policy = args.load.load_policy(&args.policy, global)?;
     let found = bisect(&policy.ruleset, &passes).map_err(|error| policy.failure(&error))?;
-    if global.json {
-        print_json(&document(&policy, &found))?;
-    } else {
-        print(text(&policy, &found).as_bytes())?;
-    }
+    show(&BisectReport::of(&policy.name, &found), global)?;
     Ok(match found {
         Bisection::Right { .. } => exit::OK,
         Bisection::WrongFromTheStart(_) | Bisection::Found(_) => exit::NO,
     })
-}
-
-fn document<'a>(policy: &'a Policy, found: &'a Bisection) -> Document<'a> {
-    let document = Document {
-        schema: "tamis.bisect/1",
-        policy: &policy.name,
-        result: "right",
-        changes: None,
-        fuel: None,
-        pass: None,
-        what: None,
-        error: None,
-    };
-    match found {
-        Bisection::Right { changes } => Document {
-            changes: Some(*changes),
-            ..document
-        },
-        Bisection::WrongFromTheStart(error) => Document {
-            result: "wrong_from_the_start",
-            error: Some(error.to_string()),
-            ..document
-        },
-        Bisection::Found(culprit) => Document {
-            result: "found",
-            changes: Some(culprit.changes),
-            fuel: Some(culprit.fuel),
-            pass: Some(culprit.remark.pass),
-            what: Some(&culprit.remark.what),
-            error: Some(culprit.error.to_string()),
-            ..document
-        },
-    }
-}
-
-fn text(policy: &Policy, found: &Bisection) -> String {
-    let name = &policy.name;
-    match found {
-        Bisection::Right { changes } => {
-            format!("{name}: correct with all changes ({changes})\n")
-        }
-        Bisection::WrongFromTheStart(error) => {
-            format!("{name}: the program is wrong before any pass changes it\n  {error}\n")
-        }
-        Bisection::Found(culprit) => {
-            let Culprit {
-                fuel,
-                changes,
-                remark,
-                error,
-            } = &**culprit;
-            format!(
-                "{name}: wrong from change {fuel} of {changes} on\n  {}: {}\n  {error}\n",
-                remark.pass, remark.what
-            )
-        }
-    }
 }

@@ -11,9 +11,9 @@ use tamis_embed::annotation;
 use tamis_embed::digest::sha256;
 use tamis_embed::{self as embed, Language, Source};
 use tamis_policy::export::pfc;
+use tamis_report::entry::{InsnEntry, insns};
 use tamis_rules::{Ruleset, Variable, VariableWidth};
 
-use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::input;
 use crate::cli::load::{self, LoadArgs, Policy};
@@ -343,7 +343,7 @@ fn document(unbound: Unbound) -> Document {
         length_insns: stats.length_insns,
         kernel_length_insns: stats.kernel_insns,
         arches: stats.archs.iter().map(arch_entry).collect(),
-        insns: insn_entries(program),
+        insns: insns(program),
         variables: variable_entries(filter.variables()),
         patches: patch_entries(filter),
         report: unbound.report,

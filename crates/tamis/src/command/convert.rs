@@ -1,25 +1,23 @@
 //! `tamis convert`: from a policy or program to a policy in another language.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use serde::Serialize;
 use tamis_abi::{Action, Arch};
 use tamis_analysis::{CaseLimits, decompile};
-use tamis_convert::{self as convert, Converted, Refusal, Source};
+use tamis_convert::{self as convert, Refusal, Source};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
-use tamis_policy::export::{self, Exporter, Loss, Machine};
+use tamis_policy::export::{self, Exporter, Loss};
 use tamis_policy::installation::Installation;
-use tamis_prover::{Function, Space, Verdict};
+use tamis_prover::{Function, Space};
+use tamis_report::convert::ConvertReport;
+use tamis_report::place::span;
 use tamis_rules::{Origin, Ruleset};
 
-use crate::cli::changes::{self, Change};
 use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, Loaded};
-use crate::cli::output::{self, OutputArgs};
-use crate::cli::place::span;
+use crate::cli::output::{OutputArgs, document_json};
 use crate::cli::{Failure, Global, exit};
 
 /// Convert a policy to another language, and report what it cannot express
@@ -62,51 +60,6 @@ fn language() -> impl TypedValueParser<Value = &'static Exporter> {
     })
 }
 
-/// The document for programs.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    input: &'a str,
-    to: &'static str,
-    machines: Vec<MachineEntry>,
-    verdict: &'static str,
-    losses: Vec<LossEntry<'a>>,
-    changes: Vec<ChangeEntry>,
-    is_complete: bool,
-    text: &'a str,
-}
-
-/// A machine that the text is for.
-#[derive(Serialize)]
-struct MachineEntry {
-    native: &'static str,
-    arches: Vec<&'static str>,
-}
-
-/// Something that the language can't say.
-#[derive(Serialize)]
-struct LossEntry<'a> {
-    code: &'static str,
-    message: &'a str,
-    kept: &'a str,
-    calls: &'a [&'static str],
-    arches: Vec<&'static str>,
-    places: Vec<String>,
-}
-
-/// Calls that are answered otherwise in the same way.
-#[derive(Serialize)]
-struct ChangeEntry {
-    arches: Vec<String>,
-    calls: Vec<String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    condition: String,
-    policy: String,
-    text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    example: Option<String>,
-}
-
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.output.refuse_to_replace(&args.input)?;
     let loaded = args.load.load(&args.input, global)?;
@@ -131,14 +84,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if args.load.is_strict() && !diagnostics.is_empty() {
         return Err(Failure::Diagnostics(diagnostics, origins.sources));
     }
+    let places = |loss: &Loss| origins.of(loss).iter().map(ToString::to_string).collect();
+    let report = ConvertReport::of(&source.name, args.to, converted, places);
     if global.json {
-        let document = document(args, &source, &converted, &origins);
-        args.output.text(&output::json(&document)?)?;
+        args.output.text(&document_json(&report)?)?;
         return Ok(exit::OK);
     }
     global.warn(&diagnostics, &origins.sources);
-    global.notice(&summary(args.to, &source.name, &converted));
-    args.output.text(&converted.text)?;
+    global.notice(&report.to_string());
+    args.output.text(&report.text)?;
     Ok(exit::OK)
 }
 
@@ -272,128 +226,5 @@ fn diagnostic(loss: &Loss, origins: &Origins, is_strict: bool) -> Diagnostic {
             diagnostic.help("with `--arch`, one export per architecture loses nothing")
         }
         _ => diagnostic,
-    }
-}
-
-/// How many changes are listed.
-const MAX_CHANGES: usize = 5;
-/// How many calls of a change are named.
-const MAX_CALLS: usize = 6;
-
-/// What the proof says, and for which machines.
-fn summary(to: &Exporter, name: &str, converted: &Converted) -> String {
-    let mut text = format!("{name}: {}", verdict_in_words(converted));
-    let changes = changes::group(&converted.differences);
-    for change in changes.iter().take(MAX_CHANGES) {
-        let shown = change.calls.len().min(MAX_CALLS);
-        let mut calls = change.calls[..shown].join(", ");
-        if shown < change.calls.len() {
-            let _ = write!(calls, " and {} more", change.calls.len() - shown);
-        }
-        let (arches, old, new) = (change.arches.join(", "), change.old, change.new);
-        let _ = write!(text, "\n  {arches}: {calls}: {old} -> {new}");
-        if let Some(example) = example(change) {
-            let _ = write!(text, "\n    {example}");
-        }
-    }
-    if changes.len() > MAX_CHANGES {
-        let more = changes.len() - MAX_CHANGES;
-        let _ = write!(text, "\n  and {more} more changes; `tamis diff` lists them");
-    }
-    let _ = write!(text, "\n{}", machines_in_words(to, &converted.machines));
-    text
-}
-
-fn verdict_in_words(converted: &Converted) -> &'static str {
-    match converted.verdict {
-        Verdict::Equal if converted.losses.is_empty() => "proved equivalent",
-        Verdict::Equal => "proved equivalent for all calls of its architectures",
-        Verdict::SameActions => "proved to take the same actions, with other data:",
-        Verdict::Stricter => "proved to be stricter, never looser:",
-        Verdict::Looser | Verdict::Incomparable => "not as strict",
-    }
-}
-
-/// For whom the text is meant: others would apply it to architectures of their own.
-fn machines_in_words(to: &Exporter, machines: &[Machine]) -> String {
-    let machine = |machine: &Machine| {
-        let others = machine
-            .arches
-            .iter()
-            .filter(|arch| **arch != machine.native);
-        let others: Vec<&str> = others.map(|arch| arch.name()).collect();
-        match others.as_slice() {
-            [] => machine.native.name().to_owned(),
-            others => format!("{} (with {})", machine.native, others.join(", ")),
-        }
-    };
-    let machines: Vec<String> = machines.iter().map(machine).collect();
-    let machines = machines.join(" or ");
-    match to.states_arches {
-        true => format!("for calls of {machines}"),
-        false => format!(
-            "only for {machines}; on other machines it would decide calls that the policy does not cover"
-        ),
-    }
-}
-
-fn example(change: &Change) -> Option<String> {
-    let (input, _) = change.example.as_ref()?;
-    Some(input.describe_briefly())
-}
-
-fn document<'a>(
-    args: &Args,
-    source: &'a Source,
-    converted: &'a Converted,
-    origins: &Origins,
-) -> Document<'a> {
-    let names = |arches: &[Arch]| arches.iter().map(|arch| arch.name()).collect();
-    let changes = changes::group(&converted.differences).into_iter();
-    Document {
-        schema: "tamis.convert/1",
-        input: &source.name,
-        to: args.to.name,
-        machines: converted
-            .machines
-            .iter()
-            .map(|machine| MachineEntry {
-                native: machine.native.name(),
-                arches: names(&machine.arches),
-            })
-            .collect(),
-        verdict: match converted.verdict {
-            Verdict::Equal => "equal",
-            Verdict::SameActions => "same_actions",
-            Verdict::Stricter => "stricter",
-            Verdict::Looser => "looser",
-            Verdict::Incomparable => "incomparable",
-        },
-        losses: converted
-            .losses
-            .iter()
-            .map(|loss| LossEntry {
-                code: loss.code.id,
-                message: &loss.message,
-                kept: &loss.kept,
-                calls: &loss.calls,
-                arches: names(&loss.arches),
-                places: origins.of(loss).iter().map(ToString::to_string).collect(),
-            })
-            .collect(),
-        changes: changes.map(change_entry).collect(),
-        is_complete: converted.is_complete,
-        text: &converted.text,
-    }
-}
-
-fn change_entry(change: Change) -> ChangeEntry {
-    ChangeEntry {
-        example: example(&change),
-        arches: change.arches,
-        calls: change.calls,
-        condition: change.condition,
-        policy: change.old.to_string(),
-        text: change.new.to_string(),
     }
 }

@@ -1,22 +1,22 @@
 //! `tamis decompile`: from programs back to a policy that a person can read.
 
 use clap::ValueEnum;
-use serde::Serialize;
 use tamis_abi::{Action, Arch};
 use tamis_analysis::{CaseLimits, Undecompilable, decompile, narrowed};
-use tamis_compiler::judge::Judged;
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, export};
 use tamis_prover::{Function, LimitReached, Space};
+use tamis_report::decompile::DecompileReport;
+use tamis_report::entry::{self, InputEntry, JudgedEntry};
 use tamis_rules::Ruleset;
 
 use super::compile::pseudo_code;
-use crate::cli::judged::{JudgedEntry, NO_POLICY, judge_reading};
+use crate::cli::judged::{NO_POLICY, judge_reading};
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, Loaded};
-use crate::cli::output::OutputArgs;
-use crate::cli::{Failure, Global, exit, output};
+use crate::cli::output::{OutputArgs, document_text};
+use crate::cli::{Failure, Global, exit};
 
 /// Decompile a program, or a stack of programs, to a readable policy
 #[derive(clap::Args)]
@@ -55,24 +55,6 @@ enum Emit {
     Pfc,
 }
 
-/// The document for programs.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    inputs: Vec<InputEntry>,
-    arches: Vec<&'static str>,
-    form: &'static str,
-    judged: JudgedEntry,
-    policy: &'a str,
-}
-
-/// What was decompiled.
-#[derive(Serialize)]
-struct InputEntry {
-    name: String,
-    length_insns: Option<usize>,
-}
-
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut space = Space::stoppable(args.limits.limits(), args.limits.stop());
     let mut inputs = Vec::new();
@@ -89,29 +71,23 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let ruleset = decompile(&mut space, function, &CaseLimits::default())
         .map_err(|error| refusal(args, &error))?;
     let judged = judge_reading(&filters, &args.load.arches, &ruleset, &args.limits)?;
-    let (form, text) = match args.emit {
+    let (form, policy) = match args.emit {
         Emit::Rules => ("rules", ruleset.to_string()),
         Emit::Pfc => ("pfc", pseudo_code(&ruleset)?),
         Emit::Tamis => ("tamis", policy_text(args, &mut space, &ruleset, function)?),
     };
-    if global.json {
-        let document = Document {
-            schema: "tamis.decompile/1",
-            inputs,
-            arches: ruleset
-                .sections()
-                .iter()
-                .map(|section| section.arch.name())
-                .collect(),
-            form,
-            judged: JudgedEntry::of(&judged),
-            policy: &text,
-        };
-        args.output.text(&output::json(&document)?)?;
-    } else {
-        args.output
-            .text(&(header(&inputs, &args.load.arches, &judged) + &text))?;
-    }
+    let wanted = &args.load.arches;
+    let repeats = |at: usize| wanted[..at].contains(&wanted[at]);
+    let once = (0..wanted.len()).filter(|at| !repeats(*at));
+    let report = DecompileReport {
+        inputs,
+        arches: entry::arches(ruleset.sections().iter().map(|section| &section.arch)),
+        form,
+        judged: JudgedEntry(judged),
+        policy,
+        wanted_arches: once.map(|at| wanted[at].name()).collect(),
+    };
+    args.output.text(&document_text(&report, global)?)?;
     Ok(exit::OK)
 }
 
@@ -187,31 +163,6 @@ fn means(space: &mut Space, text: &str, function: Function) -> Result<bool, Limi
         Some(ruleset) => Ok(space.ruleset(&ruleset)? == function),
         None => Ok(false),
     }
-}
-
-/// A comment that says what the policy is.
-fn header(inputs: &[InputEntry], arches: &[Arch], judged: &Judged) -> String {
-    let mut text = format!("# Decompiled by tamis; proved equivalent ({judged}) to\n");
-    for InputEntry { name, length_insns } in inputs {
-        let length =
-            length_insns.map_or(String::new(), |length| format!(" ({length} instructions)"));
-        // A name must not end the comment.
-        text.push_str(&format!("#   {}{length}\n", name.escape_debug()));
-    }
-    if inputs.len() > 1 {
-        text.push_str("# as a stack, the oldest first\n");
-    }
-    if !arches.is_empty() {
-        let repeats = |at: usize| arches[..at].contains(&arches[at]);
-        let once = (0..arches.len()).filter(|at| !repeats(*at));
-        let arches: Vec<&str> = once.map(|at| arches[at].name()).collect();
-        text.push_str(&format!(
-            "# for {}; other architectures are omitted\n",
-            arches.join(", ")
-        ));
-    }
-    text.push('\n');
-    text
 }
 
 fn refusal(args: &Args, error: &Undecompilable) -> Failure {

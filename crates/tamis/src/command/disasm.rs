@@ -1,11 +1,11 @@
 //! `tamis disasm`: a program as assembler text.
 
-use serde::Serialize;
-use tamis_bpf::{Program, disasm};
+use tamis_bpf::disasm;
+use tamis_report::disasm::DisasmReport;
 
 use crate::cli::load::{LoadArgs, RawProgram};
-use crate::cli::output::OutputArgs;
-use crate::cli::{Failure, Global, exit, output};
+use crate::cli::output::{OutputArgs, document_json};
+use crate::cli::{Failure, Global, exit};
 
 /// Show a program, or a compiled policy, as assembler text
 #[derive(clap::Args)]
@@ -26,47 +26,13 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// The document for programs.
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    insns: Vec<InsnEntry>,
-}
-
-/// One instruction as the kernel takes it.
-#[derive(Serialize)]
-pub(crate) struct InsnEntry {
-    code: u16,
-    jt: u8,
-    jf: u8,
-    k: u32,
-}
-
-/// The instructions of a program for a document.
-pub(crate) fn insn_entries(program: &Program) -> Vec<InsnEntry> {
-    let entry = |insn: &tamis_bpf::Insn| InsnEntry {
-        code: insn.code,
-        jt: insn.jt,
-        jf: insn.jf,
-        k: insn.k,
-    };
-    program.insns().iter().map(entry).collect()
-}
-
-/// A program as the document for programs.
-pub(crate) fn document(program: &Program) -> Result<String, Failure> {
-    output::json(&Document {
-        schema: "tamis.disasm/1",
-        insns: insn_entries(program),
-    })
-}
-
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let loaded = args.load.load(&args.input, global)?;
     loaded.tell_of_installation(global);
     let RawProgram { program, .. } = loaded.into_program()?;
     if global.json {
-        args.output.text(&document(&program)?)?;
+        let report = DisasmReport::of(&program);
+        args.output.text(&document_json(&report)?)?;
     } else {
         let style = if args.plain {
             disasm::Style::Plain

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use tamis_bpf::Program;
 use tamis_kernel::{DumpError, dump};
+use tamis_report::dump::DumpReport;
 
-use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::{Failure, Global, exit};
 
@@ -33,21 +32,6 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 }
 
-/// The document for programs.
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    pid: i32,
-    filters: Vec<FilterEntry>,
-}
-
-/// One filter, the oldest first.
-#[derive(Serialize)]
-struct FilterEntry {
-    length_insns: usize,
-    insns: Vec<InsnEntry>,
-}
-
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let pid = args.pid;
     let filters = dump(pid).map_err(|error| refusal(pid, &error))?;
@@ -66,19 +50,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             ));
         };
         OutputArgs { output: None }.raw(&filter.to_bytes())?;
-    } else if global.json {
-        let entry = |filter: &Program| FilterEntry {
-            length_insns: filter.len(),
-            insns: insn_entries(filter),
-        };
-        let filters = filters.iter().map(entry).collect();
-        output::print_json(&Document {
-            schema: "tamis.dump/1",
-            pid,
-            filters,
-        })?;
-    } else if args.output.is_none() {
-        output::print(listing(pid, &filters).as_bytes())?;
+    } else if global.json || args.output.is_none() {
+        output::show(&DumpReport::of(pid, &filters), global)?;
     }
     Ok(exit::OK)
 }
@@ -115,22 +88,6 @@ fn refuse_to_mix(paths: &[PathBuf], folder: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn listing(pid: i32, filters: &[Program]) -> String {
-    if filters.is_empty() {
-        return format!("process {pid} has no filters\n");
-    }
-    let line = |(index, filter): (usize, &Program)| {
-        let place = match index {
-            _ if filters.len() == 1 => "",
-            0 => ", the oldest",
-            index if index + 1 == filters.len() => ", the newest",
-            _ => "",
-        };
-        format!("filter {index}: {} instructions{place}\n", filter.len())
-    };
-    filters.iter().enumerate().map(line).collect()
 }
 
 /// Why a process's filters can't be read.

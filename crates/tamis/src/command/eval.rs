@@ -1,13 +1,11 @@
 //! `tamis eval`: what a filter answers to calls.
 
-use std::fmt::Write;
-
-use serde::Serialize;
-use tamis_abi::{Action, ActionKind, SeccompData, call};
+use tamis_abi::{Action, ActionKind};
 use tamis_bpf::{Pc, disasm, interp};
+use tamis_report::eval::{EvalEntry, EvalReport};
 
-use crate::cli::load::{LoadArgs, RawProgram};
-use crate::cli::output::{print, print_json};
+use crate::cli::load::LoadArgs;
+use crate::cli::output::show;
 use crate::cli::{Failure, Global, call as cli_call, exit};
 
 /// Evaluate system calls against a filter
@@ -31,25 +29,6 @@ pub(crate) struct Args {
     load: LoadArgs,
 }
 
-/// The document for programs.
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    results: Vec<Evaluation>,
-}
-
-/// The answer to one call.
-#[derive(Serialize)]
-struct Evaluation {
-    call: String,
-    action: String,
-    ret: u32,
-    steps: u32,
-    cacheable: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    path: Vec<usize>,
-}
-
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let raw = args.load.load(&args.input, global)?.into_program()?;
     let arch = args.load.call_arch();
@@ -62,61 +41,19 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         if !args.trace {
             path.clear();
         }
-        results.push(evaluation(&raw, &data, run, path));
+        let is_cacheable = raw.is_cacheable(&data);
+        results.push(EvalEntry::new(&data, run, is_cacheable, path));
     }
     let all_allowed = results
         .iter()
         .all(|result| is_allowed(Action::from_ret(result.ret)));
-    if global.json {
-        print_json(&Document {
-            schema: "tamis.eval/1",
-            results,
-        })?;
-    } else {
-        let listing = disasm::disassemble(&raw.program, disasm::Style::Commented);
-        let listing: Vec<&str> = listing.lines().collect();
-        print(lines(&results, &listing).as_bytes())?;
-    }
+    let listing = disasm::disassemble(&raw.program, disasm::Style::Commented);
+    let listing = listing.lines().map(str::to_owned).collect();
+    show(&EvalReport { results, listing }, global)?;
     Ok(if all_allowed { exit::OK } else { exit::NO })
 }
 
 /// Whether a call with this answer is executed.
 fn is_allowed(action: Action) -> bool {
     matches!(action.kind, ActionKind::Allow | ActionKind::Log)
-}
-
-fn evaluation(
-    raw: &RawProgram,
-    data: &SeccompData,
-    run: interp::Run,
-    path: Vec<usize>,
-) -> Evaluation {
-    Evaluation {
-        call: call::describe(data),
-        action: Action::from_ret(run.ret).to_string(),
-        ret: run.ret,
-        steps: run.steps,
-        cacheable: raw.is_cacheable(data),
-        path,
-    }
-}
-
-fn lines(results: &[Evaluation], listing: &[&str]) -> String {
-    let mut text = String::new();
-    for result in results {
-        let Evaluation {
-            call,
-            action,
-            steps,
-            cacheable,
-            path,
-            ..
-        } = result;
-        let cacheable = if *cacheable { ", cacheable" } else { "" };
-        let _ = writeln!(text, "{call} -> {action}  ({steps} steps{cacheable})");
-        for pc in path {
-            let _ = writeln!(text, "  {pc:>4}  {}", listing[*pc].trim());
-        }
-    }
-    text
 }

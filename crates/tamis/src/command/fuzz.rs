@@ -2,26 +2,24 @@
 
 mod kernel;
 
-use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use tamis_abi::SeccompData;
 use tamis_bpf::{InvalidProgram, Program, Stack};
 use tamis_compiler::foreign::{Split, optimise};
 use tamis_fuzz::vectors::{self, Vector};
-use tamis_fuzz::{Campaign, FilterCoverage, Found, Gap, Place};
+use tamis_fuzz::{Campaign, FilterCoverage, Found};
 use tamis_prover::{Limits, Stop, Subject};
+use tamis_report::entry::WitnessEntry;
+use tamis_report::fuzz::{CoverageEntry, FuzzReport, FuzzResult, KernelEntry};
 
 use crate::cli::limits::parse_seconds;
 use crate::cli::load::{LoadArgs, Loaded, RawProgram};
-use crate::cli::output::{OutputArgs, print, print_json};
+use crate::cli::output::{OutputArgs, show};
 use crate::cli::side::{self, Side};
-use crate::cli::witness::Witness;
 use crate::cli::{Failure, Global, exit};
-use kernel::KernelEntry;
 
 /// Compare two filters on millions of generated calls
 #[derive(clap::Args)]
@@ -67,8 +65,6 @@ pub(crate) struct Args {
 const DEFAULT_EVALUATIONS: u64 = 10_000_000;
 /// How many calls between two looks at the clock.
 const SLICE: u64 = 1 << 18;
-/// How many gaps of a filter are listed for a person.
-const MAX_GAPS: usize = 10;
 
 /// What the prover may do for one place that no call reached: some 50 ms, because it may be asked about hundreds.
 const LIMITS: Limits = Limits {
@@ -79,50 +75,6 @@ const LIMITS: Limits = Limits {
     max_conflicts: 500,
     max_paths: 10_000,
 };
-
-/// The document for programs.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    left: &'a str,
-    right: &'a str,
-    seed: u64,
-    evaluations: u64,
-    /// Only if time decided when to end: otherwise the document is the same every time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seconds: Option<f64>,
-    /// `no_difference_found` or `different`.
-    result: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    witness: Option<Witness>,
-    coverage: Vec<CoverageEntry>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kernel: Option<&'a [KernelEntry]>,
-}
-
-/// What was reached of a program.
-#[derive(Serialize)]
-struct CoverageEntry {
-    side: &'static str,
-    filter: usize,
-    insns: usize,
-    executed_insns: usize,
-    impossible_insns: usize,
-    outcomes: usize,
-    taken_outcomes: usize,
-    impossible_outcomes: usize,
-    gaps: Vec<GapEntry>,
-}
-
-/// What was neither reached nor proved impossible.
-#[derive(Serialize)]
-struct GapEntry {
-    pc: usize,
-    /// `executed`, `holds` or `fails`.
-    what: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<String>,
-}
 
 /// How a campaign ended.
 struct Ended {
@@ -150,19 +102,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         true => Some(kernel::entries([&left, &right], &ended.kept)?),
         false => None,
     };
-    let kernel = kernel.as_deref();
     let has_gaps = !ended.coverage.iter().all(FilterCoverage::is_complete);
-    if global.json {
-        print_json(&document(args, [&left, &right], &ended, kernel))?;
-    } else {
-        let text = text(args, [&left, &right], &ended) + &kernel::text(kernel.unwrap_or(&[]));
-        print(text.as_bytes())?;
-    }
-    let mut entries = kernel.unwrap_or(&[]).iter();
-    let is_contradicted = entries.any(|entry| !entry.contradictions.is_empty());
+    let report = report(args, [left.name, right.name], &ended, kernel);
+    show(&report, global)?;
     Ok(match ended.found {
         Some(_) => exit::NO,
-        None if is_contradicted => exit::NO,
+        None if report.is_contradicted() => exit::NO,
         None if has_gaps || ended.is_cut_short => exit::GAVE_UP,
         None => exit::OK,
     })
@@ -303,148 +248,26 @@ fn too_long(_: InvalidProgram) -> Failure {
     }
 }
 
-fn document<'a>(
+fn report(
     args: &Args,
-    [left, right]: [&'a Side; 2],
+    [left, right]: [String; 2],
     ended: &Ended,
-    kernel: Option<&'a [KernelEntry]>,
-) -> Document<'a> {
-    Document {
-        schema: "tamis.fuzz/1",
-        left: &left.name,
-        right: &right.name,
+    kernel: Option<Vec<KernelEntry>>,
+) -> FuzzReport {
+    FuzzReport {
+        left,
+        right,
         seed: args.seed,
         evaluations: ended.evaluations,
         seconds: args.time.map(|_| ended.elapsed.as_secs_f64()),
         result: match ended.found {
-            Some(_) => "different",
-            None => "no_difference_found",
+            Some(found) => FuzzResult::Different {
+                witness: WitnessEntry::new(&found.data.into(), found.left, found.right),
+            },
+            None => FuzzResult::NoDifferenceFound,
         },
-        witness: ended.found.as_ref().map(witness),
-        coverage: ended.coverage.iter().map(coverage_entry).collect(),
+        coverage: ended.coverage.iter().map(CoverageEntry::of).collect(),
         kernel,
+        is_cut_short: ended.is_cut_short,
     }
-}
-
-fn witness(found: &Found) -> Witness {
-    Witness::new(&found.data.into(), found.left, found.right)
-}
-
-fn side_name(coverage: &FilterCoverage) -> &'static str {
-    if coverage.side == 0 { "left" } else { "right" }
-}
-
-fn coverage_entry(coverage: &FilterCoverage) -> CoverageEntry {
-    CoverageEntry {
-        side: side_name(coverage),
-        filter: coverage.index,
-        insns: coverage.insns,
-        executed_insns: coverage.executed_insns,
-        impossible_insns: coverage.impossible_insns,
-        outcomes: coverage.outcomes,
-        taken_outcomes: coverage.taken_outcomes,
-        impossible_outcomes: coverage.impossible_outcomes,
-        gaps: coverage.gaps.iter().map(gap_entry).collect(),
-    }
-}
-
-fn gap_entry(gap: &Gap) -> GapEntry {
-    GapEntry {
-        pc: gap.place.pc().0,
-        what: match gap.place {
-            Place::Insn(_) => "executed",
-            Place::Outcome(_, true) => "holds",
-            Place::Outcome(_, false) => "fails",
-        },
-        limit: gap.limit.map(|limit| limit.to_string()),
-    }
-}
-
-fn text(args: &Args, [left, right]: [&Side; 2], ended: &Ended) -> String {
-    let mut text = String::new();
-    let Ended {
-        evaluations,
-        elapsed,
-        ..
-    } = ended;
-    let seed = args.seed;
-    let (left, right) = (&left.name, &right.name);
-    if let Some(found) = &ended.found {
-        let Witness {
-            call,
-            left: left_action,
-            right: right_action,
-            ..
-        } = witness(found);
-        let _ = writeln!(
-            text,
-            "different: {left} and {right}, found with call {evaluations} (seed {seed})"
-        );
-        let _ = writeln!(text, "  {call}: left {left_action}, right {right_action}");
-        return text;
-    }
-    let _ = writeln!(
-        text,
-        "no difference found: {left} and {right}, {evaluations} calls (seed {seed})"
-    );
-    if ended.is_cut_short {
-        text.push_str("  the time limit was reached before the first calls were made\n");
-    }
-    if args.time.is_some() {
-        let seconds = elapsed.as_secs_f64();
-        let rate = *evaluations as f64 / seconds / 1e6;
-        let _ = writeln!(
-            text,
-            "  {seconds:.1} s, {rate:.1} million calls a second on both sides"
-        );
-    }
-    for coverage in &ended.coverage {
-        text.push_str(&coverage_line(coverage, &ended.coverage));
-    }
-    text
-}
-
-/// What was reached of one filter, and what wasn't.
-fn coverage_line(coverage: &FilterCoverage, all: &[FilterCoverage]) -> String {
-    let mut name = side_name(coverage).to_owned();
-    let of_side = all.iter().filter(|other| other.side == coverage.side);
-    if of_side.count() > 1 {
-        let _ = write!(name, " filter {}", coverage.index);
-    }
-    let part = |reached: usize, all: usize, impossible: usize, what: &str| match impossible {
-        0 => format!("{reached} of {all} {what}"),
-        _ => format!("{reached} of {all} {what} ({impossible} impossible, by proof)"),
-    };
-    let insns = part(
-        coverage.executed_insns,
-        coverage.insns,
-        coverage.impossible_insns,
-        "instructions",
-    );
-    let outcomes = part(
-        coverage.taken_outcomes,
-        coverage.outcomes,
-        coverage.impossible_outcomes,
-        "outcomes of branches",
-    );
-    let mut text = format!("  {name}: {insns}, {outcomes}\n");
-    for gap in coverage.gaps.iter().take(MAX_GAPS) {
-        let entry = gap_entry(gap);
-        let what = match entry.what {
-            "executed" => "was never executed",
-            "holds" => "has a test that never held",
-            _ => "has a test that never failed",
-        };
-        let why = entry.limit.unwrap_or_else(|| "not tried".to_owned());
-        let _ = writeln!(
-            text,
-            "    instruction {} {what}; whether a call can change that is unknown: {why}",
-            entry.pc
-        );
-    }
-    let more = coverage.gaps.len().saturating_sub(MAX_GAPS);
-    if more > 0 {
-        let _ = writeln!(text, "    and {more} more (--json lists all)");
-    }
-    text
 }

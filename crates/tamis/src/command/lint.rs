@@ -5,21 +5,15 @@
 
 use std::io::{self, IsTerminal};
 
-use serde::Serialize;
-use tamis_diag::render::render;
 use tamis_diag::{Code, Diagnostic, Severity};
 use tamis_lint::{Check, Meaning, Subject, registry};
+use tamis_report::lint::{FindingEntry, InputFindings, LintChecksReport, LintReport, sarif};
 
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, Loaded, Policy, RawProgram};
-use crate::cli::output::{print, print_json};
+use crate::cli::output::{document_json, print, print_json, show};
 use crate::cli::side;
 use crate::cli::{Failure, Global, exit};
-
-mod report;
-mod sarif;
-
-use report::{Finding, Report};
 
 /// Find probable mistakes in valid policies and programs
 #[derive(clap::Args)]
@@ -67,43 +61,29 @@ enum MinSeverity {
     Warning,
 }
 
-/// The list of checks for programs.
-#[derive(Serialize)]
-struct ListDocument {
-    schema: &'static str,
-    checks: Vec<ListEntry>,
-}
-
-/// One check.
-#[derive(Serialize)]
-struct ListEntry {
-    name: &'static str,
-    code: &'static str,
-    severity: &'static str,
-    summary: &'static str,
-}
-
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if args.list {
-        return list(global);
+        show(&LintChecksReport::of_registry(), global)?;
+        return Ok(exit::OK);
     }
     let checks = args.checks()?;
-    let mut reports = Vec::new();
+    let mut inputs = Vec::new();
     if args.stack {
-        reports.push(args.stack_report(&checks)?);
+        inputs.push(args.stack_report(&checks)?);
     } else {
         for input in &args.inputs {
-            reports.push(args.report(input, &checks)?);
+            inputs.push(args.report(input, &checks)?);
         }
     }
-    let severities = reports.iter().flat_map(|report| &report.findings);
+    let severities = inputs.iter().flat_map(|input| &input.findings);
     let worst = severities.map(|finding| finding.diagnostic.severity).max();
+    let report = LintReport { inputs };
     if args.sarif {
-        print_json(&sarif::log(&reports))?;
+        print_json(&sarif::log(&report))?;
     } else if global.json {
-        print_json(&report::document(&reports))?;
+        print(document_json(&report)?.as_bytes())?;
     } else {
-        show(&reports, global)?;
+        tell(&report, global)?;
     }
     Ok(match worst {
         Some(Severity::Warning | Severity::Error) => exit::NO,
@@ -111,72 +91,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     })
 }
 
-fn list(global: &Global) -> Result<u8, Failure> {
-    let checks: Vec<ListEntry> = registry::ALL
-        .iter()
-        .map(|check| ListEntry {
-            name: check.name,
-            code: check.code.id,
-            severity: check.severity.name(),
-            summary: check.summary,
-        })
-        .collect();
-    if global.json {
-        let schema = "tamis.lint-checks/1";
-        print_json(&ListDocument { schema, checks })?;
-        return Ok(exit::OK);
-    }
-    let line = |check: &ListEntry| {
-        let ListEntry {
-            name,
-            code,
-            severity,
-            summary,
-        } = check;
-        format!("{code} {name:<21} {severity:<8} {summary}\n")
-    };
-    let text: String = checks.iter().map(line).collect();
-    print(text.as_bytes())?;
-    Ok(exit::OK)
-}
-
 /// Shows findings to a person: each with its place on standard output, the count on standard error.
-fn show(reports: &[Report], global: &Global) -> Result<(), Failure> {
+fn tell(report: &LintReport, global: &Global) -> Result<(), Failure> {
     let colour = global.colours_messages() && io::stdout().is_terminal();
-    for report in reports {
-        let diagnostics: Vec<Diagnostic> = report
-            .findings
-            .iter()
-            .map(|finding| finding.diagnostic.clone())
-            .collect();
-        if !diagnostics.is_empty() {
-            let text = render(&diagnostics, &report.sources, colour);
-            print(format!("{text}\n\n").as_bytes())?;
+    for input in &report.inputs {
+        print(input.text(colour).as_bytes())?;
+        for gap in &input.gaps {
+            global.notice(&format!("{}: {gap}", input.input));
         }
-        for gap in &report.gaps {
-            global.notice(&format!("{}: {gap}", report.input));
-        }
-        global.notice(&format!("{}: {}", report.input, count(&diagnostics)));
+        global.notice(&format!("{}: {}", input.input, input.counts()));
     }
     Ok(())
-}
-
-/// `2 warnings, 1 note`.
-fn count(diagnostics: &[Diagnostic]) -> String {
-    let of = |severity: Severity| {
-        let count = diagnostics.iter().filter(|one| one.severity == severity);
-        match count.count() {
-            0 => None,
-            1 => Some(format!("1 {}", severity.name())),
-            many => Some(format!("{many} {}s", severity.name())),
-        }
-    };
-    let parts = [Severity::Warning, Severity::Note].into_iter();
-    let parts: Vec<String> = parts.filter_map(of).collect();
-    match parts.as_slice() {
-        [] => "nothing found".to_owned(),
-        parts => parts.join(", "),
-    }
 }
 
 impl Args {
@@ -194,7 +119,7 @@ impl Args {
     }
 
     /// The findings about one input.
-    fn report(&self, input: &str, checks: &[Check]) -> Result<Report, Failure> {
+    fn report(&self, input: &str, checks: &[Check]) -> Result<InputFindings, Failure> {
         match self.load.read(input)? {
             Loaded::Policy(policy) => {
                 let found = self.found(&policy.name, Meaning::Policy(&policy.ruleset), checks)?;
@@ -205,7 +130,7 @@ impl Args {
     }
 
     /// The findings about all inputs as one stack.
-    fn stack_report(&self, checks: &[Check]) -> Result<Report, Failure> {
+    fn stack_report(&self, checks: &[Check]) -> Result<InputFindings, Failure> {
         let mut programs = Vec::new();
         for input in &self.inputs {
             match self.load.read(input)? {
@@ -235,15 +160,15 @@ impl Args {
             .map_err(|limit| self.limits.gave_up(name, limit))
     }
 
-    fn policy_report(&self, policy: Policy, found: tamis_lint::Found) -> Report {
-        let mut findings: Vec<Finding> = Vec::new();
+    fn policy_report(&self, policy: Policy, found: tamis_lint::Found) -> InputFindings {
+        let mut findings: Vec<FindingEntry> = Vec::new();
         if self.only.is_empty() {
             let told = policy.warnings.iter();
             let is_shown = |warning: &&Diagnostic| !self.is_allowed(warning.code);
-            findings.extend(told.filter(is_shown).cloned().map(Finding::told));
+            findings.extend(told.filter(is_shown).cloned().map(FindingEntry::told));
         }
         for finding in found.findings {
-            let finding = Finding::of_policy(&finding, &policy.sources);
+            let finding = FindingEntry::of_policy(&finding, &policy.sources);
             if !finding.is_told(&policy.warnings, &policy.sources) {
                 findings.push(finding);
             }
@@ -256,13 +181,13 @@ impl Args {
         input: String,
         programs: Vec<RawProgram>,
         checks: &[Check],
-    ) -> Result<Report, Failure> {
+    ) -> Result<InputFindings, Failure> {
         let names: Vec<String> = programs.iter().map(|raw| raw.name.clone()).collect();
         let stack = side::stack(programs)?;
         let found = self.found(&input, Meaning::Filters(&stack), checks)?;
         let findings = found.findings.iter();
         let findings = findings
-            .map(|finding| Finding::of_program(finding, &names))
+            .map(|finding| FindingEntry::of_program(finding, &names))
             .collect();
         Ok(self.finish(input, tamis_diag::Sources::new(), findings, found.gaps))
     }
@@ -271,9 +196,9 @@ impl Args {
         &self,
         input: String,
         sources: tamis_diag::Sources,
-        mut findings: Vec<Finding>,
+        mut findings: Vec<FindingEntry>,
         gaps: Vec<String>,
-    ) -> Report {
+    ) -> InputFindings {
         if matches!(self.min_severity, MinSeverity::Warning) {
             findings.retain(|finding| finding.diagnostic.severity >= Severity::Warning);
         }
@@ -282,7 +207,7 @@ impl Args {
         }
         // Stable: what a front end says stands before other findings of its severity.
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.diagnostic.severity));
-        Report {
+        InputFindings {
             input,
             sources,
             findings,

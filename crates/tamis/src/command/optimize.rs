@@ -9,12 +9,11 @@ use tamis_bpf::{Program, Stack, disasm};
 use tamis_compiler::foreign::{How, Optimised, Rating, Rejected, Split, optimise};
 use tamis_compiler::{CompileError, Options, compile_any_length};
 use tamis_kernel::dump;
+use tamis_report::entry::{InputEntry, InsnEntry, JudgedEntry, insns};
 
 use super::compile::{ArchEntry, arch_entry};
-use super::disasm::{InsnEntry, insn_entries};
 use super::dump::{refusal, write_all};
 use crate::cli::compiler::CompilerArgs;
-use crate::cli::judged::JudgedEntry;
 use crate::cli::load::{LoadArgs, Loaded, RawProgram};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::report::Report;
@@ -80,13 +79,6 @@ struct Document {
     before: RatingEntry,
     after: RatingEntry,
     filters: Vec<FilterEntry>,
-}
-
-/// A filter of the input.
-#[derive(Serialize)]
-struct InputEntry {
-    name: String,
-    length_insns: usize,
 }
 
 /// A way that was not taken.
@@ -157,7 +149,7 @@ impl Given {
     fn of(programs: Vec<RawProgram>) -> Result<Given, Failure> {
         let entry = |raw: &RawProgram| InputEntry {
             name: raw.name.clone(),
-            length_insns: raw.program.len(),
+            length_insns: Some(raw.program.len()),
         };
         Ok(Given {
             inputs: programs.iter().map(entry).collect(),
@@ -352,15 +344,11 @@ fn document(args: &Args, given: &Given, optimised: &Optimised, options: &Options
     };
     let filters = optimised.programs().iter().zip(optimised.stats());
     let filters = filters.zip(reports.drain(..));
-    let input = |entry: &InputEntry| InputEntry {
-        name: entry.name.clone(),
-        length_insns: entry.length_insns,
-    };
     Document {
         schema: "tamis.optimize/1",
-        inputs: given.inputs.iter().map(input).collect(),
+        inputs: given.inputs.clone(),
         how: how_name(optimised.how()),
-        judged: optimised.judged().map(JudgedEntry::of),
+        judged: optimised.judged().copied().map(JudgedEntry),
         rejected: optimised.rejected().iter().map(rejected_entry).collect(),
         before: rating_entry(optimised.before()),
         after: rating_entry(optimised.after()),
@@ -369,7 +357,7 @@ fn document(args: &Args, given: &Given, optimised: &Optimised, options: &Options
                 length_insns: stats.length_insns,
                 kernel_length_insns: stats.kernel_insns,
                 arches: stats.archs.iter().map(arch_entry).collect(),
-                insns: insn_entries(program),
+                insns: insns(program),
                 report,
             })
             .collect(),

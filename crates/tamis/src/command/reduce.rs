@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use clap::ArgGroup;
-use serde::Serialize;
 use tamis_bpf::Program;
 use tamis_bpf::disasm::{self, Style};
 use tamis_fuzz::reduce;
+use tamis_report::reduce::ReduceReport;
 
 use crate::cli::input::{Input, Kind};
 use crate::cli::load::{LoadArgs, Loaded, RawProgram};
-use crate::cli::output::{OutputArgs, print_json};
+use crate::cli::output::{OutputArgs, document_json, print};
 use crate::cli::{Failure, Global, exit};
 
 mod symptom;
@@ -58,20 +58,6 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// The document for programs.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    input: &'a str,
-    /// `bytes` or `instructions`.
-    unit: &'static str,
-    before: usize,
-    after: usize,
-    tests: u64,
-    /// The policy, or the program as assembler text.
-    text: &'a str,
-}
-
 /// What came out.
 struct Reduced {
     unit: &'static str,
@@ -97,34 +83,26 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Kind::Bpf | Kind::Text(_) => reduce_program(&load, input, kind, &symptom, &mut tests)?,
         _ => reduce_text(&load, input, &symptom, &mut tests)?,
     };
-    let Reduced {
-        unit,
-        before,
-        after,
-        text,
-        bytes,
-    } = &reduced;
+    let Reduced { bytes, .. } = reduced;
+    let report = ReduceReport {
+        input: name,
+        unit: reduced.unit,
+        before: reduced.before,
+        after: reduced.after,
+        tests,
+        text: reduced.text,
+    };
     if global.json {
         if args.output.output.is_some() {
-            args.output.raw(bytes)?;
+            args.output.raw(&bytes)?;
         }
-        print_json(&Document {
-            schema: "tamis.reduce/1",
-            input: &name,
-            unit,
-            before: *before,
-            after: *after,
-            tests,
-            text,
-        })?;
+        print(document_json(&report)?.as_bytes())?;
     } else {
         match kind {
-            Kind::Bpf => args.output.raw(bytes)?,
-            _ => args.output.text(text)?,
+            Kind::Bpf => args.output.raw(&bytes)?,
+            _ => args.output.text(&report.text)?,
         }
-        global.notice(&format!(
-            "{name}: {before} {unit} to {after}, {tests} tests"
-        ));
+        global.notice(&report.to_string());
     }
     Ok(exit::OK)
 }

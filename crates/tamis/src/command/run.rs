@@ -2,17 +2,17 @@
 
 use std::ffi::OsString;
 
-use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
 use tamis_kernel::run::{self, Command, Ended, Killed, Report, RunError, Trapped};
+use tamis_report::explain;
+use tamis_report::run::{KilledEntry, MUST_ALLOW_EXECVE, RunReport, TrappedEntry};
 
 use crate::cli::load::{self, LoadArgs, Loaded, Policy};
 use crate::cli::side;
 use crate::cli::target::{self, TargetArgs};
 use crate::cli::{Failure, Global, exit, message, output};
-use crate::command::explain;
 
 /// Run a command under one or more filters
 #[derive(clap::Args)]
@@ -105,57 +105,34 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     command.forward_signals = true;
     match run::run(&command) {
         Ok(report) => {
-            if global.json {
-                message(output::json(&document(&report))?.trim_end());
-            } else {
-                tell(&report, &policies, global);
-            }
+            tell(&document(&report, &policies), global)?;
             Ok(report.ended.pass_on())
         }
         Err(error) => refuse(&error, &program.to_string_lossy(), &policies),
     }
 }
 
-/// What to say of a filter that doesn't let the command start.
-const MUST_ALLOW_EXECVE: &str = "help: `tamis run` installs the filter before it executes the command, so \
-    the filter must allow execve; a program can install a filter without execve itself";
-
-/// The document for programs, on standard error: standard output is the command's.
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    /// The exit code, unless a signal ended the command.
-    exit_code: Option<u8>,
-    /// The signal that ended the command.
-    signal: Option<i32>,
-    killed: Vec<KilledEntry>,
-    trapped: Vec<TrappedEntry>,
-    notes: Vec<String>,
+/// Tells what the command's exit status alone doesn't.
+fn tell(report: &RunReport, global: &Global) -> Result<(), Failure> {
+    if global.json {
+        message(output::document_json(report)?.trim_end());
+        return Ok(());
+    }
+    let text = report.to_string();
+    if !text.is_empty() {
+        message(text.trim_end());
+    }
+    for note in &report.notes {
+        global.notice(&format!("tamis: {note}"));
+    }
+    Ok(())
 }
 
-/// A thread or process that a filter killed.
-#[derive(Serialize)]
-struct KilledEntry {
-    process: i32,
-    thread: i32,
-    whole_process: bool,
-    call: Option<String>,
-    /// The filter that decided, counted from the oldest.
-    filter: Option<usize>,
-    action: Option<String>,
-}
-
-/// A trap.
-#[derive(Serialize)]
-struct TrappedEntry {
-    process: i32,
-    thread: i32,
-    call: String,
-    data: u16,
-    is_caught: bool,
-}
-
-fn document(report: &Report) -> Document {
+fn document(report: &Report, policies: &[Option<Policy>]) -> RunReport {
+    let execve = call::parse("execve", load::native_arch()).ok();
+    let is_execve = |call: &SeccompData| {
+        execve.is_some_and(|execve| (call.arch, call.nr) == (execve.arch, execve.nr))
+    };
     let (exit_code, signal) = match report.ended {
         Ended::Exited(code) => (Some(code), None),
         Ended::Signalled { signal, .. } => (None, Some(signal)),
@@ -167,6 +144,11 @@ fn document(report: &Report) -> Document {
         call: killed.call.as_ref().map(call::describe),
         filter: killed.decided_by.map(|(filter, _)| filter),
         action: killed.decided_by.map(|(_, action)| action.to_string()),
+        reason: match (&killed.call, killed.decided_by) {
+            (Some(call), Some((filter, _))) => reason(policies[filter].as_ref(), call),
+            _ => None,
+        },
+        is_execve: killed.call.as_ref().is_some_and(is_execve),
     };
     let trapped = |trapped: &Trapped| TrappedEntry {
         process: trapped.process,
@@ -174,15 +156,29 @@ fn document(report: &Report) -> Document {
         call: call::describe(&trapped.call),
         data: trapped.data,
         is_caught: trapped.is_caught,
+        reason: reason(trapping_policy(trapped, policies), &trapped.call),
     };
-    Document {
-        schema: "tamis.run/1",
+    RunReport {
         exit_code,
         signal,
         killed: report.killed.iter().map(killed).collect(),
         trapped: report.trapped.iter().map(trapped).collect(),
         notes: report.notes.iter().map(ToString::to_string).collect(),
     }
+}
+
+/// The policy of the newest filter that traps a call so.
+fn trapping_policy<'a>(trapped: &Trapped, policies: &'a [Option<Policy>]) -> Option<&'a Policy> {
+    let trap = Action::new(tamis_abi::ActionKind::Trap, trapped.data);
+    let mut newest_first = policies.iter().rev().flatten();
+    newest_first.find(|policy| policy.ruleset.decide(&trapped.call).action == trap)
+}
+
+/// What of a filter's policy, if it has one, decides about a call.
+fn reason(policy: Option<&Policy>, call: &SeccompData) -> Option<String> {
+    let policy = policy?;
+    let (ruleset, sources) = (&policy.ruleset, &policy.sources);
+    Some(explain::reason(&policy.name, ruleset, sources, call))
 }
 
 fn flags(args: &Args) -> Flags {
@@ -219,74 +215,6 @@ fn tell_of_supervisor(policy: &Policy, global: &Global) {
     }
 }
 
-/// Tells what the command's exit status alone doesn't.
-fn tell(report: &Report, policies: &[Option<Policy>], global: &Global) {
-    let execve = call::parse("execve", load::native_arch()).ok();
-    for killed in &report.killed {
-        message(&killed_text(killed, policies));
-        let in_execve = |call: &SeccompData| {
-            execve.is_some_and(|execve| (call.arch, call.nr) == (execve.arch, execve.nr))
-        };
-        if killed.decided_by.is_some() && killed.call.as_ref().is_some_and(in_execve) {
-            message(MUST_ALLOW_EXECVE);
-        }
-    }
-    let uncaught = report.trapped.iter().filter(|trapped| !trapped.is_caught);
-    for trapped in uncaught {
-        message(&trapped_text(trapped, policies));
-    }
-    for note in &report.notes {
-        global.notice(&format!("tamis: {note}"));
-    }
-}
-
-fn killed_text(killed: &Killed, policies: &[Option<Policy>]) -> String {
-    let who = match killed.scope {
-        run::Scope::Process => format!("process {}", killed.process),
-        run::Scope::Thread => {
-            format!("thread {} of process {}", killed.thread, killed.process)
-        }
-    };
-    let Some(call) = &killed.call else {
-        return format!("tamis: a filter killed {who}; the kernel didn't report the call");
-    };
-    let action = killed
-        .decided_by
-        .map_or_else(String::new, |(_, action)| format!(" -> {action}"));
-    let reason = killed
-        .decided_by
-        .map_or_else(String::new, |(filter, _)| reason(filter, call, policies));
-    format!(
-        "tamis: a filter killed {who}: {}{action}{reason}",
-        call::describe(call)
-    )
-}
-
-fn trapped_text(trapped: &Trapped, policies: &[Option<Policy>]) -> String {
-    let newest_first = (0..policies.len()).rev();
-    let trap = Action::new(tamis_abi::ActionKind::Trap, trapped.data);
-    let decided = newest_first.into_iter().find(|filter| {
-        let policy = policies[*filter].as_ref();
-        policy.is_some_and(|policy| policy.ruleset.decide(&trapped.call).action == trap)
-    });
-    let reason = decided.map_or_else(String::new, |filter| {
-        reason(filter, &trapped.call, policies)
-    });
-    format!(
-        "tamis: process {} had no handler for a trap and died: {} -> {trap}{reason}",
-        trapped.process,
-        call::describe(&trapped.call)
-    )
-}
-
-/// Which rule of the filter's policy decided, on a line of its own.
-fn reason(filter: usize, call: &SeccompData, policies: &[Option<Policy>]) -> String {
-    match &policies[filter] {
-        Some(policy) => format!("\n  {}", explain::reason(policy, call)),
-        None => String::new(),
-    }
-}
-
 fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Result<u8, Failure> {
     match error {
         RunError::Install { error, .. } => Err(Failure::Message {
@@ -297,10 +225,10 @@ fn refuse(error: &RunError, program: &str, policies: &[Option<Policy>]) -> Resul
         RunError::Exec { errno, denied_by } => {
             message(&format!("tamis: {program}: {error}"));
             if let Some((filter, _)) = denied_by
-                && let Some(policy) = &policies[*filter]
                 && let Ok(execve) = call::parse("execve", load::native_arch())
+                && let Some(reason) = reason(policies[*filter].as_ref(), &execve)
             {
-                message(&format!("  {}", explain::reason(policy, &execve)));
+                message(&format!("  {reason}"));
             }
             if denied_by.is_some() {
                 message(MUST_ALLOW_EXECVE);

@@ -1,13 +1,13 @@
 //! `tamis tables`: look up architectures, system calls and constants.
 
-use std::fmt::Write;
-
 use clap::Subcommand;
-use serde::Serialize;
-use tamis_abi::{Arch, Endian, Nr, consts, signature, syscall};
+use tamis_abi::{Arch, consts, syscall};
 use tamis_diag::suggest;
+use tamis_report::tables::{
+    ArchRow, ArchTable, ConstantRow, ConstantTable, SyscallRow, SyscallTable,
+};
 
-use crate::cli::output::{print, print_json};
+use crate::cli::output::show;
 use crate::cli::{Failure, Global, exit, load, message};
 
 /// Look up architectures, system calls and constants
@@ -73,54 +73,18 @@ fn parse_number(text: &str) -> Option<u64> {
     }
 }
 
-/// The document for programs.
-#[derive(Serialize)]
-struct Document<T> {
-    schema: &'static str,
-    entries: Vec<T>,
-}
-
-#[derive(Serialize)]
-struct ArchEntry {
-    name: &'static str,
-    audit: u32,
-    word_bits: u8,
-    endian: &'static str,
-    syscalls: usize,
-}
-
-#[derive(Serialize)]
-struct SyscallEntry {
-    arch: &'static str,
-    name: &'static str,
-    nr: u32,
-    since: Option<String>,
-    args: Vec<ArgEntry>,
-}
-
-#[derive(Serialize)]
-struct ArgEntry {
-    name: &'static str,
-    c_type: &'static str,
-    width_bits: u32,
-}
-
-#[derive(Serialize)]
-struct ConstantEntry {
-    arch: &'static str,
-    name: &'static str,
-    value: u64,
-}
-
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.table {
-        Table::Arches => show("tamis.tables.arches/1", arches(), arch_lines, global),
+        Table::Arches => {
+            let entries = Arch::all().map(ArchRow::of).collect();
+            show(&ArchTable { entries }, global)?;
+        }
         Table::Syscalls(query) => {
             let entries = exact_or_partial(|exact| syscalls(query, exact));
             if entries.is_empty() {
                 return Ok(nothing(query, syscall::names()));
             }
-            show("tamis.tables.syscalls/1", entries, syscall_lines, global)
+            show(&SyscallTable { entries }, global)?;
         }
         Table::Constants(query) => {
             let entries = exact_or_partial(|exact| constants(query, exact));
@@ -128,29 +92,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
                 let names = query.arches().into_iter().flat_map(consts::names);
                 return Ok(nothing(query, names));
             }
-            show("tamis.tables.constants/1", entries, constant_lines, global)
+            show(&ConstantTable { entries }, global)?;
         }
     }
+    Ok(exit::OK)
 }
 
 /// An exact name is what the user meant, if there is one; else every name that holds the text.
 fn exact_or_partial<T>(find: impl Fn(bool) -> Vec<T>) -> Vec<T> {
     let exact = find(true);
     if exact.is_empty() { find(false) } else { exact }
-}
-
-fn show<T: Serialize>(
-    schema: &'static str,
-    entries: Vec<T>,
-    lines: fn(&[T]) -> String,
-    global: &Global,
-) -> Result<u8, Failure> {
-    if global.json {
-        print_json(&Document { schema, entries })?;
-    } else {
-        print(lines(&entries).as_bytes())?;
-    }
-    Ok(exit::OK)
 }
 
 fn nothing(query: &Query, names: impl Iterator<Item = &'static str>) -> u8 {
@@ -162,110 +113,24 @@ fn nothing(query: &Query, names: impl Iterator<Item = &'static str>) -> u8 {
     exit::NO
 }
 
-fn arches() -> Vec<ArchEntry> {
-    let entry = |arch: Arch| ArchEntry {
-        name: arch.name(),
-        audit: arch.audit(),
-        word_bits: if arch.is_64_bit() { 64 } else { 32 },
-        endian: match arch.endian() {
-            Endian::Little => "little",
-            Endian::Big => "big",
-        },
-        syscalls: syscall::all(arch).count(),
-    };
-    Arch::all().map(entry).collect()
-}
-
-fn syscalls(query: &Query, exact: bool) -> Vec<SyscallEntry> {
+fn syscalls(query: &Query, exact: bool) -> Vec<SyscallRow> {
     let of_arch = |arch: Arch| {
         syscall::all(arch)
             .filter(move |(nr, name)| query.wants(name, u64::from(nr.0), exact))
-            .map(move |(nr, name)| syscall_entry(arch, nr, name))
+            .map(move |(nr, name)| SyscallRow::of(arch, nr, name))
     };
     query.arches().into_iter().flat_map(of_arch).collect()
 }
 
-fn syscall_entry(arch: Arch, nr: Nr, name: &'static str) -> SyscallEntry {
-    let args = signature::args(name).unwrap_or_default();
-    let arg = |arg: &signature::Arg| ArgEntry {
-        name: arg.name,
-        c_type: arg.c_type,
-        width_bits: signature::width(arch, name, arg).bits(),
-    };
-    SyscallEntry {
-        arch: arch.name(),
-        name,
-        nr: nr.0,
-        since: syscall::since(arch, nr).map(|version| version.to_string()),
-        args: args.iter().map(arg).collect(),
-    }
-}
-
-fn constants(query: &Query, exact: bool) -> Vec<ConstantEntry> {
+fn constants(query: &Query, exact: bool) -> Vec<ConstantRow> {
     let of_arch = |arch: Arch| {
         consts::names(arch).filter_map(move |name| {
             let value = consts::value(arch, name)?;
             let arch = arch.name();
             query
                 .wants(name, value, exact)
-                .then_some(ConstantEntry { arch, name, value })
+                .then_some(ConstantRow { arch, name, value })
         })
     };
     query.arches().into_iter().flat_map(of_arch).collect()
-}
-
-fn arch_lines(entries: &[ArchEntry]) -> String {
-    let mut text = String::new();
-    for ArchEntry {
-        name,
-        audit,
-        word_bits,
-        endian,
-        syscalls,
-    } in entries
-    {
-        let _ = writeln!(
-            text,
-            "{name:<12} {audit:#010x}  {word_bits} bit  {endian:<6}  {syscalls:>3} calls"
-        );
-    }
-    text
-}
-
-fn syscall_lines(entries: &[SyscallEntry]) -> String {
-    let mut text = String::new();
-    for SyscallEntry {
-        arch,
-        name,
-        nr,
-        since,
-        args,
-    } in entries
-    {
-        let args: Vec<String> = args
-            .iter()
-            .map(|arg| format!("{} {}", arg.c_type, arg.name))
-            .collect();
-        let since = since
-            .as_ref()
-            .map_or_else(String::new, |since| format!("  since {since}"));
-        let _ = writeln!(
-            text,
-            "{arch:<12} {nr:>10}  {name}({}){since}",
-            args.join(", ")
-        );
-    }
-    text
-}
-
-fn constant_lines(entries: &[ConstantEntry]) -> String {
-    let mut text = String::new();
-    for ConstantEntry { arch, name, value } in entries {
-        let _ = writeln!(
-            text,
-            "{arch:<12} {name} = {value:#x} ({})",
-            value.cast_signed()
-        );
-    }
-    text
 }

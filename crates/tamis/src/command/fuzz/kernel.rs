@@ -1,32 +1,13 @@
 //! `tamis fuzz --running-kernel`: the calls of a campaign, put to the running kernel.
 
-use std::fmt::Write;
-
-use serde::Serialize;
 use tamis_abi::{SeccompData, call};
 use tamis_bpf::Stack;
 use tamis_kernel::differential::check::{Checked, Contradiction, check};
+use tamis_report::fuzz::KernelEntry;
 
 use crate::cli::Failure;
 use crate::cli::load::{Loaded, RawProgram};
 use crate::cli::side::{self, Side};
-
-/// How many contradictions of a side are listed for a person.
-const MAX_CONTRADICTIONS: usize = 10;
-
-/// What the kernel said about the programs of one side.
-#[derive(Serialize)]
-pub(super) struct KernelEntry {
-    side: &'static str,
-    /// How many real calls were made, each put to a filter or to all of a stack.
-    calls: usize,
-    /// How many packets were put to the filter of a socket.
-    packets: usize,
-    /// What could not be asked.
-    not_asked: Vec<String>,
-    /// Where kernel and interpreter differ.
-    pub(super) contradictions: Vec<String>,
-}
 
 /// Puts calls to the kernel under the programs of both sides.
 pub(super) fn entries(
@@ -95,32 +76,4 @@ fn contradiction(contradiction: &Contradiction) -> String {
             )
         }
     }
-}
-
-/// A line on each side, and what is wrong.
-pub(super) fn text(entries: &[KernelEntry]) -> String {
-    let mut text = String::new();
-    for entry in entries {
-        let KernelEntry {
-            side,
-            calls,
-            packets,
-            ..
-        } = entry;
-        let verdict = match entry.contradictions.len() {
-            0 => "says the same".to_owned(),
-            count => format!("says otherwise {count} times"),
-        };
-        let _ = writeln!(
-            text,
-            "  {side}: the kernel {verdict} on {calls} calls and {packets} packets"
-        );
-        for line in entry.contradictions.iter().take(MAX_CONTRADICTIONS) {
-            let _ = writeln!(text, "    {line}");
-        }
-        for reason in &entry.not_asked {
-            let _ = writeln!(text, "    not all could be asked: {reason}");
-        }
-    }
-    text
 }

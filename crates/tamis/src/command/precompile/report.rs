@@ -5,9 +5,9 @@ use std::fmt::Write;
 use serde::Serialize;
 use tamis_diag::{Diagnostic, code};
 use tamis_policy::matrix::Matrix;
+use tamis_report::entry::{InsnEntry, insns};
 
 use super::assemble::{Assembled, place};
-use crate::command::disasm::{InsnEntry, insn_entries};
 
 /// The document for programs, and the index of a folder of filters.
 #[derive(Serialize)]
@@ -96,7 +96,7 @@ pub(super) fn document<'a>(
         .map(|(index, program)| FilterEntry {
             length_insns: program.program.len(),
             file: files.map(|files| files[index].clone()),
-            insns: files.is_none().then(|| insn_entries(&program.program)),
+            insns: files.is_none().then(|| insns(&program.program)),
             patches: program
                 .patches
                 .iter()

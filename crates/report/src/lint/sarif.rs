@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 use tamis_bpf::Insn;
 use tamis_diag::{Code, Severity};
 
-use super::report::{Finding, Report};
+use super::{FindingEntry, InputFindings, LintReport};
 
 /// The log of one run.
-pub(super) fn log(reports: &[Report]) -> Value {
-    let mut codes: Vec<Code> = reports
-        .iter()
-        .flat_map(|report| &report.findings)
+pub fn log(report: &LintReport) -> Value {
+    let inputs = report.inputs.iter();
+    let mut codes: Vec<Code> = inputs
+        .clone()
+        .flat_map(|input| &input.findings)
         .map(|finding| finding.diagnostic.code)
         .collect();
     codes.sort();
     codes.dedup();
     let rules: Vec<Value> = codes.iter().map(rule).collect();
-    let results: Vec<Value> = reports
-        .iter()
-        .flat_map(|report| report.findings.iter().map(move |finding| (report, finding)))
-        .map(|(report, finding)| {
+    let results: Vec<Value> = inputs
+        .flat_map(|input| input.findings.iter().map(move |finding| (input, finding)))
+        .map(|(input, finding)| {
             let index = codes.binary_search(&finding.diagnostic.code);
-            result(report, finding, index.unwrap_or_default())
+            result(input, finding, index.unwrap_or_default())
         })
         .collect();
     json!({
@@ -61,7 +61,7 @@ const fn level(severity: Severity) -> &'static str {
     }
 }
 
-fn result(report: &Report, finding: &Finding, rule_index: usize) -> Value {
+fn result(input: &InputFindings, finding: &FindingEntry, rule_index: usize) -> Value {
     let diagnostic = &finding.diagnostic;
     let mut message = diagnostic.message.clone();
     let parts = diagnostic.notes.iter().chain(&diagnostic.help);
@@ -74,16 +74,16 @@ fn result(report: &Report, finding: &Finding, rule_index: usize) -> Value {
         "ruleIndex": rule_index,
         "level": level(diagnostic.severity),
         "message": { "text": message },
-        "locations": [{ "physicalLocation": place(report, finding) }],
+        "locations": [{ "physicalLocation": place(input, finding) }],
     })
 }
 
-fn place(report: &Report, finding: &Finding) -> Value {
+fn place(input: &InputFindings, finding: &FindingEntry) -> Value {
     let artifact = |name: &str| json!({ "uri": uri(name) });
     if let Some(label) = finding.diagnostic.labels.first() {
-        let position = report.sources.position(label.span);
+        let position = input.sources.position(label.span);
         return json!({
-            "artifactLocation": artifact(report.sources.name(label.span.source)),
+            "artifactLocation": artifact(input.sources.name(label.span.source)),
             "region": { "startLine": position.line, "startColumn": position.column },
         });
     }
@@ -95,7 +95,7 @@ fn place(report: &Report, finding: &Finding) -> Value {
                 "byteLength": Insn::SIZE_BYTES,
             },
         }),
-        None => json!({ "artifactLocation": artifact(&report.input) }),
+        None => json!({ "artifactLocation": artifact(&input.input) }),
     }
 }
 

@@ -4,7 +4,7 @@ use tamis_diag::{Sources, Span};
 use tamis_rules::Origin;
 
 /// The word at an origin; `None` if its text is not among the sources.
-pub(crate) fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
+pub fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
     let (source, text) = sources
         .with_ids()
         .find_map(|(id, source)| (source.name == origin.file).then(|| (id, source.text.clone())))?;
@@ -29,4 +29,11 @@ pub(crate) fn span(origin: &Origin, sources: &Sources) -> Option<Span> {
         start,
         end: start + length as u32,
     })
+}
+
+/// The line that an origin points to, without the space around it; `None` if its text is not among the sources.
+pub fn line(origin: &Origin, sources: &Sources) -> Option<String> {
+    let source = sources.iter().find(|source| source.name == origin.file)?;
+    let line = source.text.lines().nth(origin.line as usize - 1)?;
+    Some(line.trim().to_owned())
 }

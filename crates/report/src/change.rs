@@ -5,7 +5,9 @@
 //! [`Change`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::{Serialize, Serializer};
 use tamis_abi::{Action, ActionKind, Arch, Nr, Word, syscall};
 use tamis_analysis::{Difference, Machine};
 use tamis_policy::tamis::export;
@@ -16,8 +18,9 @@ use tamis_rules::{Input, IntervalSet, Predicate, Section};
 const MAX_RANGES: usize = 6;
 
 /// What a change means to somebody who reviews it, the most urgent first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
     /// The call is executed where it wasn't.
     NewlyAllowed,
     /// The call isn't executed where it was.
@@ -27,21 +30,63 @@ pub(crate) enum Kind {
 }
 
 /// Calls that changed in the same way.
-pub(crate) struct Change {
-    pub(crate) kind: Kind,
+#[derive(Serialize)]
+pub struct Change {
+    pub kind: Kind,
     /// Whether the new action comes later in the kernel's order.
-    pub(crate) is_looser: bool,
+    pub is_looser: bool,
     /// The architectures, by name; others by their audit values.
-    pub(crate) arches: Vec<String>,
+    pub arches: Vec<String>,
     /// The calls, by name; others by their numbers.
-    pub(crate) calls: Vec<String>,
+    pub calls: Vec<String>,
     /// The condition on arguments, as the tamis language writes it; empty if there is none.
-    pub(crate) condition: String,
-    pub(crate) old: Action,
-    pub(crate) new: Action,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub condition: String,
+    #[serde(serialize_with = "text")]
+    pub old: Action,
+    #[serde(serialize_with = "text")]
+    pub new: Action,
     /// One of the calls, with what both filters return; `None` if none was found, and perhaps there
     /// is none.
-    pub(crate) example: Option<(Input, Pair)>,
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "example_text"
+    )]
+    pub example: Option<(Input, Pair)>,
+}
+
+impl Change {
+    /// The example as a call.
+    pub fn example_text(&self) -> Option<String> {
+        let (input, _) = self.example.as_ref()?;
+        Some(input.describe_briefly())
+    }
+}
+
+/// The first calls, and how many more there are, with a hint about those.
+pub(crate) fn first_calls(calls: &[String], max_calls: usize, hint: &str) -> String {
+    let shown = calls.len().min(max_calls);
+    let names = calls[..shown].join(", ");
+    match calls.len() - shown {
+        0 => names,
+        more => format!("{names} and {more} more{hint}"),
+    }
+}
+
+/// A value as its text.
+pub(crate) fn text<S: Serializer>(
+    value: &impl fmt::Display,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn example_text<S: Serializer>(
+    example: &Option<(Input, Pair)>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let text = example.as_ref().map(|(input, _)| input.describe_briefly());
+    text.serialize(serializer)
 }
 
 impl Kind {
@@ -78,7 +123,7 @@ struct Part {
 }
 
 /// Groups differences, newly allowed calls first.
-pub(crate) fn group(differences: &[Difference]) -> Vec<Change> {
+pub fn group(differences: &[Difference]) -> Vec<Change> {
     let mut parts = Vec::new();
     for difference in differences {
         take_apart(difference, &mut parts);
@@ -107,7 +152,7 @@ pub(crate) fn group(differences: &[Difference]) -> Vec<Change> {
 }
 
 /// Changes of which no more than a call is known, one for each pair of answers.
-pub(crate) fn of_examples(pairs: &[Pair]) -> Vec<Change> {
+pub fn of_examples(pairs: &[Pair]) -> Vec<Change> {
     let difference = |pair: &Pair| {
         let input = pair.example?;
         let data = input.data;

@@ -1,0 +1,170 @@
+//! A policy in another language, and what was lost: `tamis convert`.
+
+use std::fmt;
+
+use serde::Serialize;
+use tamis_abi::Action;
+use tamis_convert::Converted;
+use tamis_policy::export::{Exporter, Loss, Machine};
+use tamis_prover::Verdict;
+
+use crate::Document;
+use crate::change::{self, Change};
+use crate::entry::{VerdictEntry, arches};
+
+/// How many changes are listed for a person.
+const MAX_CHANGES: usize = 5;
+/// How many calls of a change are named for a person.
+const MAX_CALLS: usize = 6;
+
+/// A policy in another language.
+#[derive(Serialize)]
+pub struct ConvertReport {
+    pub input: String,
+    pub to: &'static str,
+    pub machines: Vec<MachineEntry>,
+    pub verdict: VerdictEntry,
+    pub losses: Vec<LossEntry>,
+    pub changes: Vec<ReplacedEntry>,
+    pub is_complete: bool,
+    pub text: String,
+    /// Whether a text in the language says for which architectures it is.
+    #[serde(skip)]
+    pub states_arches: bool,
+}
+
+/// A machine that the text is for.
+#[derive(Serialize)]
+pub struct MachineEntry {
+    pub native: &'static str,
+    pub arches: Vec<&'static str>,
+}
+
+/// Something that the language can't say.
+#[derive(Serialize)]
+pub struct LossEntry {
+    pub code: &'static str,
+    pub message: String,
+    pub kept: String,
+    pub calls: Vec<&'static str>,
+    pub arches: Vec<&'static str>,
+    pub places: Vec<String>,
+}
+
+/// Calls for which the text has another action than the policy, in the same way.
+#[derive(Serialize)]
+pub struct ReplacedEntry {
+    pub arches: Vec<String>,
+    pub calls: Vec<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub condition: String,
+    #[serde(serialize_with = "change::text")]
+    pub policy: Action,
+    #[serde(serialize_with = "change::text")]
+    pub text: Action,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<String>,
+}
+
+impl Document for ConvertReport {
+    const SCHEMA: &'static str = "tamis.convert/1";
+}
+
+impl ConvertReport {
+    /// The report of a conversion of an input of this name, with the places of each loss.
+    pub fn of(
+        input: &str,
+        to: &Exporter,
+        converted: Converted,
+        places: impl Fn(&Loss) -> Vec<String>,
+    ) -> ConvertReport {
+        let machine = |machine: &Machine| MachineEntry {
+            native: machine.native.name(),
+            arches: arches(&machine.arches),
+        };
+        let loss = |loss: &Loss| LossEntry {
+            code: loss.code.id,
+            message: loss.message.clone(),
+            kept: loss.kept.clone(),
+            calls: loss.calls.clone(),
+            arches: arches(&loss.arches),
+            places: places(loss),
+        };
+        let changes = change::group(&converted.differences).into_iter();
+        ConvertReport {
+            input: input.to_owned(),
+            to: to.name,
+            machines: converted.machines.iter().map(machine).collect(),
+            verdict: VerdictEntry(Some(converted.verdict)),
+            losses: converted.losses.iter().map(loss).collect(),
+            changes: changes.map(ReplacedEntry::of).collect(),
+            is_complete: converted.is_complete,
+            text: converted.text,
+            states_arches: to.states_arches,
+        }
+    }
+
+    fn verdict_in_words(&self) -> &'static str {
+        match self.verdict.0 {
+            Some(Verdict::Equal) if self.losses.is_empty() => "proved equivalent",
+            Some(Verdict::Equal) => "proved equivalent for all calls of its architectures",
+            Some(Verdict::SameActions) => "proved to take the same actions, with other data:",
+            Some(Verdict::Stricter) => "proved to be stricter, never looser:",
+            Some(Verdict::Looser | Verdict::Incomparable) | None => "not as strict",
+        }
+    }
+}
+
+impl ReplacedEntry {
+    fn of(change: Change) -> ReplacedEntry {
+        ReplacedEntry {
+            example: change.example_text(),
+            arches: change.arches,
+            calls: change.calls,
+            condition: change.condition,
+            policy: change.old,
+            text: change.new,
+        }
+    }
+}
+
+/// What the proof says and for which machines, without the text and the end of the last line.
+impl fmt::Display for ConvertReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.input, self.verdict_in_words())?;
+        for change in self.changes.iter().take(MAX_CHANGES) {
+            let calls = change::first_calls(&change.calls, MAX_CALLS, "");
+            let ReplacedEntry { policy, text, .. } = change;
+            let arches = change.arches.join(", ");
+            write!(f, "\n  {arches}: {calls}: {policy} -> {text}")?;
+            if let Some(example) = &change.example {
+                write!(f, "\n    {example}")?;
+            }
+        }
+        if self.changes.len() > MAX_CHANGES {
+            let more = self.changes.len() - MAX_CHANGES;
+            write!(f, "\n  and {more} more changes; `tamis diff` lists them")?;
+        }
+        let machines: Vec<String> = self.machines.iter().map(ToString::to_string).collect();
+        let machines = machines.join(" or ");
+        match self.states_arches {
+            true => write!(f, "\nfor calls of {machines}"),
+            false => write!(
+                f,
+                "\nonly for {machines}; on other machines it would decide calls that the policy does not cover"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for MachineEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let native = self.native;
+        let others = self.arches.iter().copied();
+        let others: Vec<&str> = others.filter(|arch| *arch != native).collect();
+        match others.as_slice() {
+            [] => f.write_str(native),
+            others => write!(f, "{native} (with {})", others.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A policy that programs mean: `tamis decompile`.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::Document;
+use crate::entry::{InputEntry, JudgedEntry};
+
+/// What programs mean, as a policy.
+#[derive(Serialize)]
+pub struct DecompileReport {
+    pub inputs: Vec<InputEntry>,
+    pub arches: Vec<&'static str>,
+    pub form: &'static str,
+    pub judged: JudgedEntry,
+    pub policy: String,
+    /// The architectures that were asked for; all if there are none.
+    #[serde(skip)]
+    pub wanted_arches: Vec<&'static str>,
+}
+
+impl Document for DecompileReport {
+    const SCHEMA: &'static str = "tamis.decompile/1";
+}
+
+/// The policy, after a comment that says what it is.
+impl fmt::Display for DecompileReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let JudgedEntry(judged) = &self.judged;
+        writeln!(f, "# Decompiled by tamis; proved equivalent ({judged}) to")?;
+        for InputEntry { name, length_insns } in &self.inputs {
+            // A name must not end the comment.
+            write!(f, "#   {}", name.escape_debug())?;
+            match length_insns {
+                Some(length) => writeln!(f, " ({length} instructions)")?,
+                None => writeln!(f)?,
+            }
+        }
+        if self.inputs.len() > 1 {
+            writeln!(f, "# as a stack, the oldest first")?;
+        }
+        if !self.wanted_arches.is_empty() {
+            let arches = self.wanted_arches.join(", ");
+            writeln!(f, "# for {arches}; other architectures are omitted")?;
+        }
+        write!(f, "\n{}", self.policy)
+    }
+}

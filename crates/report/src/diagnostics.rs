@@ -1,0 +1,83 @@
+//! Mistakes in the input, and other failures: what every command reports instead of a result.
+
+use serde::Serialize;
+use tamis_diag::{Diagnostic, Label, Severity, Sources};
+
+use crate::Document;
+
+/// Why there is no result. Its text is that of `tamis_diag::render`.
+#[derive(Serialize)]
+pub struct DiagnosticsReport {
+    pub diagnostics: Vec<DiagnosticEntry>,
+}
+
+/// One diagnostic.
+#[derive(Serialize)]
+pub struct DiagnosticEntry {
+    pub code: Option<&'static str>,
+    pub severity: &'static str,
+    pub message: String,
+    pub labels: Vec<LabelEntry>,
+    pub notes: Vec<String>,
+    pub help: Option<String>,
+}
+
+/// A place in a source; lines and columns count from 1, columns in characters.
+#[derive(Serialize)]
+pub struct LabelEntry {
+    pub file: String,
+    pub line: u32,
+    pub column: u32,
+    pub text: String,
+}
+
+impl Document for DiagnosticsReport {
+    const SCHEMA: &'static str = "tamis.diagnostics/1";
+}
+
+impl DiagnosticsReport {
+    /// Diagnostics about these sources.
+    pub fn of(diagnostics: &[Diagnostic], sources: &Sources) -> DiagnosticsReport {
+        let entry = |diagnostic: &Diagnostic| DiagnosticEntry {
+            code: Some(diagnostic.code.id),
+            severity: diagnostic.severity.name(),
+            message: diagnostic.message.clone(),
+            labels: diagnostic
+                .labels
+                .iter()
+                .map(|label| LabelEntry::of(label, sources))
+                .collect(),
+            notes: diagnostic.notes.clone(),
+            help: diagnostic.help.clone(),
+        };
+        DiagnosticsReport {
+            diagnostics: diagnostics.iter().map(entry).collect(),
+        }
+    }
+
+    /// An error that is not about a text.
+    pub fn of_error(message: &str, help: Option<&str>) -> DiagnosticsReport {
+        DiagnosticsReport {
+            diagnostics: vec![DiagnosticEntry {
+                code: None,
+                severity: Severity::Error.name(),
+                message: message.to_owned(),
+                labels: Vec::new(),
+                notes: Vec::new(),
+                help: help.map(str::to_owned),
+            }],
+        }
+    }
+}
+
+impl LabelEntry {
+    fn of(label: &Label, sources: &Sources) -> LabelEntry {
+        let position = sources.position(label.span);
+        LabelEntry {
+            file: sources.name(label.span.source).to_string(),
+            line: position.line,
+            column: position.column,
+            text: label.text.clone(),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Members that several documents have in common.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use tamis_abi::{Action, Arch};
+use tamis_bpf::Program;
+use tamis_compiler::judge::Judged;
+use tamis_prover::{Method, Verdict};
+use tamis_rules::Input;
+
+/// One instruction as the kernel takes it.
+#[derive(Serialize)]
+pub struct InsnEntry {
+    pub code: u16,
+    pub jt: u8,
+    pub jf: u8,
+    pub k: u32,
+}
+
+/// The instructions of a program.
+pub fn insns(program: &Program) -> Vec<InsnEntry> {
+    let entry = |insn: &tamis_bpf::Insn| InsnEntry {
+        code: insn.code,
+        jt: insn.jt,
+        jf: insn.jf,
+        k: insn.k,
+    };
+    program.insns().iter().map(entry).collect()
+}
+
+/// Architectures by name.
+pub fn arches<'a>(arches: impl IntoIterator<Item = &'a Arch>) -> Vec<&'static str> {
+    arches.into_iter().map(|arch| arch.name()).collect()
+}
+
+/// Something that was read.
+#[derive(Clone, Serialize)]
+pub struct InputEntry {
+    pub name: String,
+    /// `None` for a policy.
+    pub length_insns: Option<usize>,
+}
+
+/// A call for which two sides differ.
+#[derive(Serialize)]
+pub struct WitnessEntry {
+    pub call: String,
+    pub left: String,
+    pub right: String,
+    pub left_ret: u32,
+    pub right_ret: u32,
+}
+
+impl WitnessEntry {
+    /// The call and what the two sides return.
+    pub fn new(input: &Input, left: u32, right: u32) -> WitnessEntry {
+        WitnessEntry {
+            call: input.describe_briefly(),
+            left: Action::from_ret(left).to_string(),
+            right: Action::from_ret(right).to_string(),
+            left_ret: left,
+            right_ret: right,
+        }
+    }
+}
+
+/// `  CALL: left ACTION, right ACTION`.
+impl fmt::Display for WitnessEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WitnessEntry {
+            call, left, right, ..
+        } = self;
+        writeln!(f, "  {call}: left {left}, right {right}")
+    }
+}
+
+/// Who has judged that a result is equivalent, and by how much.
+pub struct JudgedEntry(pub Judged);
+
+impl Serialize for JudgedEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Members {
+            method: &'static str,
+            calls: usize,
+            edges: usize,
+            infeasible_edges: usize,
+            unsettled_edges: usize,
+            gates_agree: bool,
+        }
+        let agreement = self.0.agreement;
+        let members = Members {
+            method: match self.0.method {
+                Method::Diagrams { .. } => "diagrams",
+                Method::Gates => "gates",
+            },
+            calls: agreement.calls,
+            edges: agreement.edges,
+            infeasible_edges: agreement.infeasible_edges,
+            unsettled_edges: agreement.unsettled_edges,
+            gates_agree: self.0.do_gates_agree,
+        };
+        members.serialize(serializer)
+    }
+}
+
+/// What a proof says of two sides; `None` if it reached a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerdictEntry(pub Option<Verdict>);
+
+impl Serialize for VerdictEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self.0 {
+            None => "unknown",
+            Some(Verdict::Equal) => "equal",
+            Some(Verdict::SameActions) => "same_actions",
+            Some(Verdict::Stricter) => "stricter",
+            Some(Verdict::Looser) => "looser",
+            Some(Verdict::Incomparable) => "incomparable",
+        })
+    }
+}

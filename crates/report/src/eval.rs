@@ -1,0 +1,72 @@
+//! What a filter returns for calls: `tamis eval`.
+
+use std::fmt;
+
+use serde::Serialize;
+use tamis_abi::{Action, SeccompData, call};
+use tamis_bpf::interp;
+
+use crate::Document;
+
+/// What a filter returns for calls.
+#[derive(Serialize)]
+pub struct EvalReport {
+    pub results: Vec<EvalEntry>,
+    /// The instructions of the filter as text, one each.
+    #[serde(skip)]
+    pub listing: Vec<String>,
+}
+
+/// What a filter returns for one call.
+#[derive(Serialize)]
+pub struct EvalEntry {
+    pub call: String,
+    pub action: String,
+    pub ret: u32,
+    pub steps: u32,
+    pub cacheable: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<usize>,
+}
+
+impl Document for EvalReport {
+    const SCHEMA: &'static str = "tamis.eval/1";
+}
+
+impl EvalEntry {
+    /// A call and how a filter ran for it; the path is empty if nobody wants to see it.
+    pub fn new(
+        data: &SeccompData,
+        run: interp::Run,
+        cacheable: bool,
+        path: Vec<usize>,
+    ) -> EvalEntry {
+        EvalEntry {
+            call: call::describe(data),
+            action: Action::from_ret(run.ret).to_string(),
+            ret: run.ret,
+            steps: run.steps,
+            cacheable,
+            path,
+        }
+    }
+}
+
+impl fmt::Display for EvalReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for result in &self.results {
+            let EvalEntry {
+                call,
+                action,
+                steps,
+                ..
+            } = result;
+            let cacheable = if result.cacheable { ", cacheable" } else { "" };
+            writeln!(f, "{call} -> {action}  ({steps} steps{cacheable})")?;
+            for pc in &result.path {
+                writeln!(f, "  {pc:>4}  {}", self.listing[*pc].trim())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,247 @@
+//! What a search for differences between two sides found, and what it reached: `tamis fuzz`.
+
+use std::fmt::{self, Display};
+
+use serde::Serialize;
+use tamis_fuzz::{FilterCoverage, Gap, Place};
+
+use crate::Document;
+use crate::entry::WitnessEntry;
+
+/// How many gaps of a filter are listed for a person.
+const MAX_GAPS: usize = 10;
+/// How many contradictions of a side are listed for a person.
+const MAX_CONTRADICTIONS: usize = 10;
+
+/// What a campaign found.
+#[derive(Serialize)]
+pub struct FuzzReport {
+    pub left: String,
+    pub right: String,
+    pub seed: u64,
+    pub evaluations: u64,
+    /// Only if time decided when to end: otherwise the document is the same every time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    #[serde(flatten)]
+    pub result: FuzzResult,
+    pub coverage: Vec<CoverageEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Vec<KernelEntry>>,
+    /// Whether time was up before the calls were made that need no chance.
+    #[serde(skip)]
+    pub is_cut_short: bool,
+}
+
+/// Whether a difference was found.
+#[derive(Serialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+pub enum FuzzResult {
+    /// None was.
+    NoDifferenceFound,
+    /// A call was.
+    Different { witness: WitnessEntry },
+}
+
+/// What was reached of a program.
+#[derive(Serialize)]
+pub struct CoverageEntry {
+    pub side: &'static str,
+    pub filter: usize,
+    pub insns: usize,
+    pub executed_insns: usize,
+    pub impossible_insns: usize,
+    pub outcomes: usize,
+    pub taken_outcomes: usize,
+    pub impossible_outcomes: usize,
+    pub gaps: Vec<GapEntry>,
+}
+
+/// What was neither reached nor proved impossible.
+#[derive(Serialize)]
+pub struct GapEntry {
+    pub pc: usize,
+    /// `executed`, `holds` or `fails`.
+    pub what: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+}
+
+/// What the kernel said about the programs of one side.
+#[derive(Serialize)]
+pub struct KernelEntry {
+    pub side: &'static str,
+    pub calls: usize,
+    pub packets: usize,
+    pub not_asked: Vec<String>,
+    pub contradictions: Vec<String>,
+}
+
+impl Document for FuzzReport {
+    const SCHEMA: &'static str = "tamis.fuzz/1";
+}
+
+impl FuzzReport {
+    /// Whether the kernel answered otherwise than the interpreter.
+    pub fn is_contradicted(&self) -> bool {
+        let mut entries = self.kernel.iter().flatten();
+        entries.any(|entry| !entry.contradictions.is_empty())
+    }
+}
+
+impl CoverageEntry {
+    /// What was reached of a program.
+    pub fn of(coverage: &FilterCoverage) -> CoverageEntry {
+        CoverageEntry {
+            side: if coverage.side == 0 { "left" } else { "right" },
+            filter: coverage.index,
+            insns: coverage.insns,
+            executed_insns: coverage.executed_insns,
+            impossible_insns: coverage.impossible_insns,
+            outcomes: coverage.outcomes,
+            taken_outcomes: coverage.taken_outcomes,
+            impossible_outcomes: coverage.impossible_outcomes,
+            gaps: coverage.gaps.iter().map(GapEntry::of).collect(),
+        }
+    }
+}
+
+impl GapEntry {
+    fn of(gap: &Gap) -> GapEntry {
+        GapEntry {
+            pc: gap.place.pc().0,
+            what: match gap.place {
+                Place::Insn(_) => "executed",
+                Place::Outcome(_, true) => "holds",
+                Place::Outcome(_, false) => "fails",
+            },
+            limit: gap.limit.map(|limit| limit.to_string()),
+        }
+    }
+}
+
+impl Display for FuzzReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FuzzReport {
+            left,
+            right,
+            seed,
+            evaluations,
+            ..
+        } = self;
+        match &self.result {
+            FuzzResult::Different { witness } => {
+                writeln!(
+                    f,
+                    "different: {left} and {right}, found with call {evaluations} (seed {seed})"
+                )?;
+                witness.fmt(f)?;
+            }
+            FuzzResult::NoDifferenceFound => {
+                writeln!(
+                    f,
+                    "no difference found: {left} and {right}, {evaluations} calls (seed {seed})"
+                )?;
+                self.write_effort(f)?;
+            }
+        }
+        for entry in self.kernel.iter().flatten() {
+            entry.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl FuzzReport {
+    /// How long the search took, and what it reached.
+    fn write_effort(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_cut_short {
+            writeln!(
+                f,
+                "  the time limit was reached before the first calls were made"
+            )?;
+        }
+        if let Some(seconds) = self.seconds {
+            let rate = self.evaluations as f64 / seconds / 1e6;
+            writeln!(
+                f,
+                "  {seconds:.1} s, {rate:.1} million calls a second on both sides"
+            )?;
+        }
+        for coverage in &self.coverage {
+            write!(f, "  {}", coverage.side)?;
+            let of_side = self.coverage.iter();
+            if of_side.filter(|other| other.side == coverage.side).count() > 1 {
+                write!(f, " filter {}", coverage.filter)?;
+            }
+            coverage.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// What was reached of a filter that is named already, and what wasn't.
+impl Display for CoverageEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = |reached: usize, all: usize, impossible: usize, what: &str| match impossible {
+            0 => format!("{reached} of {all} {what}"),
+            _ => format!("{reached} of {all} {what} ({impossible} impossible, by proof)"),
+        };
+        let insns = part(
+            self.executed_insns,
+            self.insns,
+            self.impossible_insns,
+            "instructions",
+        );
+        let outcomes = part(
+            self.taken_outcomes,
+            self.outcomes,
+            self.impossible_outcomes,
+            "outcomes of branches",
+        );
+        writeln!(f, ": {insns}, {outcomes}")?;
+        for gap in self.gaps.iter().take(MAX_GAPS) {
+            let what = match gap.what {
+                "executed" => "was never executed",
+                "holds" => "has a test that never held",
+                _ => "has a test that never failed",
+            };
+            let why = gap.limit.as_deref().unwrap_or("not tried");
+            writeln!(
+                f,
+                "    instruction {} {what}; whether a call can change that is unknown: {why}",
+                gap.pc
+            )?;
+        }
+        match self.gaps.len().saturating_sub(MAX_GAPS) {
+            0 => Ok(()),
+            more => writeln!(f, "    and {more} more (--json lists all)"),
+        }
+    }
+}
+
+impl Display for KernelEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let KernelEntry {
+            side,
+            calls,
+            packets,
+            ..
+        } = self;
+        let verdict = match self.contradictions.len() {
+            0 => "says the same".to_owned(),
+            count => format!("says otherwise {count} times"),
+        };
+        writeln!(
+            f,
+            "  {side}: the kernel {verdict} on {calls} calls and {packets} packets"
+        )?;
+        for line in self.contradictions.iter().take(MAX_CONTRADICTIONS) {
+            writeln!(f, "    {line}")?;
+        }
+        for reason in &self.not_asked {
+            writeln!(f, "    not all could be asked: {reason}")?;
+        }
+        Ok(())
+    }
+}

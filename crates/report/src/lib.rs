@@ -1,0 +1,69 @@
+//! What commands report: one model for all forms of a result.
+//!
+//! A command computes, makes the document of its module here, and prints it. A [`Document`] is plain data. [`json`]
+//! is its form for programs, which `docs/schemas` describes member by member; its [`Display`](std::fmt::Display),
+//! or a function `text` where a form has options, is its form for people. Members that only the text needs are not
+//! serialised. What several documents have in common stands once, in [`entry`] and [`change`].
+//!
+//! Nothing here reads options, opens files or decides an exit code.
+#![forbid(unsafe_code)]
+#![expect(
+    missing_docs,
+    reason = "docs/schemas describes the fields by the same names"
+)]
+
+pub mod bisect;
+pub mod change;
+pub mod convert;
+pub mod decompile;
+pub mod diagnostics;
+pub mod diff;
+pub mod disasm;
+pub mod dump;
+pub mod entry;
+pub mod eval;
+pub mod explain;
+pub mod fuzz;
+pub mod lint;
+pub mod passes;
+pub mod place;
+pub mod prove;
+pub mod reduce;
+pub mod run;
+pub mod tables;
+
+use serde::Serialize;
+
+/// What a command reports.
+pub trait Document: Serialize {
+    /// The name of the document's schema, with its version.
+    const SCHEMA: &'static str;
+}
+
+/// A document for programs: pretty JSON with a final newline, the member `schema` first.
+///
+/// # Errors
+/// Never for the documents of this crate: their members have names.
+pub fn json<D: Document>(document: &D) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Named<'a, D> {
+        schema: &'static str,
+        #[serde(flatten)]
+        document: &'a D,
+    }
+    let schema = D::SCHEMA;
+    let text = serde_json::to_string_pretty(&Named { schema, document })?;
+    Ok(text + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_comes_first() {
+        let document = disasm::DisasmReport { insns: Vec::new() };
+        let expected = "{\n  \"schema\": \"tamis.disasm/1\",\n  \"insns\": []\n}\n";
+        assert_eq!(json(&document).unwrap(), expected);
+    }
+}

@@ -1,0 +1,315 @@
+//! Probable mistakes in policies and programs, and the checks that look for them: `tamis lint`.
+
+pub mod sarif;
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use tamis_diag::render::render;
+use tamis_diag::{Diagnostic, Severity, Sources};
+use tamis_lint::{Place, registry};
+
+use crate::Document;
+use crate::place::span;
+
+/// The findings about all inputs. For people, each input is shown by itself.
+pub struct LintReport {
+    pub inputs: Vec<InputFindings>,
+}
+
+/// The findings about one input.
+pub struct InputFindings {
+    pub input: String,
+    pub sources: Sources,
+    pub findings: Vec<FindingEntry>,
+    /// What was not looked at, and why.
+    pub gaps: Vec<String>,
+}
+
+/// A finding, of a check or of a front end.
+pub struct FindingEntry {
+    /// All of it, for people.
+    pub diagnostic: Diagnostic,
+    /// Calls that show it, with their answers.
+    pub examples: Vec<ExampleEntry>,
+    /// The instruction that it is about, in a program.
+    pub insn: Option<InsnPlace>,
+    /// Why it matters.
+    pub why: Vec<String>,
+}
+
+/// A call and the answer that it gets.
+#[derive(Clone, Serialize)]
+pub struct ExampleEntry {
+    pub call: String,
+    pub action: String,
+}
+
+/// An instruction of one of the programs.
+pub struct InsnPlace {
+    pub file: String,
+    pub pc: usize,
+}
+
+/// All checks.
+#[derive(Serialize)]
+pub struct LintChecksReport {
+    pub checks: Vec<CheckEntry>,
+}
+
+/// One check.
+#[derive(Serialize)]
+pub struct CheckEntry {
+    pub name: &'static str,
+    pub code: &'static str,
+    pub severity: &'static str,
+    pub summary: &'static str,
+}
+
+impl Document for LintReport {
+    const SCHEMA: &'static str = "tamis.lint/1";
+}
+
+impl Document for LintChecksReport {
+    const SCHEMA: &'static str = "tamis.lint-checks/1";
+}
+
+impl LintChecksReport {
+    /// The checks of the registry.
+    pub fn of_registry() -> LintChecksReport {
+        let entry = |check: &tamis_lint::Check| CheckEntry {
+            name: check.name,
+            code: check.code.id,
+            severity: check.severity.name(),
+            summary: check.summary,
+        };
+        LintChecksReport {
+            checks: registry::ALL.iter().map(entry).collect(),
+        }
+    }
+}
+
+impl fmt::Display for LintChecksReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for check in &self.checks {
+            let CheckEntry {
+                name,
+                code,
+                severity,
+                summary,
+            } = check;
+            writeln!(f, "{code} {name:<21} {severity:<8} {summary}")?;
+        }
+        Ok(())
+    }
+}
+
+impl InputFindings {
+    /// The findings for a person, each with its place.
+    pub fn text(&self, is_coloured: bool) -> String {
+        let diagnostics: Vec<Diagnostic> = self
+            .findings
+            .iter()
+            .map(|finding| finding.diagnostic.clone())
+            .collect();
+        match diagnostics.is_empty() {
+            true => String::new(),
+            false => render(&diagnostics, &self.sources, is_coloured) + "\n\n",
+        }
+    }
+
+    /// `2 warnings, 1 note`.
+    pub fn counts(&self) -> String {
+        let of = |severity: Severity| match (self.count(severity), severity.name()) {
+            (0, _) => None,
+            (1, name) => Some(format!("1 {name}")),
+            (many, name) => Some(format!("{many} {name}s")),
+        };
+        let parts = [Severity::Warning, Severity::Note].into_iter();
+        let parts: Vec<String> = parts.filter_map(of).collect();
+        match parts.as_slice() {
+            [] => "nothing found".to_owned(),
+            parts => parts.join(", "),
+        }
+    }
+
+    fn count(&self, severity: Severity) -> usize {
+        let findings = self.findings.iter();
+        findings
+            .filter(|finding| finding.diagnostic.severity == severity)
+            .count()
+    }
+}
+
+/// What was not looked at.
+#[derive(Serialize)]
+struct Gap<'a> {
+    input: &'a str,
+    what: &'a str,
+}
+
+/// A finding as the document has it.
+#[derive(Serialize)]
+struct Row<'a> {
+    input: &'a str,
+    code: &'static str,
+    /// The name of the check; absent if a front end said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<&'static str>,
+    severity: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u32>,
+    /// The index of the instruction, in a program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pc: Option<usize>,
+    examples: &'a [ExampleEntry],
+    why: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+}
+
+impl FindingEntry {
+    /// What a front end said.
+    pub fn told(diagnostic: Diagnostic) -> FindingEntry {
+        FindingEntry {
+            why: diagnostic.notes.clone(),
+            diagnostic,
+            examples: Vec::new(),
+            insn: None,
+        }
+    }
+
+    /// What a check found in a policy.
+    pub fn of_policy(finding: &tamis_lint::Finding, sources: &Sources) -> FindingEntry {
+        let mut result = FindingEntry::without_places(finding);
+        for place in &finding.places {
+            if let Place::Rule(origin, label) = place
+                && let Some(span) = span(origin, sources)
+            {
+                result.diagnostic = result.diagnostic.label(span, label);
+            }
+        }
+        result
+    }
+
+    /// What a check found in programs of these names.
+    pub fn of_program(finding: &tamis_lint::Finding, names: &[String]) -> FindingEntry {
+        let mut result = FindingEntry::without_places(finding);
+        for place in &finding.places {
+            let Place::Insn { filter, pc } = place else {
+                continue;
+            };
+            let file = names[*filter].clone();
+            let text = format!("decided by instruction {} of {file}", pc.0);
+            result.diagnostic.notes.push(text);
+            result.insn.get_or_insert(InsnPlace { file, pc: pc.0 });
+        }
+        result
+    }
+
+    /// Says which input a finding is about that has no place of its own.
+    pub fn name_input(&mut self, input: &str) {
+        if self.diagnostic.labels.is_empty() && self.insn.is_none() {
+            self.diagnostic.notes.push(format!("in {input}"));
+        }
+    }
+
+    fn without_places(finding: &tamis_lint::Finding) -> FindingEntry {
+        let mut diagnostic = Diagnostic::new(finding.severity, finding.code, &finding.message)
+            .note(&finding.why)
+            .help(&finding.help);
+        let examples = finding.examples.iter();
+        let shown: Vec<String> = examples.map(tamis_lint::Example::describe).collect();
+        if !shown.is_empty() {
+            diagnostic = diagnostic.note(format!("for example\n{}", shown.join("\n")));
+        }
+        let example = |example: &tamis_lint::Example| ExampleEntry {
+            call: tamis_abi::call::describe(&example.call),
+            action: example.action.to_string(),
+        };
+        FindingEntry {
+            diagnostic,
+            examples: finding.examples.iter().map(example).collect(),
+            insn: None,
+            why: vec![finding.why.clone()],
+        }
+    }
+
+    /// Whether a front end has said the same already: of the same line, if there is one.
+    pub fn is_told(&self, told: &[Diagnostic], sources: &Sources) -> bool {
+        let Some(check) = registry::of_code(self.diagnostic.code) else {
+            return false;
+        };
+        let lines = |diagnostic: &Diagnostic| -> Vec<_> {
+            let labels = diagnostic.labels.iter();
+            labels
+                .map(|label| (label.span.source, sources.position(label.span).line))
+                .collect()
+        };
+        let own = lines(&self.diagnostic);
+        let same_line = |other: &Diagnostic| lines(other).iter().any(|line| own.contains(line));
+        told.iter().any(|other| {
+            check.told_by.contains(&other.code) && (own.is_empty() || same_line(other))
+        })
+    }
+}
+
+impl Serialize for LintReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Members<'a> {
+            findings: Vec<Row<'a>>,
+            warnings: usize,
+            notes: usize,
+            gaps: Vec<Gap<'a>>,
+        }
+        let count = |severity| self.inputs.iter().map(|input| input.count(severity)).sum();
+        let rows = |input| InputFindings::rows(input);
+        let gaps = |input| InputFindings::gaps(input);
+        let members = Members {
+            findings: self.inputs.iter().flat_map(rows).collect(),
+            warnings: count(Severity::Warning),
+            notes: count(Severity::Note),
+            gaps: self.inputs.iter().flat_map(gaps).collect(),
+        };
+        members.serialize(serializer)
+    }
+}
+
+impl InputFindings {
+    fn gaps(&self) -> impl Iterator<Item = Gap<'_>> {
+        let input = &self.input;
+        self.gaps.iter().map(move |what| Gap { input, what })
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        self.findings.iter().map(|finding| self.row(finding))
+    }
+
+    fn row<'a>(&'a self, finding: &'a FindingEntry) -> Row<'a> {
+        let diagnostic = &finding.diagnostic;
+        let span = diagnostic.labels.first().map(|label| label.span);
+        let position = span.map(|span| self.sources.position(span));
+        let of_source = span.map(|span| self.sources.name(span.source).to_string());
+        let of_program = finding.insn.as_ref().map(|insn| insn.file.clone());
+        Row {
+            input: &self.input,
+            code: diagnostic.code.id,
+            check: registry::of_code(diagnostic.code).map(|check| check.name),
+            severity: diagnostic.severity.name(),
+            message: &diagnostic.message,
+            file: of_source.or(of_program),
+            line: position.map(|position| position.line),
+            column: position.map(|position| position.column),
+            pc: finding.insn.as_ref().map(|insn| insn.pc),
+            examples: &finding.examples,
+            why: &finding.why,
+            help: diagnostic.help.as_deref(),
+        }
+    }
+}

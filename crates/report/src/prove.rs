@@ -1,0 +1,177 @@
+//! Whether two filters mean the same, or one is at least as strict: `tamis prove`.
+
+use std::fmt::{self, Display};
+
+use serde::Serialize;
+use tamis_prover::{Scope, Verdict};
+
+use crate::Document;
+use crate::entry::{VerdictEntry, WitnessEntry, arches};
+
+/// The answer about two sides.
+#[derive(Serialize)]
+pub struct ProveReport {
+    pub left: String,
+    pub right: String,
+    pub question: Question,
+    pub answer: Answer,
+    pub verdict: VerdictEntry,
+    pub scope: ScopeEntry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    pub witnesses: Vec<WitnessEntry>,
+    pub yes_within: Vec<ScopeEntry>,
+    /// Whether for some narrower scopes a limit was reached.
+    #[serde(skip)]
+    pub has_gaps_within: bool,
+    /// The options that raise the limit.
+    #[serde(skip)]
+    pub advice: Option<String>,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// Whether the sides are equivalent.
+    Equal,
+    /// Whether the left side is at least as strict as the right one.
+    AtLeastAsStrict,
+}
+
+/// What is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It is so.
+    Yes,
+    /// A call shows that it isn't.
+    No,
+    /// It depends on calls of which none was found.
+    Unknown,
+}
+
+/// What was compared.
+#[derive(PartialEq, Eq, Serialize)]
+pub struct ScopeEntry {
+    pub arches: Vec<&'static str>,
+    pub native: bool,
+    pub actions_only: bool,
+}
+
+impl Document for ProveReport {
+    const SCHEMA: &'static str = "tamis.prove/1";
+}
+
+impl ScopeEntry {
+    /// The entry for a scope.
+    pub fn of(scope: &Scope) -> ScopeEntry {
+        ScopeEntry {
+            arches: arches(&scope.arches),
+            native: scope.native_only,
+            actions_only: scope.actions_only,
+        }
+    }
+
+    /// What was compared, for a person; `None` if everything was.
+    fn in_words(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if !self.arches.is_empty() {
+            parts.push(format!("calls of {}", self.arches.join(", ")));
+        }
+        if self.native {
+            parts.push("numbers below 2^30".to_owned());
+        }
+        if self.actions_only {
+            parts.push("actions without their data".to_owned());
+        }
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
+    /// The options that narrow a wider scope to this one.
+    fn options(&self, wider: &ScopeEntry) -> String {
+        let mut options: Vec<String> = Vec::new();
+        if self.arches != wider.arches {
+            options.extend(self.arches.iter().map(|arch| format!("--arch {arch}")));
+        }
+        if self.native && !wider.native {
+            options.push("--native".to_owned());
+        }
+        if self.actions_only && !wider.actions_only {
+            options.push("--actions-only".to_owned());
+        }
+        options.join(" ")
+    }
+}
+
+impl Display for ProveReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ProveReport { left, right, .. } = self;
+        match self.answer {
+            Answer::Yes => self.write_verdict("yes", f)?,
+            Answer::No => self.write_verdict("no", f)?,
+            Answer::Unknown => writeln!(
+                f,
+                "unknown: no difference between {left} and {right} was found"
+            )?,
+        }
+        for witness in &self.witnesses {
+            witness.fmt(f)?;
+        }
+        match (self.answer, &self.limit) {
+            (Answer::No, _) => self.write_narrower(f),
+            (Answer::Unknown, Some(limit)) => {
+                writeln!(f, "  {limit}")?;
+                match &self.advice {
+                    Some(options) => writeln!(f, "to raise the limits: {options}"),
+                    None => Ok(()),
+                }
+            }
+            (Answer::Yes, _) | (Answer::Unknown, None) => Ok(()),
+        }
+    }
+}
+
+impl ProveReport {
+    fn write_verdict(&self, answer: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ProveReport { left, right, .. } = self;
+        let VerdictEntry(verdict) = self.verdict;
+        write!(f, "{answer}: ")?;
+        match verdict {
+            None => write!(f, "{left} and {right} differ"),
+            Some(Verdict::Equal) => write!(f, "{left} and {right} are equivalent"),
+            Some(Verdict::SameActions) => write!(
+                f,
+                "{left} and {right} have the same actions, with different data"
+            ),
+            Some(Verdict::Stricter) => write!(f, "{left} is stricter than {right}"),
+            Some(Verdict::Looser) => write!(f, "{left} is looser than {right}"),
+            Some(Verdict::Incomparable) => {
+                write!(f, "{left} and {right} differ, and neither is stricter")
+            }
+        }?;
+        match (self.scope.in_words(), verdict) {
+            (Some(scope), _) => writeln!(f, ", comparing only {scope}"),
+            (None, Some(Verdict::Equal)) => writeln!(f, " for every call"),
+            (None, _) => writeln!(f),
+        }
+    }
+
+    /// For which narrower scopes the answer is yes.
+    fn write_narrower(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const OPTIONS: &str = "--native, --actions-only or for one --arch";
+        match (self.yes_within.is_empty(), self.has_gaps_within) {
+            (true, false) => writeln!(f, "the answer is also no with {OPTIONS}"),
+            (true, true) => {
+                writeln!(
+                    f,
+                    "the answer with {OPTIONS} was not found within the limits"
+                )
+            }
+            (false, _) => self
+                .yes_within
+                .iter()
+                .try_for_each(|found| writeln!(f, "yes with {}", found.options(&self.scope))),
+        }
+    }
+}

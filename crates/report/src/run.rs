@@ -1,0 +1,116 @@
+//! How a command under filters ended: `tamis run`.
+
+use std::fmt;
+
+use serde::Serialize;
+use tamis_abi::{Action, ActionKind};
+
+use crate::Document;
+
+/// What to say of a filter that doesn't let the command start.
+pub const MUST_ALLOW_EXECVE: &str = "help: `tamis run` installs the filter before it executes the command, so \
+    the filter must allow execve; a program can install a filter without execve itself";
+
+/// How a command ended, and what its filters did. It goes to standard error: standard output is the command's.
+#[derive(Serialize)]
+pub struct RunReport {
+    /// The exit code, unless a signal ended the command.
+    pub exit_code: Option<u8>,
+    /// The signal that ended the command.
+    pub signal: Option<i32>,
+    pub killed: Vec<KilledEntry>,
+    pub trapped: Vec<TrappedEntry>,
+    pub notes: Vec<String>,
+}
+
+/// A thread or process that a filter killed.
+#[derive(Serialize)]
+pub struct KilledEntry {
+    pub process: i32,
+    pub thread: i32,
+    pub whole_process: bool,
+    pub call: Option<String>,
+    /// The filter that decided, counted from the oldest.
+    pub filter: Option<usize>,
+    pub action: Option<String>,
+    /// What of its policy decided.
+    #[serde(skip)]
+    pub reason: Option<String>,
+    /// Whether the call executes a program.
+    #[serde(skip)]
+    pub is_execve: bool,
+}
+
+/// A trap.
+#[derive(Serialize)]
+pub struct TrappedEntry {
+    pub process: i32,
+    pub thread: i32,
+    pub call: String,
+    pub data: u16,
+    pub is_caught: bool,
+    /// What of a policy decided.
+    #[serde(skip)]
+    pub reason: Option<String>,
+}
+
+impl Document for RunReport {
+    const SCHEMA: &'static str = "tamis.run/1";
+}
+
+/// What the command's exit status alone doesn't say; nothing if there is nothing. Notes are left to the caller.
+impl fmt::Display for RunReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for killed in &self.killed {
+            writeln!(f, "{killed}")?;
+            if killed.filter.is_some() && killed.is_execve {
+                writeln!(f, "{MUST_ALLOW_EXECVE}")?;
+            }
+        }
+        let mut uncaught = self.trapped.iter().filter(|trapped| !trapped.is_caught);
+        uncaught.try_for_each(|trapped| writeln!(f, "{trapped}"))
+    }
+}
+
+impl fmt::Display for KilledEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let KilledEntry {
+            process, thread, ..
+        } = self;
+        match self.whole_process {
+            true => write!(f, "tamis: a filter killed process {process}"),
+            false => write!(
+                f,
+                "tamis: a filter killed thread {thread} of process {process}"
+            ),
+        }?;
+        let Some(call) = &self.call else {
+            return write!(f, "; the kernel didn't report the call");
+        };
+        write!(f, ": {call}")?;
+        if let Some(action) = &self.action {
+            write!(f, " -> {action}")?;
+        }
+        write_reason(self.reason.as_deref(), f)
+    }
+}
+
+impl fmt::Display for TrappedEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TrappedEntry { process, call, .. } = self;
+        let trap = Action::new(ActionKind::Trap, self.data);
+        write!(
+            f,
+            "tamis: process {process} had no handler for a trap and died: {call} -> {trap}"
+        )?;
+        write_reason(self.reason.as_deref(), f)
+    }
+}
+
+/// The reason on a line of its own.
+fn write_reason(reason: Option<&str>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match reason {
+        Some(reason) => write!(f, "\n  {reason}"),
+        None => Ok(()),
+    }
+}
