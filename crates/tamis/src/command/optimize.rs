@@ -16,12 +16,13 @@ use super::disasm::{InsnEntry, insn_entries};
 use super::dump::{refusal, write_all};
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::judged::JudgedEntry;
-use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::report::Report;
-use crate::cli::side::Side;
+use crate::cli::side;
 use crate::cli::{Failure, Global, exit, message};
 use tamis_embed::annotation;
+use tamis_session::{Loaded, files};
 
 /// Make existing filters smaller and faster, and merge a stack into one filter
 #[derive(clap::Args)]
@@ -131,7 +132,7 @@ struct Stack {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for input in &args.inputs {
-        for path in Side::paths(input)?.0 {
+        for path in files::stack_paths(input)?.0 {
             args.output.refuse_to_replace(&path)?;
         }
     }
@@ -193,7 +194,7 @@ fn read(
     };
     let mut filters = Vec::new();
     for argument in arguments {
-        filters.extend(Side::read(argument, load, global)?.into_filters());
+        filters.extend(side::read(argument, load, global)?.into_filters());
     }
     load.check_profile_options(&filters)?;
     let mut stack = Stack {
@@ -206,7 +207,7 @@ fn read(
             Loaded::Program(raw) => (raw.name, raw.program, raw.endian),
             Loaded::Policy(policy) => {
                 let compiled = compile_any_length(&policy.ruleset, options);
-                let compiled = compiled.map_err(|error| policy.failure(&error))?;
+                let compiled = compiled.map_err(|error| policy.compile_error(&error))?;
                 let program = policy.program(&compiled)?.clone();
                 (policy.name, program, compiled.endian())
             }

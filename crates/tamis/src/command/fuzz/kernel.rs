@@ -6,10 +6,9 @@ use serde::Serialize;
 use tamis_abi::{Endian, SeccompData, call};
 use tamis_bpf::Program;
 use tamis_kernel::differential::check::{Checked, Contradiction, check};
+use tamis_session::{Loaded, Side};
 
 use crate::cli::Failure;
-use crate::cli::load::Loaded;
-use crate::cli::side::Side;
 
 /// How many contradictions of a side are listed for a person.
 const MAX_CONTRADICTIONS: usize = 10;
