@@ -167,7 +167,7 @@ impl PolicyFile {
 impl Embedded {
     /// The program with its variables, proved.
     pub fn filter(&self) -> &Compiled {
-        self.policy.filter()
+        self.policy.compiled()
     }
 
     /// The files that it was made of: the policy and all that it includes, as paths that lead to them.
@@ -178,7 +178,7 @@ impl Embedded {
     /// What there is to say of the policy and its tables of frequencies, short of errors, and what it wants of whoever
     /// installs the filter; each as it is shown to people, its headline first.
     pub fn warnings(&self) -> Vec<String> {
-        self.policy.warning_messages()
+        self.policy.warnings().map(|own| own.message()).collect()
     }
 
     /// The filter as source code. `name` is for languages in which something is called by a
@@ -191,7 +191,7 @@ impl Embedded {
             name,
             policy: self.policy.name(),
             archs: self.policy.arches(),
-            filter: self.policy.filter(),
+            filter: self.policy.compiled(),
         };
         language.text(&source).ok_or_else(|| EmbedError::NoTarget {
             archs: self.policy.arches().to_vec(),

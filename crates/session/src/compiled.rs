@@ -1,8 +1,12 @@
 //! A policy, compiled and proved, with what there is to say of it.
 
+use std::fmt;
+
 use tamis_abi::Arch;
-use tamis_compiler::{Compiled, Options};
-use tamis_diag::{Diagnostic, Sources};
+use tamis_bpf::Program;
+use tamis_compiler::{Binding, Compiled, Options};
+use tamis_diag::{Diagnostic, Sources, render};
+use tamis_rules::BindError;
 
 use crate::error::{self, Error};
 use crate::loaded::Policy;
@@ -12,7 +16,7 @@ use crate::profile;
 #[derive(Clone, Debug)]
 pub struct CompiledPolicy {
     name: String,
-    filter: Compiled,
+    compiled: Compiled,
     arches: Vec<Arch>,
     warnings: Vec<Diagnostic>,
     sources: Sources,
@@ -25,14 +29,14 @@ impl CompiledPolicy {
     /// # Errors
     /// If there is no program for what the policy means.
     pub fn of(policy: Policy, options: &Options) -> Result<CompiledPolicy, Error> {
-        let filter = policy.compile(&policy.with_frequency(options.clone()))?;
+        let compiled = policy.compile(&policy.with_frequency(options.clone()))?;
         let mut warnings = policy.all_warnings();
         let expected = options.profile.as_ref();
         warnings.extend(
             expected.and_then(|profile| profile::mismatch(profile, policy.ruleset.sections())),
         );
         Ok(CompiledPolicy {
-            filter,
+            compiled,
             arches: policy.arches(),
             warnings,
             name: policy.name,
@@ -46,8 +50,21 @@ impl CompiledPolicy {
     }
 
     /// The proved program, with its variables.
-    pub fn filter(&self) -> &Compiled {
-        &self.filter
+    pub fn compiled(&self) -> &Compiled {
+        &self.compiled
+    }
+
+    /// The program of a policy without variables.
+    ///
+    /// # Errors
+    /// If there is a variable, which has no value: [`values`](Self::values) gives it one.
+    pub fn program(&self) -> Result<&Program, BindError> {
+        self.compiled.program()
+    }
+
+    /// Takes values for the variables, by name; [`Binding::bind`] then gives the program.
+    pub fn values(&self) -> Binding<'_> {
+        self.compiled.values()
     }
 
     /// The architectures that the policy has rules for; calls of others get the action for unknown ones.
@@ -56,21 +73,34 @@ impl CompiledPolicy {
     }
 
     /// What there is to say of the policy and its profile, short of errors, and what it wants of whoever
-    /// installs the filter. The places are in [`sources`](Self::sources).
-    pub fn warnings(&self) -> &[Diagnostic] {
-        &self.warnings
+    /// installs the filter.
+    pub fn warnings(&self) -> impl ExactSizeIterator<Item = Warning<'_>> {
+        self.warnings.iter().map(|diagnostic| Warning {
+            diagnostic,
+            sources: &self.sources,
+        })
     }
+}
 
+/// A warning with the texts that it points into; `Display` shows both.
+#[derive(Clone, Copy, Debug)]
+pub struct Warning<'a> {
+    /// What is said.
+    pub diagnostic: &'a Diagnostic,
     /// The texts that the policy came from.
-    pub fn sources(&self) -> &Sources {
-        &self.sources
-    }
+    pub sources: &'a Sources,
+}
 
-    /// The warnings as they are shown to people, each with its headline first, without the word `warning`.
-    pub fn warning_messages(&self) -> Vec<String> {
-        let warnings = self.warnings.iter();
-        warnings
-            .map(|warning| error::text(warning, &self.sources))
-            .collect()
+impl Warning<'_> {
+    /// The text for whoever shows it and writes `warning` before it: the headline on the first line.
+    pub fn message(&self) -> String {
+        error::text(self.diagnostic, self.sources)
+    }
+}
+
+impl fmt::Display for Warning<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let diagnostic = std::slice::from_ref(self.diagnostic);
+        f.write_str(&render::render(diagnostic, self.sources, false))
     }
 }

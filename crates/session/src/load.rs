@@ -3,10 +3,9 @@
 use tamis_bpf::forms::Form;
 use tamis_bpf::{Program, asm, program};
 use tamis_diag::{Diagnostic, SourceId, Sources, code};
-use tamis_policy::front_end::{self, FrontEnd, ParsedPolicy};
+use tamis_policy::front_end::{FrontEnd, ParsedPolicy};
 use tamis_policy::installation::Installation;
 use tamis_policy::loader::Loader;
-use tamis_policy::matrix;
 use tamis_profile::Profile;
 use tamis_rules::text;
 
@@ -44,6 +43,7 @@ pub fn load(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Res
 }
 
 fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result<Loaded, Error> {
+    #[cfg(feature = "toml")]
     refuse_matrix(&input)?;
     let kind = options.kind.unwrap_or_else(|| input.kind());
     let name = input.name.clone();
@@ -164,11 +164,12 @@ fn assembled(
 }
 
 /// Refuses a matrix of options, which is no policy by itself.
+#[cfg(feature = "toml")]
 fn refuse_matrix(input: &Input) -> Result<(), Error> {
     let Ok(text) = std::str::from_utf8(&input.bytes) else {
         return Ok(());
     };
-    if !matrix::recognises(text) {
+    if !tamis_policy::matrix::recognises(text) {
         return Ok(());
     }
     let mut sources = Sources::new();
@@ -177,8 +178,8 @@ fn refuse_matrix(input: &Input) -> Result<(), Error> {
         "`tamis precompile {}` compiles a filter for each combination",
         input.name
     );
-    let diagnostic =
-        front_end::mistaken(source, "a policy or program", "a matrix of options", &help);
+    let is = "a matrix of options";
+    let diagnostic = tamis_policy::front_end::mistaken(source, "a policy or program", is, &help);
     Err(Error::diagnostic(diagnostic, sources))
 }
 

@@ -8,10 +8,10 @@
 
 use tamis_abi::{ArgIndex, Endian, SeccompData, VariableIndex, Word};
 use tamis_bpf::{AluOp, Op, Operand, Template, Test};
-use tamis_fuzz::{CallWords, cover};
 use tamis_prover::{Subject, decide_until};
 use tamis_rules::{Input, Ruleset, Values};
 
+use super::cover::{CallWords, cover};
 use super::proved;
 use crate::error::CompileError;
 use crate::options::ProofEffort;

@@ -2,7 +2,7 @@
 //!
 //! Every branch that a call reaches for the first time says itself which calls come next: those on both sides of
 //! its constant, or of the word that it compares with. That reaches all that compiled programs do, but for
-//! what earlier branches rule out; programs that compute are what [`agreement`](fn@crate::agreement) is for.
+//! what earlier branches rule out; programs that compute are what the agreement of two filters in `tamis-fuzz` is for.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use tamis_bpf::interp::Decoded;
 use tamis_bpf::{Op, Pc, Program, Test};
 
 /// A call as its words by meaning: those of a little-endian [`image`](tamis_abi::SeccompData::image).
-pub type CallWords = [u32; Word::COUNT];
+pub(super) type CallWords = [u32; Word::COUNT];
 
 /// The bits of a word of the input, as a register may hold them.
 #[derive(Clone, Copy)]
@@ -38,21 +38,11 @@ struct Registers {
 
 /// Runs calls on a program that take its branches each way, and shows each with what the reference
 /// interpreter returns, until `see` wants no more.
-///
-/// ```
-/// use tamis_abi::Endian;
-/// use tamis_bpf::{Op, Operand, Program, Test};
-/// let is_39 = Op::Branch { test: Test::Eq, operand: Operand::K(39), jt: 0, jf: 1 };
-/// let ops = [Op::LoadData(0), is_39, Op::RetImm(1), Op::RetImm(2)];
-/// let program = Program::new(ops.map(Into::into).to_vec()).unwrap();
-/// let mut seen = Vec::new();
-/// tamis_fuzz::cover(&program, Endian::Little, &mut |words, ret| {
-///     seen.push((words[0], ret));
-///     true
-/// });
-/// assert!(seen.contains(&(39, 1)) && seen.contains(&(40, 2)));
-/// ```
-pub fn cover(program: &Program, endian: Endian, see: &mut impl FnMut(&CallWords, u32) -> bool) {
+pub(super) fn cover(
+    program: &Program,
+    endian: Endian,
+    see: &mut impl FnMut(&CallWords, u32) -> bool,
+) {
     let program = Decoded::new(program);
     let ops = program.ops();
     // The branches that no call has reached yet.
@@ -187,5 +177,28 @@ fn near(
         let mut other = with(k);
         other[word.index() ^ 1] ^= 1;
         calls.push_back(other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_is_taken_each_way() {
+        let is_39 = Op::Branch {
+            test: Test::Eq,
+            operand: Operand::K(39),
+            jt: 0,
+            jf: 1,
+        };
+        let ops = [Op::LoadData(0), is_39, Op::RetImm(1), Op::RetImm(2)];
+        let program = Program::new(ops.map(Into::into).to_vec()).unwrap();
+        let mut seen = Vec::new();
+        cover(&program, Endian::Little, &mut |words, ret| {
+            seen.push((words[0], ret));
+            true
+        });
+        assert!(seen.contains(&(39, 1)) && seen.contains(&(40, 2)));
     }
 }
