@@ -131,11 +131,10 @@ fn raw(input: Input, options: &LoadOptions) -> Result<RawProgram, Error> {
             input.name
         )));
     };
-    match Program::new(insns) {
+    match Program::new(insns, endian) {
         Ok(program) => Ok(RawProgram {
             name: input.name,
             program,
-            endian,
         }),
         Err(error) => {
             Err(text_for_program(&input)
@@ -154,11 +153,7 @@ fn assembled(
     let arch = options.call_arch();
     let assembled = (form.read)(&sources.get(source).text, source, arch);
     match assembled.and_then(asm::Assembly::into_program) {
-        Ok(program) => Ok(RawProgram {
-            name,
-            program,
-            endian: arch.endian(),
-        }),
+        Ok(program) => Ok(RawProgram { name, program }),
         Err(diagnostics) => Err(misread(InputKind::Text(form), source, diagnostics, sources)),
     }
 }

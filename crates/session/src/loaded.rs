@@ -1,6 +1,6 @@
 //! What an input was loaded to: a policy with its meaning, or a program.
 
-use tamis_abi::{Arch, Endian, SeccompData};
+use tamis_abi::{Arch, SeccompData};
 use tamis_bpf::{Program, cache};
 use tamis_compiler::{CompileError, Compiled, Options};
 use tamis_diag::{Diagnostic, Sources};
@@ -43,15 +43,13 @@ pub struct Policy {
     pub installation: Installation,
 }
 
-/// A program with what is known of it.
+/// A program with its name.
 #[derive(Clone, Debug)]
 pub struct RawProgram {
     /// What to call it.
     pub name: String,
     /// The program.
     pub program: Program,
-    /// The byte order of the machine that it is for.
-    pub endian: Endian,
 }
 
 impl Policy {
@@ -133,10 +131,7 @@ impl Loaded {
     pub fn subject(&self) -> Subject<'_> {
         match self {
             Loaded::Policy(policy) => Subject::Ruleset(&policy.ruleset),
-            Loaded::Program(raw) => Subject::Program {
-                program: &raw.program,
-                endian: raw.endian,
-            },
+            Loaded::Program(raw) => Subject::Program(&raw.program),
         }
     }
 
@@ -174,7 +169,6 @@ impl Loaded {
                 Ok(RawProgram {
                     program: policy.program(&compiled)?.clone(),
                     name: policy.name,
-                    endian: compiled.endian(),
                 })
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! A policy stands for what it means, not for what tamis compiles it to.
 
-use tamis_abi::{Arch, Endian};
+use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_prover::Subject;
 use tamis_rules::Input;
@@ -30,13 +30,12 @@ impl Side {
     }
 
     /// Programs as the filters of a task, the oldest first, or the one filter that there is.
-    pub fn of_programs(name: String, programs: Vec<Program>, endian: Endian) -> Side {
+    pub fn of_programs(name: String, programs: Vec<Program>) -> Side {
         let is_stack = programs.len() != 1;
         let loaded = |program| {
             Loaded::Program(RawProgram {
                 name: name.clone(),
                 program,
-                endian,
             })
         };
         Side {

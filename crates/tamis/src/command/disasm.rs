@@ -67,16 +67,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if let Some(policy) = loaded.policy() {
         load::tell_of_installation(policy, global);
     }
-    let RawProgram {
-        program, endian, ..
-    } = loaded.into_program(&tamis_compiler::Options::default())?;
+    let RawProgram { program, .. } = loaded.into_program(&tamis_compiler::Options::default())?;
     if global.json {
         args.output.text(&document(&program)?)?;
     } else {
         let style = if args.plain {
             disasm::Style::Plain
         } else {
-            disasm::Style::Commented(endian)
+            disasm::Style::Commented
         };
         args.output.text(&disasm::disassemble(&program, style))?;
     }
