@@ -5,8 +5,6 @@ use std::fmt;
 use serde::Serialize;
 use tamis_compiler::{Bisection, Culprit};
 
-use crate::Document;
-
 /// What a bisection over the changes of passes found.
 #[derive(Serialize)]
 pub struct BisectReport {
@@ -31,10 +29,6 @@ pub enum BisectResult {
         what: String,
         error: String,
     },
-}
-
-impl Document for BisectReport {
-    const SCHEMA: &'static str = "tamis.bisect/1";
 }
 
 impl BisectReport {

@@ -8,7 +8,6 @@ use tamis_convert::Converted;
 use tamis_policy::export::{Exporter, Loss, Machine};
 use tamis_prover::Verdict;
 
-use crate::Document;
 use crate::change::{self, Change};
 use crate::entry::{VerdictEntry, arches};
 
@@ -64,10 +63,6 @@ pub struct ReplacedEntry {
     pub text: Action,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<String>,
-}
-
-impl Document for ConvertReport {
-    const SCHEMA: &'static str = "tamis.convert/1";
 }
 
 impl ConvertReport {

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::Document;
 use crate::entry::{InputEntry, JudgedEntry};
 
 /// What programs mean, as a policy.
@@ -18,10 +17,6 @@ pub struct DecompileReport {
     /// The architectures that were asked for; all if there are none.
     #[serde(skip)]
     pub wanted_arches: Vec<&'static str>,
-}
-
-impl Document for DecompileReport {
-    const SCHEMA: &'static str = "tamis.decompile/1";
 }
 
 /// The policy, after a comment that says what it is.

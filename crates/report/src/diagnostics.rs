@@ -3,8 +3,6 @@
 use serde::Serialize;
 use tamis_diag::{Diagnostic, Label, Severity, Sources};
 
-use crate::Document;
-
 /// Why there is no result. Its text is that of `tamis_diag::render`.
 #[derive(Serialize)]
 pub struct DiagnosticsReport {
@@ -29,10 +27,6 @@ pub struct LabelEntry {
     pub line: u32,
     pub column: u32,
     pub text: String,
-}
-
-impl Document for DiagnosticsReport {
-    const SCHEMA: &'static str = "tamis.diagnostics/1";
 }
 
 impl DiagnosticsReport {

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::Document;
 use crate::change::{Change, Kind, first_calls};
 
 /// What changes from one filter to another.
@@ -17,10 +16,6 @@ pub struct DiffReport {
     /// Whether only what is looser in the new filter is listed.
     #[serde(skip)]
     pub only_looser: bool,
-}
-
-impl Document for DiffReport {
-    const SCHEMA: &'static str = "tamis.diff/1";
 }
 
 /// The changes by kind, with a heading for each kind.

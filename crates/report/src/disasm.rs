@@ -3,17 +3,12 @@
 use serde::Serialize;
 use tamis_bpf::Program;
 
-use crate::Document;
 use crate::entry::{InsnEntry, insns};
 
 /// The instructions of a program. Its text is assembler text, of `tamis_bpf::disasm`.
 #[derive(Serialize)]
 pub struct DisasmReport {
     pub insns: Vec<InsnEntry>,
-}
-
-impl Document for DisasmReport {
-    const SCHEMA: &'static str = "tamis.disasm/1";
 }
 
 impl DisasmReport {

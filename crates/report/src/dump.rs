@@ -5,7 +5,6 @@ use std::fmt;
 use serde::Serialize;
 use tamis_bpf::Program;
 
-use crate::Document;
 use crate::entry::{InsnEntry, insns};
 
 /// The filters of a process, the oldest first.
@@ -20,10 +19,6 @@ pub struct DumpReport {
 pub struct DumpedEntry {
     pub length_insns: usize,
     pub insns: Vec<InsnEntry>,
-}
-
-impl Document for DumpReport {
-    const SCHEMA: &'static str = "tamis.dump/1";
 }
 
 impl DumpReport {

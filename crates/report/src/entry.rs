@@ -68,10 +68,11 @@ impl WitnessEntry {
 /// `  CALL: left ACTION, right ACTION`.
 impl fmt::Display for WitnessEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WitnessEntry {
-            call, left, right, ..
-        } = self;
-        writeln!(f, "  {call}: left {left}, right {right}")
+        writeln!(
+            f,
+            "  {}: left {}, right {}",
+            self.call, self.left, self.right
+        )
     }
 }
 

@@ -6,8 +6,6 @@ use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};
 use tamis_bpf::interp;
 
-use crate::Document;
-
 /// What a filter returns for calls.
 #[derive(Serialize)]
 pub struct EvalReport {
@@ -27,10 +25,6 @@ pub struct EvalEntry {
     pub cacheable: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<usize>,
-}
-
-impl Document for EvalReport {
-    const SCHEMA: &'static str = "tamis.eval/1";
 }
 
 impl EvalEntry {
@@ -55,14 +49,9 @@ impl EvalEntry {
 impl fmt::Display for EvalReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for result in &self.results {
-            let EvalEntry {
-                call,
-                action,
-                steps,
-                ..
-            } = result;
+            write!(f, "{} -> {}", result.call, result.action)?;
             let cacheable = if result.cacheable { ", cacheable" } else { "" };
-            writeln!(f, "{call} -> {action}  ({steps} steps{cacheable})")?;
+            writeln!(f, "  ({} steps{cacheable})", result.steps)?;
             for pc in &result.path {
                 writeln!(f, "  {pc:>4}  {}", self.listing[*pc].trim())?;
             }

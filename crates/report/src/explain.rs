@@ -5,10 +5,10 @@ use std::fmt;
 use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};
 use tamis_bpf::{Program, interp};
-use tamis_diag::{Code, Sources};
+use tamis_diag::Sources;
 use tamis_rules::{Cause, Rule, Ruleset};
 
-use crate::{Document, place};
+use crate::place;
 
 /// What happens to calls.
 #[derive(Serialize)]
@@ -68,14 +68,6 @@ pub struct ExplainCodeReport {
     pub explanation: &'static str,
 }
 
-impl Document for ExplainReport {
-    const SCHEMA: &'static str = "tamis.explain/1";
-}
-
-impl Document for ExplainCodeReport {
-    const SCHEMA: &'static str = "tamis.explain-code/1";
-}
-
 impl Explanation {
     /// What a program does with a call, and what in its policy, if there is one, decides.
     pub fn new(
@@ -121,17 +113,6 @@ impl RuleEntry {
     }
 }
 
-impl ExplainCodeReport {
-    /// What a code means.
-    pub fn of(code: Code) -> ExplainCodeReport {
-        ExplainCodeReport {
-            code: code.id,
-            title: code.title,
-            explanation: code.explanation,
-        }
-    }
-}
-
 /// What of a policy of this name decides about a call, in one line.
 pub fn reason(name: &str, ruleset: &Ruleset, sources: &Sources, data: &SeccompData) -> String {
     match ruleset.decide(data).cause {
@@ -160,20 +141,13 @@ impl fmt::Display for ExplainReport {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Explanation {
-            call,
-            action,
-            steps,
-            length_insns,
-            ..
-        } = self;
         let reason = match &self.cause {
             CauseEntry::Rule { .. } => "a rule decides",
             CauseEntry::Default => "no rule matches: the default decides",
             CauseEntry::BadArch => "the policy has no rules for this architecture",
             CauseEntry::Program => "the program decides; a program has no rules to name",
         };
-        writeln!(f, "{call} -> {action}\n  {reason}")?;
+        writeln!(f, "{} -> {}\n  {reason}", self.call, self.action)?;
         if let CauseEntry::Rule { rule } = &self.cause {
             if let Some(place) = &rule.place {
                 writeln!(f, "  at {}:{}:{}", place.file, place.line, place.column)?;
@@ -189,20 +163,13 @@ impl fmt::Display for Explanation {
             true => "cacheable (kernel 5.11 or later): no instruction runs",
             false => "not cacheable: it runs on every call",
         };
-        writeln!(
-            f,
-            "  {steps} steps of {length_insns} instructions; {cached}"
-        )
+        let (steps, length) = (self.steps, self.length_insns);
+        writeln!(f, "  {steps} steps of {length} instructions; {cached}")
     }
 }
 
 impl fmt::Display for ExplainCodeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ExplainCodeReport {
-            code,
-            title,
-            explanation,
-        } = self;
-        writeln!(f, "{code}: {title}\n\n{explanation}")
+        writeln!(f, "{}: {}\n\n{}", self.code, self.title, self.explanation)
     }
 }

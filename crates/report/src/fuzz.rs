@@ -5,7 +5,6 @@ use std::fmt::{self, Display};
 use serde::Serialize;
 use tamis_fuzz::{FilterCoverage, Gap, Place};
 
-use crate::Document;
 use crate::entry::WitnessEntry;
 
 /// How many gaps of a filter are listed for a person.
@@ -77,10 +76,6 @@ pub struct KernelEntry {
     pub contradictions: Vec<String>,
 }
 
-impl Document for FuzzReport {
-    const SCHEMA: &'static str = "tamis.fuzz/1";
-}
-
 impl FuzzReport {
     /// Whether the kernel answered otherwise than the interpreter.
     pub fn is_contradicted(&self) -> bool {
@@ -122,13 +117,8 @@ impl GapEntry {
 
 impl Display for FuzzReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FuzzReport {
-            left,
-            right,
-            seed,
-            evaluations,
-            ..
-        } = self;
+        let (left, right) = (&self.left, &self.right);
+        let (evaluations, seed) = (self.evaluations, self.seed);
         match &self.result {
             FuzzResult::Different { witness } => {
                 writeln!(
@@ -222,20 +212,13 @@ impl Display for CoverageEntry {
 
 impl Display for KernelEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let KernelEntry {
-            side,
-            calls,
-            packets,
-            ..
-        } = self;
         let verdict = match self.contradictions.len() {
             0 => "says the same".to_owned(),
             count => format!("says otherwise {count} times"),
         };
-        writeln!(
-            f,
-            "  {side}: the kernel {verdict} on {calls} calls and {packets} packets"
-        )?;
+        let (calls, packets) = (self.calls, self.packets);
+        write!(f, "  {}: the kernel {verdict}", self.side)?;
+        writeln!(f, " on {calls} calls and {packets} packets")?;
         for line in self.contradictions.iter().take(MAX_CONTRADICTIONS) {
             writeln!(f, "    {line}")?;
         }

@@ -40,6 +40,37 @@ pub trait Document: Serialize {
     const SCHEMA: &'static str;
 }
 
+macro_rules! documents {
+    ($($document:ty = $schema:literal,)*) => {
+        $(impl Document for $document {
+            const SCHEMA: &'static str = $schema;
+        })*
+    };
+}
+
+documents! {
+    bisect::BisectReport = "tamis.bisect/1",
+    convert::ConvertReport = "tamis.convert/1",
+    decompile::DecompileReport = "tamis.decompile/1",
+    diagnostics::DiagnosticsReport = "tamis.diagnostics/1",
+    diff::DiffReport = "tamis.diff/1",
+    disasm::DisasmReport = "tamis.disasm/1",
+    dump::DumpReport = "tamis.dump/1",
+    eval::EvalReport = "tamis.eval/1",
+    explain::ExplainReport = "tamis.explain/1",
+    explain::ExplainCodeReport = "tamis.explain-code/1",
+    fuzz::FuzzReport = "tamis.fuzz/1",
+    lint::LintReport = "tamis.lint/1",
+    lint::LintChecksReport = "tamis.lint-checks/1",
+    passes::PassesReport = "tamis.passes/1",
+    prove::ProveReport = "tamis.prove/1",
+    reduce::ReduceReport = "tamis.reduce/1",
+    run::RunReport = "tamis.run/1",
+    tables::Table<tables::ArchRow> = "tamis.tables.arches/1",
+    tables::Table<tables::SyscallRow> = "tamis.tables.syscalls/1",
+    tables::Table<tables::ConstantRow> = "tamis.tables.constants/1",
+}
+
 /// A document for programs: pretty JSON with a final newline, the member `schema` first.
 ///
 /// # Errors

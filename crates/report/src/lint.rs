@@ -9,7 +9,6 @@ use tamis_diag::render::render;
 use tamis_diag::{Diagnostic, Severity, Sources};
 use tamis_lint::{Place, registry};
 
-use crate::Document;
 use crate::place::span;
 
 /// The findings about all inputs. For people, each input is shown by itself.
@@ -66,14 +65,6 @@ pub struct CheckEntry {
     pub summary: &'static str,
 }
 
-impl Document for LintReport {
-    const SCHEMA: &'static str = "tamis.lint/1";
-}
-
-impl Document for LintChecksReport {
-    const SCHEMA: &'static str = "tamis.lint-checks/1";
-}
-
 impl LintChecksReport {
     /// The checks of the registry.
     pub fn of_registry() -> LintChecksReport {
@@ -92,13 +83,8 @@ impl LintChecksReport {
 impl fmt::Display for LintChecksReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for check in &self.checks {
-            let CheckEntry {
-                name,
-                code,
-                severity,
-                summary,
-            } = check;
-            writeln!(f, "{code} {name:<21} {severity:<8} {summary}")?;
+            write!(f, "{} {:<21}", check.code, check.name)?;
+            writeln!(f, " {:<8} {}", check.severity, check.summary)?;
         }
         Ok(())
     }

@@ -6,8 +6,6 @@ use serde::Serialize;
 use tamis_compiler::Stage;
 use tamis_compiler::passes::registry;
 
-use crate::Document;
-
 /// All passes, in the order in which they run.
 #[derive(Serialize)]
 pub struct PassesReport {
@@ -24,10 +22,6 @@ pub struct PassInfoEntry {
     pub never_slower: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why_again: Option<&'static str>,
-}
-
-impl Document for PassesReport {
-    const SCHEMA: &'static str = "tamis.passes/1";
 }
 
 impl PassesReport {
@@ -53,13 +47,7 @@ impl PassesReport {
 impl fmt::Display for PassesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for pass in &self.passes {
-            let PassInfoEntry {
-                name,
-                stage,
-                summary,
-                ..
-            } = pass;
-            writeln!(f, "{name:<24} {stage:<9} {summary}")?;
+            writeln!(f, "{:<24} {:<9} {}", pass.name, pass.stage, pass.summary)?;
             if let Some(why) = pass.why_again {
                 writeln!(f, "{:<34} runs again: {why}", "")?;
             }

@@ -5,7 +5,6 @@ use std::fmt::{self, Display};
 use serde::Serialize;
 use tamis_prover::{Scope, Verdict};
 
-use crate::Document;
 use crate::entry::{VerdictEntry, WitnessEntry, arches};
 
 /// The answer about two sides.
@@ -57,10 +56,6 @@ pub struct ScopeEntry {
     pub arches: Vec<&'static str>,
     pub native: bool,
     pub actions_only: bool,
-}
-
-impl Document for ProveReport {
-    const SCHEMA: &'static str = "tamis.prove/1";
 }
 
 impl ScopeEntry {

@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::Document;
-
 /// What a reduction achieved.
 #[derive(Serialize)]
 pub struct ReduceReport {
@@ -18,21 +16,10 @@ pub struct ReduceReport {
     pub text: String,
 }
 
-impl Document for ReduceReport {
-    const SCHEMA: &'static str = "tamis.reduce/1";
-}
-
 /// What was achieved, in one line without its end.
 impl fmt::Display for ReduceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ReduceReport {
-            input,
-            unit,
-            before,
-            after,
-            tests,
-            ..
-        } = self;
-        write!(f, "{input}: {before} {unit} to {after}, {tests} tests")
+        write!(f, "{}: {} {}", self.input, self.before, self.unit)?;
+        write!(f, " to {}, {} tests", self.after, self.tests)
     }
 }

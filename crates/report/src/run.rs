@@ -5,8 +5,6 @@ use std::fmt;
 use serde::Serialize;
 use tamis_abi::{Action, ActionKind};
 
-use crate::Document;
-
 /// What to say of a filter that doesn't let the command start.
 pub const MUST_ALLOW_EXECVE: &str = "help: `tamis run` installs the filter before it executes the command, so \
     the filter must allow execve; a program can install a filter without execve itself";
@@ -54,10 +52,6 @@ pub struct TrappedEntry {
     pub reason: Option<String>,
 }
 
-impl Document for RunReport {
-    const SCHEMA: &'static str = "tamis.run/1";
-}
-
 /// What the command's exit status alone doesn't say; nothing if there is nothing. Notes are left to the caller.
 impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,9 +68,7 @@ impl fmt::Display for RunReport {
 
 impl fmt::Display for KilledEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let KilledEntry {
-            process, thread, ..
-        } = self;
+        let (process, thread) = (self.process, self.thread);
         match self.whole_process {
             true => write!(f, "tamis: a filter killed process {process}"),
             false => write!(

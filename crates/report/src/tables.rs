@@ -1,28 +1,14 @@
 //! Architectures, system calls and constants: `tamis tables`.
 
-use std::fmt;
+use std::fmt::{self, Display};
 
 use serde::Serialize;
 use tamis_abi::{Arch, Endian, Nr, signature, syscall};
 
-use crate::Document;
-
-/// Architectures.
+/// The rows of a table that were looked up.
 #[derive(Serialize)]
-pub struct ArchTable {
-    pub entries: Vec<ArchRow>,
-}
-
-/// System calls.
-#[derive(Serialize)]
-pub struct SyscallTable {
-    pub entries: Vec<SyscallRow>,
-}
-
-/// Constants for arguments.
-#[derive(Serialize)]
-pub struct ConstantTable {
-    pub entries: Vec<ConstantRow>,
+pub struct Table<R> {
+    pub entries: Vec<R>,
 }
 
 /// An architecture.
@@ -61,18 +47,6 @@ pub struct ConstantRow {
     pub value: u64,
 }
 
-impl Document for ArchTable {
-    const SCHEMA: &'static str = "tamis.tables.arches/1";
-}
-
-impl Document for SyscallTable {
-    const SCHEMA: &'static str = "tamis.tables.syscalls/1";
-}
-
-impl Document for ConstantTable {
-    const SCHEMA: &'static str = "tamis.tables.constants/1";
-}
-
 impl ArchRow {
     /// What is known of an architecture.
     pub fn of(arch: Arch) -> ArchRow {
@@ -108,49 +82,37 @@ impl SyscallRow {
     }
 }
 
-impl fmt::Display for ArchTable {
+impl<R: Display> Display for Table<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for row in &self.entries {
-            let ArchRow {
-                name,
-                audit,
-                word_bits,
-                endian,
-                syscalls,
-            } = row;
-            writeln!(
-                f,
-                "{name:<12} {audit:#010x}  {word_bits} bit  {endian:<6}  {syscalls:>3} calls"
-            )?;
-        }
-        Ok(())
+        self.entries.iter().try_for_each(|row| writeln!(f, "{row}"))
     }
 }
 
-impl fmt::Display for SyscallTable {
+impl Display for ArchRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for row in &self.entries {
-            let args = row.args.iter();
-            let args: Vec<String> = args
-                .map(|arg| format!("{} {}", arg.c_type, arg.name))
-                .collect();
-            let SyscallRow { arch, name, nr, .. } = row;
-            write!(f, "{arch:<12} {nr:>10}  {name}({})", args.join(", "))?;
-            if let Some(since) = &row.since {
-                write!(f, "  since {since}")?;
-            }
-            writeln!(f)?;
-        }
-        Ok(())
+        write!(f, "{:<12} {:#010x}", self.name, self.audit)?;
+        let (bits, endian, calls) = (self.word_bits, self.endian, self.syscalls);
+        write!(f, "  {bits} bit  {endian:<6}  {calls:>3} calls")
     }
 }
 
-impl fmt::Display for ConstantTable {
+impl Display for SyscallRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for ConstantRow { arch, name, value } in &self.entries {
-            let signed = value.cast_signed();
-            writeln!(f, "{arch:<12} {name} = {value:#x} ({signed})")?;
+        let arg = |arg: &ArgEntry| format!("{} {}", arg.c_type, arg.name);
+        let args: Vec<String> = self.args.iter().map(arg).collect();
+        write!(f, "{:<12} {:>10}", self.arch, self.nr)?;
+        write!(f, "  {}({})", self.name, args.join(", "))?;
+        match &self.since {
+            Some(since) => write!(f, "  since {since}"),
+            None => Ok(()),
         }
-        Ok(())
+    }
+}
+
+impl Display for ConstantRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ConstantRow { arch, name, value } = self;
+        let signed = value.cast_signed();
+        write!(f, "{arch:<12} {name} = {value:#x} ({signed})")
     }
 }

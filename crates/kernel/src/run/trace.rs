@@ -187,7 +187,7 @@ impl Tracer<'_> {
     /// The call with an architecture, if need be a likely one.
     fn with_arch(&mut self, mut call: SeccompData) -> SeccompData {
         if call.arch == 0 {
-            call.arch = crate::native_arch().map_or(0, tamis_abi::Arch::audit);
+            call.arch = tamis_abi::host::arch().map_or(0, tamis_abi::Arch::audit);
             self.note(Note::ArchAssumed);
         }
         call

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .as_deref()
         .map_or(Ok(Selection::default()), selection)?;
     let policy = args.load.load_policy(&args.policy, global)?;
-    let found = bisect(&policy.ruleset, &passes).map_err(|error| policy.failure(&error))?;
+    let found = bisect(&policy.ruleset, &passes).map_err(|error| policy.compile_error(&error))?;
     show(&BisectReport::of(&policy.name, &found), global)?;
     Ok(match found {
         Bisection::Right { .. } => exit::OK,

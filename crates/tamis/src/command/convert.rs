@@ -13,10 +13,11 @@ use tamis_prover::{Function, Space};
 use tamis_report::convert::ConvertReport;
 use tamis_report::place::span;
 use tamis_rules::{Origin, Ruleset};
+use tamis_session::Loaded;
 
 use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
-use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json};
 use crate::cli::{Failure, Global, exit};
 

@@ -10,11 +10,12 @@ use tamis_prover::{Function, LimitReached, Space};
 use tamis_report::decompile::DecompileReport;
 use tamis_report::entry::{self, InputEntry, JudgedEntry};
 use tamis_rules::Ruleset;
+use tamis_session::Loaded;
 
 use super::compile::pseudo_code;
 use crate::cli::judged::{NO_POLICY, judge_reading};
 use crate::cli::limits::LimitArgs;
-use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_text};
 use crate::cli::{Failure, Global, exit};
 

@@ -2,8 +2,9 @@
 
 use tamis_bpf::disasm;
 use tamis_report::disasm::DisasmReport;
+use tamis_session::RawProgram;
 
-use crate::cli::load::{LoadArgs, RawProgram};
+use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{OutputArgs, document_json};
 use crate::cli::{Failure, Global, exit};
 
@@ -28,8 +29,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let loaded = args.load.load(&args.input, global)?;
-    loaded.tell_of_installation(global);
-    let RawProgram { program, .. } = loaded.into_program()?;
+    if let Some(policy) = loaded.policy() {
+        load::tell_of_installation(policy, global);
+    }
+    let RawProgram { program, .. } = loaded.into_program(&tamis_compiler::Options::default())?;
     if global.json {
         let report = DisasmReport::of(&program);
         args.output.text(&document_json(&report)?)?;

@@ -30,7 +30,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let raw = args.load.load(&args.input, global)?.into_program()?;
+    let raw = args
+        .load
+        .load(&args.input, global)?
+        .into_program(&tamis_compiler::Options::default())?;
     let arch = args.load.call_arch();
     let mut results = Vec::new();
     for text in &args.calls {

@@ -2,8 +2,9 @@
 
 use tamis_diag::Code;
 use tamis_report::explain::{ExplainCodeReport, ExplainReport, Explanation};
+use tamis_session::Loaded;
 
-use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::show;
 use crate::cli::{Failure, Global, call as cli_call, exit};
 
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Loaded::Policy(policy) => Some(policy.clone()),
         Loaded::Program(_) => None,
     };
-    let raw = loaded.into_program()?;
+    let raw = loaded.into_program(&tamis_compiler::Options::default())?;
     let mut explanations = Vec::new();
     for text in &args.calls {
         let data = cli_call::parse(text, args.load.call_arch())?;
@@ -56,6 +57,11 @@ fn explain_code(id: &str, global: &Global) -> Result<u8, Failure> {
             "name the calls to explain: `tamis explain POLICY 'socket(AF_VSOCK)'`",
         ));
     };
-    show(&ExplainCodeReport::of(code), global)?;
+    let report = ExplainCodeReport {
+        code: code.id,
+        title: code.title,
+        explanation: code.explanation,
+    };
+    show(&report, global)?;
     Ok(exit::OK)
 }

@@ -14,11 +14,12 @@ use tamis_fuzz::{Campaign, FilterCoverage, Found};
 use tamis_prover::{Limits, Stop, Subject};
 use tamis_report::entry::WitnessEntry;
 use tamis_report::fuzz::{CoverageEntry, FuzzReport, FuzzResult, KernelEntry};
+use tamis_session::{Loaded, RawProgram, Side};
 
 use crate::cli::limits::parse_seconds;
-use crate::cli::load::{LoadArgs, Loaded, RawProgram};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, show};
-use crate::cli::side::{self, Side};
+use crate::cli::side;
 use crate::cli::{Failure, Global, exit};
 
 /// Compare two filters on millions of generated calls
@@ -90,9 +91,9 @@ struct Ended {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let load = args.load.for_comparison();
-    let left = Side::read(&args.left, &load, global)?;
+    let left = side::read(&args.left, &load, global)?;
     let right = match &args.right {
-        Some(right) => Side::read(right, &load, global)?,
+        Some(right) => side::read(right, &load, global)?,
         None => counterpart(&left)?,
     };
     load.check_profile_options(left.filters().iter().chain(right.filters()))?;

@@ -8,9 +8,10 @@ use std::io::{self, IsTerminal};
 use tamis_diag::{Code, Diagnostic, Severity};
 use tamis_lint::{Check, Meaning, Subject, registry};
 use tamis_report::lint::{FindingEntry, InputFindings, LintChecksReport, LintReport, sarif};
+use tamis_session::{Loaded, Policy, RawProgram};
 
 use crate::cli::limits::LimitArgs;
-use crate::cli::load::{LoadArgs, Loaded, Policy, RawProgram};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{document_json, print, print_json, show};
 use crate::cli::side;
 use crate::cli::{Failure, Global, exit};

@@ -7,9 +7,9 @@ use tamis_bpf::Program;
 use tamis_bpf::disasm::{self, Style};
 use tamis_fuzz::reduce;
 use tamis_report::reduce::ReduceReport;
+use tamis_session::{Input, InputKind, Loaded, RawProgram, files};
 
-use crate::cli::input::{Input, Kind};
-use crate::cli::load::{LoadArgs, Loaded, RawProgram};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json, print};
 use crate::cli::{Failure, Global, exit};
 
@@ -58,39 +58,21 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// What came out.
-struct Reduced {
-    unit: &'static str,
-    before: usize,
-    after: usize,
-    text: String,
-    /// What is written: the text, or the raw program.
-    bytes: Vec<u8>,
-}
+/// What came out, and what is written of it: the text, or the raw program.
+type Reduced = (ReduceReport, Vec<u8>);
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let input = Input::read(&args.input)?;
+    let input = files::read(&args.input)?;
     let kind = args.load.from.unwrap_or_else(|| input.kind());
-    if kind == Kind::Bpf && !global.json {
+    if kind == InputKind::Bpf && !global.json {
         args.output.refuse_terminal()?;
     }
     args.output.refuse_to_replace(&args.input)?;
     let load = args.load.for_comparison().with_kind(Some(kind));
     let symptom = Symptom::of(args, &load, &input, global)?;
-    let mut tests = 0;
-    let name = input.name.clone();
-    let reduced = match kind {
-        Kind::Bpf | Kind::Text(_) => reduce_program(&load, input, kind, &symptom, &mut tests)?,
-        _ => reduce_text(&load, input, &symptom, &mut tests)?,
-    };
-    let Reduced { bytes, .. } = reduced;
-    let report = ReduceReport {
-        input: name,
-        unit: reduced.unit,
-        before: reduced.before,
-        after: reduced.after,
-        tests,
-        text: reduced.text,
+    let (report, bytes) = match kind {
+        InputKind::Bpf | InputKind::Text(_) => reduce_program(&load, input, kind, &symptom)?,
+        _ => reduce_text(&load, input, &symptom)?,
     };
     if global.json {
         if args.output.output.is_some() {
@@ -99,7 +81,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         print(document_json(&report)?.as_bytes())?;
     } else {
         match kind {
-            Kind::Bpf => args.output.raw(&bytes)?,
+            InputKind::Bpf => args.output.raw(&bytes)?,
             _ => args.output.text(&report.text)?,
         }
         global.notice(&report.to_string());
@@ -108,12 +90,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 /// Shrinks the text of a policy. If it can be read, so can what comes out.
-fn reduce_text(
-    load: &LoadArgs,
-    input: Input,
-    symptom: &Symptom,
-    tests: &mut u64,
-) -> Result<Reduced, Failure> {
+fn reduce_text(load: &LoadArgs, input: Input, symptom: &Symptom) -> Result<Reduced, Failure> {
     let name = input.name.clone();
     let Ok(given) = String::from_utf8(input.bytes) else {
         return Err(Failure::input(format!("{name} is not UTF-8 text")));
@@ -126,8 +103,9 @@ fn reduce_text(
         quietly(|| load.understand(input))
     };
     let must_be_readable = matches!(read(&given), Some(Ok(_)));
+    let mut tests = 0;
     let mut shows = |text: &str| {
-        *tests += 1;
+        tests += 1;
         let loaded = read(text);
         if must_be_readable && !matches!(loaded, Some(Ok(_))) {
             return Ok(false);
@@ -146,24 +124,26 @@ fn reduce_text(
     if shows(&complete)? {
         text = complete;
     }
-    match failure {
-        Some(failure) => Err(failure),
-        None => Ok(Reduced {
-            unit: "bytes",
-            before: given.len(),
-            after: text.len(),
-            bytes: text.clone().into_bytes(),
-            text,
-        }),
+    if let Some(failure) = failure {
+        return Err(failure);
     }
+    let bytes = text.clone().into_bytes();
+    let report = ReduceReport {
+        input: name,
+        unit: "bytes",
+        before: given.len(),
+        after: text.len(),
+        tests,
+        text,
+    };
+    Ok((report, bytes))
 }
 
 fn reduce_program(
     load: &LoadArgs,
     input: Input,
-    kind: Kind,
+    kind: InputKind,
     symptom: &Symptom,
-    tests: &mut u64,
 ) -> Result<Reduced, Failure> {
     let Loaded::Program(given) = load.understand(input)? else {
         return Err(Failure::input("expected a program"));
@@ -171,11 +151,12 @@ fn reduce_program(
     let RawProgram { name, program } = given;
     let text = |program: &Program| disasm::disassemble(program, Style::Commented);
     let bytes = |program: &Program| match kind {
-        Kind::Text(_) => text(program).into_bytes(),
+        InputKind::Text(_) => text(program).into_bytes(),
         _ => program.to_bytes(),
     };
+    let mut tests = 0;
     let mut shows = |program: &Program| {
-        *tests += 1;
+        tests += 1;
         let loaded = Ok(Loaded::Program(RawProgram {
             name: name.clone(),
             program: program.clone(),
@@ -192,16 +173,18 @@ fn reduce_program(
     let small = reduce::program(&program, &mut |program| {
         or_failure(shows(program), &mut failure)
     });
-    match failure {
-        Some(failure) => Err(failure),
-        None => Ok(Reduced {
-            unit: "instructions",
-            before: program.len(),
-            after: small.len(),
-            text: text(&small),
-            bytes: bytes(&small),
-        }),
+    if let Some(failure) = failure {
+        return Err(failure);
     }
+    let report = ReduceReport {
+        input: name,
+        unit: "instructions",
+        before: program.len(),
+        after: small.len(),
+        tests,
+        text: text(&small),
+    };
+    Ok((report, bytes(&small)))
 }
 
 /// Whether a test showed the failure; one that could not be made is kept, and nothing shows it any more.

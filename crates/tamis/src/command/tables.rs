@@ -3,9 +3,7 @@
 use clap::Subcommand;
 use tamis_abi::{Arch, consts, syscall};
 use tamis_diag::suggest;
-use tamis_report::tables::{
-    ArchRow, ArchTable, ConstantRow, ConstantTable, SyscallRow, SyscallTable,
-};
+use tamis_report::tables::{ArchRow, ConstantRow, SyscallRow, Table};
 
 use crate::cli::output::show;
 use crate::cli::{Failure, Global, exit, load, message};
@@ -20,12 +18,12 @@ Examples:
 Exit status: 1 if nothing matches.")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    table: Table,
+    table: Which,
 }
 
 /// Which table.
 #[derive(Subcommand)]
-enum Table {
+enum Which {
     /// The architectures: audit value, word size, byte order, number of calls
     Arches,
     /// System calls: numbers, first kernel version, arguments
@@ -75,24 +73,24 @@ fn parse_number(text: &str) -> Option<u64> {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.table {
-        Table::Arches => {
-            let entries = Arch::all().map(ArchRow::of).collect();
-            show(&ArchTable { entries }, global)?;
+        Which::Arches => {
+            let entries: Vec<_> = Arch::all().map(ArchRow::of).collect();
+            show(&Table { entries }, global)?;
         }
-        Table::Syscalls(query) => {
+        Which::Syscalls(query) => {
             let entries = exact_or_partial(|exact| syscalls(query, exact));
             if entries.is_empty() {
                 return Ok(nothing(query, syscall::names()));
             }
-            show(&SyscallTable { entries }, global)?;
+            show(&Table { entries }, global)?;
         }
-        Table::Constants(query) => {
+        Which::Constants(query) => {
             let entries = exact_or_partial(|exact| constants(query, exact));
             if entries.is_empty() {
                 let names = query.arches().into_iter().flat_map(consts::names);
                 return Ok(nothing(query, names));
             }
-            show(&ConstantTable { entries }, global)?;
+            show(&Table { entries }, global)?;
         }
     }
     Ok(exit::OK)

@@ -4,10 +4,10 @@ use tamis_abi::{SeccompData, call};
 use tamis_bpf::Stack;
 use tamis_kernel::differential::check::{Checked, Contradiction, check};
 use tamis_report::fuzz::KernelEntry;
+use tamis_session::{Loaded, RawProgram, Side};
 
 use crate::cli::Failure;
-use crate::cli::load::{Loaded, RawProgram};
-use crate::cli::side::{self, Side};
+use crate::cli::side;
 
 /// Puts calls to the kernel under the programs of both sides.
 pub(super) fn entries(
