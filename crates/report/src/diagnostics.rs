@@ -32,15 +32,20 @@ pub struct LabelEntry {
 impl DiagnosticsReport {
     /// Diagnostics about these sources.
     pub fn of(diagnostics: &[Diagnostic], sources: &Sources) -> DiagnosticsReport {
+        let label = |label: &Label| {
+            let position = sources.position(label.span);
+            LabelEntry {
+                file: sources.name(label.span.source).to_string(),
+                line: position.line,
+                column: position.column,
+                text: label.text.clone(),
+            }
+        };
         let entry = |diagnostic: &Diagnostic| DiagnosticEntry {
             code: Some(diagnostic.code.id),
             severity: diagnostic.severity.name(),
             message: diagnostic.message.clone(),
-            labels: diagnostic
-                .labels
-                .iter()
-                .map(|label| LabelEntry::of(label, sources))
-                .collect(),
+            labels: diagnostic.labels.iter().map(label).collect(),
             notes: diagnostic.notes.clone(),
             help: diagnostic.help.clone(),
         };
@@ -60,18 +65,6 @@ impl DiagnosticsReport {
                 notes: Vec::new(),
                 help: help.map(str::to_owned),
             }],
-        }
-    }
-}
-
-impl LabelEntry {
-    fn of(label: &Label, sources: &Sources) -> LabelEntry {
-        let position = sources.position(label.span);
-        LabelEntry {
-            file: sources.name(label.span.source).to_string(),
-            line: position.line,
-            column: position.column,
-            text: label.text.clone(),
         }
     }
 }

@@ -255,28 +255,26 @@ impl Serialize for LintReport {
             gaps: Vec<Gap<'a>>,
         }
         let count = |severity| self.inputs.iter().map(|input| input.count(severity)).sum();
-        let rows = |input| InputFindings::rows(input);
-        let gaps = |input| InputFindings::gaps(input);
-        let members = Members {
-            findings: self.inputs.iter().flat_map(rows).collect(),
+        let mut members = Members {
+            findings: Vec::new(),
             warnings: count(Severity::Warning),
             notes: count(Severity::Note),
-            gaps: self.inputs.iter().flat_map(gaps).collect(),
+            gaps: Vec::new(),
         };
+        for of in &self.inputs {
+            let input = &of.input;
+            members
+                .findings
+                .extend(of.findings.iter().map(|finding| of.row(finding)));
+            members
+                .gaps
+                .extend(of.gaps.iter().map(|what| Gap { input, what }));
+        }
         members.serialize(serializer)
     }
 }
 
 impl InputFindings {
-    fn gaps(&self) -> impl Iterator<Item = Gap<'_>> {
-        let input = &self.input;
-        self.gaps.iter().map(move |what| Gap { input, what })
-    }
-
-    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.findings.iter().map(|finding| self.row(finding))
-    }
-
     fn row<'a>(&'a self, finding: &'a FindingEntry) -> Row<'a> {
         let diagnostic = &finding.diagnostic;
         let span = diagnostic.labels.first().map(|label| label.span);
