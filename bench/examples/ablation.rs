@@ -8,11 +8,12 @@ use std::time::Instant;
 use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bench::policies;
 use tamis_bpf::cfg::Cfg;
-use tamis_bpf::{Insn, Op, Operand, Program, Test, interp};
+use tamis_bpf::{Insn, Op, Operand, Program, Test};
 use tamis_compiler::passes::registry::{self, BYTECODE_PASSES, Selection};
 use tamis_compiler::passes::{BytecodePass, PassCx};
 use tamis_compiler::stages;
 use tamis_compiler::{Options, compile};
+use tamis_meter::{Workload, measure};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::rng::Rng;
@@ -27,7 +28,7 @@ fn main() {
     println!(
         "programs of other compilers: instructions and steps over all inputs, before -> after"
     );
-    let inputs: Vec<Vec<[u32; 16]>> = programs
+    let inputs: Vec<Workload> = programs
         .iter()
         .map(|(_, program)| inputs(program))
         .collect();
@@ -63,7 +64,7 @@ fn foreign_programs() -> Option<Vec<(String, Program)>> {
     Some(programs.collect())
 }
 
-fn inputs(program: &Program) -> Vec<[u32; 16]> {
+fn inputs(program: &Program) -> Workload {
     let near = Neighbourhood::of(&[program], Endian::Little);
     let mut rng = Rng::new(1);
     let numbers = (0..460).map(|nr| SeccompData {
@@ -73,25 +74,22 @@ fn inputs(program: &Program) -> Vec<[u32; 16]> {
     });
     let mut inputs: Vec<SeccompData> = numbers.collect();
     inputs.extend((0..NEAR_INPUTS).map(|_| near.draw(&mut rng)));
-    inputs
-        .iter()
-        .map(|data| data.image(Endian::Little))
-        .collect()
+    Workload::of_calls(Arch::X86_64, &inputs)
 }
 
 fn optimised(program: &Program, passes: &[BytecodePass]) -> Program {
     stages::optimise(program, passes, &mut PassCx::new(None)).into_unproven()
 }
 
-fn steps(program: &Program, inputs: &[[u32; 16]]) -> u64 {
-    let runs = inputs.iter().map(|image| interp::run(program, image));
-    runs.map(|run| u64::from(run.steps)).sum()
+fn steps(program: &Program, inputs: &Workload) -> u64 {
+    let cost = measure(std::slice::from_ref(program), inputs, false);
+    cost.uncached.steps as u64
 }
 
 fn row(
     name: &str,
     programs: &[(String, Program)],
-    inputs: &[Vec<[u32; 16]>],
+    inputs: &[Workload],
     is_chosen: impl Fn(&str) -> bool,
 ) {
     let passes: Vec<BytecodePass> = BYTECODE_PASSES

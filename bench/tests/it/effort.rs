@@ -20,7 +20,7 @@ fn steps(case: &Case, options: &Options) -> f64 {
         "{}: {answer:?}",
         case.name
     );
-    case.mean_steps(program)
+    case.mean_steps(std::slice::from_ref(program))
 }
 
 #[test]

@@ -26,20 +26,16 @@ fn line(case: &Case) -> String {
     let compile = |options: &Options| compile(&case.ruleset, options).expect("it compiles");
     let (with, without) = (compile(&told), compile(&Options::default()));
     let mut line = case.name.to_owned();
-    let figures = |program: &Program| {
-        let (mean, max) = (
-            case.mean_steps(program),
-            case.max_steps(std::slice::from_ref(program)),
-        );
-        format!("\t{mean:.2}\t{max}\t{}", program.len())
+    let figures = |stack: &[Program]| {
+        let length_insns: usize = stack.iter().map(Program::len).sum();
+        let (mean, max) = (case.mean_steps(stack), case.max_steps(stack));
+        format!("\t{mean:.2}\t{max}\t{length_insns}")
     };
-    let peer_steps: f64 = case.peer.iter().map(|peer| case.mean_steps(peer)).sum();
-    let peer_max = case.max_steps(&case.peer);
-    let peer_insns: usize = case.peer.iter().map(Program::len).sum();
-    write!(line, "\t{peer_steps:.2}\t{peer_max}\t{peer_insns}").expect("a string takes any text");
+    line += &figures(&case.peer);
     write!(line, "\t{:.2}\t{}", case.goal_steps, case.goal_insns).expect("a string takes any text");
-    line += &figures(with.program().unwrap());
-    line += &figures(without.program().unwrap());
+    for compiled in [with, without] {
+        line += &figures(std::slice::from_ref(compiled.program().unwrap()));
+    }
     line + "\n"
 }
 

@@ -8,9 +8,9 @@ use super::rust::{RustFile, line_of, words};
 use super::tree::Tree;
 
 /// Crates whose results depend on their arguments alone.
-const PURE: [&str; 15] = [
-    "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "fuzz", "lint", "policy",
-    "profile", "prover", "rules", "scmp", "vm",
+const PURE: [&str; 16] = [
+    "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "fuzz", "lint", "meter",
+    "policy", "profile", "prover", "rules", "scmp", "vm",
 ];
 /// Modules of the standard library that look at the world.
 const WORLDLY: [&str; 6] = ["env", "fs", "net", "process", "thread", "time"];

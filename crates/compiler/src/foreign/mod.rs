@@ -33,6 +33,7 @@ pub use proved::{How, Optimised};
 pub use rating::Rating;
 pub use rejected::{Rejected, Why};
 
+use calls::Calls;
 use lift::{Lift, Lifted};
 use proved::Candidate;
 use redispatch::redispatch;
@@ -75,8 +76,8 @@ pub fn optimise(
     split: Split,
 ) -> Result<Optimised, CompileError> {
     let lift = Lift::of(stack, endian, &options.proof);
-    let calls = calls::calls(stack, &lift.lifted, options);
-    let rate = |programs: &[Program]| Rating::of(programs, &calls, endian, options.has_bitmap());
+    let calls = Calls::new(stack, &lift.lifted, options);
+    let rate = |programs: &[Program]| Rating::of(programs, &calls);
     let input = proved::Input {
         stack,
         endian,
