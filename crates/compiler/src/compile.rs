@@ -137,6 +137,7 @@ pub(crate) fn build(
         watch(pass, Made::Graph(graph));
     });
     let template = match &options.profile {
+        // The frequencies of ordinary programs differ too little to gain anything here.
         Some(_) => {
             let archs: Vec<Arch> = ruleset.sections().iter().map(|it| it.arch).collect();
             order_blocks(&graph, &options.workload(&archs), options)
