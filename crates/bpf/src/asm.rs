@@ -150,11 +150,7 @@ pub(crate) type Step<T> = Result<T, Box<Diagnostic>>;
 /// # Errors
 /// Every mistake in the text, in its order.
 pub fn assemble(text: &str, source: SourceId, endian: Endian) -> Result<Assembly, Vec<Diagnostic>> {
-    let text_span = Span {
-        source,
-        start: 0,
-        end: text.len() as u32,
-    };
+    let text_span = Span::new(source, 0, text.len());
     let mut diagnostics = Vec::new();
     let lines = lex::lines(text, source, &mut diagnostics);
     let unit = parse::unit(&lines, endian, &mut diagnostics);

@@ -59,15 +59,6 @@ pub fn of_file(name: &str) -> Option<&'static Form> {
     ALL.iter().find(|form| form.extensions.contains(&extension))
 }
 
-/// A range of a text.
-fn span(source: SourceId, start: usize, end: usize) -> Span {
-    Span {
-        source,
-        start: start as u32,
-        end: end as u32,
-    }
-}
-
 /// The words of a part of a text, between characters that separate, with their places in the text.
 fn words<'t>(
     text: &'t str,
@@ -79,7 +70,7 @@ fn words<'t>(
         .filter(|word| !word.is_empty())
         .map(move |word| {
             let start = word.as_ptr().addr() - text.as_ptr().addr();
-            (word, span(source, start, start + word.len()))
+            (word, Span::new(source, start, start + word.len()))
         })
 }
 

@@ -70,11 +70,7 @@ impl Reader {
 
     /// The span of a range of the text.
     pub fn span(&self, range: Range) -> Span {
-        Span {
-            source: self.source,
-            start: range.start as u32,
-            end: range.end as u32,
-        }
+        Span::new(self.source, range.start, range.end)
     }
 
     /// Reports an error at a place.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod code;
+pub mod cursor;
 pub mod diagnostic;
 pub mod json;
 pub mod render;
@@ -14,5 +15,6 @@ pub mod source;
 pub mod suggest;
 
 pub use code::Code;
+pub use cursor::Cursor;
 pub use diagnostic::{Diagnostic, Label, Severity};
 pub use source::{SourceId, Sources, Span};

@@ -21,6 +21,24 @@ pub struct Span {
 }
 
 impl Span {
+    /// The bytes from `start` to before `end`. Offsets have 32 bits, as [`Sources::add`] demands.
+    pub const fn new(source: SourceId, start: usize, end: usize) -> Span {
+        Span {
+            source,
+            start: start as u32,
+            end: end as u32,
+        }
+    }
+
+    /// The empty span behind it.
+    #[must_use]
+    pub const fn after(self) -> Span {
+        Span {
+            start: self.end,
+            ..self
+        }
+    }
+
     /// The smallest span that covers both; `other` must lie in the same source.
     #[must_use]
     pub fn to(self, other: Span) -> Span {

@@ -15,11 +15,12 @@
 use std::error;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use tamis_abi::SeccompData;
 
 use crate::errno::Errno;
-use crate::sys::listener::{self, Buffers};
+use crate::sys::listener::{self, Buffers, Timeout};
 
 /// The descriptor of a filter with listener.
 ///
@@ -40,6 +41,8 @@ use crate::sys::listener::{self, Buffers};
 pub struct Listener {
     fd: OwnedFd,
     buffers: Buffers,
+    /// Held while a call that is there is received.
+    receiving: Mutex<()>,
 }
 
 /// A call that waits for an answer.
@@ -139,11 +142,15 @@ impl Listener {
     /// [`Request::Sizes`] if the kernel knows no notifications.
     pub fn new(fd: OwnedFd) -> Result<Listener, ListenerError> {
         let buffers = Buffers::new().map_err(Request::Sizes.failed())?;
-        Ok(Listener { fd, buffers })
+        Ok(Listener {
+            fd,
+            buffers,
+            receiving: Mutex::new(()),
+        })
     }
 
     /// Waits for a call; `None` when no task with the filter is left (5.8) or, first, when there is
-    /// something to read from `until`.
+    /// something to read from `until`. Several threads may share one listener, each with an `until` of its own.
     ///
     /// # Errors
     /// [`Request::Wait`] and [`Request::Receive`], if this isn't a listener for one.
@@ -152,10 +159,18 @@ impl Listener {
         until: Option<BorrowedFd<'_>>,
     ) -> Result<Option<Notification>, ListenerError> {
         loop {
-            let is_there =
-                listener::wait(self.fd.as_fd(), until).map_err(Request::Wait.failed())?;
-            if !is_there {
+            let wait = |timeout| {
+                let ready = listener::wait(self.fd.as_fd(), until, timeout);
+                ready.map_err(Request::Wait.failed())
+            };
+            if !wait(Timeout::Never)? {
                 return Ok(None);
+            }
+            let receiving = self.receiving.lock();
+            let _receiving = receiving.unwrap_or_else(PoisonError::into_inner);
+            // Another thread may have taken the call, and receiving would block without regard to `until`.
+            if !wait(Timeout::AtOnce)? {
+                continue;
             }
             match listener::receive(self.fd.as_fd(), &self.buffers) {
                 Ok(notification) => return Ok(Some(notification)),

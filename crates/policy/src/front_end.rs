@@ -146,11 +146,7 @@ pub fn of_file(name: &str, text: &str) -> Option<&'static FrontEnd> {
 
 /// What to say of a text that was read as something else than it is.
 pub fn mistaken(source: SourceId, given_as: &str, is: &str, help: &str) -> Diagnostic {
-    let start = Span {
-        source,
-        start: 0,
-        end: 0,
-    };
+    let start = Span::new(source, 0, 0);
     Diagnostic::error(code::WRONG_KIND, format!("this is not {given_as}"))
         .label(start, format!("it looks like {is}"))
         .help(help)

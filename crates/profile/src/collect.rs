@@ -88,11 +88,7 @@ impl Collector {
     }
 
     fn span(&self, word: Word<'_>) -> Span {
-        Span {
-            source: self.source,
-            start: word.start as u32,
-            end: (word.start + word.text.len()) as u32,
-        }
+        Span::new(self.source, word.start, word.start + word.text.len())
     }
 
     /// Whether further mistakes are not reported any more.

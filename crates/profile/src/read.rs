@@ -78,11 +78,7 @@ fn detect(text: &str) -> Option<Format> {
 }
 
 fn unknown(source: SourceId) -> Reading {
-    let start = Span {
-        source,
-        start: 0,
-        end: 0,
-    };
+    let start = Span::new(source, 0, 0);
     let diagnostic = Diagnostic::error(code::PROFILE_KIND, "no system-call counts found")
         .label(start, "neither a JSON profile nor a supported table")
         .help("make a table with `strace -c -f -o FILE PROGRAM` and pass FILE");

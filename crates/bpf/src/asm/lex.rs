@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tamis_diag::{Diagnostic, SourceId, Span, code};
+use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 use super::Step;
 
@@ -43,37 +43,41 @@ pub(super) fn lines<'a>(
     source: SourceId,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Vec<Token<'a>>> {
-    let mut lexer = Lexer {
-        text,
-        source,
-        at: 0,
-    };
+    let mut cursor = Cursor::new(source, text);
     let mut lines = Vec::new();
     let mut line: Vec<Token<'a>> = Vec::new();
-    while let Some(next) = lexer.rest().chars().next() {
-        let start = lexer.at;
+    while let Some(next) = cursor.first() {
+        let start = cursor.at();
         let result = match next {
             '\n' => {
-                lexer.at += 1;
+                cursor.take_char();
                 lines.push(std::mem::take(&mut line));
                 continue;
             }
-            '#' if line.is_empty() => lexer.skip_to_line_end(),
-            ';' => lexer.skip_to_line_end(),
-            _ if next.is_whitespace() => lexer.skip_char(next),
-            '/' if lexer.rest().starts_with("/*") => lexer.skip_block_comment(),
-            _ => lexer.token(next).map(|kind| {
+            _ if next == ';' || next == '#' && line.is_empty() => {
+                cursor.take_line();
+                continue;
+            }
+            _ if next.is_whitespace() => {
+                cursor.take_char();
+                continue;
+            }
+            '/' if cursor.is_before("/*") => skip_block_comment(&mut cursor),
+            _ => token(&mut cursor, next).map(|kind| {
                 line.push(Token {
                     kind,
-                    span: lexer.span_from(start),
+                    span: cursor.span_from(start),
                 });
             }),
         };
         if let Err(diagnostic) = result {
             diagnostics.push(*diagnostic);
             line.clear();
-            lexer.at = start;
-            lexer.skip_past(next);
+            // A comment without an end takes the rest of the text, any other mistake that of its line.
+            match next {
+                '/' => cursor.take(usize::MAX),
+                _ => cursor.take_line(),
+            };
         }
     }
     lines.push(line);
@@ -81,82 +85,37 @@ pub(super) fn lines<'a>(
     lines
 }
 
-struct Lexer<'a> {
-    text: &'a str,
-    source: SourceId,
-    at: usize,
+fn skip_block_comment(cursor: &mut Cursor<'_>) -> Step<()> {
+    let start = cursor.at();
+    cursor.take(2);
+    let opened = cursor.span_from(start);
+    if cursor.take_through("*/").is_some() {
+        return Ok(());
+    }
+    let diagnostic = Diagnostic::error(code::ASSEMBLER_SYNTAX, "comment without an end")
+        .label(opened, "opened here")
+        .help("close it with `*/`");
+    Err(Box::new(diagnostic))
 }
 
-impl<'a> Lexer<'a> {
-    fn rest(&self) -> &'a str {
-        &self.text[self.at..]
+fn token<'a>(cursor: &mut Cursor<'a>, next: char) -> Step<Kind<'a>> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let start = cursor.at();
+    if is_word(next) && !next.is_ascii_digit() {
+        return Ok(Kind::Word(cursor.take_while(is_word)));
     }
-
-    fn span_from(&self, start: usize) -> Span {
-        Span {
-            source: self.source,
-            start: start as u32,
-            end: self.at as u32,
-        }
+    cursor.take_char();
+    if next.is_ascii_digit() || next == '-' {
+        cursor.take_while(is_word);
+        return number(cursor.text_from(start), cursor.span_from(start)).map(Kind::Number);
     }
-
-    fn skip_char(&mut self, next: char) -> Step<()> {
-        self.at += next.len_utf8();
-        Ok(())
+    if "[](),:#%+*&".contains(next) {
+        return Ok(Kind::Mark(next));
     }
-
-    fn skip_to_line_end(&mut self) -> Step<()> {
-        self.at += self.rest().find('\n').unwrap_or(self.rest().len());
-        Ok(())
-    }
-
-    /// Goes behind a mistake that began with `next`.
-    fn skip_past(&mut self, next: char) {
-        self.at = match next {
-            '/' => self.text.len(),
-            _ => self.at + self.rest().find('\n').unwrap_or(self.rest().len()),
-        };
-    }
-
-    fn skip_block_comment(&mut self) -> Step<()> {
-        let start = self.at;
-        let Some(length) = self.rest()[2..].find("*/") else {
-            self.at += 2;
-            let opened = self.span_from(start);
-            let diagnostic = Diagnostic::error(code::ASSEMBLER_SYNTAX, "comment without an end")
-                .label(opened, "opened here")
-                .help("close it with `*/`");
-            return Err(Box::new(diagnostic));
-        };
-        self.at += 2 + length + 2;
-        Ok(())
-    }
-
-    fn token(&mut self, next: char) -> Step<Kind<'a>> {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-        let start = self.at;
-        self.at += next.len_utf8();
-        if next.is_ascii_digit() || next == '-' {
-            self.at += self
-                .rest()
-                .find(|c| !is_word(c))
-                .unwrap_or(self.rest().len());
-            number(&self.text[start..self.at], self.span_from(start)).map(Kind::Number)
-        } else if is_word(next) {
-            self.at += self
-                .rest()
-                .find(|c| !is_word(c))
-                .unwrap_or(self.rest().len());
-            Ok(Kind::Word(&self.text[start..self.at]))
-        } else if "[](),:#%+*&".contains(next) {
-            Ok(Kind::Mark(next))
-        } else {
-            let message = format!("unexpected character `{}`", next.escape_default());
-            let diagnostic = Diagnostic::error(code::ASSEMBLER_SYNTAX, message);
-            let diagnostic = diagnostic.label(self.span_from(start), "not part of the language");
-            Err(Box::new(diagnostic))
-        }
-    }
+    let message = format!("unexpected character `{}`", next.escape_default());
+    let diagnostic = Diagnostic::error(code::ASSEMBLER_SYNTAX, message);
+    let diagnostic = diagnostic.label(cursor.span_from(start), "not part of the language");
+    Err(Box::new(diagnostic))
 }
 
 /// The value of a number as written.

@@ -168,10 +168,7 @@ impl<'a> Cursor<'_, 'a> {
 
     /// The place of the next token; behind the line if there is none.
     fn span(&self) -> Span {
-        let behind = Span {
-            start: self.last.span.end,
-            ..self.last.span
-        };
+        let behind = self.last.span.after();
         self.tokens.first().map_or(behind, |token| token.span)
     }
 

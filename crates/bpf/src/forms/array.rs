@@ -17,8 +17,8 @@
 use tamis_abi::{Arch, consts, syscall};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
+use super::Form;
 use super::c_tokens::{Kind, Token, tokens};
-use super::{Form, span};
 use crate::asm::{Assembly, Step};
 use crate::insn::Insn;
 
@@ -45,7 +45,7 @@ fn recognises(text: &str) -> bool {
 }
 
 fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagnostic>> {
-    let whole = span(source, 0, text.len());
+    let whole = Span::new(source, 0, text.len());
     let tokens = tokens(text, source);
     let list = list(&tokens, whole).map_err(|diagnostic| vec![*diagnostic])?;
     let mut diagnostics = Vec::new();

@@ -1,8 +1,6 @@
 //! The tokens of C, as far as initialisers need them: comments and preprocessor lines are gone.
 
-use tamis_diag::{SourceId, Span};
-
-use super::span;
+use tamis_diag::{Cursor, SourceId, Span};
 
 /// A token with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,57 +24,56 @@ pub(super) enum Kind {
 /// All tokens of a text.
 pub(super) fn tokens(text: &str, source: SourceId) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
-    let mut at = 0;
+    let mut cursor = Cursor::new(source, text);
     let mut begins_line = true;
-    while let Some(first) = text[at..].chars().next() {
-        let rest = &text[at..];
-        let length = match first {
-            '\n' => {
-                begins_line = true;
-                1
+    while let Some(first) = cursor.first() {
+        match first {
+            _ if first.is_whitespace() => {
+                begins_line |= first == '\n';
+                cursor.take_char();
             }
-            _ if first.is_whitespace() => first.len_utf8(),
-            '#' if begins_line => directive_length(rest),
-            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            '#' if begins_line => directive(&mut cursor),
+            '/' if cursor.is_before("//") => {
+                cursor.take_line();
+            }
+            '/' if cursor.is_before("/*") => {
+                let length = cursor.rest().find("*/").map_or(usize::MAX, |end| end + 2);
+                cursor.take(length);
+            }
             _ => {
                 begins_line = false;
-                let (kind, length) = token(rest, first);
-                tokens.push(Token {
-                    text: &rest[..length],
-                    kind,
-                    span: span(source, at, at + length),
-                });
-                length
+                tokens.push(token(&mut cursor, first));
             }
-        };
-        at += length;
+        }
     }
     tokens
 }
 
-/// A preprocessor line with those that a backslash joins to it.
-fn directive_length(text: &str) -> usize {
-    let mut length = 0;
-    for line in text.split_inclusive('\n') {
-        length += line.len();
+/// Passes a preprocessor line with those that a backslash joins to it.
+fn directive(cursor: &mut Cursor<'_>) {
+    for line in cursor.rest().split_inclusive('\n') {
+        cursor.take(line.len());
         if !line.trim_end().ends_with('\\') {
             break;
         }
     }
-    length
 }
 
-fn token(text: &str, first: char) -> (Kind, usize) {
+fn token<'t>(cursor: &mut Cursor<'t>, first: char) -> Token<'t> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let word = || text.find(|c| !is_word(c)).unwrap_or(text.len());
-    if first.is_ascii_digit() {
-        (Kind::Number, word())
+    let start = cursor.at();
+    let (kind, text) = if first.is_ascii_digit() {
+        (Kind::Number, cursor.take_while(is_word))
     } else if is_word(first) {
-        (Kind::Name, word())
-    } else if text.starts_with("<<") || text.starts_with(">>") {
-        (Kind::Mark, 2)
+        (Kind::Name, cursor.take_while(is_word))
+    } else if cursor.is_before("<<") || cursor.is_before(">>") {
+        (Kind::Mark, cursor.take(2))
     } else {
-        (Kind::Mark, first.len_utf8())
+        (Kind::Mark, cursor.take(first.len_utf8()))
+    };
+    Token {
+        text,
+        kind,
+        span: cursor.span_from(start),
     }
 }

@@ -10,7 +10,7 @@
 use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
-use super::{Form, span, words};
+use super::{Form, words};
 use crate::asm::{Assembly, Step, number};
 use crate::insn::Insn;
 
@@ -43,7 +43,7 @@ fn separates(c: char) -> bool {
 fn read(text: &str, source: SourceId, _: Arch) -> Result<Assembly, Vec<Diagnostic>> {
     let mut diagnostics = Vec::new();
     let mut numbers = words(text, text, separates, source);
-    let whole = span(source, 0, text.len());
+    let whole = Span::new(source, 0, text.len());
     let Some((count, count_span)) = numbers.next() else {
         let diagnostic = Diagnostic::error(code::PROGRAM_TEXT, "the text is empty");
         return Err(vec![

@@ -9,7 +9,7 @@
 use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
-use super::{Form, span};
+use super::Form;
 use crate::asm::Assembly;
 use crate::program::insns_from_bytes;
 
@@ -36,7 +36,7 @@ fn recognises(text: &str) -> bool {
 }
 
 fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagnostic>> {
-    let whole = span(source, 0, text.len());
+    let whole = Span::new(source, 0, text.len());
     let mut digits: Vec<(u8, usize)> = Vec::new();
     let mut rest = text.char_indices().peekable();
     while let Some((at, c)) = rest.next() {
@@ -46,7 +46,7 @@ fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagno
             None if c == '\\' && rest.next_if(|(_, next)| *next == 'x').is_some() => {}
             None => {
                 let message = format!("`{}` is not a hexadecimal digit", c.escape_default());
-                let place = span(source, at, at + c.len_utf8());
+                let place = Span::new(source, at, at + c.len_utf8());
                 let diagnostic = Diagnostic::error(code::PROGRAM_TEXT, message)
                     .label(place, "")
                     .help("`xxd -p` prints a raw program in this form");
@@ -63,14 +63,14 @@ fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagno
         let (_, last) = insns.remainder()[0];
         let diagnostic = Diagnostic::error(code::PROGRAM_TEXT, message)
             .label(
-                span(source, last, text.trim_end().len()),
+                Span::new(source, last, text.trim_end().len()),
                 "these are left over",
             )
             .note("an instruction has 8 bytes, 16 digits");
         return Err(vec![diagnostic]);
     }
     let spans: Vec<Span> = insns
-        .map(|insn| span(source, insn[0].1, insn[INSN_DIGITS - 1].1 + 1))
+        .map(|insn| Span::new(source, insn[0].1, insn[INSN_DIGITS - 1].1 + 1))
         .collect();
     let bytes: Vec<u8> = digits
         .chunks_exact(2)

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use tamis_abi::{Action, ActionKind, Arch, syscall};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
-use super::{Form, decimal, first_line, span, words};
+use super::{Form, decimal, first_line, words};
 use crate::asm::parse::{Label, Line, Target, Template, Unit};
 use crate::asm::{Assembly, Step, linked, number};
 use crate::insn::{AluOp, Insn, Op, Operand, Test};
@@ -121,7 +121,7 @@ fn listing(text: &str, source: SourceId) -> Result<Assembly, Vec<Diagnostic>> {
             Err(diagnostic) => diagnostics.push(*diagnostic),
         }
     }
-    Assembly::new(insns, spans, span(source, 0, text.len()), diagnostics)
+    Assembly::new(insns, spans, Span::new(source, 0, text.len()), diagnostics)
 }
 
 fn no_row(row: Span) -> Diagnostic {
@@ -186,7 +186,7 @@ fn assembler(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<D
     link(
         &statements,
         &labels,
-        span(source, 0, text.len()),
+        Span::new(source, 0, text.len()),
         diagnostics,
     )
 }
@@ -292,7 +292,7 @@ fn tokens<'t>(text: &'t str, line: &'t str, source: SourceId) -> Vec<(&'t str, S
             let rest = &word[at..];
             let length = token_length(rest);
             let start = place.start as usize + at;
-            tokens.push((&rest[..length], span(source, start, start + length)));
+            tokens.push((&rest[..length], Span::new(source, start, start + length)));
             at += length;
         }
     }
@@ -539,10 +539,7 @@ impl<'t> Parser<'_, 't> {
 
     fn peek(&self) -> (&'t str, Span) {
         let last = self.tokens[self.tokens.len() - 1].1;
-        let end = Span {
-            start: last.end,
-            ..last
-        };
+        let end = last.after();
         self.tokens.get(self.at).copied().unwrap_or(("", end))
     }
 

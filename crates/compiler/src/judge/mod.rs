@@ -17,6 +17,7 @@
 mod compiled;
 mod narrowed;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use tamis_abi::{Action, Arch, Endian};
@@ -95,10 +96,10 @@ pub enum Filter<'a> {
 /// As [`judge`].
 ///
 /// # Panics
-/// As [`judge`], and if an architecture is given twice.
+/// As [`judge`].
 pub fn judge_reading(
     filters: &[Filter<'_>],
-    arches: &[Arch],
+    arches: &BTreeSet<Arch>,
     ruleset: &Ruleset,
     effort: &ProofEffort,
 ) -> Result<Judged, CompileError> {
@@ -108,9 +109,9 @@ pub fn judge_reading(
         .map(|filter| Narrowed::of(*filter, arches))
         .collect::<Result<_, _>>()
         .map_err(|_| CompileError::Unjudged(Unjudged::TooLarge))?;
-    let given: Vec<Subject<'_>> = match arches {
-        [] => filters.iter().map(|filter| filter.subject()).collect(),
-        _ => narrowed.iter().map(Narrowed::subject).collect(),
+    let given: Vec<Subject<'_>> = match arches.is_empty() {
+        true => filters.iter().map(|filter| filter.subject()).collect(),
+        false => narrowed.iter().map(Narrowed::subject).collect(),
     };
     judge(&Subject::whole(&given), &Subject::Ruleset(ruleset), effort)
 }
@@ -131,7 +132,7 @@ enum Narrowed {
 }
 
 impl Narrowed {
-    fn of(filter: Filter<'_>, arches: &[Arch]) -> Result<Narrowed, InvalidProgram> {
+    fn of(filter: Filter<'_>, arches: &BTreeSet<Arch>) -> Result<Narrowed, InvalidProgram> {
         let elsewhere = Action::KILL_PROCESS;
         Ok(match filter {
             Filter::Policy(ruleset) => {

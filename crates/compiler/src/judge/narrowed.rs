@@ -3,6 +3,8 @@
 //! Whoever asks for a part of a filter only is given what is equal to that part; so the judge needs the part
 //! as a filter, without the prover's help.
 
+use std::collections::BTreeSet;
+
 use tamis_abi::{Action, Arch, Endian, Word};
 use tamis_bpf::{Insn, InvalidProgram, Op, Operand, Program, Test};
 use tamis_rules::{Ruleset, Section};
@@ -14,7 +16,7 @@ use tamis_rules::{Ruleset, Section};
 pub(super) fn program(
     program: &Program,
     endian: Endian,
-    arches: &[Arch],
+    arches: &BTreeSet<Arch>,
     elsewhere: Action,
 ) -> Result<Program, InvalidProgram> {
     let branch = |test, k, jt, jf| Op::Branch {
@@ -49,10 +51,7 @@ pub(super) fn program(
 }
 
 /// The ruleset with the sections of some architectures only.
-///
-/// # Panics
-/// If an architecture is given twice.
-pub(super) fn ruleset(ruleset: &Ruleset, arches: &[Arch], elsewhere: Action) -> Ruleset {
+pub(super) fn ruleset(ruleset: &Ruleset, arches: &BTreeSet<Arch>, elsewhere: Action) -> Ruleset {
     let sections = arches.iter().map(|arch| match ruleset.section(*arch) {
         Some(section) => section.clone(),
         None => Section {
@@ -75,7 +74,13 @@ mod tests {
     fn calls_of_other_architectures_get_the_answer_for_elsewhere() {
         let allow = Program::new(vec![Op::RetImm(Action::ALLOW.ret()).into()]).unwrap();
         let kill = Action::KILL_PROCESS;
-        let narrow = program(&allow, Endian::Little, &[Arch::X86_64], kill).unwrap();
+        let narrow = program(
+            &allow,
+            Endian::Little,
+            &BTreeSet::from([Arch::X86_64]),
+            kill,
+        )
+        .unwrap();
         let ret = |arch: Arch| {
             let call = SeccompData {
                 arch: arch.audit(),

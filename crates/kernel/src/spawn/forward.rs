@@ -1,9 +1,9 @@
 //! Forwarding signals to a child.
 //!
-//! A signal handler may do next to nothing, and sending a signal to a process number is only safe
-//! while that process has not been reaped: afterwards the number may be somebody else's. So the
-//! handler counts signals and writes to a pipe, a thread reads it, and a mutex around the child's number
-//! holds the reaping back while a signal is being sent.
+//! A signal handler may do next to nothing, so it counts signals and writes to a pipe, which a thread
+//! reads. Once the child has been reaped its number may be another process's: signals go to a descriptor of
+//! the child, and where the kernel has none, a mutex around the child holds the reaping back while a signal is
+//! being sent.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::errno::Errno;
 use crate::sys::fd;
+use crate::sys::process::Process;
 use crate::sys::ptrace;
 use crate::sys::signal::{self, Caught, WAKE};
 use crate::sys::wait::{self, Event};
@@ -48,7 +49,7 @@ static TURN: Mutex<()> = Mutex::new(());
 const STOP: u8 = 0;
 
 /// The process to which signals go: between fork and reaping, and only then.
-type Target = Arc<Mutex<Option<libc::pid_t>>>;
+type Target = Arc<Mutex<Option<Process>>>;
 
 /// Access to one child, and forwarding to it while this lives.
 #[derive(Debug)]
@@ -76,11 +77,10 @@ impl Forwarding {
     /// Starts forwarding if `wanted` and no other child has the signals.
     pub(super) fn start(wanted: bool) -> Result<Forwarding, SpawnError> {
         let target = Target::default();
-        let turn = match TURN.try_lock() {
-            _ if !wanted => None,
-            Ok(turn) => Some(turn),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+        let turn = match wanted.then(|| TURN.try_lock()) {
+            Some(Ok(turn)) => Some(turn),
+            Some(Err(TryLockError::Poisoned(poisoned))) => Some(poisoned.into_inner()),
+            Some(Err(TryLockError::WouldBlock)) | None => None,
         };
         let active = match turn {
             Some(turn) => {
@@ -126,7 +126,7 @@ impl Forwarding {
     ) -> Result<libc::pid_t, SpawnError> {
         let mut target = lock(&self.target);
         let pid = spawn()?;
-        *target = Some(pid);
+        *target = Some(Process::new(pid));
         Ok(pid)
     }
 
@@ -135,19 +135,24 @@ impl Forwarding {
     pub(super) fn reap(&self, pid: libc::pid_t) -> Result<Option<Event>, Errno> {
         let mut target = lock(&self.target);
         let event = wait::take(pid)?;
-        if *target == Some(pid) && matches!(event, Some(Event::Ended(_))) {
+        let is_child = target.as_ref().is_some_and(|child| child.pid() == pid);
+        if is_child && matches!(event, Some(Event::Ended(_))) {
             *target = None;
         }
         Ok(event)
     }
 
-    /// Kills a child that can't be waited for as usual; if it can't be waited for at all, its end is
-    /// left to the parent of this process.
-    pub(super) fn give_up(&self, pid: libc::pid_t) {
-        *lock(&self.target) = None;
-        let _ = wait::kill(pid, libc::SIGKILL);
-        while let Ok(Event::Stopped { .. }) = wait::next(pid) {
-            let _ = ptrace::resume(pid, Resume::Run, 0);
+    /// Kills a child that can't be waited for as usual, unless somebody else has reaped it; if it can't be
+    /// waited for at all, its end is left to the parent of this process.
+    pub(super) fn give_up(&self) {
+        let Some(child) = lock(&self.target).take() else {
+            return;
+        };
+        if child.kill(libc::SIGKILL).is_err() {
+            return;
+        }
+        while let Ok(Event::Stopped { .. }) = wait::next(child.pid()) {
+            let _ = ptrace::resume(child.pid(), Resume::Run, 0);
         }
     }
 }
@@ -187,9 +192,9 @@ fn forward(mut pipe: &PipeReader, target: &Target) {
             Err(_) => return,
         };
         for signal in signal::take() {
-            if let Some(pid) = *lock(target) {
+            if let Some(child) = &*lock(target) {
                 // It fails if the child changed its user or has just ended: nothing to be done.
-                let _ = wait::kill(pid, signal);
+                let _ = child.kill(signal);
             }
         }
         if bytes[..len_bytes].contains(&STOP) {
@@ -198,6 +203,6 @@ fn forward(mut pipe: &PipeReader, target: &Target) {
     }
 }
 
-fn lock(target: &Target) -> MutexGuard<'_, Option<libc::pid_t>> {
+fn lock(target: &Target) -> MutexGuard<'_, Option<Process>> {
     target.lock().unwrap_or_else(PoisonError::into_inner)
 }

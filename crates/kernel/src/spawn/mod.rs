@@ -215,8 +215,8 @@ impl Child {
     }
 
     /// The report of the child or of another tracee of this thread, if there is one. Reports of a
-    /// traced child must be taken here and not by [`Tracee::poll`], so that no signal is forwarded
-    /// to its number when it has ended.
+    /// traced child are best taken here: one that [`Tracee::wait`] or [`Tracee::poll`] has taken leaves
+    /// [`wait`](Self::wait) without an answer.
     ///
     /// # Errors
     /// As [`Tracee::poll`].
@@ -272,7 +272,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            self.forwarding.give_up(self.pid);
+            self.forwarding.give_up();
         }
         // A listener that nobody has taken.
         drop(self.listener().take());

@@ -136,7 +136,7 @@ fn fork(share_files: bool) -> Result<libc::pid_t, Errno> {
 /// The child's life up to `exec`.
 fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
     let page = plan.page;
-    wait_at_gate(plan.gate, parent, plan.die_with_parent);
+    wait_at_gate(plan, parent);
     restore_signals(plan.reset_signals, plan.ignores_children, mask);
     if plan.no_new_privs {
         page.stage
@@ -165,22 +165,25 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
 
 /// Blocks until the parent lets the child go; a parent that dies takes the child with it, for
 /// good or only until then.
-fn wait_at_gate(gate: BorrowedFd<'_>, parent: libc::pid_t, stay_bound: bool) {
+fn wait_at_gate(plan: &Plan<'_>, parent: libc::pid_t) {
+    /// The parent of the first process of a namespace, as that process sees it.
+    const OUTSIDE: libc::pid_t = 0;
     let mut byte = 0u8;
     // SAFETY: `read` gets room for the one byte it may write; the others take no pointers.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
-        if libc::getppid() != parent {
-            libc::_exit(127);
+        if ![parent, OUTSIDE].contains(&libc::getppid()) {
+            give_up(plan.page, Errno(libc::ESRCH));
         }
         loop {
-            match check(libc::read(gate.as_raw_fd(), (&raw mut byte).cast(), 1)) {
+            match check(libc::read(plan.gate.as_raw_fd(), (&raw mut byte).cast(), 1)) {
                 Ok(1) => break,
+                Ok(_) => give_up(plan.page, Errno(libc::ESRCH)),
                 Err(Errno(libc::EINTR)) => {}
-                _ => libc::_exit(127),
+                Err(errno) => give_up(plan.page, errno),
             }
         }
-        if !stay_bound {
+        if !plan.die_with_parent {
             libc::prctl(libc::PR_SET_PDEATHSIG, 0, 0, 0, 0);
         }
     }

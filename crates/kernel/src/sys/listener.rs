@@ -32,8 +32,23 @@ impl Buffers {
     }
 }
 
-/// Blocks until there is a call (true), nobody is left who could make one, or `until` can be read.
-pub(crate) fn wait(fd: BorrowedFd<'_>, until: Option<BorrowedFd<'_>>) -> Result<bool, Errno> {
+/// How long to wait.
+#[derive(Clone, Copy)]
+pub(crate) enum Timeout {
+    AtOnce,
+    Never,
+}
+
+/// Blocks until there is a call (true), nobody is left who could make one, `until` can be read, or the time is up.
+pub(crate) fn wait(
+    fd: BorrowedFd<'_>,
+    until: Option<BorrowedFd<'_>>,
+    timeout: Timeout,
+) -> Result<bool, Errno> {
+    let timeout_ms = match timeout {
+        Timeout::AtOnce => 0,
+        Timeout::Never => -1,
+    };
     let entry = |fd| libc::pollfd {
         fd,
         events: libc::POLLIN,
@@ -46,8 +61,10 @@ pub(crate) fn wait(fd: BorrowedFd<'_>, until: Option<BorrowedFd<'_>>) -> Result<
     ];
     loop {
         // SAFETY: the array has as many entries as is said.
-        let returned =
-            unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, -1) };
+        let returned = unsafe {
+            let count = entries.len() as libc::nfds_t;
+            libc::poll(entries.as_mut_ptr(), count, timeout_ms)
+        };
         match check(returned) {
             Ok(_) if entries[0].revents != 0 => return Ok(false),
             Ok(_) => return Ok(entries[1].revents & libc::POLLIN != 0),

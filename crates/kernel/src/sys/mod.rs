@@ -8,6 +8,7 @@ pub(crate) mod child;
 pub(crate) mod fd;
 pub(crate) mod listener;
 pub(crate) mod page;
+pub(crate) mod process;
 pub(crate) mod ptrace;
 pub(crate) mod raw_call;
 pub(crate) mod seccomp;

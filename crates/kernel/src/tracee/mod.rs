@@ -192,7 +192,8 @@ impl Tracee {
         ptrace::interrupt(self.tid).map_err(Request::Interrupt.failed())
     }
 
-    /// Blocks until it has something to report.
+    /// Blocks until it has something to report, and takes the report: for the end of a
+    /// [`Child`](crate::spawn::Child) use its [`poll`](crate::spawn::Child::poll) instead.
     ///
     /// # Errors
     /// [`Request::Wait`] with `ECHILD` if it is not a tracee or child of this thread.

@@ -1,5 +1,6 @@
 //! Calls that are handed to user space.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -44,6 +45,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         }),
         trial("listener::id_is_valid_until_the_reply", || {
             assert_eq!(told(&["notify", "id"]), "true Delivered false Gone Ok(9)");
+        }),
+        trial("listener::receivers_stop_when_told", || {
+            assert_eq!(told(&["notify", "receivers"]), "1000 calls, {Ok(9)}");
         }),
         trial("listener::receive_ends_with_the_last_task", || {
             assert_eq!(told(&["notify", "last-task"]), "None");
@@ -176,6 +180,7 @@ pub(crate) fn in_victim(case: &str) -> String {
                 format!("{:?}", caller.join().expect("the caller returns"))
             })
         }
+        "receivers" => many_receive(&installed()),
         "last-task" => {
             // The filter is on a thread that ends.
             let listener = thread::spawn(installed)
@@ -185,6 +190,29 @@ pub(crate) fn in_victim(case: &str) -> String {
         }
         other => panic!("no case {other}"),
     }
+}
+
+/// Every call wakes all of them; those who don't get it must not block where only another call would wake them.
+fn many_receive(listener: &Listener) -> String {
+    const RECEIVERS: usize = 4;
+    const CALLS: usize = 1000;
+    let (stop, stopping) = io::pipe().expect("a pipe");
+    let receive = || {
+        let mut count = 0;
+        while let Some(call) = listener.receive(Some(stop.as_fd())).expect("a listener") {
+            let reply = listener.reply(call.id, Reply::Return(9));
+            reply.expect("a listener");
+            count += 1;
+        }
+        count
+    };
+    thread::scope(|scope| {
+        let receivers = [(); RECEIVERS].map(|()| scope.spawn(receive));
+        let results: BTreeSet<_> = (0..CALLS).map(|_| raw::call(CALL, ARGS)).collect();
+        drop(stopping);
+        let counts = receivers.map(|receiver| receiver.join().expect("it returns"));
+        format!("{} calls, {results:?}", counts.into_iter().sum::<usize>())
+    })
 }
 
 fn id_is_valid_until_the_reply(listener: &Listener) -> String {

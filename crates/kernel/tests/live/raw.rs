@@ -80,6 +80,12 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// Puts the next child of this thread into a namespace of processes of its own: whether that can be done.
+pub(crate) fn unshare_processes() -> bool {
+    // SAFETY: takes no pointers.
+    unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 }
+}
+
 /// Sends a signal to a process.
 pub(crate) fn kill(pid: i32, signal: i32) {
     // SAFETY: takes no pointers.

@@ -1,6 +1,8 @@
 //! The primitives: children that are held, and tracees.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
 
 use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind};
@@ -10,9 +12,11 @@ use tamis_kernel::tracee::{
     self, CallInfo, CallPhase, Event, Options, Request, Resume, Stop, Stopped, Tracee,
 };
 use tamis_kernel::{Ended, Errno, Flags, InstallError};
+use tamis_testkit::skip::{self, Need};
 
 use crate::dumping::Waiting;
-use crate::support::{ARGS, CALL, answering, native_call, own_path, trial};
+use crate::raw;
+use crate::support::{ARGS, CALL, answering, native_call, own_path, told, trial};
 use crate::victim;
 
 const TRACE: u32 = Action::new(ActionKind::Trace, 7).ret();
@@ -22,6 +26,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("spawn::error_of_execve", error_of_execve),
         trial("spawn::filter_that_kills", filter_that_kills),
         trial("spawn::held_child_that_is_dropped_is_gone", dropped),
+        trial("spawn::heir_of_a_number_survives", heir_of_a_number),
+        trial("spawn::first_of_a_namespace", first_of_a_namespace),
         trial("tracee::call_at_entry_and_exit", call_at_entry_and_exit),
         trial("tracee::trace_of_a_filter", trace_of_a_filter),
         trial("tracee::registers_can_be_set", registers_can_be_set),
@@ -125,6 +131,52 @@ fn dropped() {
     drop(held);
     let error = Tracee::seize(pid, Options::NONE).expect_err("it is gone");
     assert_eq!(error.errno, Errno(libc::ESRCH));
+}
+
+/// A child that somebody else has reaped is not killed by its number, which may be another process's.
+fn heir_of_a_number() {
+    const LAST_NUMBER: &str = "/proc/sys/kernel/ns_last_pid";
+    let (child, tracee) = traced(&Spawn::new("true"), Options::NONE);
+    let number = child.pid();
+    let mut child = Some(child);
+    while let Event::Stopped(stopped) = tracee.wait().expect("it is a tracee") {
+        stopped.resume(Resume::Run, None).expect("it is stopped");
+    }
+    for _ in 0..100 {
+        if let Err(error) = fs::write(LAST_NUMBER, (number - 1).to_string()) {
+            return skip::because(Need::Live, format!("{LAST_NUMBER}: {error}"));
+        }
+        let mut cat = Command::new("cat");
+        cat.stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut heir = cat.spawn().expect("cat starts");
+        let has_number = heir.id() == number as u32;
+        if has_number {
+            drop(child.take());
+        }
+        drop(heir.stdin.take());
+        let status = heir.wait().expect("it is a child");
+        if has_number {
+            return assert!(status.success(), "{status}");
+        }
+    }
+    skip::because(Need::Live, "other processes took the number each time");
+}
+
+/// In a new namespace the child can't see its parent.
+fn first_of_a_namespace() {
+    match told(&["first-of-a-namespace"]).as_str() {
+        "no namespace" => skip::because(Need::Live, "no namespace of processes can be made"),
+        told => assert_eq!(told, "Ok(Exited(0))"),
+    }
+}
+
+/// The role of a victim.
+pub(crate) fn in_new_namespace() -> String {
+    if !raw::unshare_processes() {
+        return "no namespace".to_owned();
+    }
+    let held = Spawn::new("true").start().expect("it starts");
+    format!("{:?}", held.release().wait())
 }
 
 fn call_at_entry_and_exit() {

@@ -55,6 +55,7 @@ pub(crate) fn play(role: &[String]) -> ExitCode {
             raw::take_signals_of_terminals();
             return run(case, words);
         }
+        ["first-of-a-namespace"] => println!("{}", crate::tracing::in_new_namespace()),
         ["run-often"] => run_often(),
         ["measure-often"] => measure_often(),
         ["fault", case] => crate::faults::in_victim(case),

@@ -132,11 +132,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
     if !diagnostics.is_empty() {
         return finish(None, diagnostics, options.strict);
     }
-    let start = Span {
-        source,
-        start: 0,
-        end: 0,
-    };
+    let start = Span::new(source, 0, 0);
     let chosen = chosen(&filters, options.thread.as_deref(), start);
     let filter = chosen
         .map_err(|diagnostic| diagnostics.push(*diagnostic))

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+use tamis_diag::{Cursor, Diagnostic, SourceId, Sources, Span, code};
 
 use crate::budget::Budget;
 use crate::limits::MAX_INCLUDE_DEPTH;
@@ -89,120 +89,116 @@ impl Lexer<'_> {
             return;
         }
         self.open.push(name);
-        let mut at = 0;
-        while at < text.len() && !self.sink.is_finished() {
-            at = self.next(source, &text, at);
+        let mut cursor = Cursor::new(source, &text);
+        while let Some(first) = cursor.first()
+            && !self.sink.is_finished()
+        {
+            self.next(&mut cursor, first);
         }
         self.open.pop();
     }
 
-    /// Reads what stands at `at`, and returns the place behind it.
-    fn next(&mut self, source: SourceId, text: &str, at: usize) -> usize {
-        let rest = &text[at..];
-        let span = |start: usize, end: usize| Span {
-            source,
-            start: start as u32,
-            end: end as u32,
-        };
-        let first = rest.chars().next().unwrap_or(' ');
+    /// Reads what begins with `first`: a blank, a comment, a directive or a token.
+    fn next(&mut self, cursor: &mut Cursor<'_>, first: char) {
         if first.is_whitespace() {
-            return at + first.len_utf8();
-        }
-        if rest.starts_with("//") {
-            return at + rest.find('\n').unwrap_or(rest.len());
-        }
-        if rest.starts_with("/*") {
-            return self.comment(text, at, span);
-        }
-        if let Some(directive) = rest.strip_prefix('#') {
-            let word = directive.trim_start_matches([' ', '\t']);
-            let start = at + rest.len() - word.len();
-            let end = start + word_length(word);
-            return match &text[start..end] {
-                "define" => {
-                    self.push(TokenKind::Define, span(at, end));
-                    end
+            cursor.take_char();
+        } else if cursor.is_before("//") {
+            cursor.take_line();
+        } else if cursor.is_before("/*") {
+            self.comment(cursor);
+        } else if first == '#' {
+            self.directive(cursor);
+        } else {
+            let start = cursor.at();
+            let kind = token(cursor, first);
+            let span = cursor.span_from(start);
+            match kind {
+                Some(kind) => self.tokens.push(Token { kind, span }),
+                None => {
+                    let message = format!("unexpected character `{}`", first.escape_default());
+                    let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, message);
+                    self.sink
+                        .report(diagnostic.label(span, "not a valid token"));
                 }
-                "include" => self.include(text, end, span),
-                _ => {
-                    let message = "unknown directive";
-                    let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, message)
-                        .label(span(at, end), "")
-                        .help(
-                            "the directives are `#define` and `#include`; comments begin with `//`",
-                        );
-                    self.sink.report(diagnostic);
-                    at + rest.find('\n').unwrap_or(rest.len())
-                }
-            };
+            }
         }
-        let Some((kind, length)) = token(rest) else {
-            let message = format!("unexpected character `{}`", first.escape_default());
-            let end = at + first.len_utf8();
-            let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, message);
-            self.sink
-                .report(diagnostic.label(span(at, end), "not a valid token"));
-            return end;
-        };
-        self.push(kind, span(at, at + length));
-        at + length
     }
 
-    fn push(&mut self, kind: TokenKind, span: Span) {
-        self.tokens.push(Token { kind, span });
-    }
-
-    /// The place behind a comment that begins at `at`.
-    fn comment(&mut self, text: &str, at: usize, span: impl Fn(usize, usize) -> Span) -> usize {
-        let Some(length) = text[at + 2..].find("*/") else {
+    fn comment(&mut self, cursor: &mut Cursor<'_>) {
+        let start = cursor.at();
+        cursor.take(2);
+        let opened = cursor.span_from(start);
+        let Some(inside) = cursor.take_through("*/") else {
             let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, "a comment without an end")
-                .label(span(at, at + 2), "it begins here")
+                .label(opened, "it begins here")
                 .help("end it by `*/`");
             self.sink.report(diagnostic);
-            return text.len();
+            cursor.take(usize::MAX);
+            return;
         };
-        let end = at + 2 + length + 2;
-        let stars = text[at + 2..end - 1].bytes().rev();
+        let stars = inside[..inside.len() - 1].bytes().rev();
         let stars = stars.take_while(|byte| *byte == b'*').count();
         if stars % 2 == 0 {
             let message = "a comment that kafel does not end here";
             let diagnostic = Diagnostic::warning(code::KAFEL_COMMENT, message)
-                .label(span(end - 2, end), "tamis ends the comment here")
+                .label(
+                    cursor.span_from(cursor.at() - 2),
+                    "tamis ends the comment here",
+                )
                 .note("kafel consumes stars in pairs and treats the slash after a pair as text")
                 .help("put a space before `*/`");
             self.sink.report(diagnostic);
         }
-        end
     }
 
-    /// Reads the files that are named behind an `#include`, and returns the place behind it.
-    fn include(&mut self, text: &str, at: usize, span: impl Fn(usize, usize) -> Span) -> usize {
-        let mut at = at;
+    fn directive(&mut self, cursor: &mut Cursor<'_>) {
+        let start = cursor.at();
+        cursor.take_char();
+        cursor.take_while(is_blank);
+        let name = cursor.take_while(is_word);
+        let span = cursor.span_from(start);
+        match name {
+            "define" => self.tokens.push(Token {
+                kind: TokenKind::Define,
+                span,
+            }),
+            "include" => self.include(cursor),
+            _ => {
+                let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, "unknown directive")
+                    .label(span, "")
+                    .help("the directives are `#define` and `#include`; comments begin with `//`");
+                self.sink.report(diagnostic);
+                cursor.take_line();
+            }
+        }
+    }
+
+    /// Reads the files that are named behind an `#include`.
+    fn include(&mut self, cursor: &mut Cursor<'_>) {
         loop {
-            let rest = text[at..].trim_start_matches([' ', '\t', '\r']);
-            at = text.len() - rest.len();
-            if rest.is_empty() || rest.starts_with('\n') {
-                return at;
+            cursor.take_while(|c| is_blank(c) || c == '\r');
+            let start = cursor.at();
+            if cursor.first().is_none_or(|first| first == '\n') {
+                return;
             }
-            if rest.starts_with(';') {
-                return at + 1;
+            if cursor.take_symbol(&[";"]).is_some() {
+                return;
             }
-            let line = rest.lines().next().unwrap_or("");
+            let line = cursor.rest().lines().next().unwrap_or("");
             let path = line.strip_prefix('"').and_then(|path| path.split_once('"'));
             let Some((path, _)) = path.filter(|(path, _)| !path.is_empty()) else {
+                cursor.take(line.len());
                 let message = "`#include` without a file in quotes";
                 let diagnostic = Diagnostic::error(code::KAFEL_SYNTAX, message)
-                    .label(span(at, at + line.len()), "")
+                    .label(cursor.span_from(start), "")
                     .help("write `#include \"file.policy\"`");
-                self.sink.report(diagnostic);
-                return at + line.len();
+                return self.sink.report(diagnostic);
             };
-            let end = at + path.len() + 2;
-            self.included(path, span(at, end));
+            cursor.take(path.len() + 2);
+            self.included(path, cursor.span_from(start));
             if self.sink.is_finished() {
-                return text.len();
+                return;
             }
-            at = end;
         }
     }
 
@@ -237,24 +233,30 @@ impl Lexer<'_> {
     }
 }
 
-/// The token at the beginning of a text that begins with neither blank nor comment, and its length.
-fn token(text: &str) -> Option<(TokenKind, usize)> {
-    let bytes = text.as_bytes();
-    match bytes[0] {
-        b'-' if bytes.get(1).is_some_and(u8::is_ascii_digit) => {
-            Some((TokenKind::Number, 1 + word_length(&text[1..])))
+/// Passes the token that begins with `first`, or one character if there is none.
+fn token(cursor: &mut Cursor<'_>, first: char) -> Option<TokenKind> {
+    let second = cursor.rest().as_bytes().get(1);
+    let kind = match first {
+        '-' if second.is_some_and(u8::is_ascii_digit) => TokenKind::Number,
+        '0'..='9' => TokenKind::Number,
+        'a'..='z' | 'A'..='Z' | '_' => TokenKind::Word,
+        _ => {
+            let symbol = cursor.take_symbol(&SYMBOLS);
+            if symbol.is_none() {
+                cursor.take_char();
+            }
+            return symbol.map(TokenKind::Symbol);
         }
-        b'0'..=b'9' => Some((TokenKind::Number, word_length(text))),
-        b'a'..=b'z' | b'A'..=b'Z' | b'_' => Some((TokenKind::Word, word_length(text))),
-        _ => SYMBOLS
-            .into_iter()
-            .find(|symbol| text.starts_with(symbol))
-            .map(|symbol| (TokenKind::Symbol(symbol), symbol.len())),
-    }
+    };
+    cursor.take_char();
+    cursor.take_while(is_word);
+    Some(kind)
 }
 
-fn word_length(text: &str) -> usize {
-    text.bytes()
-        .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-        .count()
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn is_blank(c: char) -> bool {
+    c == ' ' || c == '\t'
 }

@@ -114,11 +114,7 @@ pub fn parse(
     }
     let says_nothing = program.main.is_empty() && program.default.is_none();
     if says_nothing && !sink.has_failed() {
-        let start = Span {
-            source: root,
-            start: 0,
-            end: 0,
-        };
+        let start = Span::new(root, 0, 0);
         let diagnostic = Diagnostic::warning(code::KAFEL_EMPTY, "the policy has no rules")
             .label(start, "every call is killed")
             .help("named policies have an effect only where they are used: `USE name`");

@@ -480,10 +480,7 @@ impl<'a> Parser<'a> {
             }
             None => {
                 let end = self.previous();
-                let span = Span {
-                    start: end.end,
-                    ..end
-                };
+                let span = end.after();
                 Diagnostic::error(code::KAFEL_SYNTAX, "unexpected end of the policy")
                     .label(span, format!("expected {expected}"))
             }

@@ -46,11 +46,7 @@ impl Toml<'_> {
     }
 
     pub(super) fn span(&self, range: &Range<usize>) -> Span {
-        Span {
-            source: self.source,
-            start: range.start as u32,
-            end: range.end as u32,
-        }
+        Span::new(self.source, range.start, range.end)
     }
 
     pub(super) fn span_of<T>(&self, value: &Spanned<T>) -> Span {

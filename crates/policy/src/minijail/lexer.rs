@@ -4,7 +4,7 @@
 //! compile tool `#` begins one anywhere and the backslash at its end still counts; to the library only
 //! a line that begins with `#` is a comment, with all that is joined to it.
 
-use tamis_diag::{Diagnostic, SourceId, Span, code};
+use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 use super::Dialect;
 use crate::sink::Sink;
@@ -32,11 +32,10 @@ pub(super) enum TokenKind {
 }
 
 /// Longer ones first.
-const SYMBOLS: [&str; 20] = [
+const SYMBOLS: [&str; 21] = [
     "||", "&&", "==", "!=", "<=", ">=", ":", ";", ",", "~", "(", ")", "{", "}", "[", "]", "|", "&",
-    "<", ">",
+    "<", ">", "=",
 ];
-const EQUAL: &str = "=";
 
 /// The lines of a text that have tokens. A line with something that is none is left out.
 pub(super) fn lines(
@@ -45,27 +44,23 @@ pub(super) fn lines(
     dialect: Dialect,
     sink: &mut Sink,
 ) -> Vec<Vec<Token>> {
-    let mut lexer = Lexer {
-        source,
-        text,
-        dialect,
-    };
+    let mut cursor = Cursor::new(source, text);
     let mut lines = Vec::new();
     let mut tokens = Vec::new();
     let mut is_broken = false;
     let mut is_comment = false;
-    let mut start = 0;
     for line in text.split_inclusive('\n') {
         let content = line.trim_end_matches(['\r', '\n']);
         let continues = content.ends_with('\\');
         let content = content.strip_suffix('\\').unwrap_or(content);
         // To the library a comment goes on with the line.
         is_comment |= dialect == Dialect::C && tokens.is_empty() && is_comment_line(content);
-        if !is_comment && let Err(diagnostic) = lexer.line(start, content, &mut tokens) {
+        let content = cursor.limited_to(content.len());
+        if !is_comment && let Err(diagnostic) = add_tokens(content, dialect, &mut tokens) {
             sink.report(*diagnostic);
             is_broken = true;
         }
-        start += line.len();
+        cursor.take(line.len());
         if !continues {
             let line = std::mem::take(&mut tokens);
             if !line.is_empty() && !is_broken {
@@ -84,104 +79,75 @@ fn is_comment_line(line: &str) -> bool {
     line.trim_start().starts_with('#')
 }
 
-struct Lexer<'t> {
-    source: SourceId,
-    text: &'t str,
+/// Adds the tokens of a line.
+fn add_tokens(
+    mut line: Cursor<'_>,
     dialect: Dialect,
-}
-
-impl Lexer<'_> {
-    /// Adds the tokens of a line that begins at `start`.
-    fn line(
-        &mut self,
-        start: usize,
-        line: &str,
-        tokens: &mut Vec<Token>,
-    ) -> Result<(), Box<Diagnostic>> {
-        let end = start + line.len();
-        let mut at = start;
-        while at < end {
-            let rest = &self.text[at..end];
-            let first = rest.chars().next().unwrap_or(' ');
-            if first.is_whitespace() {
-                at += first.len_utf8();
-                continue;
+    tokens: &mut Vec<Token>,
+) -> Result<(), Box<Diagnostic>> {
+    while let Some(first) = line.first() {
+        let start = line.at();
+        if first.is_whitespace() {
+            line.take_char();
+        } else if first == '#' {
+            line.take_line();
+            if dialect == Dialect::C && !tokens.is_empty() {
+                return Err(Box::new(late_comment(line.span_from(start))));
             }
-            if first == '#' {
-                if self.dialect == Dialect::C && !tokens.is_empty() {
-                    return Err(Box::new(self.late_comment(at, end)));
-                }
-                return Ok(());
-            }
-            let Some((kind, length)) = token(rest) else {
-                return Err(Box::new(self.unexpected(at, first)));
-            };
-            tokens.push(Token {
-                kind,
-                span: self.span(at, at + length),
-            });
-            at += length;
-        }
-        Ok(())
-    }
-
-    fn span(&self, start: usize, end: usize) -> Span {
-        Span {
-            source: self.source,
-            start: start as u32,
-            end: end as u32,
+        } else {
+            let kind = token(&mut line, first);
+            let span = line.span_from(start);
+            let kind = kind.ok_or_else(|| Box::new(unexpected(first, span)))?;
+            tokens.push(Token { kind, span });
         }
     }
-
-    fn unexpected(&self, at: usize, character: char) -> Diagnostic {
-        let message = format!("unexpected character `{}`", character.escape_default());
-        let span = self.span(at, at + character.len_utf8());
-        Diagnostic::error(code::MINIJAIL_SYNTAX, message).label(span, "not a valid token")
-    }
-
-    fn late_comment(&self, start: usize, end: usize) -> Diagnostic {
-        let message = "a comment at the end of a line";
-        Diagnostic::error(code::MINIJAIL_NOT_IN_DIALECT, message)
-            .label(
-                self.span(start, end),
-                "minijail's library treats this as part of the line",
-            )
-            .help("put the comment on its own line")
-    }
+    Ok(())
 }
 
-/// The token at the beginning of a text that begins with neither blank nor comment, and its length.
-fn token(text: &str) -> Option<(TokenKind, usize)> {
-    let bytes = text.as_bytes();
-    let length_of = |belongs: fn(u8) -> bool, from: usize| {
-        let rest = bytes[from..].iter().take_while(|byte| belongs(**byte));
-        from + rest.count()
+fn unexpected(character: char, span: Span) -> Diagnostic {
+    let message = format!("unexpected character `{}`", character.escape_default());
+    Diagnostic::error(code::MINIJAIL_SYNTAX, message).label(span, "not a valid token")
+}
+
+fn late_comment(span: Span) -> Diagnostic {
+    let message = "a comment at the end of a line";
+    Diagnostic::error(code::MINIJAIL_NOT_IN_DIALECT, message)
+        .label(span, "minijail's library treats this as part of the line")
+        .help("put the comment on its own line")
+}
+
+/// Passes the token that begins with `first`, or one character if there is none.
+fn token(line: &mut Cursor<'_>, first: char) -> Option<TokenKind> {
+    let second = line.rest().as_bytes().get(1);
+    let kind = match first {
+        '@' => TokenKind::Directive,
+        '/' => TokenKind::Path,
+        '.' if second == Some(&b'/') => TokenKind::Path,
+        '-' if second.is_some_and(u8::is_ascii_digit) => TokenKind::Number,
+        '0'..='9' => TokenKind::Number,
+        'a'..='z' | 'A'..='Z' | '_' => TokenKind::Name,
+        _ => {
+            let symbol = line.take_symbol(&SYMBOLS);
+            if symbol.is_none() {
+                line.take_char();
+            }
+            return symbol.map(TokenKind::Symbol);
+        }
     };
-    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-    match bytes[0] {
-        b'@' => Some((TokenKind::Directive, length_of(is_name, 1))),
-        b'/' => Some((TokenKind::Path, path_length(text))),
-        b'.' if bytes.get(1) == Some(&b'/') => Some((TokenKind::Path, path_length(text))),
-        b'-' if is_digit(1) => Some((TokenKind::Number, length_of(is_word, 1))),
-        b'0'..=b'9' => Some((TokenKind::Number, length_of(is_word, 0))),
-        b'a'..=b'z' | b'A'..=b'Z' | b'_' => Some((TokenKind::Name, length_of(is_name, 0))),
-        _ => SYMBOLS
-            .into_iter()
-            .chain([EQUAL])
-            .find(|symbol| text.starts_with(symbol))
-            .map(|symbol| (TokenKind::Symbol(symbol), symbol.len())),
-    }
+    line.take_char();
+    match kind {
+        TokenKind::Path => line.take_while(|c| !c.is_whitespace()),
+        TokenKind::Number => line.take_while(is_word),
+        _ => line.take_while(is_name),
+    };
+    Some(kind)
 }
 
-fn path_length(text: &str) -> usize {
-    text.find(char::is_whitespace).unwrap_or(text.len())
-}
-
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// Names of actions have hyphens, those of groups an `@`.
-fn is_name(byte: u8) -> bool {
-    is_word(byte) || byte == b'-' || byte == b'@'
+fn is_name(c: char) -> bool {
+    is_word(c) || c == '-' || c == '@'
 }

@@ -77,11 +77,7 @@ impl Lowering<'_> {
         }
         if rules.rules.is_empty() && !self.sink.has_failed() {
             let message = format!("the policy has no rules for {arch}");
-            let start = Span {
-                source: self.root,
-                start: 0,
-                end: 0,
-            };
+            let start = Span::new(self.root, 0, 0);
             let diagnostic = Diagnostic::warning(code::MINIJAIL_EMPTY, message)
                 .label(start, "every call gets the default")
                 .help("check the file and the architecture");

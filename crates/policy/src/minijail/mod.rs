@@ -270,11 +270,7 @@ fn given_table(
         return Ok(None);
     };
     let source = sources.add(given.name.as_str(), given.text.as_str());
-    let start = Span {
-        source,
-        start: 0,
-        end: 0,
-    };
+    let start = Span::new(source, 0, 0);
     if options.settings.dialect == Some(Dialect::C) {
         let message = "minijail's library does not use a table";
         let diagnostic = Diagnostic::error(code::MINIJAIL_NOT_IN_DIALECT, message)
@@ -311,11 +307,7 @@ fn check_denylist(root: SourceId, policy: &Expanded, settings: &Settings, sink: 
                 .help("use `--denylist` if this is intended")
         }
         (None, true) => {
-            let start = Span {
-                source: root,
-                start: 0,
-                end: 0,
-            };
+            let start = Span::new(root, 0, 0);
             Diagnostic::error(code::MINIJAIL_DENYLIST, "the policy is not a deny list")
                 .label(start, "it has no `@denylist`")
                 .help("omit `--denylist`")

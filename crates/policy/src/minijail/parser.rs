@@ -475,10 +475,7 @@ impl Line<'_> {
             }
             None => {
                 let last = self.previous();
-                let end = Span {
-                    start: last.end,
-                    ..last
-                };
+                let end = last.after();
                 (end, "unexpected end of the line".to_owned())
             }
         };

@@ -109,11 +109,7 @@ impl Options {
 pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
     let mut sink = Sink::new(options.strict);
     let text = sources.get(source).text.as_ref();
-    let start = Span {
-        source,
-        start: 0,
-        end: 0,
-    };
+    let start = Span::new(source, 0, 0);
     if text.len() > MAX_SOURCE_BYTES {
         let message = format!("a unit of more than {} MiB", MAX_SOURCE_BYTES >> 20);
         sink.stop(Diagnostic::error(code::FILE_TOO_LARGE, message).label(start, ""));

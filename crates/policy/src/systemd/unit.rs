@@ -135,11 +135,7 @@ impl<'t> Reader<'t> {
     }
 
     fn span(&self, start: usize, end: usize) -> Span {
-        Span {
-            source: self.source,
-            start: start as u32,
-            end: end as u32,
-        }
+        Span::new(self.source, start, end)
     }
 }
 

@@ -4,7 +4,7 @@
 //! is indented, which error recovery uses. What is no token is reported here and becomes
 //! [`TokenKind::Broken`], about which the parser need not complain again.
 
-use tamis_diag::{Diagnostic, SourceId, Span, code};
+use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 use crate::sink::Sink;
 
@@ -47,29 +47,23 @@ const SYMBOLS: [&str; 24] = [
 /// The tokens of a source, the last of which is [`TokenKind::End`].
 pub(super) fn tokens(source: SourceId, text: &str, sink: &mut Sink) -> Vec<Token> {
     let mut tokens = Vec::new();
+    let mut cursor = Cursor::new(source, text);
     let mut line_start = Some(0);
-    let mut at = 0;
-    while let Some(first) = text[at..].chars().next() {
-        let rest = &text[at..];
-        let start = at;
-        if first.is_whitespace() || first == '#' {
-            at += match first {
-                '#' => rest.find('\n').unwrap_or(rest.len()),
-                _ => first.len_utf8(),
-            };
+    while let Some(first) = cursor.first() {
+        if first.is_whitespace() {
+            cursor.take_char();
             if first == '\n' {
-                line_start = Some(at);
+                line_start = Some(cursor.at());
             }
             continue;
         }
-        let (kind, length) =
-            token(rest).unwrap_or_else(|| (TokenKind::Broken, broken_length(rest)));
-        at += length;
-        let span = Span {
-            source,
-            start: start as u32,
-            end: at as u32,
-        };
+        if first == '#' {
+            cursor.take_line();
+            continue;
+        }
+        let start = cursor.at();
+        let kind = token(&mut cursor, first);
+        let span = cursor.span_from(start);
         if kind == TokenKind::Broken {
             sink.report(unexpected(first, span));
         }
@@ -79,49 +73,46 @@ pub(super) fn tokens(source: SourceId, text: &str, sink: &mut Sink) -> Vec<Token
             indent: line_start.take().map(|line| start - line),
         });
     }
-    let end = text.len() as u32;
     tokens.push(Token {
         kind: TokenKind::End,
-        span: Span {
-            source,
-            start: end,
-            end,
-        },
+        span: cursor.span_from(text.len()),
         indent: None,
     });
     tokens
 }
 
-/// The token at the beginning of a text that begins with neither blank nor comment, and its length.
-fn token(text: &str) -> Option<(TokenKind, usize)> {
-    let bytes = text.as_bytes();
-    match bytes[0] {
-        b'a'..=b'z' | b'A'..=b'Z' | b'_' => Some((TokenKind::Name, name_length(bytes))),
-        b'@' if bytes.get(1).is_some_and(|byte| is_word(*byte)) => {
-            Some((TokenKind::SetName, 1 + name_length(&bytes[1..])))
+/// Passes the token that begins with `first`. A text without an end is broken up to the end of its line,
+/// anything else for one character.
+fn token(cursor: &mut Cursor<'_>, first: char) -> TokenKind {
+    let second = cursor.rest().as_bytes().get(1);
+    match first {
+        'a'..='z' | 'A'..='Z' | '_' => {
+            cursor.take(name_length(cursor.rest().as_bytes()));
+            TokenKind::Name
         }
-        b'0'..=b'9' => {
-            let length = bytes.iter().take_while(|byte| is_word(**byte)).count();
-            Some((TokenKind::Number, length))
+        '@' if second.is_some_and(|byte| is_word(*byte)) => {
+            cursor.take(1 + name_length(&cursor.rest().as_bytes()[1..]));
+            TokenKind::SetName
         }
-        b'"' => {
-            let inside = text[1..].find(['"', '\n'])?;
-            (bytes[1 + inside] == b'"').then_some((TokenKind::Text, inside + 2))
+        '0'..='9' => {
+            cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+            TokenKind::Number
         }
-        _ => SYMBOLS
-            .into_iter()
-            .find(|symbol| text.starts_with(symbol))
-            .map(|symbol| (TokenKind::Symbol(symbol), symbol.len())),
-    }
-}
-
-/// How much to skip of what is no token: a text without end up to the end of its line, else one
-/// character.
-fn broken_length(text: &str) -> usize {
-    match text.chars().next() {
-        Some('"') => text.find('\n').unwrap_or(text.len()),
-        Some(character) => character.len_utf8(),
-        None => 0,
+        '"' => {
+            cursor.take_char();
+            cursor.take_while(|c| c != '"' && c != '\n');
+            match cursor.take_symbol(&["\""]) {
+                Some(_) => TokenKind::Text,
+                None => TokenKind::Broken,
+            }
+        }
+        _ => match cursor.take_symbol(&SYMBOLS) {
+            Some(symbol) => TokenKind::Symbol(symbol),
+            None => {
+                cursor.take_char();
+                TokenKind::Broken
+            }
+        },
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tokens of the ruleset text form.
 
-use tamis_diag::{Diagnostic, SourceId, Span, code};
+use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 /// What a token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,26 +34,13 @@ const PUNCTUATION: [&str; 16] = [
 pub(super) fn lex(text: &str, source: SourceId) -> (Vec<Token>, Vec<Diagnostic>) {
     let mut tokens: Vec<Token> = Vec::new();
     let mut diagnostics = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let rest = &text[at..];
-        let first = rest.chars().next().unwrap_or('\n');
-        let length = token_length(rest, first);
-        let span = Span {
-            source,
-            start: at as u32,
-            end: (at + length) as u32,
-        };
-        at += length;
-        match token_kind(&rest[..length], first) {
-            Ok(Some(Kind::Newline)) => {
-                if tokens.last().is_some_and(|last| last.kind != Kind::Newline) {
-                    tokens.push(Token {
-                        kind: Kind::Newline,
-                        span,
-                    });
-                }
-            }
+    let mut cursor = Cursor::new(source, text);
+    while let Some(first) = cursor.first() {
+        let start = cursor.at();
+        let kind = token(&mut cursor, first);
+        let span = cursor.span_from(start);
+        match kind {
+            Ok(Some(Kind::Newline)) => end_line(&mut tokens, span),
             Ok(Some(kind)) => tokens.push(Token { kind, span }),
             Ok(None) => {}
             Err(message) => {
@@ -61,31 +48,60 @@ pub(super) fn lex(text: &str, source: SourceId) -> (Vec<Token>, Vec<Diagnostic>)
             }
         }
     }
-    if tokens.last().is_some_and(|last| last.kind != Kind::Newline) {
-        let (start, end) = (at as u32, at as u32);
-        tokens.push(Token {
-            kind: Kind::Newline,
-            span: Span { source, start, end },
-        });
-    }
+    end_line(&mut tokens, cursor.span_from(text.len()));
     (tokens, diagnostics)
 }
 
-/// How many bytes the token, space or comment at the start of `rest` has; at least one character.
-fn token_length(rest: &str, first: char) -> usize {
-    let while_char = |holds: fn(char) -> bool| rest.find(|c| !holds(c)).unwrap_or(rest.len());
-    match first {
-        '\n' => 1,
-        '#' => while_char(|c| c != '\n'),
-        '"' => text_length(rest),
-        _ if first.is_ascii_digit() => while_char(|c| c.is_ascii_alphanumeric()),
-        _ if first.is_ascii_alphabetic() || first == '_' => word_length(rest),
-        _ if first.is_whitespace() => while_char(|c| c.is_whitespace() && c != '\n'),
-        _ => PUNCTUATION
-            .iter()
-            .find(|punctuation| rest.starts_with(**punctuation))
-            .map_or(first.len_utf8(), |punctuation| punctuation.len()),
+/// Ends a line that has tokens.
+fn end_line(tokens: &mut Vec<Token>, span: Span) {
+    if tokens.last().is_some_and(|last| last.kind != Kind::Newline) {
+        let kind = Kind::Newline;
+        tokens.push(Token { kind, span });
     }
+}
+
+/// Passes the token, space or comment that begins with `first`; `None` for space and comments.
+fn token(cursor: &mut Cursor<'_>, first: char) -> Result<Option<Kind>, String> {
+    match first {
+        '\n' => {
+            cursor.take_char();
+            Ok(Some(Kind::Newline))
+        }
+        '#' => {
+            cursor.take_line();
+            Ok(None)
+        }
+        '"' => {
+            let quoted = cursor.take(text_length(cursor.rest()));
+            unquote(quoted).map(|text| Some(Kind::Text(text)))
+        }
+        _ if first.is_ascii_digit() => {
+            integer(cursor.take_while(|c| c.is_ascii_alphanumeric())).map(Some)
+        }
+        _ if first.is_ascii_alphabetic() || first == '_' => {
+            cursor.take(word_length(cursor.rest()));
+            Ok(Some(Kind::Word))
+        }
+        _ if first.is_whitespace() => {
+            cursor.take_while(|c| c.is_whitespace() && c != '\n');
+            Ok(None)
+        }
+        _ if cursor.take_symbol(&PUNCTUATION).is_some() => Ok(Some(Kind::Punctuation)),
+        _ => {
+            cursor.take_char();
+            Err(format!("unexpected character {first:?}"))
+        }
+    }
+}
+
+fn integer(written: &str) -> Result<Kind, String> {
+    let value = match written.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => written.parse(),
+    };
+    value
+        .map(Kind::Integer)
+        .map_err(|_| format!("`{written}` is not a 64-bit unsigned integer"))
 }
 
 /// A word may hold single dots (`arg0.low`) but stops before a range's two.
@@ -115,36 +131,6 @@ fn text_length(rest: &str) -> usize {
         }
     }
     rest.len()
-}
-
-/// The kind of a token; `None` for space and comments.
-fn token_kind(token: &str, first: char) -> Result<Option<Kind>, String> {
-    if first == '\n' {
-        return Ok(Some(Kind::Newline));
-    }
-    if first == '#' || first.is_whitespace() {
-        return Ok(None);
-    }
-    if first == '"' {
-        return unquote(token).map(|text| Some(Kind::Text(text)));
-    }
-    if first.is_ascii_digit() {
-        let value = match token.strip_prefix("0x") {
-            Some(digits) => u64::from_str_radix(digits, 16),
-            None => token.parse(),
-        };
-        return match value {
-            Ok(value) => Ok(Some(Kind::Integer(value))),
-            Err(_) => Err(format!("`{token}` is not a 64-bit unsigned integer")),
-        };
-    }
-    if first.is_ascii_alphabetic() || first == '_' {
-        return Ok(Some(Kind::Word));
-    }
-    if PUNCTUATION.contains(&token) {
-        return Ok(Some(Kind::Punctuation));
-    }
-    Err(format!("unexpected character {first:?}"))
 }
 
 /// Undoes Rust's `{:?}` of a string, which is how the printer quotes file names.

@@ -285,11 +285,7 @@ fn not_utf8(name: String, lossy: &str, at: usize) -> Failure {
     let mut sources = Sources::new();
     let source = sources.add(name, lossy);
     let end = at + lossy[at..].chars().next().map_or(0, char::len_utf8);
-    let span = Span {
-        source,
-        start: at as u32,
-        end: end as u32,
-    };
+    let span = Span::new(source, at, end);
     let help = match lossy.starts_with("\u{fffd}\u{fffd}") {
         true => "it looks like UTF-16: save it as UTF-8",
         false => "a raw program is read with `--from bpf`",

@@ -1,5 +1,7 @@
 //! The judge of what the prover reads in programs, and the part of JSON documents about who has judged.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use tamis_abi::Arch;
 use tamis_compiler::ProofEffort;
@@ -62,7 +64,8 @@ pub(crate) fn judge_reading(
         limits: limits.limits(),
         stop: limits.stop(),
     };
-    let judged = judge::judge_reading(&filters, arches, ruleset, &effort);
+    let arches: BTreeSet<Arch> = arches.iter().copied().collect();
+    let judged = judge::judge_reading(&filters, &arches, ruleset, &effort);
     judged.map_err(|error| {
         let please_report = || "please report this with the program".to_owned();
         Failure::Message {

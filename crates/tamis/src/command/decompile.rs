@@ -202,7 +202,9 @@ fn header(inputs: &[InputEntry], arches: &[Arch], judged: &Judged) -> String {
         text.push_str("# as a stack, the oldest first\n");
     }
     if !arches.is_empty() {
-        let arches: Vec<&str> = arches.iter().map(|arch| arch.name()).collect();
+        let repeats = |at: usize| arches[..at].contains(&arches[at]);
+        let once = (0..arches.len()).filter(|at| !repeats(*at));
+        let arches: Vec<&str> = once.map(|at| arches[at].name()).collect();
         text.push_str(&format!(
             "# for {}; other architectures are omitted\n",
             arches.join(", ")

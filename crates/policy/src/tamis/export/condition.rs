@@ -40,11 +40,7 @@ pub(super) fn text(
     style: Style,
 ) -> Result<String, Unsayable> {
     let source: SourceId = Sources::new().add("", "");
-    let span = Span {
-        source,
-        start: 0,
-        end: 0,
-    };
+    let span = Span::new(source, 0, 0);
     let condition = Context {
         arch,
         call,
