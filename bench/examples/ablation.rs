@@ -55,17 +55,14 @@ fn main() {
 fn foreign_programs() -> Option<Vec<(String, Program)>> {
     let names = corpus::programs()?;
     let programs = names.into_iter().map(|name| {
-        let insns = corpus::insns(&name).expect("the listed file is there");
-        (
-            name,
-            Program::new(insns).expect("a corpus program is valid"),
-        )
+        let program = corpus::program(&name).expect("the listed file is there");
+        (name, program)
     });
     Some(programs.collect())
 }
 
 fn inputs(program: &Program) -> Workload {
-    let near = Neighbourhood::of(&[program], Endian::Little);
+    let near = Neighbourhood::of(&[program]);
     let mut rng = Rng::new(1);
     let numbers = (0..460).map(|nr| SeccompData {
         nr,
@@ -147,7 +144,8 @@ fn chain(len_insns: usize) -> Program {
         k += 2;
     }
     ops.push(Op::RetImm(1));
-    Program::new(ops.into_iter().map(Insn::from).collect()).expect("the chain is valid")
+    Program::new(ops.into_iter().map(Insn::from).collect(), Endian::Little)
+        .expect("the chain is valid")
 }
 
 fn growth() {

@@ -56,11 +56,10 @@ fn measure() -> (String, BTreeSet<&'static str>) {
         text += &lines(policy.name, compiled.program().unwrap(), &ruleset);
     }
     for name in policies::DOCKER_PEERS {
-        let (Some(insns), Some(profile)) = (corpus::insns(name), corpus::text(DOCKER)) else {
+        let (Some(program), Some(profile)) = (corpus::program(name), corpus::text(DOCKER)) else {
             missing.insert(name);
             continue;
         };
-        let program = Program::new(insns).expect("the program is valid");
         let ruleset = docker_ruleset(DOCKER, &profile);
         text += &lines(name, &program, &ruleset);
     }

@@ -7,10 +7,10 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-use tamis_abi::{Arch, Endian};
+use tamis_abi::Arch;
 use tamis_analysis::narrowed;
 use tamis_bench::policies;
-use tamis_bpf::Program;
+use tamis_bpf::{Program, Stack};
 use tamis_compiler::foreign::{How, Optimised, Split, optimise};
 use tamis_compiler::{Options, compile};
 use tamis_meter::{Workload, measure};
@@ -72,8 +72,10 @@ fn own(name: &str, stack: &[Program]) -> Option<Own> {
     let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
     let program = compiled.program().unwrap().clone();
     let mut space = Space::new(Limits::default());
-    let mut function = |program| space.program(program, Endian::Little);
-    let functions = [function(&stack[0]).ok()?, function(&program).ok()?];
+    let functions = [
+        space.program(&stack[0]).ok()?,
+        space.program(&program).ok()?,
+    ];
     let narrowed = functions.map(|function| narrowed(&mut space, function, &[Arch::X86_64], 0));
     (narrowed[0] == narrowed[1]).then_some(Own {
         program,
@@ -97,8 +99,7 @@ fn inputs() -> Vec<(String, Vec<Program>)> {
     let mut stack = Vec::new();
     let mut inputs = Vec::new();
     for name in corpus::programs().unwrap_or_default() {
-        let insns = corpus::insns(&name).expect("the listed file is there");
-        let program = Program::new(insns).expect("a corpus program is valid");
+        let program = corpus::program(&name).expect("the listed file is there");
         match name.starts_with("systemd/stack/") {
             true => stack.push(program),
             false => inputs.push((name, vec![program])),
@@ -159,7 +160,8 @@ fn optimised_programs_are_as_the_table_says_and_nearly_as_good_as_their_policies
     let mut actual = HEADER.to_owned();
     let mut worse = Vec::new();
     for (name, stack) in inputs {
-        let result = optimise(&stack, Endian::Little, &Options::default(), Split::Never);
+        let filters = Stack::new(stack.clone()).expect("they are for one machine");
+        let result = optimise(&filters, &Options::default(), Split::Never);
         let result = result.expect("no mistake of tamis");
         let own = own(&name, &stack);
         let no_reason = result.rejected().is_empty() && result.how() == How::Unchanged;

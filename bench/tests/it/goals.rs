@@ -6,7 +6,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use tamis_bench::goals::{Case, cases};
-use tamis_bpf::Program;
+use tamis_bpf::{Program, Stack};
 use tamis_compiler::{Options, compile};
 use tamis_testkit::diff;
 
@@ -26,15 +26,15 @@ fn line(case: &Case) -> String {
     let compile = |options: &Options| compile(&case.ruleset, options).expect("it compiles");
     let (with, without) = (compile(&told), compile(&Options::default()));
     let mut line = case.name.to_owned();
-    let figures = |stack: &[Program]| {
-        let length_insns: usize = stack.iter().map(Program::len).sum();
+    let figures = |stack: &Stack| {
+        let length_insns: usize = stack.programs().iter().map(Program::len).sum();
         let (mean, max) = (case.mean_steps(stack), case.max_steps(stack));
         format!("\t{mean:.2}\t{max}\t{length_insns}")
     };
     line += &figures(&case.peer);
     write!(line, "\t{:.2}\t{}", case.goal_steps, case.goal_insns).expect("a string takes any text");
     for compiled in [with, without] {
-        line += &figures(std::slice::from_ref(compiled.program().unwrap()));
+        line += &figures(&compiled.program().unwrap().clone().into());
     }
     line + "\n"
 }

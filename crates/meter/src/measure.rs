@@ -121,10 +121,11 @@ impl Cost {
 /// without running them (5.11). Linear in executed instructions.
 ///
 /// ```
-/// use tamis_abi::Arch;
+/// use tamis_abi::{Arch, Endian};
 /// use tamis_bpf::{Op, Program};
 /// use tamis_meter::{Workload, measure};
-/// let allow = Program::new(vec![Op::RetImm(0x7fff_0000).into()]).unwrap();
+/// let ops = vec![Op::RetImm(0x7fff_0000).into()];
+/// let allow = Program::new(ops, Endian::Little).unwrap();
 /// let cost = measure(&[allow], &Workload::of(None, &[Arch::X86_64]), true);
 /// assert_eq!((cost.cached_share(), cost.all().mean_steps()), (1.0, 1.0));
 /// ```
@@ -221,13 +222,12 @@ impl Meter<'_> {
 
     /// Runs one call through all programs.
     fn call(&mut self, sample: &Sample, takes_sides: bool) -> Executed {
-        let image = sample.data.image(sample.arch.endian());
         let counted = if takes_sides { sample.weight } else { 0.0 };
         let (mut steps, mut kernel_insns) = (0, 0);
         for (decoded, sides) in self.decoded.iter().zip(&mut self.sides) {
             kernel_insns += PROLOGUE_INSNS;
             let mut open: Option<(usize, Op, usize)> = None;
-            let run = decoded.run_traced(&image, &mut |Pc(pc)| {
+            let run = decoded.run_traced(&sample.data, &mut |Pc(pc)| {
                 if let Some((at, op, taken)) = open.take() {
                     let is_taken = pc == taken;
                     sides[at][usize::from(is_taken)] += counted;
@@ -251,6 +251,7 @@ impl Meter<'_> {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
     use tamis_bpf::{Insn, Operand, Test};
 
     use super::*;
@@ -271,7 +272,7 @@ mod tests {
             Op::RetImm(0x7fff_0000),
             Op::RetImm(1),
         ];
-        Program::new(ops.map(Insn::from).to_vec()).expect("it is valid")
+        Program::new(ops.map(Insn::from).to_vec(), Endian::Little).expect("it is valid")
     }
 
     fn call(nr: u32, arg1: u64, weight: f64) -> Sample {
@@ -326,7 +327,8 @@ mod tests {
 
     #[test]
     fn x32_is_never_cached() {
-        let allow = [Program::new(vec![Op::RetImm(0x7fff_0000).into()]).expect("it is valid")];
+        let ops = vec![Op::RetImm(0x7fff_0000).into()];
+        let allow = [Program::new(ops, Endian::Little).expect("it is valid")];
         let cached = |arch| measure_archs(&allow, &[arch])[0].1.cached_numbers;
         assert!(cached(Arch::X86_64) > 0);
         assert_eq!(cached(Arch::X32), 0);

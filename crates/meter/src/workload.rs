@@ -10,7 +10,7 @@ use crate::arguments;
 /// A call, and how often it is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Whose number it is; the byte order of its words.
+    /// Whose number it is.
     pub arch: Arch,
     /// The call.
     pub data: SeccompData,

@@ -44,7 +44,7 @@ impl Rating {
             + all.uncached.kernel_steps * STEP_NS
             + all.mispredictions * MISPREDICTION_NS;
         Rating {
-            is_installable: Stack::new(programs.to_vec()).is_installable(),
+            is_installable: Stack::new(programs.to_vec()).is_ok_and(|stack| stack.is_installable()),
             cost,
             steps: all.uncached.steps as u128,
             time_ps: (time_ns * 1000.0) as u128,

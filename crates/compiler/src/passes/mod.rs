@@ -199,7 +199,7 @@ impl PassCx {
     /// How large the graph is and, if that was asked for, what it costs.
     fn size_of(&self, graph: &Cfg) -> Size {
         let cost = self.calls.as_ref().and_then(|calls| {
-            let program = Program::new(linearise(graph)).ok()?;
+            let program = linearise(graph).ok()?;
             Some(measure(&[program], calls, self.has_bitmap))
         });
         Size::of_graph(graph, cost)
@@ -443,7 +443,7 @@ pub(crate) fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut Pass
     run_until_stable(passes, MAX_ROUNDS, |pass| {
         news(pass, run_on_blocks(pass, &mut graph, &mut trial))
     });
-    match Program::new(linearise(&graph)) {
+    match linearise(&graph) {
         Ok(optimised) if optimised.len() <= program.len() => {
             cx.fuel = trial.fuel;
             append(&mut cx.remarks, trial.remarks);
@@ -490,5 +490,5 @@ fn run_until_stable<P>(passes: &[P], max_rounds: usize, mut run: impl FnMut(&P) 
 }
 
 fn is_valid(graph: &Cfg) -> bool {
-    Program::new(linearise(graph)).is_ok()
+    linearise(graph).is_ok()
 }

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Arch, Endian, syscall};
+use tamis_abi::{Arch, syscall};
 use tamis_analysis::{Case, CaseLimits, Machine, cases};
 use tamis_bpf::Program;
 use tamis_meter::{NumberCost, Workload, measure_numbers};
@@ -77,12 +77,11 @@ impl Run {
 /// If a limit of the prover is reached.
 pub fn bounds(
     program: &Program,
-    endian: Endian,
     archs: &[Arch],
     workload: &Workload,
 ) -> Result<Vec<ArchBound>, LimitReached> {
     let mut space = Space::new(Limits::default());
-    let function = space.program(program, endian)?;
+    let function = space.program(program)?;
     let cases = cases(&mut space, function, &CaseLimits::default())?;
     let mut known: Vec<Answer> = Vec::new();
     let mut machines: Vec<(Machine, Answers)> = Vec::new();

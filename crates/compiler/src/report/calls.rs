@@ -38,7 +38,7 @@ pub fn calls(program: &Program, workload: &Workload, has_bitmap: bool) -> Vec<Ca
 
 #[cfg(test)]
 mod tests {
-    use tamis_abi::{Action, Arch, Nr};
+    use tamis_abi::{Action, Arch, Endian, Nr};
     use tamis_bpf::{Insn, Op, Operand, Test};
     use tamis_profile::Profile;
 
@@ -60,7 +60,7 @@ mod tests {
             Op::RetImm(Action::ALLOW.ret()),
             Op::RetImm(1),
         ];
-        Program::new(ops.map(Insn::from).to_vec()).expect("it is valid")
+        Program::new(ops.map(Insn::from).to_vec(), Endian::Little).expect("it is valid")
     }
 
     #[test]
