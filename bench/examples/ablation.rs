@@ -8,7 +8,7 @@ use std::time::Instant;
 use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bench::policies;
 use tamis_bpf::cfg::Cfg;
-use tamis_bpf::{Insn, Op, Operand, Program, Test};
+use tamis_bpf::{Insn, Op, Program, Test};
 use tamis_compiler::passes::registry::{self, BYTECODE_PASSES, Selection};
 use tamis_compiler::passes::{BytecodePass, PassCx};
 use tamis_compiler::stages;
@@ -129,16 +129,10 @@ fn chain(len_insns: usize) -> Program {
     let mut ops = Vec::new();
     let mut k = 0;
     while ops.len() + 5 < len_insns {
-        let branch = |test, k, jt, jf| Op::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        };
         ops.extend([
             Op::LoadData(0),
-            branch(Test::Ge, k, 0, 2),
-            branch(Test::Eq, k, 0, 1),
+            Op::branch(Test::Ge, k, 0, 2),
+            Op::branch(Test::Eq, k, 0, 1),
             Op::RetImm(k),
         ]);
         k += 2;

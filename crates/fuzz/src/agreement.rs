@@ -348,7 +348,6 @@ mod tests {
     use tamis_bpf::{AluOp, Program, Test};
 
     use super::*;
-    use crate::testing::branch;
 
     fn agree(left: &[Op], right: &[Op]) -> Result<Agreement, Disagreement> {
         let programs = [left, right].map(|ops| {
@@ -367,11 +366,11 @@ mod tests {
         // Only an input that solves the sum gets to the last answer; nothing is both above 9 and below 9.
         let ops = [
             Op::LoadData(16),
-            branch(Test::Gt, 9, 0, 2),
-            branch(Test::Ge, 9, 1, 0),
+            Op::branch(Test::Gt, 9, 0, 2),
+            Op::branch(Test::Ge, 9, 1, 0),
             DENY,
             Op::Alu(AluOp::Mul, Operand::K(0x0001_2345)),
-            branch(Test::Eq, 0x9abc_def1, 0, 1),
+            Op::branch(Test::Eq, 0x9abc_def1, 0, 1),
             DENY,
             ALLOW,
         ];
@@ -385,13 +384,13 @@ mod tests {
     fn a_half_that_one_side_forgets_is_found() {
         let whole = [
             Op::LoadData(16),
-            branch(Test::Eq, 7, 0, 2),
+            Op::branch(Test::Eq, 7, 0, 2),
             Op::LoadData(20),
-            branch(Test::Eq, 0, 1, 0),
+            Op::branch(Test::Eq, 0, 1, 0),
             DENY,
             ALLOW,
         ];
-        let low = [Op::LoadData(16), branch(Test::Eq, 7, 1, 0), DENY, ALLOW];
+        let low = [Op::LoadData(16), Op::branch(Test::Eq, 7, 1, 0), DENY, ALLOW];
         let refusal = agree(&whole, &low);
         let Err(Disagreement::Answers(found)) = refusal else {
             panic!("{refusal:?}");

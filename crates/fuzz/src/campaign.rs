@@ -43,7 +43,7 @@ pub struct Found {
 /// use tamis_fuzz::Campaign;
 /// use tamis_prover::{Stop, Subject};
 /// let program = |k| {
-///     let test = Op::Branch { test: Test::Eq, operand: Operand::K(k), jt: 0, jf: 1 };
+///     let test = Op::branch(Test::Eq, k, 0, 1);
 ///     let ops = [Op::LoadData(0), test, Op::RetImm(0x7fff_0000), Op::RetImm(0)];
 ///     Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap()
 /// };

@@ -252,18 +252,13 @@ impl Meter<'_> {
 #[cfg(test)]
 mod tests {
     use tamis_abi::Endian;
-    use tamis_bpf::{Insn, Operand, Test};
+    use tamis_bpf::{Insn, Test};
 
     use super::*;
 
     /// Number 16 is answered by its second argument, all others are allowed.
     fn program() -> Program {
-        let equals = |k, jt, jf| Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        };
+        let equals = |k, jt, jf| Op::branch(Test::Eq, k, jt, jf);
         let ops = [
             Op::LoadData(0),
             equals(16, 0, 2),

@@ -39,19 +39,14 @@ pub fn calls(program: &Program, workload: &Workload, has_bitmap: bool) -> Vec<Ca
 #[cfg(test)]
 mod tests {
     use tamis_abi::{Action, Arch, Endian, Nr};
-    use tamis_bpf::{Insn, Op, Operand, Test};
+    use tamis_bpf::{Insn, Op, Test};
     use tamis_profile::Profile;
 
     use super::*;
 
     /// Number 16 is asked about its second argument, all others are allowed.
     fn program() -> Program {
-        let equals = |k, jt, jf| Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        };
+        let equals = |k, jt, jf| Op::branch(Test::Eq, k, jt, jf);
         let ops = [
             Op::LoadData(0),
             equals(16, 0, 2),
