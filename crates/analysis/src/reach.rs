@@ -129,7 +129,7 @@ impl<'a> Sweep<'a> {
 #[cfg(test)]
 mod tests {
     use tamis_abi::Endian;
-    use tamis_bpf::{Insn, Operand, Test};
+    use tamis_bpf::{Insn, Test};
     use tamis_prover::Limits;
 
     use super::*;
@@ -140,23 +140,13 @@ mod tests {
         let mut space = Space::new(Limits::default());
         dead_code(&mut space, &program).unwrap()
     }
-
-    fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
-        Op::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        }
-    }
-
     #[test]
     fn a_value_that_was_tested_before_is_not_found_again() {
         let found = dead_code_of(&[
             Op::LoadData(0),
-            branch(Test::Ge, 10, 3, 0),
-            branch(Test::Eq, 9, 2, 0),
-            branch(Test::Eq, 11, 0, 2),
+            Op::branch(Test::Ge, 10, 3, 0),
+            Op::branch(Test::Eq, 9, 2, 0),
+            Op::branch(Test::Eq, 11, 0, 2),
             Op::RetImm(1),
             Op::RetImm(2),
             Op::RetImm(3),
@@ -169,7 +159,7 @@ mod tests {
     fn what_a_constant_decides_and_what_is_jumped_over() {
         let found = dead_code_of(&[
             Op::LoadImm(5),
-            branch(Test::Eq, 5, 1, 0),
+            Op::branch(Test::Eq, 5, 1, 0),
             Op::RetImm(1),
             Op::Jump(1),
             Op::RetImm(2),
@@ -183,7 +173,7 @@ mod tests {
     fn nothing_is_dead_where_every_way_is_taken() {
         let found = dead_code_of(&[
             Op::LoadData(0),
-            branch(Test::Gt, 5, 0, 1),
+            Op::branch(Test::Gt, 5, 0, 1),
             Op::RetImm(1),
             Op::RetImm(2),
         ]);

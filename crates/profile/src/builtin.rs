@@ -5,7 +5,7 @@
 //! one that was never seen. So a filter is a little better where most programs spend their time, and
 //! no call pays much for it.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use tamis_abi::{Arch, syscall};
 use tamis_diag::Sources;
@@ -25,7 +25,7 @@ const FOREIGN_DIVISOR: u64 = 10;
 
 impl Profile {
     /// A profile of ordinary programs: every known call of the architecture counts 100 to 400, or a
-    /// tenth of that on 32-bit architectures and x32, which only run beside the native one.
+    /// tenth of that on 32-bit architectures and x32, which only run beside the native one. Made once per process.
     ///
     /// ```
     /// use tamis_abi::{Arch, Nr};
@@ -33,19 +33,26 @@ impl Profile {
     /// let count = |nr| profile.call(Arch::X86_64, Nr(nr)).unwrap().count;
     /// assert!(count(0) > count(155), "read is more frequent than pivot_root");
     /// ```
-    pub fn builtin(arch: Arch) -> Profile {
-        let most = measured().calls().map(|(_, _, call)| call.count).max();
-        let most = most.unwrap_or(0).max(1).isqrt();
-        let divisor = if arch.is_64_bit() { 1 } else { FOREIGN_DIVISOR };
-        let mut profile = Profile::default();
-        for (nr, name) in syscall::all(arch) {
-            let there = syscall::number(MEASURED_ON, name);
-            let seen = there.and_then(|nr| measured().call(MEASURED_ON, nr));
-            let share = seen.map_or(0, |call| RANGE * call.count.isqrt() / most);
-            profile.call_mut(arch, nr).count = (FLOOR + share) / divisor;
-        }
-        profile
+    pub fn builtin(arch: Arch) -> &'static Profile {
+        static KNOWN: LazyLock<Vec<OnceLock<Profile>>> =
+            LazyLock::new(|| Arch::all().map(|_| OnceLock::new()).collect());
+        // Architectures are numbered in the order in which they are listed.
+        KNOWN[arch as usize].get_or_init(|| ordinary(arch))
     }
+}
+
+fn ordinary(arch: Arch) -> Profile {
+    let most = measured().calls().map(|(_, _, call)| call.count).max();
+    let most = most.unwrap_or(0).max(1).isqrt();
+    let divisor = if arch.is_64_bit() { 1 } else { FOREIGN_DIVISOR };
+    let mut profile = Profile::default();
+    for (nr, name) in syscall::all(arch) {
+        let there = syscall::number(MEASURED_ON, name);
+        let seen = there.and_then(|nr| measured().call(MEASURED_ON, nr));
+        let share = seen.map_or(0, |call| RANGE * call.count.isqrt() / most);
+        profile.call_mut(arch, nr).count = (FLOOR + share) / divisor;
+    }
+    profile
 }
 
 fn measured() -> &'static Profile {

@@ -8,6 +8,7 @@
 //! This crate knows nothing of filters and policies, and does no I/O.
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod builtin;
 mod collect;
 mod frequency;

@@ -33,7 +33,8 @@ pub struct Call {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    calls: BTreeMap<(Arch, u32), Call>,
+    /// Ascending: layout asks for the counts of ranges, several hundred times per compilation.
+    calls: Vec<((Arch, Nr), Call)>,
 }
 
 impl Call {
@@ -55,24 +56,35 @@ impl Call {
 impl Profile {
     /// What was seen of a call, if it was seen at all.
     pub fn call(&self, arch: Arch, nr: Nr) -> Option<&Call> {
-        self.calls.get(&(arch, nr.0))
+        let place = self.place(arch, nr).ok()?;
+        Some(&self.calls[place].1)
     }
 
-    /// The entry of a call, made if it was not seen yet.
+    /// The entry of a call, made if it was not seen yet. Linear in the later calls if it is made.
     pub fn call_mut(&mut self, arch: Arch, nr: Nr) -> &mut Call {
-        self.calls.entry((arch, nr.0)).or_default()
+        let place = self.place(arch, nr).unwrap_or_else(|place| {
+            self.calls.insert(place, ((arch, nr), Call::default()));
+            place
+        });
+        &mut self.calls[place].1
+    }
+
+    fn place(&self, arch: Arch, nr: Nr) -> Result<usize, usize> {
+        self.calls
+            .binary_search_by_key(&(arch, nr), |(key, _)| *key)
     }
 
     /// All calls seen, by architecture and number.
     pub fn calls(&self) -> impl Iterator<Item = (Arch, Nr, &Call)> {
-        self.calls
-            .iter()
-            .map(|((arch, nr), call)| (*arch, Nr(*nr), call))
+        let calls = self.calls.iter();
+        calls.map(|((arch, nr), call)| (*arch, *nr, call))
     }
 
     /// How often calls with a number in `first..=last` were made. Linear in the calls of the range.
     pub fn count(&self, arch: Arch, first: Nr, last: Nr) -> u64 {
-        let calls = self.calls.range((arch, first.0)..=(arch, last.0));
+        let start = self.calls.partition_point(|(key, _)| *key < (arch, first));
+        let calls = self.calls[start..].iter();
+        let calls = calls.take_while(|(key, _)| *key <= (arch, last));
         calls.fold(0, |sum, (_, call)| sum.saturating_add(call.count))
     }
 
@@ -85,7 +97,7 @@ impl Profile {
     /// `u64`.
     pub fn merge(&mut self, other: &Profile) {
         for ((arch, nr), call) in &other.calls {
-            self.call_mut(*arch, Nr(*nr)).merge(call);
+            self.call_mut(*arch, *nr).merge(call);
         }
     }
 }

@@ -190,15 +190,6 @@ mod tests {
     /// A word has too many values for a diagram of what it is.
     const SOME_BITS: Op = Op::Alu(AluOp::And, Operand::K(0x8000_003f));
 
-    fn branch(test: Test, operand: Operand, jt: u8, jf: u8) -> Op {
-        Op::Branch {
-            test,
-            operand,
-            jt,
-            jf,
-        }
-    }
-
     /// Compares the function with the interpreter on all pairs of samples for nr and the lower half
     /// of the first argument.
     fn assert_meaning(ops: &[Op]) {
@@ -227,17 +218,17 @@ mod tests {
 
     #[test]
     fn chains_and_trees_of_tests() {
-        let eq = |k, jt| branch(Test::Eq, Operand::K(k), jt, 0);
+        let eq = |k, jt| Op::branch(Test::Eq, k, jt, 0);
         assert_meaning(&[
             Op::LoadData(0),
-            branch(Test::Ge, Operand::K(32), 3, 0),
+            Op::branch(Test::Ge, 32, 3, 0),
             eq(1, 3),
             eq(2, 4),
             Op::RetImm(10),
-            branch(Test::Set, Operand::K(0xc000_0000), 2, 0),
+            Op::branch(Test::Set, 0xc000_0000, 2, 0),
             Op::RetImm(20),
             Op::RetImm(30),
-            branch(Test::Gt, Operand::K(0x4000_0000), 0, 1),
+            Op::branch(Test::Gt, 0x4000_0000, 0, 1),
             eq(u32::MAX, 0),
             SOME_BITS,
             Op::RetA,
@@ -246,7 +237,7 @@ mod tests {
 
     #[test]
     fn two_words_that_are_tested_in_turns() {
-        let eq = |k, jt| branch(Test::Eq, Operand::K(k), jt, 0);
+        let eq = |k, jt| Op::branch(Test::Eq, k, jt, 0);
         assert_meaning(&[
             Op::LoadData(16),
             eq(31, 3),
@@ -254,10 +245,10 @@ mod tests {
             eq(32, 1),
             eq(1, 2),
             Op::LoadData(20),
-            branch(Test::Set, Operand::K(0x8000_0001), 1, 0),
+            Op::branch(Test::Set, 0x8000_0001, 1, 0),
             Op::RetImm(1),
             Op::Alu(AluOp::And, Operand::K(0xff)),
-            branch(Test::Gt, Operand::K(5), 0, 1),
+            Op::branch(Test::Gt, 5, 0, 1),
             Op::RetImm(2),
             Op::RetA,
         ]);
@@ -272,12 +263,12 @@ mod tests {
             for (index, high) in highs.iter().enumerate() {
                 // What is left of the list, the return behind it, and the questions before this one's.
                 let skipped = count - 1 - index + 1 + 4 * index;
-                ops.push(branch(Test::Eq, Operand::K(!high), skipped as u8, 0));
+                ops.push(Op::branch(Test::Eq, !high, skipped as u8, 0));
             }
             ops.push(Op::RetImm(0));
             for (ret, high) in (1..).zip(highs) {
                 ops.push(Op::LoadData(20));
-                ops.push(branch(Test::Ge, Operand::K(*high), 0, 1));
+                ops.push(Op::branch(Test::Ge, *high, 0, 1));
                 ops.extend([Op::RetImm(ret), Op::RetImm(100 + ret)]);
             }
             assert_meaning(&ops);
@@ -322,7 +313,12 @@ mod tests {
     #[test]
     fn words_are_compared_with_each_other() {
         for test in [Test::Eq, Test::Gt, Test::Ge] {
-            let compare = branch(test, Operand::X, 0, 1);
+            let compare = Op::Branch {
+                test,
+                operand: Operand::X,
+                jt: 0,
+                jf: 1,
+            };
             let load = [Op::LoadData(0), Op::Tax, Op::LoadData(16), compare];
             assert_meaning(&[&load[..], &[Op::RetImm(1), Op::RetImm(2)]].concat());
         }
@@ -336,7 +332,7 @@ mod tests {
         };
         let ops = [
             Op::LoadData(0),
-            branch(Test::Eq, Operand::K(1), 0, 1),
+            Op::branch(Test::Eq, 1, 0, 1),
             Op::RetImm(1),
             Op::RetImm(2),
         ];

@@ -21,7 +21,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, SeccompData, Word};
-use tamis_bpf::{Insn, Op, Operand, Program, Stack, Test};
+use tamis_bpf::{Insn, Op, Program, Stack, Test};
 
 use super::AskError;
 use crate::NATIVE_ENDIAN;
@@ -185,12 +185,7 @@ pub fn compare(stack: &Stack, calls: &[SeccompData]) -> Result<(usize, Vec<Misma
 fn guard(action: Action) -> Program {
     let last = ArgIndex::ALL[5];
     let answers_unless = |word: Word, value: u64, skip: u8| {
-        let test = Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(value as u32),
-            jt: 0,
-            jf: skip,
-        };
+        let test = Op::branch(Test::Eq, value as u32, 0, skip);
         [Op::LoadData(word.offset(NATIVE_ENDIAN)), test]
     };
     let mut ops = Vec::new();

@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixDatagram;
 
-use tamis_bpf::{Insn, Op, Operand, Program, Test};
+use tamis_bpf::{Insn, Op, Program, Test};
 
 use super::AskError;
 use super::pace::Pace;
@@ -98,12 +98,7 @@ fn question(program: &Program, ret: u32) -> Vec<Insn> {
         Op::RetA => Op::Jump((len_insns - pc - 1) as u32),
         other => other,
     });
-    let compare = Op::Branch {
-        test: Test::Eq,
-        operand: Operand::K(ret),
-        jt: 0,
-        jf: 1,
-    };
+    let compare = Op::branch(Test::Eq, ret, 0, 1);
     let end = [compare, answer(true), answer(false)];
     asked.chain(end).map(Insn::from).collect()
 }

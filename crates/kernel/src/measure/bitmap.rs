@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::{Action, SeccompData};
-use tamis_bpf::{Insn, Op, Operand, Program, Stack, Test};
+use tamis_bpf::{Insn, Op, Program, Stack, Test};
 
 use super::{FEW, MeasureError, Rounds, Timing, Workload, measure_passes};
 
@@ -142,12 +142,7 @@ impl Cost {
 
 /// A long filter that allows everything, and whose every number can be remembered.
 fn ballast() -> Program {
-    let compare = Op::Branch {
-        test: Test::Eq,
-        operand: Operand::K(0x7654_3210),
-        jt: 0,
-        jf: 0,
-    };
+    let compare = Op::branch(Test::Eq, 0x7654_3210, 0, 0);
     let mut ops = vec![Op::LoadData(0)];
     ops.resize(BALLAST_INSNS + 1, compare);
     ops.push(Op::RetImm(Action::ALLOW.ret()));

@@ -68,22 +68,16 @@ impl Branches {
 #[cfg(test)]
 mod tests {
     use tamis_abi::Endian;
-    use tamis_bpf::{Op, Operand, Test};
+    use tamis_bpf::{Op, Test};
 
     use super::*;
 
     #[test]
     fn an_outcome_behind_a_contradiction_has_no_input() {
-        let branch = |test, k, jt, jf| Op::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        };
         let ops = [
             Op::LoadData(16),
-            branch(Test::Ge, 10, 0, 1),
-            branch(Test::Gt, 8, 0, 0),
+            Op::branch(Test::Ge, 10, 0, 1),
+            Op::branch(Test::Gt, 8, 0, 0),
             Op::RetImm(7),
         ];
         let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
