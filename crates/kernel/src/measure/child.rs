@@ -124,8 +124,8 @@ fn failure(subject: usize, board: &Board, end: Option<Event>) -> MeasureError {
     }
 }
 
-/// Waits for a child's end; `None` if it was killed at the time limit. A held child is passed to `then` once and
-/// released.
+/// Waits for a child's end; `None` if it was killed at the time limit. `then` is called once when the child holds;
+/// then the child is released.
 fn wait_for(
     pid: libc::pid_t,
     board: &Board,

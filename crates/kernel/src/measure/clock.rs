@@ -44,7 +44,7 @@ impl Clock {
     }
 }
 
-/// The greatest common divisor of all readings, at least 1, and the median distance of two.
+/// The greatest common divisor of the distances of readings, at least 1, and their median.
 fn steps(readings: &[u64]) -> (u64, u64) {
     let distances = readings
         .windows(2)
