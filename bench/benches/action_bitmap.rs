@@ -7,7 +7,7 @@
 
 use std::process::ExitCode;
 
-use tamis_abi::{Action, Arch, SeccompData};
+use tamis_abi::{Action, Arch, Endian, SeccompData};
 use tamis_bpf::cache::Bitmap;
 use tamis_bpf::harmless::harmless;
 use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Stack, Test};
@@ -82,10 +82,11 @@ fn stack(rng: &mut Rng) -> Stack {
     };
     if let Some(load) = below {
         let insns = [load, Op::RetImm(Action::ALLOW.ret())].map(Insn::from);
-        let below = Program::new(insns.to_vec()).expect("a load and a return are a program");
+        let below = Program::new(insns.to_vec(), Endian::Little)
+            .expect("a load and a return are a program");
         programs.insert(0, below);
     }
-    Stack::new(programs)
+    Stack::new(programs).expect("both are for this machine")
 }
 
 /// A program that decides by number and architecture, mostly with what the kernel's emulator knows, and
@@ -98,7 +99,7 @@ fn program(rng: &mut Rng) -> Program {
             .collect();
         let ret = Insn::from(Op::RetImm(Action::ALLOW.ret()));
         insns.extend([ret, ret]);
-        let made = Program::new(insns).ok();
+        let made = Program::new(insns, Endian::Little).ok();
         if let Some(program) = made.and_then(|made| harmless(&made, 1).ok()) {
             return program;
         }

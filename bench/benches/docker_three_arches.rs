@@ -4,7 +4,6 @@
 //! `cargo bench -p tamis-bench`; the first argument is the number of rounds. tamis proves every program
 //! that it hands out, and the time contains the proof.
 
-use tamis_abi::Endian;
 use tamis_bench::policies::{DOCKER, docker_ruleset};
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bench::runc;
@@ -36,7 +35,7 @@ fn main() {
         let ruleset = docker_ruleset(DOCKER, &text);
         let compiled = tamis_compiler::compile(&ruleset, &options);
         let compiled = compiled.expect("the profile compiles");
-        compiled.program().unwrap().to_bytes(Endian::Little).len() / 8
+        compiled.program().unwrap().to_bytes().len() / 8
     };
     let (full, quick) = (|| tamis(Effort::Full), || tamis(Effort::Quick));
     let (list, tree) = (|| libseccomp(1), || libseccomp(2));

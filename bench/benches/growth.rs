@@ -11,7 +11,6 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tamis_abi::Endian;
 use tamis_bench::book;
 use tamis_bench::growth::{SHAPES, Shape};
 use tamis_chart::{Axis, Curve, Curves, Style};
@@ -149,13 +148,7 @@ fn measure(shape: Shape, rules: u32) -> Option<Measured> {
     let compile = shortest(|| {
         black_box(compile_any_length(&ruleset, &Options::default()).is_ok());
     });
-    let subjects = [
-        Subject::Ruleset(&ruleset),
-        Subject::Program {
-            program: &program,
-            endian: Endian::Little,
-        },
-    ];
+    let subjects = [Subject::Ruleset(&ruleset), Subject::Program(&program)];
     let limits = Limits::default().for_insns(program.len());
     let proof = shortest(|| {
         black_box(decide(&subjects[0], &subjects[1], &limits));

@@ -4,7 +4,7 @@
 //! rounds, and another one a part of the names of what is measured. Pairs whose files are not there are
 //! left out. `--book` puts the pairs into the page on proofs.
 
-use tamis_abi::Endian::{self, Little};
+use tamis_abi::Endian;
 use tamis_analysis::{CaseLimits, decompile};
 use tamis_bench::book;
 use tamis_bench::large::Rules;
@@ -100,7 +100,7 @@ const REAL_PAIRS: [RealPair; 4] = [
 fn pairs() -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (name, files, goal_ms) in REAL_PAIRS {
-        if let [Some(left), Some(right)] = files.map(program) {
+        if let [Some(left), Some(right)] = files.map(corpus::program) {
             let sides = [vec![left], vec![right]];
             pairs.push(Pair {
                 name,
@@ -110,7 +110,10 @@ fn pairs() -> Vec<Pair> {
         }
     }
     if let Some(files) = corpus::files("systemd/stack", ".bpf") {
-        let stack: Side = files.iter().filter_map(|file| program(file)).collect();
+        let stack: Side = files
+            .iter()
+            .filter_map(|file| corpus::program(file))
+            .collect();
         pairs.push(Pair {
             name: "34 filters of a systemd service, twice",
             sides: [stack.clone(), stack.clone()],
@@ -131,15 +134,11 @@ fn pairs() -> Vec<Pair> {
     pairs
 }
 
-fn program(name: &str) -> Option<Program> {
-    corpus::insns(name).map(|insns| Program::new(insns).expect("a corpus program is valid"))
-}
-
 /// One program that does what a stack does.
 fn fused(stack: &[Program]) -> Program {
     let mut space = Space::new(Limits::default());
     let meaning = space
-        .subject(&Subject::whole(&Subject::programs(stack, Little)))
+        .subject(&Subject::whole(&Subject::programs(stack)))
         .expect("within the limits");
     let ruleset = decompile(&mut space, meaning, &CaseLimits::default());
     compiled(&ruleset.expect("the stack can be said as rules"))
@@ -178,7 +177,7 @@ fn print_pair(pair: &Pair, rounds: usize) -> String {
         sides,
         goal_ms,
     } = pair;
-    let subjects = [&sides[0], &sides[1]].map(|side| Subject::programs(side, Little));
+    let subjects = [&sides[0], &sides[1]].map(|side| Subject::programs(side));
     let [left, right] = [&subjects[0], &subjects[1]].map(|side| Subject::whole(side));
     let found = prove(&left, &right);
     let time_us = shortest_us(name, rounds, || prove(&left, &right).nodes);
@@ -235,10 +234,7 @@ fn print_shares(rulesets: &[(&str, Ruleset)], rounds: usize) {
         let program = compiled(ruleset);
         let whole_us = shortest_us(name, rounds, || compiled(ruleset).len());
         let left = Subject::Ruleset(ruleset);
-        let right = Subject::Program {
-            program: &program,
-            endian: Little,
-        };
+        let right = Subject::Program(&program);
         let proof_us = shortest_us(name, rounds, || prove(&left, &right).nodes);
         println!(
             "{name:<38} compile {whole_us:>7} us, of which the proof {proof_us:>7} us ({:.0} %)",

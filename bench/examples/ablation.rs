@@ -27,7 +27,7 @@ fn main() {
     println!(
         "programs of other compilers: instructions and steps over all inputs, before -> after"
     );
-    let inputs: Vec<Vec<[u32; 16]>> = programs
+    let inputs: Vec<Vec<SeccompData>> = programs
         .iter()
         .map(|(_, program)| inputs(program))
         .collect();
@@ -54,17 +54,14 @@ fn main() {
 fn foreign_programs() -> Option<Vec<(String, Program)>> {
     let names = corpus::programs()?;
     let programs = names.into_iter().map(|name| {
-        let insns = corpus::insns(&name).expect("the listed file is there");
-        (
-            name,
-            Program::new(insns).expect("a corpus program is valid"),
-        )
+        let program = corpus::program(&name).expect("the listed file is there");
+        (name, program)
     });
     Some(programs.collect())
 }
 
-fn inputs(program: &Program) -> Vec<[u32; 16]> {
-    let near = Neighbourhood::of(&[program], Endian::Little);
+fn inputs(program: &Program) -> Vec<SeccompData> {
+    let near = Neighbourhood::of(&[program]);
     let mut rng = Rng::new(1);
     let numbers = (0..460).map(|nr| SeccompData {
         nr,
@@ -74,24 +71,21 @@ fn inputs(program: &Program) -> Vec<[u32; 16]> {
     let mut inputs: Vec<SeccompData> = numbers.collect();
     inputs.extend((0..NEAR_INPUTS).map(|_| near.draw(&mut rng)));
     inputs
-        .iter()
-        .map(|data| data.image(Endian::Little))
-        .collect()
 }
 
 fn optimised(program: &Program, passes: &[BytecodePass]) -> Program {
     stages::optimise(program, passes, &mut PassCx::new(None)).into_unproven()
 }
 
-fn steps(program: &Program, inputs: &[[u32; 16]]) -> u64 {
-    let runs = inputs.iter().map(|image| interp::run(program, image));
+fn steps(program: &Program, inputs: &[SeccompData]) -> u64 {
+    let runs = inputs.iter().map(|call| interp::run(program, call));
     runs.map(|run| u64::from(run.steps)).sum()
 }
 
 fn row(
     name: &str,
     programs: &[(String, Program)],
-    inputs: &[Vec<[u32; 16]>],
+    inputs: &[Vec<SeccompData>],
     is_chosen: impl Fn(&str) -> bool,
 ) {
     let passes: Vec<BytecodePass> = BYTECODE_PASSES
@@ -149,7 +143,8 @@ fn chain(len_insns: usize) -> Program {
         k += 2;
     }
     ops.push(Op::RetImm(1));
-    Program::new(ops.into_iter().map(Insn::from).collect()).expect("the chain is valid")
+    Program::new(ops.into_iter().map(Insn::from).collect(), Endian::Little)
+        .expect("the chain is valid")
 }
 
 fn growth() {

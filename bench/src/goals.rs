@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Action, Arch, Endian, KernelVersion, Nr, SeccompData, syscall};
+use tamis_abi::{Action, Arch, KernelVersion, Nr, SeccompData, syscall};
 use tamis_analysis::{CaseLimits, decompile};
 use tamis_bpf::{Program, Stack};
 use tamis_profile::Profile;
@@ -57,8 +57,8 @@ pub struct Case {
     pub profile: Option<Profile>,
     /// What the compiler is told about the kernel.
     pub kernel: Option<KernelVersion>,
-    /// What was best so far: a program of the corpus, or the programs of a stack, oldest first.
-    pub peer: Vec<Program>,
+    /// What was best so far: a program of the corpus, or a stack.
+    pub peer: Stack,
     /// The mean to reach.
     pub goal_steps: f64,
     /// The length to reach.
@@ -68,14 +68,13 @@ pub struct Case {
 impl Case {
     /// The weighted mean of a program's steps.
     pub fn mean_steps(&self, program: &Program) -> f64 {
-        let stack = Stack::new(vec![program.clone()]);
+        let stack = Stack::from(program.clone());
         figures::mean_steps(&self.samples, self.cached, &stack)
     }
 
-    /// The most steps that a stack of programs takes for a call that counts.
-    pub fn max_steps(&self, programs: &[Program]) -> u32 {
-        let stack = Stack::new(programs.to_vec());
-        figures::max_steps(&self.samples, self.cached, &stack)
+    /// The most steps that a stack takes for a call that counts.
+    pub fn max_steps(&self, stack: &Stack) -> u32 {
+        figures::max_steps(&self.samples, self.cached, stack)
     }
 }
 
@@ -105,7 +104,7 @@ fn systrap_cases() -> Option<[Case; 2]> {
         cached: Cached::IsFree,
         profile: Some(profile),
         kernel: None,
-        peer: vec![program("gvisor/gvisor-sentry-systrap.opt.bpf")?],
+        peer: corpus::program("gvisor/gvisor-sentry-systrap.opt.bpf")?.into(),
         goal_steps: 6.20,
         goal_insns: 300,
     };
@@ -142,7 +141,7 @@ fn nvproxy_case() -> Option<Case> {
         cached: Cached::IsFree,
         profile: Some(profile),
         kernel: None,
-        peer: vec![program("gvisor/gvisor-sentry-nvproxy.opt.bpf")?],
+        peer: corpus::program("gvisor/gvisor-sentry-nvproxy.opt.bpf")?.into(),
         goal_steps: 20.0,
         goal_insns: 400,
     })
@@ -159,7 +158,7 @@ fn vmm_case() -> Option<Case> {
         cached: Cached::IsLeftOut,
         profile: Some(profile),
         kernel: None,
-        peer: vec![program("peers/firecracker-kafel-vmm.bpf")?],
+        peer: corpus::program("peers/firecracker-kafel-vmm.bpf")?.into(),
         goal_steps: 11.0,
         goal_insns: 130,
     })
@@ -177,7 +176,7 @@ fn docker_cases() -> Option<[Case; 3]> {
         profile: Some(once_each(&samples)),
         samples,
         kernel: OLD,
-        peer: vec![program("peers/docker-minijail-bst.bpf")?],
+        peer: corpus::program("peers/docker-minijail-bst.bpf")?.into(),
         goal_steps: 8.4,
         goal_insns: 95,
     };
@@ -193,7 +192,7 @@ fn docker_cases() -> Option<[Case; 3]> {
         ruleset: docker_ruleset(DOCKER, &corpus::text(DOCKER)?),
         samples: known(),
         profile: Some(once_each(&known())),
-        peer: vec![program("docker/docker-libseccomp-opt2.bpf")?],
+        peer: corpus::program("docker/docker-libseccomp-opt2.bpf")?.into(),
         goal_steps: 9.0,
         goal_insns: 340,
         ..alone.clone()
@@ -212,7 +211,7 @@ fn gappy_case() -> Option<Case> {
         cached: Cached::Runs,
         profile: Some(profile),
         kernel: OLD,
-        peer: vec![program("peers/gappy302-minijail-bst-freq.bpf")?],
+        peer: corpus::program("peers/gappy302-minijail-bst-freq.bpf")?.into(),
         goal_steps: 5.9,
         goal_insns: 60,
     })
@@ -221,13 +220,11 @@ fn gappy_case() -> Option<Case> {
 /// The 34 filters of a service as one: what the stack means is the policy.
 fn systemd_case() -> Option<Case> {
     let names = corpus::files("systemd/stack", ".bpf")?;
-    let stack: Option<Vec<Program>> = names.iter().map(|name| program(name)).collect();
+    let stack: Option<Vec<Program>> = names.iter().map(|name| corpus::program(name)).collect();
     let stack = stack.filter(|stack| !stack.is_empty())?;
     let mut space = Space::new(Limits::default());
-    let functions: Result<Vec<Function>, LimitReached> = stack
-        .iter()
-        .map(|program| space.program(program, Endian::Little))
-        .collect();
+    let functions: Result<Vec<Function>, LimitReached> =
+        stack.iter().map(|program| space.program(program)).collect();
     let function = functions.and_then(|functions| space.stack(&functions));
     let function = function.expect("the stack is small");
     let ruleset = decompile(&mut space, function, &CaseLimits::default());
@@ -238,16 +235,10 @@ fn systemd_case() -> Option<Case> {
         cached: Cached::Runs,
         profile: Some(once_each(&known())),
         kernel: OLD,
-        peer: stack,
+        peer: Stack::new(stack).ok()?,
         goal_steps: 10.0,
         goal_insns: 250,
     })
-}
-
-/// A program of the corpus.
-fn program(name: &str) -> Option<Program> {
-    let insns = corpus::insns(name)?;
-    Some(Program::new(insns).expect("a program of the corpus is valid"))
 }
 
 /// The calls of a profile that recorded whole argument lists.

@@ -127,7 +127,7 @@ impl Builder {
             said => said.to_owned(),
         })?;
         let insns = insns_from_bytes(&bytes, Endian::Little).ok_or("half an instruction")?;
-        let program = Program::new(insns).map_err(|invalid| invalid.to_string())?;
+        let program = Program::new(insns, Endian::Little).map_err(|invalid| invalid.to_string())?;
         Ok((program, Duration::from_nanos(ns)))
     }
 }

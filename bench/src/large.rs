@@ -99,7 +99,7 @@ impl Rules {
         }
         ops.push(Op::RetImm(REFUSED.ret()));
         let insns = ops.into_iter().map(Into::into).collect();
-        Program::new(insns).expect("all jumps stay inside")
+        Program::new(insns, Endian::Little).expect("all jumps stay inside")
     }
 }
 

@@ -9,7 +9,7 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
 };
-use tamis_abi::{Action, ActionKind, Arch};
+use tamis_abi::{Action, ActionKind, Arch, Endian};
 use tamis_bpf::{Insn, Program};
 use tamis_compiler::{Options, compile};
 use tamis_rules::{CmpOp, Ruleset};
@@ -184,5 +184,5 @@ pub fn tamis(ruleset: &Ruleset, options: &Options) -> Result<Program, String> {
 
 /// The program, if the kernel's checker accepts it.
 fn program(insns: Vec<Insn>) -> Result<Program, String> {
-    Program::new(insns).map_err(|invalid| invalid.to_string())
+    Program::new(insns, Endian::Little).map_err(|invalid| invalid.to_string())
 }

@@ -237,7 +237,8 @@ fn allow_only(ruleset: &Ruleset) -> Ruleset {
 /// The filters of one service; there is no policy but what they do.
 fn stack() -> Option<Case> {
     let files = corpus::files(STACK, ".bpf")?;
-    let filters = Stack::new(files.iter().map(|file| program(file)).collect());
+    let filters =
+        Stack::new(files.iter().map(|file| program(file)).collect()).expect("one machine's");
     let counts = frequency();
     let arch = Arch::X86_64;
     let calls = syscall::all(arch).map(|(nr, _)| SeccompData {
@@ -246,7 +247,7 @@ fn stack() -> Option<Case> {
         ..SeccompData::default()
     });
     let is_allowed = |data: &SeccompData| {
-        let ret = filters.run(&data.image(tamis_abi::Endian::Little)).ret;
+        let ret = filters.run(data).ret;
         Action::from_ret(ret) == Action::ALLOW
     };
     let allowed: Vec<Sample> = calls
@@ -327,13 +328,12 @@ fn stored(case: &str) -> Vec<(String, Stack)> {
             let tool = file[start.len()..]
                 .trim_end_matches(".bpf")
                 .trim_end_matches("-vmm");
-            stored.push((format!("{label}{tool}"), Stack::new(vec![program(&file)])));
+            stored.push((format!("{label}{tool}"), Stack::from(program(&file))));
         }
     }
     stored
 }
 
 fn program(file: &str) -> Program {
-    let insns = corpus::insns(file).expect("the listed file is there");
-    Program::new(insns).expect("the programs of the corpus are valid")
+    corpus::program(file).expect("the listed file is there")
 }

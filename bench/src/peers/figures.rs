@@ -1,7 +1,7 @@
 //! What a program costs in counts: exact, and the same on every machine.
 
 use serde::Serialize;
-use tamis_abi::{Arch, Endian, syscall};
+use tamis_abi::{Arch, syscall};
 use tamis_bpf::{Program, Stack};
 
 use crate::goals::{Cached, Sample};
@@ -46,7 +46,7 @@ impl Figures {
 }
 
 fn steps(stack: &Stack, sample: &Sample) -> u32 {
-    stack.run(&sample.data.image(Endian::Little)).steps
+    stack.run(&sample.data).steps
 }
 
 /// Whether the stack runs for a call.

@@ -1,7 +1,7 @@
 //! Does a program do what its policy says? A fast wrong filter is no peer.
 
 use serde::Serialize;
-use tamis_abi::{Action, Arch, Endian};
+use tamis_abi::{Action, Arch};
 use tamis_bpf::Stack;
 use tamis_prover::{Limits, Pair, Report, Scope, Subject, Verdict, prove};
 use tamis_rules::Ruleset;
@@ -77,9 +77,9 @@ impl Policy {
     pub fn judge(&self, made: &Stack) -> Meaning {
         let mine = match self {
             Policy::Ruleset(ruleset) => vec![Subject::Ruleset(ruleset)],
-            Policy::Stack(stack) => Subject::programs(stack.programs(), Endian::Little),
+            Policy::Stack(stack) => Subject::programs(stack.programs()),
         };
-        let theirs = Subject::programs(made.programs(), Endian::Little);
+        let theirs = Subject::programs(made.programs());
         let ask = |scope: &Scope| {
             prove(
                 &Subject::whole(&mine),

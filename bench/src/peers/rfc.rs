@@ -132,7 +132,7 @@ fn filters(
 fn uncacheable(program: &Program) -> Result<Program, String> {
     let mut insns = vec![Op::LoadLen.into()];
     insns.extend_from_slice(program.insns());
-    Program::new(insns).map_err(|invalid| invalid.to_string())
+    Program::new(insns, Endian::Little).map_err(|invalid| invalid.to_string())
 }
 
 /// Carries the experiment out; without rounds only what can be counted.
@@ -155,14 +155,14 @@ pub fn experiment(library: Option<&Library>, rounds: Option<u32>) -> Result<Expe
         none.clone(),
         none,
         empty,
-        Stack::new(vec![uncacheable(&allow_program)?]),
+        Stack::from(uncacheable(&allow_program)?),
     ];
     for (list, numbers) in lists() {
         for (name, made) in filters(&numbers, getppid.nr, library) {
             let program = made?;
             lines.push(Line::new(list, &name, Some(&program), &getppid));
-            subjects.push(Stack::new(vec![program.clone()]));
-            subjects.push(Stack::new(vec![uncacheable(&program)?]));
+            subjects.push(Stack::from(program.clone()));
+            subjects.push(Stack::from(uncacheable(&program)?));
         }
     }
     let (mut ticks_per_ns, mut not_timed) = (None, None);
@@ -192,8 +192,7 @@ impl Line {
         program: Option<&Program>,
         call: &SeccompData,
     ) -> Line {
-        let run =
-            program.map(|program| tamis_bpf::interp::run(program, &call.image(Endian::Little)));
+        let run = program.map(|program| tamis_bpf::interp::run(program, call));
         debug_assert!(
             run.as_ref()
                 .is_none_or(|run| Action::from_ret(run.ret) == Action::ALLOW)

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use tamis_abi::{Arch, Endian, SeccompData, syscall};
+use tamis_abi::{Arch, SeccompData, syscall};
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::Options;
 use tamis_testkit::corpus::{self, gvisor, profiles};
@@ -120,8 +120,7 @@ pub fn sandbox(rounds: Option<u32>) -> Result<Option<Sandbox>, String> {
 }
 
 fn corpus_program(file: &str) -> Result<Program, String> {
-    let insns = corpus::insns(file).ok_or_else(|| format!("no corpus file {file}"))?;
-    Program::new(insns).map_err(|invalid| invalid.to_string())
+    corpus::program(file).ok_or_else(|| format!("no corpus file {file}"))
 }
 
 fn compared(
@@ -133,7 +132,7 @@ fn compared(
     let mut filters = Vec::new();
     let mut subjects = baselines().to_vec();
     for (name, program) in programs {
-        let stack = Stack::new(vec![program?]);
+        let stack = Stack::from(program?);
         filters.push(Filter {
             name,
             length_insns: stack.programs()[0].len(),
@@ -143,7 +142,7 @@ fn compared(
         subjects.push(stack);
     }
     let stacks = &subjects[2..];
-    let steps = |stack: &Stack, data: &SeccompData| stack.run(&data.image(Endian::Little)).steps;
+    let steps = |stack: &Stack, data: &SeccompData| stack.run(data).steps;
     let lines: Vec<CallLine> = calls
         .iter()
         .map(|(name, weight, data)| CallLine {

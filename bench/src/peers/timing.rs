@@ -3,7 +3,7 @@
 //! Only calls whose arguments decide are timed where there are any: numbers that are always allowed are
 //! answered by the kernel's bitmap and cost the same under every filter.
 
-use tamis_abi::{Action, Arch, SeccompData, syscall};
+use tamis_abi::{Action, Arch, Endian, SeccompData, syscall};
 use tamis_bpf::harmless::harmless;
 use tamis_bpf::{Op, Program, Stack};
 use tamis_kernel::measure::{Clock, Rounds, Timing, Workload, measure_workload};
@@ -87,9 +87,7 @@ pub fn timed_calls(case: &Case, filters: &Stack) -> Vec<SeccompData> {
     calls.retain(|data| {
         let answer = match &case.policy {
             Policy::Ruleset(ruleset) => ruleset.decide(data).action,
-            Policy::Stack(stack) => {
-                Action::from_ret(stack.run(&data.image(tamis_abi::Endian::Little)).ret)
-            }
+            Policy::Stack(stack) => Action::from_ret(stack.run(data).ret),
         };
         answer == Action::ALLOW
     });
@@ -130,8 +128,11 @@ fn requests(case: &Case) -> Vec<SeccompData> {
 /// # Panics
 /// Never: a return is a program.
 pub fn baselines() -> [Stack; 2] {
-    let allow = Program::new(vec![Op::RetImm(Action::ALLOW.ret()).into()]);
-    [Vec::new(), vec![allow.expect("a return is a program")]].map(Stack::new)
+    let allow = Program::new(vec![Op::RetImm(Action::ALLOW.ret()).into()], Endian::Little);
+    [
+        Stack::default(),
+        allow.expect("a return is a program").into(),
+    ]
 }
 
 /// Times the calls under each of the stacks, which take turns. Few calls are timed in more rounds than

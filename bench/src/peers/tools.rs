@@ -67,14 +67,9 @@ pub type Plain = Result<Vec<PlainRule>, NotPlain>;
 pub fn tools<'a>(case: &'a Case, plain: &'a Plain, compilers: &'a Compilers) -> Vec<Tool<'a>> {
     match &case.policy {
         Policy::Stack(stack) => vec![Tool::new(TAMIS, || {
-            let fused = optimise(
-                stack.programs(),
-                Endian::Little,
-                &Options::default(),
-                Split::Never,
-            );
+            let fused = optimise(stack, &Options::default(), Split::Never);
             let fused = fused.map_err(|error| error.to_string())?;
-            Ok(Stack::new(fused.programs().to_vec()))
+            Ok(fused.stack().clone())
         })],
         Policy::Ruleset(_) => {
             let mut tools = vec![tamis(case, TAMIS, Options::default())];
@@ -119,7 +114,7 @@ fn libseccomp<'a>(case: &'a Case, plain: &'a Plain, library: &'a Library, level:
     Tool::one(&name, move || {
         if let Some(text) = &case.docker {
             let insns = runc::compile(library, text, level).map_err(|errno| errno.to_string())?;
-            return Program::new(insns).map_err(|invalid| invalid.to_string());
+            return Program::new(insns, Endian::Little).map_err(|invalid| invalid.to_string());
         }
         let rules = plain.as_ref().map_err(ToString::to_string)?;
         builders::libseccomp(library, case.ruleset().ok_or("no ruleset")?, rules, level)
@@ -132,7 +127,7 @@ fn gvisor<'a>(compiler: &gvisor::Compiler, file: &str) -> Tool<'a> {
     let build = move || {
         let (program, time) = builder.as_ref().map_err(String::clone)?.build()?;
         Ok(Built {
-            filters: Stack::new(vec![program]),
+            filters: Stack::from(program),
             own_time: Some(time),
         })
     };
@@ -173,6 +168,6 @@ impl<'a> Tool<'a> {
     }
 
     fn one(name: &str, build: impl Fn() -> Result<Program, String> + 'a) -> Tool<'a> {
-        Tool::new(name, move || Ok(Stack::new(vec![build()?])))
+        Tool::new(name, move || Ok(Stack::from(build()?)))
     }
 }

@@ -30,7 +30,7 @@ fn calls(name: &str, ruleset: &Ruleset) -> Vec<SeccompData> {
 }
 
 fn steps(compiled: &Compiled, data: &SeccompData) -> u64 {
-    let run = interp::run(compiled.program().unwrap(), &data.image(compiled.endian()));
+    let run = interp::run(compiled.program().unwrap(), data);
     u64::from(run.steps)
 }
 

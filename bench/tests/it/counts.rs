@@ -9,7 +9,6 @@ use std::path::Path;
 use std::{env, fs};
 
 use tamis_bench::policies::{self, DOCKER, docker_ruleset};
-use tamis_bpf::Program;
 use tamis_compiler::{Options, Stats, compile};
 use tamis_testkit::{corpus, diff};
 
@@ -53,11 +52,10 @@ fn measure() -> (String, BTreeSet<&'static str>) {
         text += &lines(policy.name, &compiled.stats());
     }
     for name in policies::DOCKER_PEERS {
-        let (Some(insns), Some(profile)) = (corpus::insns(name), corpus::text(DOCKER)) else {
+        let (Some(program), Some(profile)) = (corpus::program(name), corpus::text(DOCKER)) else {
             missing.insert(name);
             continue;
         };
-        let program = Program::new(insns).expect("the program is valid");
         let ruleset = docker_ruleset(DOCKER, &profile);
         let archs = ruleset.sections().iter().map(|section| section.arch);
         text += &lines(name, &Stats::of(&program, archs));

@@ -11,9 +11,8 @@ const MOST_PERCENT: f64 = 3.0;
 fn steps(case: &Case, options: &Options) -> f64 {
     let compiled = compile(&case.ruleset, options).expect("it compiles");
     let program = compiled.program().expect("it has no variables");
-    let endian = compiled.endian();
     let limits = Limits::default().for_insns(program.len());
-    let made = Subject::Program { program, endian };
+    let made = Subject::Program(program);
     let answer = decide(&Subject::Ruleset(&case.ruleset), &made, &limits);
     assert!(
         matches!(answer, Answer::Equal(_)),

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-use tamis_abi::{Arch, Endian};
+use tamis_abi::Arch;
 use tamis_analysis::narrowed;
 use tamis_bench::policies;
 use tamis_bpf::{Program, Stack};
@@ -71,8 +71,10 @@ fn own(name: &str, stack: &[Program]) -> Option<Own> {
     let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
     let program = compiled.program().unwrap().clone();
     let mut space = Space::new(Limits::default());
-    let mut function = |program| space.program(program, Endian::Little);
-    let functions = [function(&stack[0]).ok()?, function(&program).ok()?];
+    let functions = [
+        space.program(&stack[0]).ok()?,
+        space.program(&program).ok()?,
+    ];
     let narrowed = functions.map(|function| narrowed(&mut space, function, &[Arch::X86_64], 0));
     (narrowed[0] == narrowed[1]).then_some(Own {
         program,
@@ -82,15 +84,13 @@ fn own(name: &str, stack: &[Program]) -> Option<Own> {
 
 /// Mean and most steps of a stack.
 fn figures(programs: &[Program]) -> (f64, u32) {
-    let stack = Stack::new(programs.to_vec());
+    let stack = Stack::new(programs.to_vec()).expect("they are for one machine");
     let calls = tamis_abi::syscall::all(Arch::X86_64).map(|(nr, _)| tamis_abi::SeccompData {
         nr: nr.0,
         arch: Arch::X86_64.audit(),
         ..Default::default()
     });
-    let steps: Vec<u32> = calls
-        .map(|data| stack.run(&data.image(Endian::Little)).steps)
-        .collect();
+    let steps: Vec<u32> = calls.map(|data| stack.run(&data).steps).collect();
     let total: u64 = steps.iter().copied().map(u64::from).sum();
     let mean = total as f64 / steps.len() as f64;
     (mean, steps.into_iter().max().unwrap_or(0))
@@ -105,8 +105,7 @@ fn inputs() -> Vec<(String, Vec<Program>)> {
     let mut stack = Vec::new();
     let mut inputs = Vec::new();
     for name in corpus::programs().unwrap_or_default() {
-        let insns = corpus::insns(&name).expect("the listed file is there");
-        let program = Program::new(insns).expect("a corpus program is valid");
+        let program = corpus::program(&name).expect("the listed file is there");
         match name.starts_with("systemd/stack/") {
             true => stack.push(program),
             false => inputs.push((name, vec![program])),
@@ -167,7 +166,8 @@ fn optimised_programs_are_as_the_table_says_and_nearly_as_good_as_their_policies
     let mut actual = HEADER.to_owned();
     let mut worse = Vec::new();
     for (name, stack) in inputs {
-        let result = optimise(&stack, Endian::Little, &Options::default(), Split::Never);
+        let filters = Stack::new(stack.clone()).expect("they are for one machine");
+        let result = optimise(&filters, &Options::default(), Split::Never);
         let result = result.expect("no mistake of tamis");
         let own = own(&name, &stack);
         let no_reason = result.rejected().is_empty() && result.how() == How::Unchanged;

@@ -29,13 +29,14 @@ fn line(case: &Case) -> String {
     let figures = |program: &Program| {
         let (mean, max) = (
             case.mean_steps(program),
-            case.max_steps(std::slice::from_ref(program)),
+            case.max_steps(&program.clone().into()),
         );
         format!("\t{mean:.2}\t{max}\t{}", program.len())
     };
-    let peer_steps: f64 = case.peer.iter().map(|peer| case.mean_steps(peer)).sum();
+    let peer = case.peer.programs().iter();
+    let peer_steps: f64 = peer.clone().map(|peer| case.mean_steps(peer)).sum();
     let peer_max = case.max_steps(&case.peer);
-    let peer_insns: usize = case.peer.iter().map(Program::len).sum();
+    let peer_insns: usize = peer.map(Program::len).sum();
     write!(line, "\t{peer_steps:.2}\t{peer_max}\t{peer_insns}").expect("a string takes any text");
     write!(line, "\t{:.2}\t{}", case.goal_steps, case.goal_insns).expect("a string takes any text");
     line += &figures(with.program().unwrap());

@@ -209,10 +209,7 @@ fn without_the_corpus_a_list_of_numbers_is_left() {
     let rules = plain_rules(section).expect("numbers are plain");
     let made = builders::seccompiler(&ruleset, &rules).expect("it compiles");
     let policy = Subject::Ruleset(&ruleset);
-    let made = Subject::Program {
-        program: &made,
-        endian: Endian::Little,
-    };
+    let made = Subject::Program(&made);
     let scope = Scope {
         arches: vec![Arch::X86_64],
         ..Scope::default()

@@ -143,7 +143,10 @@ impl Word {
 
     /// The word at a byte offset; `None` unless the offset is one of 0, 4, … 60.
     pub fn from_offset(offset: u32, endian: Endian) -> Option<Word> {
-        Word::all().find(|word| word.offset(endian) == offset)
+        let is_word = offset.is_multiple_of(4) && offset < 4 * Word::COUNT as u32;
+        let word = is_word.then_some(Word((offset / 4) as u8))?;
+        // Halves change places, so that the way back is the way there.
+        Some(Word((word.offset(endian) / 4) as u8))
     }
 
     /// The name used in comments: `nr`, `arch`, `ip.low`, `arg3.high`; of all variables, `variable`.

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::Endian;
 use tamis_bpf::{Op, Pc, Program};
 use tamis_prover::{Function, LimitReached, Space, Successor, SymbolicBlock};
 
@@ -23,12 +22,8 @@ pub struct DeadCode {
 ///
 /// # Errors
 /// If the space is full.
-pub fn dead_code(
-    space: &mut Space,
-    program: &Program,
-    endian: Endian,
-) -> Result<DeadCode, LimitReached> {
-    let blocks = space.symbolic_blocks(program, endian)?;
+pub fn dead_code(space: &mut Space, program: &Program) -> Result<DeadCode, LimitReached> {
+    let blocks = space.symbolic_blocks(program)?;
     let mut sweep = Sweep::new(program, &blocks);
     for (place, block) in blocks.iter().enumerate() {
         if sweep.reached[place] != Function::FALSE {
@@ -133,6 +128,7 @@ impl<'a> Sweep<'a> {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
     use tamis_bpf::{Insn, Operand, Test};
     use tamis_prover::Limits;
 
@@ -140,9 +136,9 @@ mod tests {
 
     fn dead_code_of(ops: &[Op]) -> DeadCode {
         let insns = ops.iter().copied().map(Insn::from).collect();
-        let program = Program::new(insns).unwrap();
+        let program = Program::new(insns, Endian::Little).unwrap();
         let mut space = Space::new(Limits::default());
-        dead_code(&mut space, &program, Endian::Little).unwrap()
+        dead_code(&mut space, &program).unwrap()
     }
 
     fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {

@@ -89,6 +89,8 @@ pub struct Assembly {
     pub spans: Vec<Span>,
     /// What the writer may want to know although nothing is wrong: labels that nothing jumps to.
     pub warnings: Vec<Diagnostic>,
+    /// The byte order of the machines that they are for.
+    endian: Endian,
     /// The whole text.
     text_span: Span,
 }
@@ -97,6 +99,7 @@ impl Assembly {
     /// The instructions of a text, as many as there are places, unless there is an error.
     pub(crate) fn new(
         insns: Vec<Insn>,
+        endian: Endian,
         spans: Vec<Span>,
         text_span: Span,
         mut diagnostics: Vec<Diagnostic>,
@@ -109,6 +112,7 @@ impl Assembly {
             insns,
             spans,
             warnings: diagnostics,
+            endian,
             text_span,
         })
     }
@@ -128,14 +132,14 @@ impl Assembly {
                     .note(problem.reason.rule())
             })
             .collect();
-        Program::new(self.insns).map_err(|_| diagnostics)
+        Program::new(self.insns, self.endian).map_err(|_| diagnostics)
     }
 }
 
 /// The result of a step that a mistake in the text may prevent.
 pub(crate) type Step<T> = Result<T, Box<Diagnostic>>;
 
-/// Assembles a text for machines of a byte order, which matters for the names of 64-bit fields only.
+/// Assembles a text for machines of this byte order; it decides which offsets the names of 64-bit fields mean.
 ///
 /// ```
 /// use tamis_abi::Endian;
@@ -154,18 +158,19 @@ pub fn assemble(text: &str, source: SourceId, endian: Endian) -> Result<Assembly
     let mut diagnostics = Vec::new();
     let lines = lex::lines(text, source, &mut diagnostics);
     let unit = parse::unit(&lines, endian, &mut diagnostics);
-    linked(&unit, text_span, diagnostics)
+    linked(&unit, endian, text_span, diagnostics)
 }
 
 /// Resolves the labels of a unit; a mistake, there or among those before, leaves no result.
 pub(crate) fn linked(
     unit: &parse::Unit<'_>,
+    endian: Endian,
     text_span: Span,
     mut diagnostics: Vec<Diagnostic>,
 ) -> Result<Assembly, Vec<Diagnostic>> {
     let insns = link::link(unit, &mut diagnostics);
     let spans = unit.insns.iter().map(|line| line.span).collect();
-    Assembly::new(insns, spans, text_span, diagnostics)
+    Assembly::new(insns, endian, spans, text_span, diagnostics)
 }
 
 #[cfg(test)]

@@ -81,6 +81,8 @@ impl Bitmap {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
+
     use super::*;
     use crate::insn::{Insn, Test};
 
@@ -88,7 +90,8 @@ mod tests {
     const NATIVE: u32 = Arch::X86_64.audit();
 
     fn program(ops: &[Op]) -> Program {
-        Program::new(ops.iter().copied().map(Insn::from).collect()).unwrap()
+        let insns = ops.iter().copied().map(Insn::from).collect();
+        Program::new(insns, Endian::Little).unwrap()
     }
 
     fn cacheable(ops: &[Op]) -> bool {

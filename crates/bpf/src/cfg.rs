@@ -8,6 +8,8 @@
 //! The conversion keeps the meaning and nothing else: a program that is taken apart and put together
 //! again may have its blocks in another order.
 
+use tamis_abi::Endian;
+
 use crate::insn::{Op, Operand, Test};
 use crate::program::{Pc, Program};
 
@@ -51,6 +53,7 @@ pub enum End {
 pub struct Cfg {
     blocks: Vec<Block>,
     entry: BlockId,
+    endian: Endian,
 }
 
 impl End {
@@ -74,8 +77,8 @@ impl Block {
 }
 
 impl Cfg {
-    /// A graph of one block that ends the program with this value.
-    pub fn returning(ret: u32) -> Cfg {
+    /// A graph of one block that ends the program with this value, on machines of this byte order.
+    pub fn returning(ret: u32, endian: Endian) -> Cfg {
         let block = Block {
             ops: Vec::new(),
             end: End::Ret(ret),
@@ -83,6 +86,7 @@ impl Cfg {
         Cfg {
             blocks: vec![block],
             entry: BlockId(0),
+            endian,
         }
     }
 
@@ -125,6 +129,7 @@ impl Cfg {
         Cfg {
             blocks,
             entry: BlockId(0),
+            endian: program.endian(),
         }
     }
 
@@ -140,6 +145,11 @@ impl Cfg {
         );
         self.blocks.push(block);
         BlockId(self.blocks.len() as u32 - 1)
+    }
+
+    /// The byte order of the machines that the program is for.
+    pub fn endian(&self) -> Endian {
+        self.endian
     }
 
     /// The block with which the program begins.
@@ -331,7 +341,8 @@ mod tests {
     use crate::insn::Insn;
 
     fn program(ops: &[Op]) -> Program {
-        Program::new(ops.iter().copied().map(Insn::from).collect()).unwrap()
+        let insns = ops.iter().copied().map(Insn::from).collect();
+        Program::new(insns, Endian::Little).unwrap()
     }
 
     fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {

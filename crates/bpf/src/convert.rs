@@ -65,6 +65,8 @@ pub const fn op_executed_insns(op: Op, is_taken: bool) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
+
     use super::*;
 
     fn branch_len(test: Test, k: u32, jt: u8, jf: u8) -> usize {
@@ -79,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_shortest_filter_has_five_instructions() {
-        let program = Program::new(vec![Op::RetImm(0).into()]).unwrap();
+        let program = Program::new(vec![Op::RetImm(0).into()], Endian::Little).unwrap();
         assert_eq!(kernel_len_insns(&program), 5);
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use tamis_abi::SeccompData;
+
 use crate::insn::{Insn, Op};
 use crate::interp::{self, Run};
 use crate::program::{Pc, Program};
@@ -25,10 +27,10 @@ impl<'a> Coverage<'a> {
         }
     }
 
-    /// Runs the program on an input and notes what it reaches.
-    pub fn add(&mut self, image: &[u32; 16]) -> Run {
+    /// Runs the program on a call and notes what it reaches.
+    pub fn add(&mut self, call: &SeccompData) -> Run {
         let mut previous = None;
-        interp::run_traced(self.program, image, &mut |pc| {
+        interp::run_traced(self.program, call, &mut |pc| {
             self.is_executed[pc.0] = true;
             if let Some(from) = previous.replace(pc) {
                 self.edges.insert((from, pc));
@@ -71,6 +73,8 @@ fn outcomes(insn: Insn) -> Option<[(bool, u8); 2]> {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
+
     use super::*;
     use crate::insn::{Operand, Test};
 
@@ -83,18 +87,22 @@ mod tests {
             jf: 0,
         };
         let ops = [Op::LoadData(0), branch, Op::RetImm(0), Op::RetImm(1)];
-        let program = Program::new(ops.into_iter().map(Insn::from).collect()).unwrap();
+        let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
+        let call = |nr| SeccompData {
+            nr,
+            ..SeccompData::default()
+        };
         let mut coverage = Coverage::new(&program);
         assert_eq!(coverage.unseen_outcomes().count(), 2);
 
-        assert_eq!(coverage.add(&[5; 16]).ret, 1);
+        assert_eq!(coverage.add(&call(5)).ret, 1);
         assert_eq!(coverage.unexecuted().collect::<Vec<_>>(), [Pc(2)]);
         assert_eq!(
             coverage.unseen_outcomes().collect::<Vec<_>>(),
             [(Pc(1), false)]
         );
 
-        assert_eq!(coverage.add(&[6; 16]).ret, 0);
+        assert_eq!(coverage.add(&call(6)).ret, 0);
         assert_eq!(coverage.unexecuted().count(), 0);
         assert_eq!(coverage.unseen_outcomes().count(), 0);
     }

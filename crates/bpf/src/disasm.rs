@@ -20,9 +20,8 @@ use crate::program::Program;
 pub enum Style {
     /// Instructions and labels; the kernel's `bpf_asm` reads it too, unless it has `.insn`.
     Plain,
-    /// With comments that name fields, actions, architectures and system calls, for a program that
-    /// runs on machines of this byte order.
-    Commented(Endian),
+    /// With comments that name fields, actions, architectures and system calls.
+    Commented,
 }
 
 /// The column at which comments begin.
@@ -31,22 +30,24 @@ const COMMENT_COLUMN: usize = 40;
 /// Disassembles a program; one line per instruction, each with a newline.
 ///
 /// ```
+/// use tamis_abi::Endian;
 /// use tamis_bpf::disasm::{Style, disassemble};
 /// use tamis_bpf::{Op, Program};
-/// let program = Program::new(vec![Op::LoadData(0).into(), Op::RetA.into()]).unwrap();
+/// let insns = vec![Op::LoadData(0).into(), Op::RetA.into()];
+/// let program = Program::new(insns, Endian::Little).unwrap();
 /// assert_eq!(disassemble(&program, Style::Plain), "        ld [0]\n        ret a\n");
 /// ```
 pub fn disassemble(program: &Program, style: Style) -> String {
-    disassemble_insns(program.insns(), style)
+    disassemble_insns(program.insns(), program.endian(), style)
 }
 
-/// Disassembles instructions that need not make a program: what seccomp would refuse, and jumps that
-/// leave the list, are spelt as `.insn`.
-pub fn disassemble_insns(insns: &[Insn], style: Style) -> String {
+/// Disassembles instructions for machines of this byte order, which need not make a program: what seccomp
+/// would refuse, and jumps that leave the list, are spelt as `.insn`.
+pub fn disassemble_insns(insns: &[Insn], endian: Endian, style: Style) -> String {
     let listing = Listing::new(insns);
     let facts = match style {
         Style::Plain => Vec::new(),
-        Style::Commented(endian) => facts::facts(&listing.ops, endian),
+        Style::Commented => facts::facts(&listing.ops, endian),
     };
     let mut text = String::new();
     for (pc, insn) in insns.iter().enumerate() {
@@ -59,7 +60,7 @@ pub fn disassemble_insns(insns: &[Insn], style: Style) -> String {
         let line = format!("{label:<7} {spelling}");
         let comment = match style {
             Style::Plain => None,
-            Style::Commented(endian) => listing.comment(pc, *insn, facts[pc], endian),
+            Style::Commented => listing.comment(pc, *insn, facts[pc], endian),
         };
         match comment {
             Some(comment) => text.push_str(&format!("{line:<COMMENT_COLUMN$}; {comment}\n")),
@@ -314,7 +315,7 @@ l6:     ret #0x7fff0000
             jeq #nr(x86, read), killed2
             ret a
             killed2: ret #kill_process";
-        let text = disassemble(&assembled(text), Style::Commented(Endian::Little));
+        let text = disassemble(&assembled(text), Style::Commented);
         let comments: Vec<&str> = text
             .lines()
             .map(|line| line.split_once("; ").map_or("", |(_, comment)| comment))
@@ -349,7 +350,7 @@ l6:     ret #0x7fff0000
             jeq #1, end
             ret #allow
             end: ret #errno(1)";
-        let text = disassemble(&assembled(text), Style::Commented(Endian::Little));
+        let text = disassemble(&assembled(text), Style::Commented);
         assert!(text.contains("jeq #0x1, l7\n"), "{text}");
     }
 
@@ -362,7 +363,7 @@ l6:     ret #0x7fff0000
             insn(0x05, 0, 9),
             insn(0x16, 0, 0),
         ];
-        let text = disassemble_insns(&insns, Style::Commented(Endian::Little));
+        let text = disassemble_insns(&insns, Endian::Little, Style::Commented);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].contains(".insn 0x0016, 1, 0, 0x0 "), "{text}");
         assert!(

@@ -57,8 +57,9 @@ impl error::Error for HarmlessError {}
 /// See [`HarmlessError`].
 ///
 /// ```
+/// use tamis_abi::Endian;
 /// use tamis_bpf::{Op, Program, harmless::harmless};
-/// let kill = Program::new(vec![Op::RetImm(0).into()]).unwrap();
+/// let kill = Program::new(vec![Op::RetImm(0).into()], Endian::Little).unwrap();
 /// assert_eq!(harmless(&kill, 38).unwrap().op(tamis_bpf::Pc(0)), Op::RetImm(0x0005_0026));
 /// ```
 pub fn harmless(program: &Program, errno: u16) -> Result<Program, HarmlessError> {
@@ -81,7 +82,7 @@ pub fn harmless(program: &Program, errno: u16) -> Result<Program, HarmlessError>
         insns.extend(tail(denied));
     }
     let len_insns = insns.len();
-    match Program::new(insns) {
+    match Program::new(insns, program.endian()) {
         Ok(program) if program.is_installable() => Ok(program),
         _ => Err(HarmlessError::TooLong { len_insns }),
     }
@@ -106,10 +107,13 @@ fn tail(denied: u32) -> [Insn; 4] {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
+
     use super::*;
 
     fn program(ops: &[Op]) -> Program {
-        Program::new(ops.iter().copied().map(Insn::from).collect()).unwrap()
+        let insns = ops.iter().copied().map(Insn::from).collect();
+        Program::new(insns, Endian::Little).unwrap()
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! It is written for comparison with the kernel's documentation line by line, not for speed. The optimiser
 //! and every other evaluator are tested against it, and it is tested against the kernel.
 
+use tamis_abi::{Endian, SeccompData};
+
 use crate::insn::{AluOp, Op};
 use crate::program::{Pc, Program};
 use crate::validate::{DATA_SIZE_BYTES, SLOTS};
@@ -16,29 +18,31 @@ pub struct Run {
     pub steps: u32,
 }
 
-/// Evaluates a program on the sixteen words of an input, in memory order as
-/// [`SeccompData::image`](tamis_abi::SeccompData::image) gives them.
+/// Evaluates a program on a call, as a machine of its byte order holds that in memory.
 ///
 /// ```
+/// use tamis_abi::{Endian, SeccompData};
 /// use tamis_bpf::{Op, Program, interp};
 /// let insns = [Op::LoadData(4), Op::RetA].map(Into::into);
-/// let program = Program::new(insns.to_vec()).unwrap();
-/// let run = interp::run(&program, &[0, 0xc000_003e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+/// let program = Program::new(insns.to_vec(), Endian::Little).unwrap();
+/// let call = SeccompData { arch: 0xc000_003e, ..SeccompData::default() };
+/// let run = interp::run(&program, &call);
 /// assert_eq!((run.ret, run.steps), (0xc000_003e, 2));
 /// ```
-pub fn run(program: &Program, image: &[u32; 16]) -> Run {
-    run_traced(program, image, &mut |_| {})
+pub fn run(program: &Program, call: &SeccompData) -> Run {
+    run_traced(program, call, &mut |_| {})
 }
 
 /// Like [`run`], and calls `visit` with every instruction before it is executed.
-pub fn run_traced(program: &Program, image: &[u32; 16], visit: &mut impl FnMut(Pc)) -> Run {
-    execute(|pc| program.op(pc), image, visit)
+pub fn run_traced(program: &Program, call: &SeccompData, visit: &mut impl FnMut(Pc)) -> Run {
+    execute(|pc| program.op(pc), &call.image(program.endian()), visit)
 }
 
 /// A program whose instructions are decoded once for many evaluations.
 #[derive(Clone, Debug)]
 pub struct Decoded {
     ops: Vec<Op>,
+    endian: Endian,
 }
 
 impl Decoded {
@@ -46,6 +50,7 @@ impl Decoded {
     pub fn new(program: &Program) -> Decoded {
         Decoded {
             ops: program.ops().collect(),
+            endian: program.endian(),
         }
     }
 
@@ -55,12 +60,12 @@ impl Decoded {
     }
 
     /// The same as [`run_traced`] of the program.
-    pub fn run_traced(&self, image: &[u32; 16], visit: &mut impl FnMut(Pc)) -> Run {
-        execute(|Pc(pc)| self.ops[pc], image, visit)
+    pub fn run_traced(&self, call: &SeccompData, visit: &mut impl FnMut(Pc)) -> Run {
+        execute(|Pc(pc)| self.ops[pc], &call.image(self.endian), visit)
     }
 }
 
-/// The one definition of an evaluation, given the instruction at each place.
+/// The one definition of an evaluation, given the instruction at each place and the sixteen words in memory.
 fn execute(op_at: impl Fn(Pc) -> Op, image: &[u32; 16], visit: &mut impl FnMut(Pc)) -> Run {
     let mut a: u32 = 0;
     let mut x: u32 = 0;
@@ -130,7 +135,14 @@ mod tests {
 
     fn ret_of(ops: &[Op]) -> u32 {
         let insns = ops.iter().copied().map(Insn::from).collect();
-        run(&Program::new(insns).unwrap(), &[7; 16]).ret
+        let program = Program::new(insns, Endian::Little).unwrap();
+        let call = SeccompData {
+            nr: 7,
+            arch: 7,
+            ip: 7,
+            args: [7; 6],
+        };
+        run(&program, &call).ret
     }
 
     #[test]
@@ -139,6 +151,20 @@ mod tests {
         assert_eq!(ret_of(&[Op::Txa, Op::RetA]), 0);
         assert_eq!(ret_of(&[Op::LoadLen, Op::RetA]), 64);
         assert_eq!(ret_of(&[Op::LoadXLen, Op::Txa, Op::RetA]), 64);
+    }
+
+    #[test]
+    fn a_load_reads_the_half_that_lies_there_on_the_machine() {
+        let call = SeccompData {
+            args: [1 << 32 | 2, 0, 0, 0, 0, 0],
+            ..SeccompData::default()
+        };
+        let ret = |offset, endian| {
+            let insns = [Op::LoadData(offset), Op::RetA].map(Insn::from).to_vec();
+            run(&Program::new(insns, endian).unwrap(), &call).ret
+        };
+        assert_eq!([16, 20].map(|offset| ret(offset, Endian::Little)), [2, 1]);
+        assert_eq!([16, 20].map(|offset| ret(offset, Endian::Big)), [1, 2]);
     }
 
     #[test]
@@ -182,10 +208,14 @@ mod tests {
             Op::RetImm(1),
             Op::RetImm(2),
         ];
-        let program = Program::new(ops.into_iter().map(Insn::from).collect()).unwrap();
+        let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
         let trace = |nr| {
             let mut trace = Vec::new();
-            let run = run_traced(&program, &[nr; 16], &mut |pc| trace.push(pc.0));
+            let call = SeccompData {
+                nr,
+                ..SeccompData::default()
+            };
+            let run = run_traced(&program, &call, &mut |pc| trace.push(pc.0));
             assert_eq!(run.steps as usize, trace.len());
             (trace, run.ret)
         };

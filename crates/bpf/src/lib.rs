@@ -23,6 +23,6 @@ pub mod validate;
 
 pub use insn::{AluOp, Insn, Op, Operand, Test};
 pub use program::{Pc, Program};
-pub use stack::Stack;
+pub use stack::{MixedEndian, Stack};
 pub use template::{Patch, Template};
 pub use validate::{InvalidProgram, Reason};

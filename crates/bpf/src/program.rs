@@ -11,9 +11,13 @@ pub struct Pc(pub usize);
 
 /// A non-empty list of instructions that passes every check of the kernel, except that it may be
 /// longer than a filter may be: see [`is_installable`](Program::is_installable).
+///
+/// It is for machines of one byte order, which decides which half of an argument a load reads and how
+/// the raw form is written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Program {
     insns: Vec<Insn>,
+    endian: Endian,
 }
 
 impl Program {
@@ -26,7 +30,7 @@ impl Program {
     /// can count instructions in 32 bits.
     pub const MAX_INPUT_INSNS: usize = 1 << 20;
 
-    /// Checks a list and makes it a program.
+    /// Checks a list and makes it a program for machines of this byte order.
     ///
     /// Lists longer than [`MAX_INSNS`](Self::MAX_INSNS) are accepted if nothing else is wrong with
     /// them: they are input for the optimiser and can be evaluated, though not installed. The bound
@@ -34,11 +38,16 @@ impl Program {
     ///
     /// # Errors
     /// The first reason for which the kernel would refuse it.
-    pub fn new(insns: Vec<Insn>) -> Result<Program, InvalidProgram> {
+    pub fn new(insns: Vec<Insn>, endian: Endian) -> Result<Program, InvalidProgram> {
         match problems(&insns).into_iter().next() {
             Some(problem) => Err(problem),
-            None => Ok(Program { insns }),
+            None => Ok(Program { insns, endian }),
         }
+    }
+
+    /// The byte order of the machines that it is for.
+    pub fn endian(&self) -> Endian {
+        self.endian
     }
 
     /// The instructions.
@@ -72,7 +81,7 @@ impl Program {
         for (pc, k) in constants {
             insns[pc.0].k = k;
         }
-        Program { insns }
+        Program { insns, ..*self }
     }
 
     /// Whether the kernel takes it: at most [`MAX_INSNS`](Self::MAX_INSNS) instructions.
@@ -81,11 +90,11 @@ impl Program {
     }
 
     /// The raw form that the kernel, bubblewrap, minijail and crun take: `struct sock_filter[]` in
-    /// the byte order of the machine that will run it, without a header.
-    pub fn to_bytes(&self, endian: Endian) -> Vec<u8> {
+    /// its byte order, without a header.
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.len() * Insn::SIZE_BYTES);
         for insn in &self.insns {
-            let (code, k) = match endian {
+            let (code, k) = match self.endian {
                 Endian::Little => (insn.code.to_le_bytes(), insn.k.to_le_bytes()),
                 Endian::Big => (insn.code.to_be_bytes(), insn.k.to_be_bytes()),
             };

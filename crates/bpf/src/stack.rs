@@ -5,7 +5,10 @@
 //! kernel asks the newest first and replaces an answer only by a stricter one
 //! (`seccomp_run_filters` in `kernel/seccomp.c`).
 
-use tamis_abi::Action;
+use std::error;
+use std::fmt;
+
+use tamis_abi::{Action, Endian, SeccompData};
 
 use crate::cache;
 use crate::convert::kernel_len_insns;
@@ -27,11 +30,30 @@ pub fn winner(oldest_first: &[u32]) -> Option<usize> {
     kept.1
 }
 
-/// The filters of one task.
+/// The filters of one task, all for machines of one byte order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
     programs: Vec<Program>,
 }
+
+/// Programs for machines of different byte orders, which no task can have together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MixedEndian {
+    /// The first whose byte order is not that of those before it, counted from the oldest.
+    pub filter: usize,
+}
+
+impl fmt::Display for MixedEndian {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MixedEndian { filter } = self;
+        write!(
+            f,
+            "filter {filter} is for machines of another byte order than the filters before it"
+        )
+    }
+}
+
+impl error::Error for MixedEndian {}
 
 /// What a stack answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +76,31 @@ impl Stack {
     const PENALTY_INSNS: usize = 4;
 
     /// A stack of these programs, the oldest first.
-    pub const fn new(programs: Vec<Program>) -> Stack {
-        Stack { programs }
+    ///
+    /// # Errors
+    /// If they are not all of one byte order.
+    pub fn new(programs: Vec<Program>) -> Result<Stack, MixedEndian> {
+        let mut stack = Stack::default();
+        programs
+            .into_iter()
+            .try_for_each(|program| stack.push(program))?;
+        Ok(stack)
+    }
+
+    /// Adds a filter, which becomes the newest.
+    ///
+    /// # Errors
+    /// If its byte order is not that of the others.
+    pub fn push(&mut self, program: Program) -> Result<(), MixedEndian> {
+        if self
+            .endian()
+            .is_some_and(|endian| endian != program.endian())
+        {
+            let filter = self.programs.len();
+            return Err(MixedEndian { filter });
+        }
+        self.programs.push(program);
+        Ok(())
     }
 
     /// The programs, the oldest first.
@@ -63,17 +108,17 @@ impl Stack {
         &self.programs
     }
 
-    /// Adds a filter, which becomes the newest.
-    pub fn push(&mut self, program: Program) {
-        self.programs.push(program);
+    /// The byte order of the machines that they are for; `None` if there are none.
+    pub fn endian(&self) -> Option<Endian> {
+        self.programs.first().map(Program::endian)
     }
 
-    /// Evaluates every filter on the sixteen words of an input, in memory order.
-    pub fn run(&self, image: &[u32; 16]) -> StackRun {
+    /// Evaluates every filter on a call.
+    pub fn run(&self, call: &SeccompData) -> StackRun {
         let runs: Vec<interp::Run> = self
             .programs
             .iter()
-            .map(|program| interp::run(program, image))
+            .map(|program| interp::run(program, call))
             .collect();
         let rets: Vec<u32> = runs.iter().map(|run| run.ret).collect();
         let decided_by = winner(&rets);
@@ -106,17 +151,30 @@ impl Stack {
     }
 }
 
+impl From<Program> for Stack {
+    fn from(program: Program) -> Stack {
+        Stack {
+            programs: vec![program],
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::insn::Op;
 
+    fn ret_on(value: u32, endian: Endian) -> Program {
+        Program::new(vec![Op::RetImm(value).into()], endian).unwrap()
+    }
+
     fn ret(value: u32) -> Program {
-        Program::new(vec![Op::RetImm(value).into()]).unwrap()
+        ret_on(value, Endian::Little)
     }
 
     fn answer(rets: &[u32]) -> (u32, Option<usize>) {
-        let run = Stack::new(rets.iter().copied().map(ret).collect()).run(&[0; 16]);
+        let stack = Stack::new(rets.iter().copied().map(ret).collect()).unwrap();
+        let run = stack.run(&SeccompData::default());
         assert_eq!(run.steps as usize, rets.len());
         (run.ret, run.decided_by)
     }
@@ -141,8 +199,17 @@ mod tests {
 
     #[test]
     fn the_smallest_filter_fits_3641_times() {
-        let stack = |count| Stack::new(vec![ret(0); count]);
+        let stack = |count| Stack::new(vec![ret(0); count]).unwrap();
         assert!(stack(3641).is_installable());
         assert!(!stack(3642).is_installable());
+    }
+
+    #[test]
+    fn one_machine_has_one_byte_order() {
+        let [little, big] = [Endian::Little, Endian::Big].map(|endian| ret_on(0, endian));
+        let mixed = Stack::new(vec![big.clone(), big.clone(), little]);
+        assert_eq!(mixed, Err(MixedEndian { filter: 2 }));
+        assert_eq!(Stack::from(big).endian(), Some(Endian::Big));
+        assert_eq!(Stack::default().endian(), None);
     }
 }

@@ -5,7 +5,7 @@
 //! copies the instructions and stores the words; it knows nothing of policies and can't fail. That the
 //! result means what the policy says for every value is the prover's business.
 
-use tamis_abi::Word;
+use tamis_abi::{Endian, Word};
 
 use crate::insn::{Insn, Op, Operand};
 use crate::program::{Pc, Program};
@@ -28,11 +28,12 @@ pub struct Template {
 }
 
 impl Template {
-    /// Makes a template of instructions, of which those that test may have an [`Operand::Variable`].
+    /// Makes a template of instructions, of which those that test may have an [`Operand::Variable`], for
+    /// machines of this byte order.
     ///
     /// # Errors
     /// The first reason for which the kernel would refuse it, whatever is bound.
-    pub fn new(ops: &[Op]) -> Result<Template, InvalidProgram> {
+    pub fn new(ops: &[Op], endian: Endian) -> Result<Template, InvalidProgram> {
         let patches = ops.iter().enumerate().filter_map(|(pc, op)| match op {
             Op::Branch {
                 operand: Operand::Variable(word),
@@ -45,8 +46,13 @@ impl Template {
         });
         Ok(Template {
             patches: patches.collect(),
-            program: Program::new(ops.iter().copied().map(Insn::from).collect())?,
+            program: Program::new(ops.iter().copied().map(Insn::from).collect(), endian)?,
         })
+    }
+
+    /// The byte order of the machines that it is for.
+    pub fn endian(&self) -> Endian {
+        self.program.endian()
     }
 
     /// The program with 0 in the place of all variables.
@@ -83,14 +89,15 @@ impl Template {
     /// a store per patch.
     ///
     /// ```
-    /// use tamis_abi::{VariableIndex, Word};
+    /// use tamis_abi::{Endian, SeccompData, VariableIndex, Word};
     /// use tamis_bpf::{Op, Operand, Template, Test, interp};
     /// let fd = Operand::Variable(Word::variable_low(VariableIndex::new(0).unwrap()));
     /// let branch = Op::Branch { test: Test::Eq, operand: fd, jt: 0, jf: 1 };
     /// let ops = [Op::LoadData(16), branch, Op::RetImm(1), Op::RetImm(2)];
-    /// let program = Template::new(&ops).unwrap().bind(&[7]);
-    /// assert_eq!(interp::run(&program, &[7; 16]).ret, 1);
-    /// assert_eq!(interp::run(&program, &[8; 16]).ret, 2);
+    /// let program = Template::new(&ops, Endian::Little).unwrap().bind(&[7]);
+    /// let call = |fd| SeccompData { args: [fd; 6], ..SeccompData::default() };
+    /// assert_eq!(interp::run(&program, &call(7)).ret, 1);
+    /// assert_eq!(interp::run(&program, &call(8)).ret, 2);
     /// ```
     pub fn bind(&self, values: &[u64]) -> Program {
         let word = |word: Word| {

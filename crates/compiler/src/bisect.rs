@@ -99,7 +99,7 @@ fn try_with(
         ..Options::default()
     };
     let built = build(ruleset, &options, endian, &mut |_, _| ())?;
-    let mistake = match judge::compiled(&built.template, ruleset, endian, &options.proof) {
+    let mistake = match judge::compiled(&built.template, ruleset, &options.proof) {
         Ok(()) => None,
         Err(error) if error.is_bug() => Some(error),
         Err(error) => return Err(error),

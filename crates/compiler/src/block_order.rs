@@ -85,7 +85,7 @@ pub(crate) fn order_blocks(
 
 impl Lined {
     fn new(placed: Placed, samples: &[Sample], has_bitmap: bool) -> Result<Lined, InvalidProgram> {
-        let template = Template::new(&placed.ops)?;
+        let template = placed.template()?;
         let cost = Expected::of(template.unbound(), samples, has_bitmap);
         Ok(Lined {
             placed,
@@ -144,9 +144,8 @@ fn counts(
         .iter()
         .filter(|sample| sample.runs(program, has_bitmap))
     {
-        let image = sample.data.image(sample.arch.endian());
         let mut at = None;
-        interp::run_traced(program, &image, &mut |pc| {
+        interp::run_traced(program, &sample.data, &mut |pc| {
             if let Some((branch, id)) = at.take()
                 && let Op::Branch { jt, .. } = program.op(branch)
                 && pc.0 != branch.0 + 1 + usize::from(jt)
@@ -278,14 +277,14 @@ impl<'a> Chains<'a> {
 mod tests {
     use super::*;
     use crate::linearise::linearise;
-    use tamis_abi::{Arch, KernelVersion, SeccompData};
+    use tamis_abi::{Arch, Endian, KernelVersion, SeccompData};
     use tamis_bpf::cfg::Block;
     use tamis_bpf::convert::PROLOGUE_INSNS;
     use tamis_bpf::{Operand, Test};
 
     /// Two branches that share both of their targets: only one of them can fall through.
     fn two_branches() -> Cfg {
-        let mut graph = Cfg::returning(0);
+        let mut graph = Cfg::returning(0, Endian::Little);
         let ret = |ret: u32| Block {
             ops: Vec::new(),
             end: End::Ret(ret),
@@ -328,7 +327,7 @@ mod tests {
     #[test]
     fn a_short_block_far_away_is_copied_for_the_calls_that_come_often() {
         // Two numbers share a block that stands behind the chain of comparisons.
-        let mut graph = Cfg::returning(0);
+        let mut graph = Cfg::returning(0, Endian::Little);
         let branch = |ops: Vec<Op>, k: u32, yes: BlockId, no: BlockId| Block {
             ops,
             end: End::Branch {
@@ -380,7 +379,7 @@ mod tests {
             let needed = cost(hot).steps + (PROLOGUE_INSNS + 1) as f64;
             assert_eq!(cost(hot).kernel_insns, needed);
             assert_eq!(cost(cold).kernel_insns, needed + 1.0);
-            assert_eq!(program.len(), linearise(&graph).len());
+            assert_eq!(program.len(), linearise(&graph).unwrap().len());
         }
     }
 

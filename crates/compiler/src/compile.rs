@@ -12,7 +12,7 @@ use crate::emit::emit;
 use crate::error::{CompileError, Contributor};
 use crate::expected;
 use crate::layout::{self, Layout, Outcome};
-use crate::linearise::linearise_ops;
+use crate::linearise::place;
 use crate::options::Options;
 use crate::passes::{self, PassCx, Remark};
 use crate::verify::{Compiled, verify};
@@ -77,7 +77,7 @@ fn compile_within(
 ) -> Result<Compiled, CompileError> {
     let endian = check(ruleset)?;
     let built = if options.verify_each {
-        let mut watcher = Watcher::new(ruleset, endian, &options.proof);
+        let mut watcher = Watcher::new(ruleset, &options.proof);
         let built = build(ruleset, options, endian, &mut |stage, made| {
             watcher.see(stage, made);
         });
@@ -97,7 +97,7 @@ fn compile_within(
     let Built {
         template, remarks, ..
     } = built;
-    verify(template, ruleset, endian, remarks, &options.proof)
+    verify(template, ruleset, remarks, &options.proof)
 }
 
 /// The result of the stages for a ruleset; nothing is proved about it.
@@ -139,7 +139,7 @@ pub(crate) fn build(
     });
     let template = match &options.profile {
         Some(profile) => order_blocks(&graph, &expected::samples(profile), options),
-        None => Template::new(&linearise_ops(&graph)),
+        None => place(&graph).template(),
     };
     let template = template.map_err(CompileError::Invalid)?;
     Ok(Built {

@@ -66,7 +66,7 @@ pub(crate) fn emit_open(dag: &Dag, root: NodeId, endian: Endian) -> (Cfg, Contin
             }
         }
     }
-    let mut graph = Cfg::returning(0);
+    let mut graph = Cfg::returning(0, endian);
     // The block at which each instruction of a node's preparation is entered.
     let mut blocks: Vec<[BlockId; 4]> = Vec::with_capacity(below.len());
     let mut ops = Vec::new();
@@ -207,13 +207,12 @@ fn branch(question: Question, yes: BlockId, no: BlockId) -> End {
 mod tests {
     use super::*;
     use crate::linearise::linearise;
-    use tamis_bpf::Program;
     use tamis_bpf::disasm::{Style, disassemble};
 
     const WORD: Word = Word::IP_LOW;
 
     fn listing(dag: &Dag, root: NodeId) -> String {
-        let program = Program::new(linearise(&emit(dag, root, Endian::Little))).unwrap();
+        let program = linearise(&emit(dag, root, Endian::Little)).unwrap();
         disassemble(&program, Style::Plain)
     }
 

@@ -80,9 +80,8 @@ impl Expected {
 
     /// Runs one call, and counts how its branches went.
     fn add(&mut self, program: &Program, sample: &Sample, answers: &mut [[f64; 2]]) {
-        let image = sample.data.image(sample.arch.endian());
         let mut path = Vec::new();
-        let run = interp::run_traced(program, &image, &mut |pc| path.push(pc));
+        let run = interp::run_traced(program, &sample.data, &mut |pc| path.push(pc));
         self.steps += sample.weight * f64::from(run.steps);
         let mut kernel_insns = PROLOGUE_INSNS;
         for (at, pc) in path.iter().enumerate() {

@@ -52,21 +52,17 @@ pub(crate) fn edges(
             continue;
         }
         let mut from = graph.entry();
-        interp::run_traced(
-            program,
-            &sample.data.image(sample.arch.endian()),
-            &mut |pc| {
-                from = block_at[pc.0].unwrap_or(from);
-                let Op::Jump(skip) = program.op(Pc(pc.0)) else {
-                    return;
-                };
-                let lands = Some(pc.0 + 1 + skip as usize);
-                let mut next = graph.block(from).end.successors();
-                if let Some(to) = next.find(|to| placed.first_insn(*to) == lands) {
-                    edges.insert((from, to));
-                }
-            },
-        );
+        interp::run_traced(program, &sample.data, &mut |pc| {
+            from = block_at[pc.0].unwrap_or(from);
+            let Op::Jump(skip) = program.op(Pc(pc.0)) else {
+                return;
+            };
+            let lands = Some(pc.0 + 1 + skip as usize);
+            let mut next = graph.block(from).end.successors();
+            if let Some(to) = next.find(|to| placed.first_insn(*to) == lands) {
+                edges.insert((from, to));
+            }
+        });
     }
     edges.retain(|(_, to)| {
         let block = graph.block(*to);

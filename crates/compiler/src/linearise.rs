@@ -9,27 +9,36 @@
 //! The order is depth first; the smaller side of a branch stands next to it, so the larger side, whose
 //! jump is the longer one, is crossed by as few others as possible.
 
+use tamis_abi::Endian;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
-use tamis_bpf::{Insn, Op, Operand, Test};
+use tamis_bpf::{Insn, InvalidProgram, Op, Operand, Program, Template, Test};
 
-/// The instructions of the graph's reachable blocks. Linear time.
-pub(crate) fn linearise(graph: &Cfg) -> Vec<Insn> {
-    linearise_ops(graph).into_iter().map(Insn::from).collect()
-}
-
-/// The same, with what compares with run-time variables as such.
-pub(crate) fn linearise_ops(graph: &Cfg) -> Vec<Op> {
-    place(graph).ops
+/// The program of the graph's reachable blocks. Linear time.
+///
+/// # Errors
+/// The first reason for which it isn't one: it may be too long.
+pub(crate) fn linearise(graph: &Cfg) -> Result<Program, InvalidProgram> {
+    let ops = place(graph).ops.into_iter();
+    Program::new(ops.map(Insn::from).collect(), graph.endian())
 }
 
 /// Instructions, and which blocks they came from.
 pub(crate) struct Placed {
     pub(crate) ops: Vec<Op>,
+    endian: Endian,
     /// For each block the index of its first instruction, counted from the last.
     home: Vec<Option<usize>>,
 }
 
 impl Placed {
+    /// The program, with what compares with run-time variables as such.
+    ///
+    /// # Errors
+    /// As [`linearise`].
+    pub(crate) fn template(&self) -> Result<Template, InvalidProgram> {
+        Template::new(&self.ops, self.endian)
+    }
+
     /// The index of the first instruction of a block, if it is reachable.
     pub(crate) fn first_insn(&self, id: BlockId) -> Option<usize> {
         self.home[id.index()].map(|home| self.ops.len() - 1 - home)
@@ -57,6 +66,7 @@ pub(crate) fn in_order(graph: &Cfg, order: &[BlockId]) -> Placed {
     line.reversed.reverse();
     Placed {
         ops: line.reversed,
+        endian: graph.endian(),
         home: line.home,
     }
 }
@@ -200,13 +210,13 @@ impl Line<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tamis_abi::{Endian, SeccompData};
+    use tamis_abi::SeccompData;
     use tamis_bpf::cfg::Block;
-    use tamis_bpf::{Program, interp};
+    use tamis_bpf::interp;
 
     /// A chain of `count` comparisons with the number; what all but one of them lead to is far away.
     fn chain(count: u32, hit: Block, miss: Block) -> Cfg {
-        let mut graph = Cfg::returning(0);
+        let mut graph = Cfg::returning(0, Endian::Little);
         let hit = graph.push(hit);
         let mut next = graph.push(miss);
         for k in (0..count).rev() {
@@ -234,7 +244,7 @@ mod tests {
             nr,
             ..SeccompData::default()
         };
-        interp::run(program, &data.image(Endian::Little))
+        interp::run(program, &data)
     }
 
     fn ret(ret: u32) -> Block {
@@ -247,7 +257,7 @@ mod tests {
     #[test]
     fn far_returns_are_copied_and_cost_no_step() {
         let count = 3000;
-        let program = Program::new(linearise(&chain(count, ret(1), ret(2)))).unwrap();
+        let program = linearise(&chain(count, ret(1), ret(2))).unwrap();
         for k in 0..count {
             assert_eq!(
                 (run(&program, k * 3).ret, run(&program, k * 3 + 1).ret),
@@ -267,7 +277,7 @@ mod tests {
             ops: vec![Op::LoadData(4)],
             end: End::RetA,
         };
-        let program = Program::new(linearise(&chain(count, hit, ret(2)))).unwrap();
+        let program = linearise(&chain(count, hit, ret(2))).unwrap();
         for k in 0..count {
             assert_eq!(
                 (run(&program, k * 3).ret, run(&program, k * 3 + 1).ret),
@@ -280,8 +290,8 @@ mod tests {
     #[test]
     fn taking_apart_and_putting_together_keeps_length_and_meaning() {
         let graph = chain(700, ret(1), ret(2));
-        let program = Program::new(linearise(&graph)).unwrap();
-        let again = Program::new(linearise(&Cfg::from_program(&program))).unwrap();
+        let program = linearise(&graph).unwrap();
+        let again = linearise(&Cfg::from_program(&program)).unwrap();
         assert_eq!(again.len(), program.len());
         for nr in 0..2100 {
             assert_eq!(run(&again, nr).ret, run(&program, nr).ret);

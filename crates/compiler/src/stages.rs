@@ -15,7 +15,7 @@
 
 use tamis_abi::Endian;
 use tamis_bpf::cfg::Cfg;
-use tamis_bpf::{Insn, Program};
+use tamis_bpf::{InvalidProgram, Program};
 use tamis_rules::Ruleset;
 
 use crate::dag::{Dag, NodeId};
@@ -28,13 +28,12 @@ use crate::{emit as emission, layout, linearise as line};
 ///
 /// ```
 /// use tamis_abi::Endian;
-/// use tamis_bpf::Program;
 /// use tamis_compiler::{dag::Dag, stages};
 /// let mut dag = Dag::new();
 /// let root = dag.ret(0);
 /// let graph = stages::emit(&dag, root, Endian::Little).into_unproven();
-/// let insns = stages::linearise(&graph).into_unproven();
-/// assert_eq!(Program::new(insns).expect("it is valid").len(), 1);
+/// let program = stages::linearise(&graph).expect("it is valid");
+/// assert_eq!(program.into_unproven().len(), 1);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
@@ -60,9 +59,12 @@ pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Unproven<Cfg> {
     Unproven(emission::emit(dag, root, endian))
 }
 
-/// The instructions of a graph, one after the other. They are no valid program if they are too many.
-pub fn linearise(graph: &Cfg) -> Unproven<Vec<Insn>> {
-    Unproven(line::linearise(graph))
+/// The instructions of a graph, one after the other.
+///
+/// # Errors
+/// The first reason for which they are no valid program: they may be too many.
+pub fn linearise(graph: &Cfg) -> Result<Unproven<Program>, InvalidProgram> {
+    line::linearise(graph).map(Unproven)
 }
 
 /// Runs passes over a ruleset until none changes anything.

@@ -69,7 +69,7 @@ fn of_arch(program: &Program, arch: Arch) -> ArchStats {
             arch: arch.audit(),
             ..SeccompData::default()
         };
-        let steps = interp::run(program, &data.image(arch.endian())).steps;
+        let steps = interp::run(program, &data).steps;
         stats.calls += 1;
         let has_bitmap = arch != Arch::X32;
         stats.cacheable += u32::from(has_bitmap && is_cacheable(program, arch.audit(), nr.0));

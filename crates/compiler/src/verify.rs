@@ -25,7 +25,6 @@ use crate::stats::Stats;
 #[derive(Clone, Debug)]
 pub struct Compiled {
     template: Template,
-    endian: Endian,
     remarks: Vec<Remark>,
     variables: Vec<Variable>,
     archs: Vec<Arch>,
@@ -52,7 +51,7 @@ impl Compiled {
 
     /// The byte order of the machines that the program is for.
     pub fn endian(&self) -> Endian {
-        self.endian
+        self.template.endian()
     }
 
     /// The variables, by index.
@@ -103,15 +102,13 @@ impl Compiled {
 pub(crate) fn verify(
     template: Template,
     ruleset: &Ruleset,
-    endian: Endian,
     remarks: Vec<Remark>,
     effort: &ProofEffort,
 ) -> Result<Compiled, CompileError> {
-    judge::compiled(&template, ruleset, endian, effort)?;
+    judge::compiled(&template, ruleset, effort)?;
     let archs = ruleset.sections().iter().map(|section| section.arch);
     Ok(Compiled {
         template,
-        endian,
         remarks,
         variables: ruleset.variables().to_vec(),
         archs: archs.collect(),

@@ -4,35 +4,27 @@
 //! after layout and after every pass that changed something, compares it with the ruleset as given, and
 //! keeps the first refusal together with the name of the stage.
 
-use tamis_abi::Endian;
-use tamis_bpf::Template;
 use tamis_rules::Ruleset;
 
 use crate::compile::Made;
 use crate::error::CompileError;
 use crate::judge;
-use crate::linearise::linearise_ops;
+use crate::linearise::place;
 use crate::options::ProofEffort;
 use crate::verify::check_ruleset;
 
 /// Looks at what the stages make and remembers the first mistake.
 pub(crate) struct Watcher<'a> {
     ruleset: &'a Ruleset,
-    endian: Endian,
     effort: &'a ProofEffort,
     mistake: Option<CompileError>,
 }
 
 impl<'a> Watcher<'a> {
     /// A watcher of the compilation of a ruleset.
-    pub(crate) fn new(
-        ruleset: &'a Ruleset,
-        endian: Endian,
-        effort: &'a ProofEffort,
-    ) -> Watcher<'a> {
+    pub(crate) fn new(ruleset: &'a Ruleset, effort: &'a ProofEffort) -> Watcher<'a> {
         Watcher {
             ruleset,
-            endian,
             effort,
             mistake: None,
         }
@@ -58,9 +50,8 @@ impl<'a> Watcher<'a> {
         match made {
             Made::Rules(made) => check_ruleset(&made(), self.ruleset, self.effort),
             Made::Graph(graph) => {
-                let ops = linearise_ops(graph);
-                let template = Template::new(&ops).map_err(CompileError::Invalid)?;
-                judge::compiled(&template, self.ruleset, self.endian, self.effort)
+                let template = place(graph).template().map_err(CompileError::Invalid)?;
+                judge::compiled(&template, self.ruleset, self.effort)
             }
         }
     }

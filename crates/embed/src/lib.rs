@@ -150,8 +150,7 @@ impl Source<'_> {
     /// The text of each instruction.
     fn notes(&self) -> Vec<String> {
         let template = self.filter.template();
-        let style = disasm::Style::Commented(self.filter.endian());
-        let text = disasm::disassemble(template.unbound(), style);
+        let text = disasm::disassemble(template.unbound(), disasm::Style::Commented);
         let on_one_space = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut notes: Vec<String> = text.lines().map(on_one_space).collect();
         for patch in template.patches() {

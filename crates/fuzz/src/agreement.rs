@@ -137,7 +137,7 @@ impl Judge<'_> {
                 let mut met = BTreeSet::new();
                 for call in &kept {
                     let filter = &self.campaign.sides[side].filters[index];
-                    let path = Path::of(&filter.program, filter.endian, call);
+                    let path = Path::of(&filter.program, call);
                     for (word, meets) in operands(&path, filter, &mut met) {
                         let k = match meets {
                             Meets::Constant(k) => k,
@@ -218,7 +218,7 @@ impl Judge<'_> {
             max_conflicts: limits.max_conflicts + CONFLICTS_PER_EDGE * open.len() as u64,
             ..*limits
         };
-        let Ok(mut branches) = Branches::of(&filter.program, filter.endian, &limits, stop) else {
+        let Ok(mut branches) = Branches::of(&filter.program, &limits, stop) else {
             return Ok(false);
         };
         loop {
@@ -263,8 +263,7 @@ impl Judge<'_> {
                 continue;
             }
             let filter = &self.campaign.sides[side].filters[index];
-            let (program, endian) = (&filter.program, filter.endian);
-            match feasible_by_diagrams(program, endian, place, limits, stop) {
+            match feasible_by_diagrams(&filter.program, place, limits, stop) {
                 Feasible::Never => {}
                 Feasible::Unknown(_) => unsettled += 1,
                 Feasible::By(data) => {
@@ -313,7 +312,9 @@ fn operands(path: &Path, filter: &Filter, met: &mut BTreeSet<Pc>) -> Vec<(Word, 
         // A computed value comes from the words that were loaded last, more or less.
         let recent = loaded.iter().rev().take(2).copied();
         match filter.program.op(*pc) {
-            Op::LoadData(offset) => loaded.extend(Word::from_offset(offset, filter.endian)),
+            Op::LoadData(offset) => {
+                loaded.extend(Word::from_offset(offset, filter.program.endian()));
+            }
             Op::Branch {
                 operand: Operand::K(k),
                 ..
@@ -384,12 +385,9 @@ mod tests {
     fn agree(left: &[Op], right: &[Op]) -> Result<Agreement, Disagreement> {
         let programs = [left, right].map(|ops| {
             let insns = ops.iter().map(|op| (*op).into()).collect();
-            Program::new(insns).unwrap()
+            Program::new(insns, Endian::Little).unwrap()
         });
-        let [left, right] = [0, 1].map(|side| Subject::Program {
-            program: &programs[side],
-            endian: Endian::Little,
-        });
+        let [left, right] = programs.each_ref().map(Subject::Program);
         agreement([&left, &right], &Limits::default(), &Stop::default())
     }
 

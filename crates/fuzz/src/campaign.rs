@@ -45,13 +45,10 @@ pub struct Found {
 /// let program = |k| {
 ///     let test = Op::Branch { test: Test::Eq, operand: Operand::K(k), jt: 0, jf: 1 };
 ///     let ops = [Op::LoadData(0), test, Op::RetImm(0x7fff_0000), Op::RetImm(0)];
-///     Program::new(ops.map(Into::into).to_vec()).unwrap()
+///     Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap()
 /// };
 /// let programs = [program(39), program(40)];
-/// let [left, right] = [0, 1].map(|side| Subject::Program {
-///     program: &programs[side],
-///     endian: Endian::Little,
-/// });
+/// let [left, right] = programs.each_ref().map(Subject::Program);
 /// let mut campaign = Campaign::new([&left, &right], 1).unwrap();
 /// let found = campaign.run(1000).unwrap();
 /// assert!(found.data.nr == 39 || found.data.nr == 40);
@@ -127,7 +124,7 @@ impl<'a> Campaign<'a> {
         let [left, right] = subjects.map(Side::new);
         let sides = [left?, right?];
         let filters = || sides.iter().flat_map(|side| &side.filters);
-        let dictionary = Dictionary::of(filters().map(|filter| (&filter.program, filter.endian)));
+        let dictionary = Dictionary::of(filters().map(|filter| &filter.program));
         let nothing = filters().map(|filter| vec![Reached::default(); filter.program.len()]);
         let reached: Vec<Vec<Reached>> = nothing.collect();
         let waiting = first_inputs(&dictionary).collect();
@@ -260,7 +257,7 @@ impl<'a> Campaign<'a> {
         let filters = self.sides.iter().flat_map(|side| &side.filters);
         let (mut looked_at, mut asked_bits) = (Vec::new(), [0; Word::COUNT]);
         for (filter, reached) in filters.zip(&mut self.reached) {
-            let path = Path::of(&filter.program, filter.endian, words);
+            let path = Path::of(&filter.program, words);
             for pc in &path.executed {
                 reached[pc.0].is_executed = true;
             }

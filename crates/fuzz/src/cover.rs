@@ -6,13 +6,10 @@
 
 use std::collections::VecDeque;
 
-use tamis_abi::{Endian, Word};
+use tamis_abi::{Endian, SeccompData, Word};
 use tamis_bpf::insn::{AluOp, Operand};
 use tamis_bpf::interp::Decoded;
 use tamis_bpf::{Op, Pc, Program, Test};
-
-/// A call as its words by meaning: those of a little-endian [`image`](tamis_abi::SeccompData::image).
-pub type CallWords = [u32; Word::COUNT];
 
 /// The bits of a word of the input, as a register may hold them.
 #[derive(Clone, Copy)]
@@ -44,15 +41,16 @@ struct Registers {
 /// use tamis_bpf::{Op, Operand, Program, Test};
 /// let is_39 = Op::Branch { test: Test::Eq, operand: Operand::K(39), jt: 0, jf: 1 };
 /// let ops = [Op::LoadData(0), is_39, Op::RetImm(1), Op::RetImm(2)];
-/// let program = Program::new(ops.map(Into::into).to_vec()).unwrap();
+/// let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
 /// let mut seen = Vec::new();
-/// tamis_fuzz::cover(&program, Endian::Little, &mut |words, ret| {
-///     seen.push((words[0], ret));
+/// tamis_fuzz::cover(&program, &mut |call, ret| {
+///     seen.push((call.nr, ret));
 ///     true
 /// });
 /// assert!(seen.contains(&(39, 1)) && seen.contains(&(40, 2)));
 /// ```
-pub fn cover(program: &Program, endian: Endian, see: &mut impl FnMut(&CallWords, u32) -> bool) {
+pub fn cover(program: &Program, see: &mut impl FnMut(&SeccompData, u32) -> bool) {
+    let endian = program.endian();
     let program = Decoded::new(program);
     let ops = program.ops();
     // The branches that no call has reached yet.
@@ -60,20 +58,16 @@ pub fn cover(program: &Program, endian: Endian, see: &mut impl FnMut(&CallWords,
     let mut is_new: Vec<bool> = ops.iter().map(is_branch).collect();
     // As many as there are commonly.
     let mut waiting = VecDeque::with_capacity(4 * ops.len());
-    waiting.push_back([0; Word::COUNT]);
+    waiting.push_back(SeccompData::default());
     let mut path = Vec::with_capacity(ops.len());
-    while let Some(words) = waiting.pop_front() {
+    while let Some(call) = waiting.pop_front() {
         path.clear();
         let mut is_any_new = false;
-        let in_memory = match endian {
-            Endian::Little => words,
-            Endian::Big => swapped(&words),
-        };
-        let run = program.run_traced(&in_memory, &mut |Pc(pc)| {
+        let run = program.run_traced(&call, &mut |Pc(pc)| {
             path.push(pc);
             is_any_new |= is_new[pc];
         });
-        if !see(&words, run.ret) {
+        if !see(&call, run.ret) {
             return;
         }
         if !is_any_new {
@@ -88,19 +82,11 @@ pub fn cover(program: &Program, endian: Endian, see: &mut impl FnMut(&CallWords,
                 && is_new[*pc]
             {
                 is_new[*pc] = false;
-                near(&words, registers, test, operand, &mut waiting);
+                near(&call, registers, test, operand, &mut waiting);
             }
             registers.step(ops[*pc], endian);
         }
     }
-}
-
-/// The words in the order of a big-endian machine's memory.
-fn swapped(words: &CallWords) -> CallWords {
-    let mut image = *words;
-    let (pairs, _) = image[Word::IP_LOW.index()..].as_chunks_mut::<2>();
-    pairs.iter_mut().for_each(|pair| pair.swap(0, 1));
-    image
 }
 
 impl Registers {
@@ -108,7 +94,7 @@ impl Registers {
         match op {
             Op::LoadData(offset) => {
                 let mask = u32::MAX;
-                let word = word_at(offset, endian);
+                let word = Word::from_offset(offset, endian);
                 self.a = word.map_or(Held::Other, |word| Held::Bits(Bits { word, mask }));
             }
             Op::Alu(AluOp::And, Operand::K(k)) => {
@@ -133,38 +119,28 @@ impl Registers {
     }
 }
 
-fn word_at(offset: u32, endian: Endian) -> Option<Word> {
-    let index = offset as usize / 4;
-    let is_swapped = endian == Endian::Big && index > Word::ARCH.index();
-    Word::from_index(if is_swapped { index ^ 1 } else { index })
-}
-
 /// Adds calls on both sides of a branch, where it compares bits of a word.
 fn near(
-    words: &CallWords,
+    call: &SeccompData,
     registers: Registers,
     test: Test,
     operand: Operand,
-    calls: &mut VecDeque<CallWords>,
+    calls: &mut VecDeque<SeccompData>,
 ) {
     let Held::Bits(Bits { word, mask }) = registers.a else {
         return;
     };
     let k = match (operand, registers.x) {
         (Operand::K(k), _) => k,
-        (Operand::X, Held::Bits(right)) => words[right.word.index()] & right.mask,
+        (Operand::X, Held::Bits(right)) => call.word(right.word) & right.mask,
         (Operand::X, Held::Constant(k)) => k,
         (Operand::X, Held::Other) | (Operand::Variable(_), _) => return,
     };
-    let with = |value: u32| {
-        let mut near = *words;
-        near[word.index()] = value & mask | near[word.index()] & !mask;
-        near
-    };
-    let held = words[word.index()] & mask;
+    let held = call.word(word);
+    let with = |value: u32| call.with_word(word, value & mask | held & !mask);
     let mut add = |value: u32| {
         // The call itself has been run.
-        if value & mask != held {
+        if value & mask != held & mask {
             calls.push_back(with(value));
         }
     };
@@ -184,8 +160,9 @@ fn near(
     }
     // A half of an argument may have been forgotten: the same with something in the other.
     if word.index() > Word::ARCH.index() && test == Test::Eq {
-        let mut other = with(k);
-        other[word.index() ^ 1] ^= 1;
-        calls.push_back(other);
+        let near = with(k);
+        if let Some(other) = Word::from_index(word.index() ^ 1) {
+            calls.push_back(near.with_word(other, near.word(other) ^ 1));
+        }
     }
 }

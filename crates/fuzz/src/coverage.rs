@@ -127,7 +127,7 @@ impl Campaign<'_> {
             }
             self.proved[number].asked += 1;
             let filter = &self.sides[side].filters[index];
-            let answer = feasible(&filter.program, filter.endian, place, limits);
+            let answer = feasible(&filter.program, place, limits);
             let proved = &mut self.proved[number];
             match answer {
                 Feasible::Never => {
@@ -234,7 +234,7 @@ impl Proved {
 /// What no input reaches, as far as one sweep of decision diagrams tells.
 pub(crate) fn dead(filter: &Filter, limits: &Limits, stop: &Stop) -> BTreeSet<Place> {
     let mut space = Space::stoppable(*limits, stop.clone());
-    let Ok(dead) = dead_code(&mut space, &filter.program, filter.endian) else {
+    let Ok(dead) = dead_code(&mut space, &filter.program) else {
         return BTreeSet::new();
     };
     let mut places = BTreeSet::new();

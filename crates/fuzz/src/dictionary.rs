@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Arch, Endian, SeccompData, Word};
+use tamis_abi::{Arch, SeccompData, Word};
 use tamis_bpf::insn::{AluOp, Operand};
 use tamis_bpf::{Op, Program, Test};
 
@@ -35,7 +35,7 @@ struct Constants {
 type Words = u16;
 
 impl Dictionary {
-    /// The values that matter to some programs, each for machines of its byte order.
+    /// The values that matter to some programs.
     ///
     /// ```
     /// use tamis_abi::{Endian, Word};
@@ -43,15 +43,15 @@ impl Dictionary {
     /// use tamis_fuzz::Dictionary;
     /// let is_39 = Op::Branch { test: Test::Eq, operand: Operand::K(39), jt: 0, jf: 1 };
     /// let ops = [Op::LoadData(0), is_39, Op::RetImm(0), Op::RetImm(1)];
-    /// let program = Program::new(ops.map(Into::into).to_vec()).unwrap();
-    /// let dictionary = Dictionary::of([(&program, Endian::Little)]);
+    /// let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
+    /// let dictionary = Dictionary::of([&program]);
     /// let numbers = dictionary.values(Word::NR);
     /// assert!([38, 39, 40].iter().all(|near| numbers.contains(near)));
     /// ```
-    pub fn of<'p>(programs: impl IntoIterator<Item = (&'p Program, Endian)>) -> Dictionary {
+    pub fn of<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Dictionary {
         let mut constants: [Constants; Word::COUNT] = Default::default();
-        for (program, endian) in programs {
-            collect(program, endian, &mut constants);
+        for program in programs {
+            collect(program, &mut constants);
         }
         let mut sets: [BTreeSet<u32>; Word::COUNT] = Default::default();
         for (word, set) in Word::all().zip(&mut sets) {
@@ -119,7 +119,7 @@ impl Dictionary {
 }
 
 /// Adds the constants that a program compares words with, or masks them with.
-fn collect(program: &Program, endian: Endian, constants: &mut [Constants; Word::COUNT]) {
+fn collect(program: &Program, constants: &mut [Constants; Word::COUNT]) {
     // Per instruction, the words that A and X may come from; for all slots of the memory together.
     let mut origins: Vec<(Words, Words)> = vec![(0, 0); program.len() + 1];
     let mut memory: Words = 0;
@@ -140,7 +140,7 @@ fn collect(program: &Program, endian: Endian, constants: &mut [Constants; Word::
         };
         match op {
             Op::LoadData(offset) => {
-                let word = Word::from_offset(offset, endian);
+                let word = Word::from_offset(offset, program.endian());
                 a = word.map_or(0, |word| 1 << word.index());
             }
             Op::LoadImm(_) | Op::LoadLen => a = 0,
@@ -192,7 +192,7 @@ fn collect(program: &Program, endian: Endian, constants: &mut [Constants; Word::
 
 #[cfg(test)]
 mod tests {
-    use tamis_abi::ArgIndex;
+    use tamis_abi::{ArgIndex, Endian};
     use tamis_bpf::Insn;
 
     use super::*;
@@ -206,8 +206,8 @@ mod tests {
             jf: 1,
         };
         let ops = [Op::LoadData(0), some, Op::RetImm(0), Op::RetImm(1)];
-        let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
-        let dictionary = Dictionary::of([(&program, Endian::Little)]);
+        let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
+        let dictionary = Dictionary::of([&program]);
         let has = |word, value| dictionary.values(word).contains(&value);
         assert!(
             [0x100, 0x800, 0x1_0000]

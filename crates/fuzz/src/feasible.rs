@@ -24,15 +24,9 @@ pub(crate) enum Feasible {
 }
 
 /// Whether some input gets to a place.
-pub(crate) fn feasible(
-    program: &Program,
-    endian: Endian,
-    place: Place,
-    limits: &Limits,
-) -> Feasible {
-    let marked = marked(program, place);
-    let never = returning(0);
-    let [marked, never] = [&marked, &never].map(|program| Subject::Program { program, endian });
+pub(crate) fn feasible(program: &Program, place: Place, limits: &Limits) -> Feasible {
+    let programs = [marked(program, place), never(program.endian())];
+    let [marked, never] = programs.each_ref().map(Subject::Program);
     match decide(&marked, &never, limits) {
         Answer::Equal(_) => Feasible::Never,
         Answer::Different { input, .. } => Feasible::By(input.data),
@@ -43,14 +37,12 @@ pub(crate) fn feasible(
 /// Whether some input gets to a place as diagrams alone read the program; what they name is not confirmed.
 pub(crate) fn feasible_by_diagrams(
     program: &Program,
-    endian: Endian,
     place: Place,
     limits: &Limits,
     stop: &Stop,
 ) -> Feasible {
-    let marked = marked(program, place);
-    let never = returning(0);
-    let [marked, never] = [&marked, &never].map(|program| Subject::Program { program, endian });
+    let programs = [marked(program, place), never(program.endian())];
+    let [marked, never] = programs.each_ref().map(Subject::Program);
     match equality_by_diagrams(&marked, &never, limits, stop) {
         Ok(Equality::Equal) => Feasible::Never,
         Ok(Equality::Different(input)) => Feasible::By(input.data),
@@ -59,8 +51,8 @@ pub(crate) fn feasible_by_diagrams(
     }
 }
 
-fn returning(ret: u32) -> Program {
-    Program::new(vec![Op::RetImm(ret).into()]).expect("a return is a program")
+fn never(endian: Endian) -> Program {
+    Program::new(vec![Op::RetImm(0).into()], endian).expect("a return is a program")
 }
 
 /// The program up to a place, returning 1 there and 0 elsewhere.
@@ -89,7 +81,7 @@ fn marked(program: &Program, place: Place) -> Program {
         _ => vec![Op::RetImm(1), Op::RetImm(0)],
     };
     insns.extend(rest.into_iter().map(Insn::from));
-    Program::new(insns).expect("shorter jumps to returns keep a program valid")
+    Program::new(insns, program.endian()).expect("shorter jumps to returns keep a program valid")
 }
 
 #[cfg(test)]
@@ -109,8 +101,8 @@ mod tests {
             Op::RetA,
             Op::RetImm(8),
         ];
-        let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
-        let ask = |place| feasible(&program, Endian::Little, place, &Limits::default());
+        let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
+        let ask = |place| feasible(&program, place, &Limits::default());
         assert_eq!(ask(Place::Insn(Pc(3))), Feasible::Never);
         assert_eq!(ask(Place::Outcome(Pc(2), false)), Feasible::Never);
         for place in [

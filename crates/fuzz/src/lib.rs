@@ -32,7 +32,7 @@ mod witness;
 
 pub use agreement::{Agreement, Disagreement, agreement};
 pub use campaign::{Campaign, Found};
-pub use cover::{CallWords, cover};
+pub use cover::cover;
 pub use coverage::{FilterCoverage, Gap, Place};
 pub use dictionary::Dictionary;
 pub use translate::program as translate;

@@ -7,9 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Endian, Word};
+use tamis_abi::Word;
 use tamis_bpf::insn::{AluOp, Operand};
 use tamis_bpf::{Op, Pc, Program, Test, interp};
+
+use crate::side::{Words, data};
 
 /// How many forks before one are looked at when it is turned: long lists ask the same word thousands of times.
 const MAX_EARLIER: usize = 256;
@@ -82,18 +84,14 @@ impl Question {
 
 impl Path {
     /// Runs a program on an input, given as words by meaning.
-    pub(crate) fn of(program: &Program, endian: Endian, words: &[u32; 16]) -> Path {
+    pub(crate) fn of(program: &Program, words: &Words) -> Path {
         let mut path = Path::default();
-        let mut image = [0; 16];
-        for word in Word::all() {
-            image[word.offset(endian) as usize / 4] = words[word.index()];
-        }
-        interp::run_traced(program, &image, &mut |pc| path.executed.push(pc));
+        interp::run_traced(program, &data(words), &mut |pc| path.executed.push(pc));
         let (mut a, mut x): (Option<Bits>, Option<Bits>) = (None, None);
         for (index, pc) in path.executed.iter().enumerate() {
             match program.op(*pc) {
                 Op::LoadData(offset) => {
-                    let word = Word::from_offset(offset, endian);
+                    let word = Word::from_offset(offset, program.endian());
                     path.words.extend(word);
                     a = word.map(|word| Bits {
                         word,
@@ -148,7 +146,7 @@ impl Path {
 
     /// The input with one word changed so that a fork of its path goes the other way: first with all
     /// earlier forks on that word as they were, else at their cost. `None` if the fork doesn't ask a word.
-    pub(crate) fn turned(&self, fork: usize, words: &[u32; 16]) -> Option<[u32; 16]> {
+    pub(crate) fn turned(&self, fork: usize, words: &Words) -> Option<Words> {
         let wanted = self.forks[fork].question?;
         let word = wanted.bits.word;
         let value = words[word.index()];
@@ -176,6 +174,8 @@ impl Path {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
+
     use super::*;
     use crate::testing::branch;
 
@@ -190,15 +190,15 @@ mod tests {
             Op::RetImm(2),
         ];
         let insns = ops.map(Into::into).to_vec();
-        let program = Program::new(insns).unwrap();
+        let program = Program::new(insns, Endian::Little).unwrap();
         let mut words = [0; 16];
         words[4] = 128;
-        let path = Path::of(&program, Endian::Little, &words);
+        let path = Path::of(&program, &words);
         let outcomes: Vec<bool> = path.forks.iter().map(|fork| fork.outcome).collect();
         assert_eq!(outcomes, [true, false, false]);
         for fork in 0..3 {
             let turned = path.turned(fork, &words).unwrap();
-            let after = Path::of(&program, Endian::Little, &turned);
+            let after = Path::of(&program, &turned);
             assert_eq!(after.forks[fork].outcome, !outcomes[fork]);
             let earlier = after.forks.iter().zip(&outcomes).take(fork);
             for (after, before) in earlier {

@@ -24,7 +24,6 @@ pub(crate) fn data(words: &Words) -> SeccompData {
 /// A program and what was seen of it.
 pub(crate) struct Filter {
     pub(crate) program: Program,
-    pub(crate) endian: Endian,
     /// Whether it is a policy, written out plainly.
     pub(crate) is_policy: bool,
     code: Code,
@@ -41,22 +40,21 @@ pub(crate) struct Side<'a> {
 
 impl Filter {
     fn of(subject: &Subject<'_>, filters: &mut Vec<Filter>) -> Result<(), InvalidProgram> {
-        let (program, endian, is_policy) = match subject {
-            Subject::Ruleset(ruleset) => (translate::program(ruleset)?, Endian::Little, true),
-            Subject::Program { program, endian } => ((*program).clone(), *endian, false),
+        let (program, is_policy) = match subject {
+            Subject::Ruleset(ruleset) => (translate::program(ruleset)?, true),
+            Subject::Program(program) => ((*program).clone(), false),
             // Inputs are calls: with all variables 0.
-            Subject::Template { template, endian } => (template.unbound().clone(), *endian, false),
+            Subject::Template(template) => (template.unbound().clone(), false),
             Subject::Stack(subjects) => {
                 let mut subjects = subjects.iter();
                 return subjects.try_for_each(|subject| Filter::of(subject, filters));
             }
         };
-        let code = Code::of_program(&program, endian);
+        let code = Code::of_program(&program);
         filters.push(Filter {
             seen: code.nothing_seen(),
             code,
             program,
-            endian,
             is_policy,
         });
         Ok(())

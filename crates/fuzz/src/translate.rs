@@ -350,6 +350,9 @@ impl Writer {
         for (at, label) in self.jumps {
             self.ops[at] = Op::Jump((self.places[label.0] - at - 1) as u32);
         }
-        Program::new(self.ops.into_iter().map(Insn::from).collect())
+        Program::new(
+            self.ops.into_iter().map(Insn::from).collect(),
+            Endian::Little,
+        )
     }
 }

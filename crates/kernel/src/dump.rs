@@ -182,7 +182,7 @@ fn filters_of(stopped: &Stopped) -> Result<Vec<Program>, DumpError> {
             Err(error) if error.errno == Errno::ENOENT => return Ok(filters),
             Err(error) => return Err(explain(error.errno, index)),
         };
-        let program = Program::new(insns);
+        let program = Program::new(insns, crate::NATIVE_ENDIAN);
         filters.push(program.map_err(|error| DumpError::Invalid { index, error })?);
     }
 }

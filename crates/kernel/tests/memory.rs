@@ -5,12 +5,13 @@
 
 use tamis_abi::Action;
 use tamis_bpf::{Insn, Op, Operand, Program, Test};
+use tamis_kernel::NATIVE_ENDIAN;
 use tamis_kernel::measure::memory::{self, MemoryError};
 use tamis_testkit::skip::{self, Need};
 
 fn program(ops: Vec<Op>) -> Program {
     let insns = ops.into_iter().map(Insn::from).collect();
-    Program::new(insns).expect("it is valid")
+    Program::new(insns, NATIVE_ENDIAN).expect("it is valid")
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tamis_abi::{
-    Action, ActionKind, Arch, ArgIndex, Endian, Nr, SeccompData, Word, consts, signature, syscall,
+    Action, ActionKind, Arch, ArgIndex, Nr, SeccompData, Word, consts, signature, syscall,
 };
 use tamis_analysis::{find, with_word, words};
 use tamis_bpf::{Pc, Stack, interp};
@@ -102,8 +102,8 @@ impl<'a> Context<'a> {
                 let sections = ruleset.sections().iter();
                 sections.map(|section| section.arch).collect()
             }
-            Meaning::Filters { .. } if looks_at_arch => context.served()?,
-            Meaning::Filters { .. } => vec![subject.assumed_arch],
+            Meaning::Filters(_) if looks_at_arch => context.served()?,
+            Meaning::Filters(_) => vec![subject.assumed_arch],
         };
         for arch in context.arches.clone() {
             let calls = context.calls_of(arch)?;
@@ -141,15 +141,15 @@ impl<'a> Context<'a> {
     pub(crate) fn policy(&self) -> Option<&'a Ruleset> {
         match self.meaning {
             Meaning::Policy(ruleset) => Some(ruleset),
-            Meaning::Filters { .. } => None,
+            Meaning::Filters(_) => None,
         }
     }
 
     /// The programs, if it isn't a policy.
-    pub(crate) fn filters(&self) -> Option<(&'a Stack, Endian)> {
+    pub(crate) fn filters(&self) -> Option<&'a Stack> {
         match self.meaning {
             Meaning::Policy(_) => None,
-            Meaning::Filters { stack, endian } => Some((stack, endian)),
+            Meaning::Filters(stack) => Some(stack),
         }
     }
 
@@ -311,7 +311,7 @@ impl<'a> Context<'a> {
                 let rule = example.and_then(|data| rule_of(ruleset, &data));
                 Ok(rule.is_some_and(|rule| !rule.syscalls.contains(UNKNOWN_NR)))
             }
-            Meaning::Filters { .. } => {
+            Meaning::Filters(_) => {
                 let usual = self.usual_refusal(call.arch);
                 Ok(values.iter().any(|ret| Some(*ret) != usual))
             }
@@ -367,13 +367,12 @@ impl<'a> Context<'a> {
                 let origin = rule_of(ruleset, data)?.origin.clone()?;
                 Some(Place::Rule(origin, label.to_owned()))
             }
-            Meaning::Filters { stack, endian } => {
-                let image = data.image(endian);
+            Meaning::Filters(stack) => {
                 let only = (stack.programs().len() == 1).then_some(0);
                 // No filter decides a call that all allow.
-                let filter = stack.run(&image).decided_by.or(only)?;
+                let filter = stack.run(data).decided_by.or(only)?;
                 let mut last = Pc(0);
-                interp::run_traced(&stack.programs()[filter], &image, &mut |pc| last = pc);
+                interp::run_traced(&stack.programs()[filter], data, &mut |pc| last = pc);
                 Some(Place::Insn { filter, pc: last })
             }
         }

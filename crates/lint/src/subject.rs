@@ -1,6 +1,6 @@
 //! The subject of the checks: a policy, or the filters of one task.
 
-use tamis_abi::{Action, Arch, Endian, SeccompData};
+use tamis_abi::{Action, Arch, SeccompData};
 use tamis_bpf::{Insn, Op, Program, Stack};
 use tamis_prover::{Function, LimitReached, Space};
 use tamis_rules::Ruleset;
@@ -11,12 +11,7 @@ pub enum Meaning<'a> {
     /// A policy.
     Policy(&'a Ruleset),
     /// Programs installed on one task; usually one.
-    Filters {
-        /// The programs.
-        stack: &'a Stack,
-        /// The byte order of their machine.
-        endian: Endian,
-    },
+    Filters(&'a Stack),
 }
 
 /// The subject of the checks.
@@ -33,9 +28,7 @@ impl Meaning<'_> {
     pub fn decide(&self, data: &SeccompData) -> Action {
         match self {
             Meaning::Policy(ruleset) => ruleset.decide(data).action,
-            Meaning::Filters { stack, endian } => {
-                Action::from_ret(stack.run(&data.image(*endian)).ret)
-            }
+            Meaning::Filters(stack) => Action::from_ret(stack.run(data).ret),
         }
     }
 
@@ -45,7 +38,7 @@ impl Meaning<'_> {
         &self,
         space: &mut Space,
     ) -> Result<Option<(Function, u32)>, LimitReached> {
-        let Meaning::Filters { stack, endian } = self else {
+        let Meaning::Filters(stack) = self else {
             return Ok(None);
         };
         let programs = stack.programs();
@@ -64,14 +57,13 @@ impl Meaning<'_> {
                 Op::RetA => Op::RetImm(mark),
                 op => op,
             });
-            Program::new(ops.map(Insn::from).collect())
+            Program::new(ops.map(Insn::from).collect(), program.endian())
         });
-        let Ok(marked) = marked.collect::<Result<Vec<Program>, _>>() else {
+        let marked = marked.collect::<Result<Vec<Program>, _>>();
+        let Some(Ok(marked)) = marked.ok().map(Stack::new) else {
             return Ok(None);
         };
-        let stack = &Stack::new(marked);
-        let endian = *endian;
-        let function = Meaning::Filters { stack, endian }.function(space)?;
+        let function = Meaning::Filters(&marked).function(space)?;
         Ok(Some((function, mark)))
     }
 
@@ -79,10 +71,10 @@ impl Meaning<'_> {
     pub(crate) fn function(&self, space: &mut Space) -> Result<Function, LimitReached> {
         match self {
             Meaning::Policy(ruleset) => space.ruleset(ruleset),
-            Meaning::Filters { stack, endian } => {
+            Meaning::Filters(stack) => {
                 let mut functions = Vec::new();
                 for program in stack.programs() {
-                    functions.push(space.program(program, *endian)?);
+                    functions.push(space.program(program)?);
                 }
                 match functions.as_slice() {
                     [only] => Ok(*only),

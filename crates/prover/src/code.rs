@@ -1,5 +1,6 @@
 //! Instructions to be given a meaning: of a program, or of a template whose variables stay symbols.
 
+use tamis_abi::Endian;
 use tamis_bpf::{Op, Pc, Program, Template};
 
 /// A program or a template.
@@ -16,6 +17,11 @@ impl<'a> Code<'a> {
             Code::Program(program) => program.op(pc),
             Code::Template(template) => template.op(pc),
         }
+    }
+
+    /// The byte order of the machines that it is for.
+    pub(crate) fn endian(self) -> Endian {
+        self.shape().endian()
     }
 
     /// The program, of a template with 0 for its variables: all that doesn't depend on constants.

@@ -6,7 +6,7 @@
 
 use std::iter;
 
-use tamis_abi::{Endian, Word};
+use tamis_abi::Word;
 use tamis_bpf::validate::{self, DATA_SIZE_BYTES};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
 
@@ -102,7 +102,6 @@ pub(crate) struct Exploration {
 struct Explorer<'a> {
     space: &'a mut Space,
     code: Code<'a>,
-    endian: Endian,
     live: Vec<Live>,
     values: Values,
     states: Vec<State>,
@@ -116,11 +115,10 @@ struct Explorer<'a> {
 }
 
 /// Finds the states of a program.
-pub(crate) fn explore(space: &mut Space, code: Code<'_>, endian: Endian) -> Outcome<Exploration> {
+pub(crate) fn explore(space: &mut Space, code: Code<'_>) -> Outcome<Exploration> {
     let mut explorer = Explorer {
         space,
         code,
-        endian,
         live: live_before(code.shape()),
         values: Values::new(),
         states: Vec::new(),
@@ -201,7 +199,7 @@ impl Explorer<'_> {
         let diagram = &mut self.space.diagram;
         match op {
             Op::LoadData(offset) => {
-                let word = Word::from_offset(offset, self.endian);
+                let word = Word::from_offset(offset, self.code.endian());
                 let word = word.expect("a program loads at word offsets only");
                 state.a = self.values.word(word);
             }

@@ -93,6 +93,7 @@ fn written(op: Op) -> Live {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
     use tamis_bpf::{AluOp, Insn, Test};
 
     use super::*;
@@ -114,7 +115,7 @@ mod tests {
             Op::Alu(AluOp::Add, Operand::K(1)),
             Op::RetA,
         ];
-        let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
+        let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
         let slot = Live::slot(3);
         let all = A.and(X).and(slot);
         assert_eq!(

@@ -5,7 +5,7 @@
 //! up and composes what the program returns from each of them. Comparisons of one word with constants
 //! stay a list of intervals while they follow each other (see [`piecewise`](crate::piecewise)).
 
-use tamis_abi::{Endian, Word};
+use tamis_abi::Word;
 use tamis_bpf::{Program, Template, Test};
 
 use crate::code::Code;
@@ -37,24 +37,24 @@ struct Comparison {
 }
 
 impl Space {
-    /// The meaning of a program on a machine of this byte order.
+    /// The meaning of a program.
     ///
     /// # Errors
     /// If the diagrams outgrow the space, or the symbolic states of the program their limit.
-    pub fn program(&mut self, program: &Program, endian: Endian) -> Outcome<Function> {
-        self.code(Code::Program(program), endian)
+    pub fn program(&mut self, program: &Program) -> Outcome<Function> {
+        self.code(Code::Program(program))
     }
 
-    /// The meaning of a template on a machine of this byte order, as a function of its variables too.
+    /// The meaning of a template, as a function of its variables too.
     ///
     /// # Errors
     /// As [`program`](Self::program).
-    pub fn template(&mut self, template: &Template, endian: Endian) -> Outcome<Function> {
-        self.code(Code::Template(template), endian)
+    pub fn template(&mut self, template: &Template) -> Outcome<Function> {
+        self.code(Code::Template(template))
     }
 
-    fn code(&mut self, code: Code<'_>, endian: Endian) -> Outcome<Function> {
-        let exploration = explore(self, code, endian)?;
+    fn code(&mut self, code: Code<'_>) -> Outcome<Function> {
+        let exploration = explore(self, code)?;
         compose(&mut self.diagram, &exploration).map(Function)
     }
 }
@@ -179,7 +179,7 @@ impl Meaning {
 
 #[cfg(test)]
 mod tests {
-    use tamis_abi::SeccompData;
+    use tamis_abi::{Endian, SeccompData};
     use tamis_bpf::{AluOp, Insn, Op, Operand, interp};
 
     use super::*;
@@ -202,11 +202,11 @@ mod tests {
     /// Compares the function with the interpreter on all pairs of samples for nr and the lower half
     /// of the first argument.
     fn assert_meaning(ops: &[Op]) {
-        let insns = ops.iter().copied().map(Insn::from).collect();
-        let program = Program::new(insns).unwrap();
         for endian in [Endian::Little, Endian::Big] {
+            let insns = ops.iter().copied().map(Insn::from).collect();
+            let program = Program::new(insns, endian).unwrap();
             let mut space = Space::new(Limits::default());
-            let function = space.program(&program, endian).unwrap();
+            let function = space.program(&program).unwrap();
             for nr in SAMPLES {
                 for arg in SAMPLES {
                     let data = SeccompData {
@@ -214,7 +214,7 @@ mod tests {
                         args: [u64::from(arg) << 32 | u64::from(!arg); 6],
                         ..SeccompData::default()
                     };
-                    let expected = interp::run(&program, &data.image(endian)).ret;
+                    let expected = interp::run(&program, &data).ret;
                     assert_eq!(
                         space.value(function, &data.into()),
                         expected,
@@ -340,8 +340,8 @@ mod tests {
             Op::RetImm(1),
             Op::RetImm(2),
         ];
-        let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
-        let result = Space::new(limits).program(&program, Endian::Little);
+        let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
+        let result = Space::new(limits).program(&program);
         assert_eq!(result, Err(LimitReached::States));
     }
 }

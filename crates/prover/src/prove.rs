@@ -50,10 +50,10 @@ pub enum Method {
 /// use tamis_abi::Endian;
 /// use tamis_bpf::{Op, Program};
 /// use tamis_prover::{Answer, Limits, Subject, decide};
-/// let program = |ret| Program::new(vec![Op::RetImm(ret).into()]).unwrap();
-/// let (allow, deny) = (program(0x7fff_0000), program(0x0005_0001));
-/// let subject = |program| Subject::Program { program, endian: Endian::Little };
-/// let answer = decide(&subject(&allow), &subject(&deny), &Limits::default());
+/// let program = |ret| Program::new(vec![Op::RetImm(ret).into()], Endian::Little).unwrap();
+/// let programs = [program(0x7fff_0000), program(0x0005_0001)];
+/// let [allow, deny] = programs.each_ref().map(Subject::Program);
+/// let answer = decide(&allow, &deny, &Limits::default());
 /// assert!(matches!(answer, Answer::Different { left: 0x7fff_0000, right: 0x0005_0001, .. }));
 /// ```
 ///

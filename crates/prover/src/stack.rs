@@ -46,7 +46,7 @@ fn is_kept(kept: u32, older: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tamis_abi::{SeccompData, Word};
+    use tamis_abi::{Endian, SeccompData, Word};
     use tamis_bpf::{Insn, Op, Program, Stack};
 
     use super::*;
@@ -75,7 +75,7 @@ mod tests {
                 Op::RetImm(zero),
                 Op::RetImm(rest),
             ];
-            Program::new(ops.map(Insn::from).to_vec()).unwrap()
+            Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap()
         };
         let pairs = RETS.iter().flat_map(|zero| RETS.map(|rest| (*zero, rest)));
         pairs.map(|(zero, rest)| filter(zero, rest)).collect()
@@ -83,20 +83,19 @@ mod tests {
 
     #[test]
     fn precedence_and_data_are_those_of_the_stack() {
-        use tamis_abi::Endian::Little;
         let filters = filters();
         let mut space = Space::new(Limits::default());
         let functions: Vec<Function> = filters
             .iter()
-            .map(|filter| space.program(filter, Little).unwrap())
+            .map(|filter| space.program(filter).unwrap())
             .collect();
         for (older, older_function) in filters.iter().zip(&functions) {
             for (newer, newer_function) in filters.iter().zip(&functions) {
-                let stack = Stack::new(vec![older.clone(), newer.clone()]);
+                let stack = Stack::new(vec![older.clone(), newer.clone()]).unwrap();
                 let function = space.stack(&[*older_function, *newer_function]).unwrap();
                 for nr in [0, 1] {
                     let data = SeccompData::default().with_word(Word::NR, nr);
-                    let expected = stack.run(&data.image(Little)).ret;
+                    let expected = stack.run(&data).ret;
                     assert_eq!(space.value(function, &data.into()), expected);
                 }
             }

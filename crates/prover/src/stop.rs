@@ -64,7 +64,7 @@ mod tests {
         let times_x = Op::Alu(AluOp::Mul, Operand::X);
         let [a, b, c] = offsets.map(Op::LoadData);
         let ops = [a, Op::Tax, b, times_x, Op::Tax, c, times_x, Op::RetA];
-        Program::new(ops.map(Insn::from).to_vec()).unwrap()
+        Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap()
     }
 
     fn after_asking(times: u32) -> Stop {
@@ -76,14 +76,11 @@ mod tests {
     fn diagrams_circuits_and_solver_stop() {
         let programs = [product([16, 24, 32]), product([24, 32, 16])];
         let mut space = Space::stoppable(Limits::default(), after_asking(3));
-        let function = space.program(&programs[0], Endian::Little);
+        let function = space.program(&programs[0]);
         assert_eq!(function, Err(LimitReached::Stopped));
         assert!(space.len_nodes() < 100_000);
 
-        let [left, right] = [0, 1].map(|index| Subject::Program {
-            program: &programs[index],
-            endian: Endian::Little,
-        });
+        let [left, right] = programs.each_ref().map(Subject::Program);
         // The circuit takes a handful of questions, the solver the rest.
         for times in [1, 30] {
             let (scope, limits) = (Scope::default(), Limits::default());

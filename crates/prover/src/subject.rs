@@ -1,6 +1,5 @@
 //! What can be compared: a ruleset, a program, or several of them as a stack.
 
-use tamis_abi::Endian;
 use tamis_bpf::{Program, Template, interp, stack};
 use tamis_rules::{Input, Ruleset};
 
@@ -12,29 +11,18 @@ use crate::space::{Function, Space};
 pub enum Subject<'a> {
     /// What a policy means.
     Ruleset(&'a Ruleset),
-    /// A program on a machine of this byte order.
-    Program {
-        /// The program.
-        program: &'a Program,
-        /// The byte order.
-        endian: Endian,
-    },
-    /// A program with run-time variables, on a machine of this byte order: a function of their values too.
-    Template {
-        /// The program.
-        template: &'a Template,
-        /// The byte order.
-        endian: Endian,
-    },
+    /// A program.
+    Program(&'a Program),
+    /// A program with run-time variables: a function of their values too.
+    Template(&'a Template),
     /// Several filters on one task, the oldest first.
     Stack(&'a [Subject<'a>]),
 }
 
 impl<'a> Subject<'a> {
-    /// Programs that run on machines of this byte order, each on its own.
-    pub fn programs(programs: &'a [Program], endian: Endian) -> Vec<Subject<'a>> {
-        let subject = |program| Subject::Program { program, endian };
-        programs.iter().map(subject).collect()
+    /// Programs, each on its own.
+    pub fn programs(programs: &'a [Program]) -> Vec<Subject<'a>> {
+        programs.iter().map(Subject::Program).collect()
     }
 
     /// All filters of a task, the oldest first: a single one is the function that it is, several are what
@@ -54,12 +42,10 @@ impl<'a> Subject<'a> {
                 let decision = ruleset.decide_with(&input.data, &input.variables);
                 decision.action.ret()
             }
-            Subject::Program { program, endian } => {
-                interp::run(program, &input.data.image(*endian)).ret
-            }
-            Subject::Template { template, endian } => {
+            Subject::Program(program) => interp::run(program, &input.data).ret,
+            Subject::Template(template) => {
                 let program = template.bind(input.variables.as_slice());
-                interp::run(&program, &input.data.image(*endian)).ret
+                interp::run(&program, &input.data).ret
             }
             Subject::Stack(filters) => {
                 let answers: Vec<u32> = filters.iter().map(|filter| filter.answer(input)).collect();
@@ -77,8 +63,8 @@ impl Space {
     pub fn subject(&mut self, subject: &Subject<'_>) -> Result<Function, LimitReached> {
         match subject {
             Subject::Ruleset(ruleset) => self.ruleset(ruleset),
-            Subject::Program { program, endian } => self.program(program, *endian),
-            Subject::Template { template, endian } => self.template(template, *endian),
+            Subject::Program(program) => self.program(program),
+            Subject::Template(template) => self.template(template),
             Subject::Stack(filters) => {
                 let functions: Result<Vec<Function>, LimitReached> =
                     filters.iter().map(|filter| self.subject(filter)).collect();

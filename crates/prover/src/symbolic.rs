@@ -1,6 +1,5 @@
 //! The symbolic states of a program from outside: what is run in each of them, and where it leads.
 
-use tamis_abi::Endian;
 use tamis_bpf::{Pc, Program};
 
 use crate::code::Code;
@@ -45,9 +44,8 @@ impl Space {
     pub fn symbolic_blocks(
         &mut self,
         program: &Program,
-        endian: Endian,
     ) -> Result<Vec<SymbolicBlock>, LimitReached> {
-        let exploration = explore(self, Code::Program(program), endian)?;
+        let exploration = explore(self, Code::Program(program))?;
         let mut places = vec![0; exploration.visits.len()];
         for (place, visit) in exploration.visits.iter().enumerate() {
             places[visit.state.0] = place;

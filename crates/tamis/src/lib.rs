@@ -110,7 +110,7 @@ impl Error for PolicyError {}
 /// assert!(filter.values().set("log_fd", 10).is_err());
 /// let program = filter.values().set("log_fd", 7)?.bind()?;
 /// # let call = SeccompData { nr: 1, arch: Arch::X86_64.audit(), args: [7; 6], ..SeccompData::default() };
-/// # assert_eq!(bpf::interp::run(&program, &call.image(filter.endian())).ret, tamis::Action::ALLOW.ret());
+/// # assert_eq!(bpf::interp::run(&program, &call).ret, tamis::Action::ALLOW.ret());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

@@ -161,10 +161,7 @@ pub fn policy_languages(bytes: &[u8]) -> Outcome {
         Err(CompileError::TooLong { .. } | CompileError::Unproven { .. }) => return "too hard",
         Err(error) => panic!("{error}\n{text}"),
     };
-    let filter = Subject::Program {
-        program: compiled.program().unwrap(),
-        endian: compiled.endian(),
-    };
+    let filter = Subject::Program(compiled.program().unwrap());
     let policy = Subject::Ruleset(&parsed);
     let mut campaign = Campaign::new([&policy, &filter], rng.next_u64()).expect("short policies");
     assert_eq!(campaign.run(EVALUATIONS), None, "{text}");
@@ -204,15 +201,12 @@ fn of_own_arch(ruleset: &Ruleset, data: SeccompData) -> SeccompData {
 /// If it is broken.
 pub fn optimiser(bytes: &[u8]) -> Outcome {
     let mut rng = Rng::from_bytes(bytes);
-    let given = any_program(&mut rng);
+    let given = any_program(&mut rng, Endian::Little);
     let count = rng.range(1..=12);
     let order: Vec<BytecodePass> = (0..count).map(|_| *rng.choose(&BYTECODE_PASSES)).collect();
     let fuel = rng.chance(1, 2).then(|| rng.range(0..=20));
     let made = stages::optimise(&given, &order, &mut PassCx::new(fuel)).into_unproven();
-    let [left, right] = [&given, &made].map(|program| Subject::Program {
-        program,
-        endian: Endian::Little,
-    });
+    let [left, right] = [&given, &made].map(Subject::Program);
     let mut campaign = Campaign::new([&left, &right], rng.next_u64()).expect("short programs");
     assert_eq!(campaign.run(EVALUATIONS), None, "{given:?} {made:?}");
     match decide(&left, &right, &LIMITS) {
@@ -223,9 +217,9 @@ pub fn optimiser(bytes: &[u8]) -> Outcome {
     }
 }
 
-fn any_program(rng: &mut Rng) -> Program {
+fn any_program(rng: &mut Rng, endian: Endian) -> Program {
     let body_insns = rng.range(1..=40) as usize;
-    let mut program = program(rng, body_insns);
+    let mut program = program(rng, body_insns, endian);
     for _ in 0..rng.range(0..=3) {
         program = mutant(rng, &program).unwrap_or(program);
     }
@@ -240,11 +234,8 @@ fn any_program(rng: &mut Rng) -> Program {
 pub fn prover_interpreter(bytes: &[u8]) -> Outcome {
     let mut rng = Rng::from_bytes(bytes);
     let endian = *rng.choose(&[Endian::Little, Endian::Big]);
-    let program = any_program(&mut rng);
-    let subject = Subject::Program {
-        program: &program,
-        endian,
-    };
+    let program = any_program(&mut rng, endian);
+    let subject = Subject::Program(&program);
     let mut campaign = Campaign::new([&subject; 2], rng.next_u64()).expect("a short program");
     assert_eq!(campaign.run_waiting(&Stop::default()), None);
     let reached = |campaign: &Campaign<'_>| campaign.coverage()[0].taken_outcomes;
@@ -264,9 +255,9 @@ pub fn prover_interpreter(bytes: &[u8]) -> Outcome {
     );
     let inputs: Vec<SeccompData> = campaign.kept().collect();
     let mut space = Space::new(LIMITS);
-    if let Ok(function) = space.program(&program, endian) {
+    if let Ok(function) = space.program(&program) {
         for data in &inputs {
-            let run = interp::run(&program, &data.image(endian));
+            let run = interp::run(&program, data);
             assert_eq!(
                 space.value(function, &Input::from(*data)),
                 run.ret,
@@ -274,10 +265,10 @@ pub fn prover_interpreter(bytes: &[u8]) -> Outcome {
             );
         }
     }
-    if let Ok(dead) = dead_code(&mut Space::new(LIMITS), &program, endian) {
+    if let Ok(dead) = dead_code(&mut Space::new(LIMITS), &program) {
         let mut coverage = Coverage::new(&program);
         for data in &inputs {
-            coverage.add(&data.image(endian));
+            coverage.add(data);
         }
         let unexecuted: Vec<_> = coverage.unexecuted().collect();
         let is_unexecuted = |pc| unexecuted.contains(pc);
@@ -308,10 +299,10 @@ fn is_fork(program: &Program, pc: usize) -> bool {
 pub fn evaluators(bytes: &[u8]) -> Outcome {
     let mut rng = Rng::from_bytes(bytes);
     let endian = *rng.choose(&[Endian::Little, Endian::Big]);
-    let program = any_program(&mut rng);
-    let dictionary = Dictionary::of([(&program, endian)]);
+    let program = any_program(&mut rng, endian);
+    let dictionary = Dictionary::of([&program]);
     let inputs = (0..INPUTS).map(|_| dictionary.draw(&mut rng)).collect();
-    assert_evaluators(&program, endian, inputs);
+    assert_evaluators(&program, inputs);
     "compared"
 }
 
@@ -319,15 +310,15 @@ pub fn evaluators(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If they disagree.
-pub fn assert_evaluators(program: &Program, endian: Endian, inputs: Vec<SeccompData>) {
-    let code = Code::of_program(program, endian);
+pub fn assert_evaluators(program: &Program, inputs: Vec<SeccompData>) {
+    let code = Code::of_program(program);
     let mut seen = code.nothing_seen();
     let mut coverage = Coverage::new(program);
     let mut unseen = coverage.unseen_outcomes().count();
     for data in inputs {
         let before = seen.count();
         let ret = code.run(&data.image(Endian::Little), &mut seen);
-        let run = coverage.add(&data.image(endian));
+        let run = coverage.add(&data);
         assert_eq!(ret, run.ret, "{data:x?} {program:?}");
         let left = coverage.unseen_outcomes().count();
         let is_noted = left == unseen || seen.count() > before;

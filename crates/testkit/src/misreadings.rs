@@ -10,7 +10,7 @@ mod moves;
 mod rules;
 
 use tamis_abi::Endian;
-use tamis_bpf::{Op, Program, asm};
+use tamis_bpf::{Op, Program, Stack, asm};
 use tamis_diag::Sources;
 use tamis_prover::misreading::{Misreading, Rule};
 
@@ -21,9 +21,7 @@ pub struct Case {
     /// The misreading.
     pub misreading: Misreading,
     /// The filters of a task, the oldest first: one, unless the misreading is about several.
-    pub filters: Vec<Program>,
-    /// The machine that they are for.
-    pub endian: Endian,
+    pub filters: Stack,
 }
 
 /// Makes the filter worth compiling again: one argument is asked for ten values in a row.
@@ -60,13 +58,11 @@ fn rule(name: &'static str, rule: Rule, core: &str) -> Case {
 }
 
 fn case(name: &'static str, misreading: Misreading, core: &str) -> Case {
-    let endian = Endian::Little;
-    let filter = assembled(&format!("{X86_64}{CHAIN}{core}{ENDS}"), endian);
+    let filter = assembled(&format!("{X86_64}{CHAIN}{core}{ENDS}"), Endian::Little);
     Case {
         name,
         misreading,
-        filters: vec![filter],
-        endian,
+        filters: filter.into(),
     }
 }
 

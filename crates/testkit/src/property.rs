@@ -57,9 +57,9 @@ pub fn prover_pairs(bytes: &[u8]) -> Outcome {
     let endian = endian(&mut rng);
     let body_insns = rng.range(1..=16) as usize;
     let programs = {
-        let left = program(&mut rng, body_insns);
+        let left = program(&mut rng, body_insns, endian);
         let mut right = match rng.chance(1, 8) {
-            true => program(&mut rng, body_insns),
+            true => program(&mut rng, body_insns, endian),
             false => left.clone(),
         };
         for _ in 0..rng.range(0..=3) {
@@ -67,17 +67,13 @@ pub fn prover_pairs(bytes: &[u8]) -> Outcome {
         }
         [left, right]
     };
-    let [left, right] = [0, 1].map(|side| Subject::Program {
-        program: &programs[side],
-        endian,
-    });
-    let run =
-        |side: usize, data: &SeccompData| interp::run(&programs[side], &data.image(endian)).ret;
+    let [left, right] = programs.each_ref().map(Subject::Program);
+    let run = |side: usize, data: &SeccompData| interp::run(&programs[side], data).ret;
     let answer = decide(&left, &right, &LIMITS);
     let other_way = decide(&right, &left, &LIMITS);
     match answer {
         Answer::Equal(_) => {
-            let near = Neighbourhood::of(&[&programs[0], &programs[1]], endian);
+            let near = Neighbourhood::of(&[&programs[0], &programs[1]]);
             for _ in 0..INPUTS {
                 let mut data = near.draw(&mut rng);
                 for _ in 0..2 {
@@ -146,8 +142,8 @@ pub fn assembler(bytes: &[u8]) -> Outcome {
     let Some(insns) = assembled(bytes) else {
         return "refused";
     };
-    for style in [Style::Plain, Style::Commented(Endian::Little)] {
-        let text = disassemble_insns(&insns, style);
+    for style in [Style::Plain, Style::Commented] {
+        let text = disassemble_insns(&insns, Endian::Little, style);
         assert_eq!(assembled(text.as_bytes()).as_ref(), Some(&insns), "{text}");
     }
     "assembled"
@@ -173,7 +169,7 @@ pub fn program_forms(bytes: &[u8]) -> Outcome {
             }
         });
         if let Some(insns) = insns {
-            let text = disassemble_insns(&insns, Style::Plain);
+            let text = disassemble_insns(&insns, Endian::Little, Style::Plain);
             let source = Sources::new().add("again.asm", text.as_str());
             let again = assemble(&text, source, Endian::Little);
             assert_eq!(again.map(|assembly| assembly.insns), Ok(insns), "{text}");
@@ -451,7 +447,7 @@ pub fn compile_ruleset(bytes: &[u8]) -> Outcome {
     for _ in 0..INPUTS {
         let data = call(&mut rng, &ruleset);
         let expected = ruleset.decide(&data).action.ret();
-        let run = interp::run(made.program().unwrap(), &data.image(endian));
+        let run = interp::run(made.program().unwrap(), &data);
         assert_eq!(run.ret, expected, "{data:x?}\n{ruleset}");
     }
     "compiled"
@@ -501,7 +497,9 @@ pub fn validator_kernel(bytes: &[u8]) -> Outcome {
     let mut list = || {
         let body_insns = rng.range(0..=30) as usize;
         match rng.range(0..=3) {
-            0 => program(&mut rng, body_insns).insns().to_vec(),
+            0 => program(&mut rng, body_insns, Endian::Little)
+                .insns()
+                .to_vec(),
             1 => noise(&mut rng, body_insns),
             _ => nearly_valid(&mut rng, body_insns),
         }
@@ -535,15 +533,15 @@ pub fn validator_kernel(bytes: &[u8]) -> Outcome {
 pub fn interpreter_kernel(bytes: &[u8]) -> Outcome {
     let mut rng = Rng::from_bytes(bytes);
     let body_insns = rng.range(0..=40) as usize;
-    let program = program(&mut rng, body_insns);
-    let near = Neighbourhood::of(&[&program], Endian::Little);
+    let program = program(&mut rng, body_insns, Endian::Little);
+    let near = Neighbourhood::of(&[&program]);
     let Ok(packets) = Packets::new() else {
         return NOT_ASKED;
     };
     for _ in 0..8 {
         let call = near.draw(&mut rng);
         let image = call.image(Endian::Little);
-        let ret = interp::run(&program, &image).ret;
+        let ret = interp::run(&program, &call).ret;
         match packets.returns(&program, ret, [&image]) {
             Ok(answers) => assert_eq!(answers, [true], "{ret:#x} for {call:x?}: {program:?}"),
             Err(_) => return NOT_ASKED,

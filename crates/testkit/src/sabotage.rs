@@ -72,7 +72,7 @@ impl Sabotage {
                 .into_iter()
                 .map(Insn::from)
                 .collect();
-            let changed = Program::new(insns).ok()?;
+            let changed = Program::new(insns, Endian::Little).ok()?;
             (changed != *program).then_some((Pc(pc), changed))
         };
         (0..ops.len()).filter_map(changed).collect()

@@ -10,14 +10,14 @@ use tamis_bpf::{Op, interp};
 
 use crate::chain::Chain;
 
-/// A program, decoded for machines of one byte order.
+/// A program, decoded.
 ///
 /// ```
 /// use tamis_abi::{Endian, SeccompData};
 /// use tamis_bpf::{Op, Program};
 /// use tamis_vm::Code;
-/// let program = Program::new(vec![Op::LoadData(4).into(), Op::RetA.into()]).unwrap();
-/// let code = Code::of_program(&program, Endian::Little);
+/// let program = Program::new(vec![Op::LoadData(4).into(), Op::RetA.into()], Endian::Little).unwrap();
+/// let code = Code::of_program(&program);
 /// let mut seen = code.nothing_seen();
 /// let data = SeccompData { arch: 7, ..SeccompData::default() };
 /// assert_eq!(code.run(&data.image(Endian::Little), &mut seen), 7);
@@ -130,7 +130,7 @@ impl Code {
     }
 
     /// What the program returns for sixteen words in the order of [`Word`](tamis_abi::Word), which is that of
-    /// a little-endian image, whatever byte order the code was made for. What the run reached is noted in
+    /// a little-endian image, whatever byte order the program is for. What the run reached is noted in
     /// `seen`, whose count grows if some of it is new.
     ///
     /// # Panics

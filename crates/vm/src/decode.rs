@@ -17,10 +17,9 @@ const MAX_CHAINED_PER_INSN: usize = 8;
 
 impl Code {
     /// Decodes a program. Linear time, up to a factor for lists that are entered in several places.
-    pub fn of_program(program: &Program, endian: Endian) -> Code {
+    pub fn of_program(program: &Program) -> Code {
         let mut decoder = Decoder {
             cfg: Cfg::from_program(program),
-            endian,
             known: Vec::new(),
             open: Vec::new(),
             room: program.len() * MAX_CHAINED_PER_INSN,
@@ -45,7 +44,6 @@ impl Code {
 
 struct Decoder {
     cfg: Cfg,
-    endian: Endian,
     /// Per block, where it went.
     known: Vec<Option<Next>>,
     /// Blocks whose nodes have a place but no content yet.
@@ -179,7 +177,7 @@ impl Decoder {
     /// The load and the mask that instructions are, if they are nothing else.
     fn load(&self, ops: &[Op]) -> Option<(u8, u32)> {
         let source = |offset| {
-            let word = Word::from_offset(offset, self.endian);
+            let word = Word::from_offset(offset, self.cfg.endian());
             word.map(|word| word.index() as u8)
         };
         match *ops {
@@ -237,7 +235,7 @@ impl Decoder {
         for op in &mut ops {
             *op = match *op {
                 Op::LoadData(offset) => {
-                    let word = Word::from_offset(offset, self.endian);
+                    let word = Word::from_offset(offset, self.cfg.endian());
                     Op::LoadData(word.map_or(0, |word| word.offset(Endian::Little)))
                 }
                 Op::LoadLen => Op::LoadImm(DATA_SIZE_BYTES),

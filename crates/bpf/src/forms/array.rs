@@ -73,7 +73,7 @@ fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagno
         );
         diagnostics.push(diagnostic);
     }
-    Assembly::new(insns, spans, whole, diagnostics)
+    Assembly::new(insns, arch.endian(), spans, whole, diagnostics)
 }
 
 /// The tokens inside of the braces of the one array, or all if there is no array.

@@ -40,7 +40,7 @@ fn separates(c: char) -> bool {
     c == ',' || c.is_whitespace()
 }
 
-fn read(text: &str, source: SourceId, _: Arch) -> Result<Assembly, Vec<Diagnostic>> {
+fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagnostic>> {
     let mut diagnostics = Vec::new();
     let mut numbers = words(text, text, separates, source);
     let whole = Span::new(source, 0, text.len());
@@ -76,7 +76,7 @@ fn read(text: &str, source: SourceId, _: Arch) -> Result<Assembly, Vec<Diagnosti
             .help("check that the list is complete");
         diagnostics.push(diagnostic);
     }
-    Assembly::new(insns, spans, whole, diagnostics)
+    Assembly::new(insns, arch.endian(), spans, whole, diagnostics)
 }
 
 /// The instruction of four numbers: code, jt, jf, k.

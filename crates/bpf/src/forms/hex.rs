@@ -76,6 +76,7 @@ fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagno
         .chunks_exact(2)
         .map(|pair| pair[0].0 << 4 | pair[1].0)
         .collect();
-    let insns = insns_from_bytes(&bytes, arch.endian()).unwrap_or_default();
-    Assembly::new(insns, spans, whole, Vec::new())
+    let endian = arch.endian();
+    let insns = insns_from_bytes(&bytes, endian).unwrap_or_default();
+    Assembly::new(insns, endian, spans, whole, Vec::new())
 }

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Action, ActionKind, Arch, syscall};
+use tamis_abi::{Action, ActionKind, Arch, Endian, syscall};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
 use super::{Form, decimal, first_line, words};
@@ -87,13 +87,13 @@ fn recognises(text: &str) -> bool {
 fn read(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagnostic>> {
     let is_listing = first_line(text).contains("CODE");
     match is_listing {
-        true => listing(text, source),
+        true => listing(text, source, arch),
         false => assembler(text, source, arch),
     }
 }
 
 /// The rows of a listing: a number with a colon, then code, jt, jf and k.
-fn listing(text: &str, source: SourceId) -> Result<Assembly, Vec<Diagnostic>> {
+fn listing(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<Diagnostic>> {
     let mut diagnostics = Vec::new();
     let (mut insns, mut spans) = (Vec::new(), Vec::new());
     let rows = words(text, text, |c| c == '\n', source);
@@ -121,7 +121,8 @@ fn listing(text: &str, source: SourceId) -> Result<Assembly, Vec<Diagnostic>> {
             Err(diagnostic) => diagnostics.push(*diagnostic),
         }
     }
-    Assembly::new(insns, spans, Span::new(source, 0, text.len()), diagnostics)
+    let whole = Span::new(source, 0, text.len());
+    Assembly::new(insns, arch.endian(), spans, whole, diagnostics)
 }
 
 fn no_row(row: Span) -> Diagnostic {
@@ -183,18 +184,15 @@ fn assembler(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<D
         });
         statements.push((statement, first.1.to(last.1)));
     }
-    link(
-        &statements,
-        &labels,
-        Span::new(source, 0, text.len()),
-        diagnostics,
-    )
+    let whole = Span::new(source, 0, text.len());
+    link(&statements, &labels, arch.endian(), whole, diagnostics)
 }
 
 /// Resolves the goals. A number becomes a label of its own at the instruction that it means.
 fn link(
     statements: &[(Statement<'_>, Span)],
     labels: &[Label<'_>],
+    endian: Endian,
     text_span: Span,
     mut diagnostics: Vec<Diagnostic>,
 ) -> Result<Assembly, Vec<Diagnostic>> {
@@ -254,7 +252,7 @@ fn link(
             .map(|(name, pc, span)| Label { name, pc, span })
             .collect(),
     };
-    linked(&unit, text_span, diagnostics)
+    linked(&unit, endian, text_span, diagnostics)
 }
 
 /// A statement with named targets.

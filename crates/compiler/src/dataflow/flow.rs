@@ -488,6 +488,6 @@ mod tests {
         let mut flow = Flow::default();
         check(&mut flow, &graph());
         flow.clear();
-        check(&mut flow, &Cfg::returning(3));
+        check(&mut flow, &Cfg::returning(3, Endian::Little));
     }
 }

@@ -8,7 +8,7 @@
 
 use tamis_abi::{Action, Arch, Endian};
 use tamis_analysis::{CaseLimits, Undecompilable, Wording, decompile, narrowed};
-use tamis_bpf::Program;
+use tamis_bpf::Stack;
 use tamis_prover::{Function, Space, Subject};
 use tamis_rules::Ruleset;
 
@@ -34,18 +34,24 @@ pub(super) struct Lifted {
     pub(super) ruleset: Ruleset,
     /// Whether the architecture matters; if not, the ruleset is about [`STAND_IN`] and x32.
     pub(super) asks_arch: bool,
+    /// The byte order of the machines that the input is for.
+    pub(super) endian: Endian,
 }
 
 impl Lift {
     /// Lifts a stack.
-    pub(super) fn of(stack: &[Program], endian: Endian, effort: &ProofEffort) -> Lift {
+    pub(super) fn of(stack: &Stack, effort: &ProofEffort) -> Lift {
         let mut space = Space::stoppable(effort.limits, effort.stop.clone());
         let mut lift = Lift {
             lifted: Vec::new(),
             unliftable: None,
             is_beyond_diagrams: false,
         };
-        let function = match space.subject(&Subject::whole(&Subject::programs(stack, endian))) {
+        let Some(endian) = stack.endian() else {
+            return lift;
+        };
+        let subjects = Subject::programs(stack.programs());
+        let function = match space.subject(&Subject::whole(&subjects)) {
             Ok(function) => function,
             Err(limit) => {
                 lift.unliftable = Some(limit.into());
@@ -54,7 +60,7 @@ impl Lift {
             }
         };
         for wording in [Wording::Values, Wording::Shortest] {
-            match worded(&mut space, function, wording) {
+            match worded(&mut space, function, wording, endian) {
                 Ok(lifted) => {
                     if lift
                         .lifted
@@ -78,6 +84,7 @@ fn worded(
     space: &mut Space,
     function: Function,
     wording: Wording,
+    endian: Endian,
 ) -> Result<Lifted, Undecompilable> {
     let limits = CaseLimits {
         wording,
@@ -89,6 +96,7 @@ fn worded(
             return outcome.map(|ruleset| Lifted {
                 ruleset,
                 asks_arch: true,
+                endian,
             });
         }
     }
@@ -98,5 +106,6 @@ fn worded(
     Ok(Lifted {
         ruleset,
         asks_arch: false,
+        endian,
     })
 }

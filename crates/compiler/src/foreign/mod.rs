@@ -18,9 +18,8 @@ mod rejected;
 mod remainder;
 mod split;
 
-use tamis_abi::Endian;
 use tamis_bpf::cfg::{Cfg, End};
-use tamis_bpf::{Op, Operand, Program, Test};
+use tamis_bpf::{Op, Operand, Program, Stack, Test};
 use tamis_rules::Ruleset;
 
 use crate::compile::build;
@@ -56,32 +55,29 @@ const ARCH_OFFSET: u32 = 4;
 ///
 /// ```
 /// use tamis_abi::Endian;
-/// use tamis_bpf::{Op, Program};
+/// use tamis_bpf::{Op, Program, Stack};
 /// use tamis_compiler::Options;
 /// use tamis_compiler::foreign::{Split, optimise};
-/// let ret = |value| Program::new(vec![Op::LoadData(0).into(), Op::RetImm(value).into()]).unwrap();
-/// let stack = [ret(0x7fff_0000), ret(0x0005_0001)];
-/// let optimised = optimise(&stack, Endian::Little, &Options::default(), Split::Never).unwrap();
+/// let program = |ret| {
+///     let insns = vec![Op::LoadData(0).into(), Op::RetImm(ret).into()];
+///     Program::new(insns, Endian::Little).unwrap()
+/// };
+/// let stack = Stack::new(vec![program(0x7fff_0000), program(0x0005_0001)]).unwrap();
+/// let optimised = optimise(&stack, &Options::default(), Split::Never).unwrap();
 /// let [program] = optimised.programs() else { panic!("one filter") };
 /// assert_eq!(program.len(), 1);
 /// ```
 ///
 /// # Errors
 /// Only mistakes of tamis: a program that the kernel would refuse, or one that does something else.
-pub fn optimise(
-    stack: &[Program],
-    endian: Endian,
-    options: &Options,
-    split: Split,
-) -> Result<Optimised, CompileError> {
-    let lift = Lift::of(stack, endian, &options.proof);
-    let calls = calls::calls(stack, &lift.lifted, options);
-    let rate = |programs: &[Program]| Rating::of(programs, &calls, endian, options.has_bitmap());
+pub fn optimise(stack: &Stack, options: &Options, split: Split) -> Result<Optimised, CompileError> {
+    let lift = Lift::of(stack, &options.proof);
+    let calls = calls::calls(stack.programs(), &lift.lifted, options);
+    let rate = |programs: &[Program]| Rating::of(programs, &calls, options.has_bitmap());
     let input = proved::Input {
         stack,
-        endian,
-        before: rate(stack),
-        archs: calls::archs(stack, &lift.lifted),
+        before: rate(stack.programs()),
+        archs: calls::archs(stack.programs(), &lift.lifted),
         effort: &options.proof,
         is_beyond_diagrams: lift.is_beyond_diagrams,
     };
@@ -128,7 +124,7 @@ fn candidates(
         add(How::LaidOutAnew, Err(Why::Unliftable(reason)));
     }
     for lifted in &lift.lifted {
-        let made = anew(lifted, input.endian, options, split)?;
+        let made = anew(lifted, options, split)?;
         add(How::LaidOutAnew, made.ok_or(Why::NoProgram));
     }
     let made = by_number(input, options);
@@ -140,7 +136,7 @@ fn candidates(
 fn by_passes(input: &proved::Input<'_>, options: &Options) -> Candidate {
     let mut cx = PassCx::of(options, input.archs.iter().copied());
     let passes = options.passes.bytecode_passes();
-    let programs = input.stack.iter();
+    let programs = input.stack.programs().iter();
     let programs = programs.map(|program| passes::optimise(program, passes, &mut cx));
     Candidate {
         programs: programs.collect(),
@@ -153,8 +149,8 @@ fn by_passes(input: &proved::Input<'_>, options: &Options) -> Candidate {
 fn by_number(input: &proved::Input<'_>, options: &Options) -> Option<Candidate> {
     let mut remarks = Vec::new();
     let mut is_any_new = false;
-    let programs = input.stack.iter().map(|program| {
-        let made = redispatch(program, input.endian, &input.archs, options);
+    let programs = input.stack.programs().iter().map(|program| {
+        let made = redispatch(program, &input.archs, options);
         let Some((redispatched, done)) = made else {
             return program.clone();
         };
@@ -173,12 +169,11 @@ fn by_number(input: &proved::Input<'_>, options: &Options) -> Option<Candidate> 
 /// What was lifted, laid out: one program, or several if it doesn't fit and may be split.
 fn anew(
     lifted: &Lifted,
-    endian: Endian,
     options: &Options,
     split: Split,
 ) -> Result<Option<Candidate>, CompileError> {
     let mut remarks = Vec::new();
-    let Some(program) = lay_out(&lifted.ruleset, lifted, endian, options, &mut remarks)? else {
+    let Some(program) = lay_out(&lifted.ruleset, lifted, options, &mut remarks)? else {
         return Ok(None);
     };
     if program.is_installable() || split == Split::Never {
@@ -190,7 +185,7 @@ fn anew(
     }
     remarks.clear();
     let mut fit = |share: &Ruleset| {
-        let program = lay_out(share, lifted, endian, options, &mut remarks)?;
+        let program = lay_out(share, lifted, options, &mut remarks)?;
         Ok(program.filter(Program::is_installable))
     };
     let programs = split::split(&lifted.ruleset, &mut fit)?;
@@ -204,11 +199,10 @@ fn anew(
 fn lay_out(
     ruleset: &Ruleset,
     lifted: &Lifted,
-    endian: Endian,
     options: &Options,
     remarks: &mut Vec<Remark>,
 ) -> Result<Option<Program>, CompileError> {
-    let built = build(ruleset, options, endian, &mut |_, _| ())?;
+    let built = build(ruleset, options, lifted.endian, &mut |_, _| ())?;
     passes::append(remarks, built.remarks);
     // What was lifted has no variables.
     let program = built.template.bind(&[]);
@@ -238,5 +232,5 @@ fn without_arch_check(program: &Program, options: &Options) -> Option<Program> {
     }
     let mut cx = PassCx::new(options.fuel);
     passes::run_on_graph(&mut graph, options.passes.bytecode_passes(), &mut cx);
-    Program::new(linearise(&graph)).ok()
+    linearise(&graph).ok()
 }

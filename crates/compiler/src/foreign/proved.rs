@@ -4,8 +4,8 @@
 //! the input: the prover for every call, and the reference interpreter, which didn't read the input for it,
 //! wherever their branches go. The input itself needs no proof.
 
-use tamis_abi::{Arch, Endian};
-use tamis_bpf::Program;
+use tamis_abi::Arch;
+use tamis_bpf::{Program, Stack};
 use tamis_prover::{Limits, Subject, decide_by_gates};
 
 use super::rating::Rating;
@@ -52,8 +52,7 @@ pub(super) struct Candidate {
 
 /// What was given, and what is known of it.
 pub(super) struct Input<'a> {
-    pub(super) stack: &'a [Program],
-    pub(super) endian: Endian,
+    pub(super) stack: &'a Stack,
     pub(super) before: Rating,
     pub(super) archs: Vec<Arch>,
     pub(super) effort: &'a ProofEffort,
@@ -64,8 +63,7 @@ pub(super) struct Input<'a> {
 /// Programs that do together exactly what the input does, and are no worse.
 #[derive(Clone, Debug)]
 pub struct Optimised {
-    programs: Vec<Program>,
-    endian: Endian,
+    stack: Stack,
     how: How,
     remarks: Vec<Remark>,
     archs: Vec<Arch>,
@@ -76,14 +74,14 @@ pub struct Optimised {
 }
 
 impl Optimised {
-    /// The programs, the oldest first; never none unless none was given.
-    pub fn programs(&self) -> &[Program] {
-        &self.programs
+    /// The programs as the filters of a task; never none unless none was given.
+    pub fn stack(&self) -> &Stack {
+        &self.stack
     }
 
-    /// The byte order of the machines that they are for.
-    pub fn endian(&self) -> Endian {
-        self.endian
+    /// The programs, the oldest first.
+    pub fn programs(&self) -> &[Program] {
+        self.stack.programs()
     }
 
     /// How they came about.
@@ -124,7 +122,7 @@ impl Optimised {
     /// Figures about each program, for the architectures in order.
     pub fn stats(&self) -> Vec<Stats> {
         let archs = || self.archs.iter().copied();
-        let programs = self.programs.iter();
+        let programs = self.programs().iter();
         programs
             .map(|program| Stats::of(program, archs()))
             .collect()
@@ -140,15 +138,15 @@ pub(super) fn prove(
     candidate: Candidate,
     after: Rating,
 ) -> Result<Result<Optimised, Why>, CompileError> {
-    let Input { stack, endian, .. } = *input;
+    let stack = input.stack.programs();
     let same_kind = stack.len() == candidate.programs.len() || candidate.programs.len() == 1;
     // A program of which several are made is compared as what the kernel makes of it alone.
-    let given = Subject::programs(stack, endian);
+    let given = Subject::programs(stack);
     let given = match same_kind {
         true => Subject::whole(&given),
         false => Subject::Stack(&given),
     };
-    let made = Subject::programs(&candidate.programs, endian);
+    let made = Subject::programs(&candidate.programs);
     let made = Subject::whole(&made);
     let proof = if input.is_beyond_diagrams {
         let limits = limits_of_gates(stack, &input.effort.limits);
@@ -159,8 +157,7 @@ pub(super) fn prove(
     };
     match proof {
         Ok(judged) => Ok(Ok(Optimised {
-            programs: candidate.programs,
-            endian,
+            stack: Stack::new(candidate.programs).expect("a candidate is for the input's machines"),
             how: candidate.how,
             remarks: candidate.remarks,
             archs: input.archs.clone(),
@@ -194,8 +191,7 @@ fn limits_of_gates(stack: &[Program], limits: &Limits) -> Limits {
 /// The input as its own result.
 pub(super) fn unchanged(input: Input<'_>) -> Optimised {
     Optimised {
-        programs: input.stack.to_vec(),
-        endian: input.endian,
+        stack: input.stack.clone(),
         how: How::Unchanged,
         remarks: Vec::new(),
         archs: input.archs,
@@ -218,13 +214,14 @@ pub(super) fn with_rejected(mut optimised: Optimised, mut rejected: Vec<Rejected
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
     use tamis_bpf::Op;
 
     use super::*;
 
     #[test]
     fn long_programs_have_fewer_conflicts_unless_somebody_says_how_many() {
-        let program = |len| Program::new(vec![Op::RetImm(0).into(); len]).unwrap();
+        let program = |len| Program::new(vec![Op::RetImm(0).into(); len], Endian::Little).unwrap();
         let usual = Limits::default();
         let fewer = limits_of_gates(&[program(500), program(524)], &usual);
         assert_eq!(fewer.max_conflicts, usual.max_conflicts / 4);

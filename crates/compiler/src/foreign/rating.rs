@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Arch, Endian};
+use tamis_abi::{Arch, SeccompData};
 use tamis_bpf::cache::is_cacheable;
 use tamis_bpf::convert::{PROLOGUE_INSNS, kernel_len_insns, op_executed_insns};
 use tamis_bpf::{Op, Pc, Program, Stack, interp};
@@ -74,12 +74,7 @@ type Branches = BTreeMap<(usize, usize), [u128; 2]>;
 impl Rating {
     /// What programs cost for these calls. `has_bitmap` says whether the kernel answers always allowed
     /// numbers without running them.
-    pub(super) fn of(
-        programs: &[Program],
-        calls: &[Weighed],
-        endian: Endian,
-        has_bitmap: bool,
-    ) -> Rating {
+    pub(super) fn of(programs: &[Program], calls: &[Weighed], has_bitmap: bool) -> Rating {
         let mut cached: BTreeMap<(Arch, u32), bool> = BTreeMap::new();
         let mut sums = Sums::default();
         let mut branches = Branches::new();
@@ -95,7 +90,7 @@ impl Rating {
                 false => (call.run_weight, UNCACHED_PS + further * FURTHER_FILTER_PS),
             };
             let cost = u128::from(cost);
-            let ran = run_all(programs, &data.image(endian), cost, &mut branches);
+            let ran = run_all(programs, data, cost, &mut branches);
             let steps = ran.steps;
             sums.steps += weight * f64::from(steps);
             sums.count += weight;
@@ -112,7 +107,7 @@ impl Rating {
         let mean = |steps: f64, count: f64| if count > 0.0 { steps / count } else { 0.0 };
         Rating {
             filters: programs.len(),
-            is_installable: Stack::new(programs.to_vec()).is_installable(),
+            is_installable: Stack::new(programs.to_vec()).is_ok_and(|stack| stack.is_installable()),
             length_insns: programs.iter().map(Program::len).sum(),
             kernel_insns: programs.iter().map(kernel_len_insns).sum(),
             cached_numbers: (cached.values().filter(|is| **is).count(), cached.len()),
@@ -156,13 +151,13 @@ struct Ran {
     kernel_insns: usize,
 }
 
-/// Runs all programs on one input; what of all together ran.
-fn run_all(programs: &[Program], image: &[u32; 16], weight: u128, branches: &mut Branches) -> Ran {
+/// Runs all programs on one call; what of all together ran.
+fn run_all(programs: &[Program], call: &SeccompData, weight: u128, branches: &mut Branches) -> Ran {
     let mut ran = Ran::default();
     for (index, program) in programs.iter().enumerate() {
         ran.kernel_insns += PROLOGUE_INSNS;
         let mut open: Option<(usize, usize)> = None;
-        let run = interp::run_traced(program, image, &mut |Pc(pc)| {
+        let run = interp::run_traced(program, call, &mut |Pc(pc)| {
             if let Some((at, taken)) = open.take() {
                 let sides = branches.entry((index, at)).or_default();
                 sides[usize::from(pc == taken)] += weight;

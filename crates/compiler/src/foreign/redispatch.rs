@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use tamis_abi::{Arch, Endian, Word};
+use tamis_abi::{Arch, Word};
 use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
 use tamis_bpf::{Op, Operand, Program, Test};
 use tamis_rules::Section;
@@ -39,33 +39,28 @@ const MAX_INTERVALS: usize = 20_000;
 /// architectures that it doesn't name in several ways, or is too large to be followed.
 pub(super) fn redispatch(
     program: &Program,
-    endian: Endian,
     archs: &[Arch],
     options: &Options,
 ) -> Option<(Program, Vec<Remark>)> {
     let graph = Cfg::from_program(program);
     let mut leaves = Leaves {
-        remainders: Remainders::new(&graph, endian),
+        remainders: Remainders::new(&graph),
         dag: Dag::new(),
         entered: Vec::new(),
     };
-    let root = root(&graph, endian, &mut leaves, &Weights::new(options))?;
-    let (mut laid_out, continuations) = emit_open(&leaves.dag, root, endian);
+    let root = root(&graph, &mut leaves, &Weights::new(options))?;
+    let (mut laid_out, continuations) = emit_open(&leaves.dag, root, graph.endian());
     splice(&mut laid_out, &continuations, &graph, &leaves.entered);
     let mut cx = PassCx::of(options, archs.iter().copied());
     passes::run_on_graph(&mut laid_out, options.passes.bytecode_passes(), &mut cx);
-    let program = Program::new(linearise(&laid_out)).ok()?;
+    let program = linearise(&laid_out).ok()?;
     Some((program, cx.into_remarks()))
 }
 
 /// The decision about all calls.
-fn root(
-    graph: &Cfg,
-    endian: Endian,
-    leaves: &mut Leaves<'_>,
-    weights: &Weights<'_>,
-) -> Option<NodeId> {
-    let [archs, numbers] = [Word::ARCH, Word::NR].map(|word| cuts(graph, word.offset(endian)));
+fn root(graph: &Cfg, leaves: &mut Leaves<'_>, weights: &Weights<'_>) -> Option<NodeId> {
+    let [archs, numbers] =
+        [Word::ARCH, Word::NR].map(|word| cuts(graph, word.offset(graph.endian())));
     let archs = intervals(&archs);
     let mut numbers = numbers;
     numbers.insert(Arch::X32_BIT);

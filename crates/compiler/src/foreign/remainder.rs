@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
-use tamis_abi::{Endian, Word};
+use tamis_abi::Word;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{AluOp, Op, Operand, Test};
 
@@ -38,7 +38,6 @@ pub(super) struct Entrance {
 /// A program that is followed for one interval of numbers after the other.
 pub(super) struct Remainders<'a> {
     graph: &'a Cfg,
-    endian: Endian,
     live: Vec<Live>,
     /// What states of the interval that is followed name; a remainder names none of them.
     values: Values,
@@ -91,14 +90,13 @@ struct Points {
 }
 
 impl<'a> Remainders<'a> {
-    pub(super) fn new(graph: &'a Cfg, endian: Endian) -> Remainders<'a> {
+    pub(super) fn new(graph: &'a Cfg) -> Remainders<'a> {
         let mut live = vec![Live::default(); graph.len()];
         for id in graph.reverse_postorder().into_iter().rev() {
             Live::note(&mut live, id, graph.block(id));
         }
         Remainders {
             graph,
-            endian,
             live,
             values: Values::new(),
             blocks_left: MAX_BLOCKS,
@@ -161,7 +159,7 @@ impl<'a> Remainders<'a> {
         let mut state = State::at_start(&mut self.values);
         for (word, range) in [(Word::ARCH, calls.audits), (Word::NR, calls.numbers)] {
             let values = &mut self.values;
-            state.step(Op::LoadData(word.offset(self.endian)), values);
+            state.step(Op::LoadData(word.offset(self.graph.endian())), values);
             let [first, last] = [*range.start(), *range.end()].map(Operand::K);
             let is_possible = state.assume(Test::Ge, first, true, values)
                 && state.assume(Test::Gt, last, false, values);
@@ -216,7 +214,7 @@ impl<'a> Remainders<'a> {
         let Op::LoadData(offset) = op else {
             return op;
         };
-        let range = match Word::from_offset(offset, self.endian) {
+        let range = match Word::from_offset(offset, self.graph.endian()) {
             Some(Word::ARCH) => calls.audits,
             Some(Word::NR) => calls.numbers,
             _ => return op,
@@ -349,7 +347,7 @@ impl<'a> Remainders<'a> {
 
     fn word(&self, value: Value) -> Option<Word> {
         match self.values.meaning(value) {
-            Meaning::Data(offset) => Word::from_offset(offset, self.endian),
+            Meaning::Data(offset) => Word::from_offset(offset, self.graph.endian()),
             _ => None,
         }
     }

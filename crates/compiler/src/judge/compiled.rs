@@ -6,9 +6,9 @@
 //! instructions that emission and the passes make of them, and the reference interpreter and the
 //! evaluator of rulesets agree on calls on both sides of every branch.
 
-use tamis_abi::{ArgIndex, Endian, SeccompData, VariableIndex, Word};
+use tamis_abi::VariableIndex;
 use tamis_bpf::{AluOp, Op, Operand, Template, Test};
-use tamis_fuzz::{CallWords, cover};
+use tamis_fuzz::cover;
 use tamis_prover::{Subject, decide_until};
 use tamis_rules::{Input, Ruleset, Values};
 
@@ -24,18 +24,17 @@ use crate::options::ProofEffort;
 pub fn compiled(
     template: &Template,
     ruleset: &Ruleset,
-    endian: Endian,
     effort: &ProofEffort,
 ) -> Result<(), CompileError> {
     let limits = effort.limits.for_insns(template.unbound().len());
     let given = Subject::Ruleset(ruleset);
-    let made = Subject::Template { template, endian };
+    let made = Subject::Template(template);
     proved(decide_until(&given, &made, &limits, &effort.stop))?;
-    check(template, ruleset, endian)
+    check(template, ruleset)
 }
 
 /// Checks a compiled program whose meaning was proved.
-fn check(template: &Template, ruleset: &Ruleset, endian: Endian) -> Result<(), CompileError> {
+fn check(template: &Template, ruleset: &Ruleset) -> Result<(), CompileError> {
     for (pc, op) in template.unbound().ops().enumerate() {
         if !is_made(op) {
             let pc = tamis_bpf::Pc(pc);
@@ -44,20 +43,16 @@ fn check(template: &Template, ruleset: &Ruleset, endian: Endian) -> Result<(), C
     }
     let values = values(ruleset);
     let program = template.bind(&values);
-    let mut input = Input {
-        data: SeccompData::default(),
-        variables: Values::new(&values),
-    };
+    let variables = Values::new(&values);
     let mut difference = None;
-    cover(&program, endian, &mut |words, actual_ret| {
-        set(&mut input.data, words);
-        let expected_ret = ruleset
-            .decide_with(&input.data, &input.variables)
-            .action
-            .ret();
+    cover(&program, &mut |call, actual_ret| {
+        let expected_ret = ruleset.decide_with(call, &variables).action.ret();
         if expected_ret != actual_ret {
             difference = Some(CompileError::Miscompiled {
-                witness: Box::new(input),
+                witness: Box::new(Input {
+                    data: *call,
+                    variables,
+                }),
                 expected_ret,
                 actual_ret,
             });
@@ -83,13 +78,4 @@ fn is_made(op: Op) -> bool {
 fn values(ruleset: &Ruleset) -> Vec<u64> {
     let count = ruleset.variables().len().min(VariableIndex::COUNT) as u64;
     (0..count).map(|index| 0x0101 + index).collect()
-}
-
-/// Makes it the call with these words.
-fn set(data: &mut SeccompData, words: &CallWords) {
-    let wide = |low: usize| u64::from(words[low + 1]) << 32 | u64::from(words[low]);
-    data.nr = words[Word::NR.index()];
-    data.arch = words[Word::ARCH.index()];
-    data.ip = wide(Word::IP_LOW.index());
-    data.args = ArgIndex::ALL.map(|arg| wide(Word::arg_low(arg).index()));
 }

@@ -20,7 +20,7 @@ mod narrowed;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use tamis_abi::{Action, Arch, Endian};
+use tamis_abi::{Action, Arch};
 use tamis_bpf::{InvalidProgram, Program};
 use tamis_fuzz::{Agreement, Disagreement, agreement};
 use tamis_prover::misreading::Reading;
@@ -85,8 +85,8 @@ pub fn judge(
 pub enum Filter<'a> {
     /// What a policy means.
     Policy(&'a Ruleset),
-    /// A program on a machine of this byte order.
-    Program(&'a Program, Endian),
+    /// A program.
+    Program(&'a Program),
 }
 
 /// Judges whether a ruleset is what the filters of a task do together, given from the oldest to the newest; if there are
@@ -120,7 +120,7 @@ impl<'a> Filter<'a> {
     fn subject(self) -> Subject<'a> {
         match self {
             Filter::Policy(ruleset) => Subject::Ruleset(ruleset),
-            Filter::Program(program, endian) => Subject::Program { program, endian },
+            Filter::Program(program) => Subject::Program(program),
         }
     }
 }
@@ -128,7 +128,7 @@ impl<'a> Filter<'a> {
 /// A filter for the calls of some architectures.
 enum Narrowed {
     Policy(Ruleset),
-    Program(Program, Endian),
+    Program(Program),
 }
 
 impl Narrowed {
@@ -138,17 +138,16 @@ impl Narrowed {
             Filter::Policy(ruleset) => {
                 Narrowed::Policy(narrowed::ruleset(ruleset, arches, elsewhere))
             }
-            Filter::Program(program, endian) => Narrowed::Program(
-                narrowed::program(program, endian, arches, elsewhere)?,
-                endian,
-            ),
+            Filter::Program(program) => {
+                Narrowed::Program(narrowed::program(program, arches, elsewhere)?)
+            }
         })
     }
 
     fn subject(&self) -> Subject<'_> {
         match self {
             Narrowed::Policy(ruleset) => Filter::Policy(ruleset).subject(),
-            Narrowed::Program(program, endian) => Filter::Program(program, *endian).subject(),
+            Narrowed::Program(program) => Filter::Program(program).subject(),
         }
     }
 }

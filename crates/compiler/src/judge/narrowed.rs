@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use tamis_abi::{Action, Arch, Endian, Word};
+use tamis_abi::{Action, Arch, Word};
 use tamis_bpf::{Insn, InvalidProgram, Op, Operand, Program, Test};
 use tamis_rules::{Ruleset, Section};
 
@@ -15,10 +15,10 @@ use tamis_rules::{Ruleset, Section};
 /// If it would be too long for an input program.
 pub(super) fn program(
     program: &Program,
-    endian: Endian,
     arches: &BTreeSet<Arch>,
     elsewhere: Action,
 ) -> Result<Program, InvalidProgram> {
+    let endian = program.endian();
     let branch = |test, k, jt, jf| Op::Branch {
         test,
         operand: Operand::K(k),
@@ -47,7 +47,8 @@ pub(super) fn program(
     // As the machine starts.
     ops.push(Op::LoadImm(0));
     let insns = ops.into_iter().map(Insn::from);
-    Program::new(insns.chain(program.insns().iter().copied()).collect())
+    let insns = insns.chain(program.insns().iter().copied());
+    Program::new(insns.collect(), endian)
 }
 
 /// The ruleset with the sections of some architectures only.
@@ -65,28 +66,23 @@ pub(super) fn ruleset(ruleset: &Ruleset, arches: &BTreeSet<Arch>, elsewhere: Act
 
 #[cfg(test)]
 mod tests {
-    use tamis_abi::SeccompData;
+    use tamis_abi::{Endian, SeccompData};
     use tamis_bpf::interp;
 
     use super::*;
 
     #[test]
     fn calls_of_other_architectures_get_the_answer_for_elsewhere() {
-        let allow = Program::new(vec![Op::RetImm(Action::ALLOW.ret()).into()]).unwrap();
+        let allow =
+            Program::new(vec![Op::RetImm(Action::ALLOW.ret()).into()], Endian::Little).unwrap();
         let kill = Action::KILL_PROCESS;
-        let narrow = program(
-            &allow,
-            Endian::Little,
-            &BTreeSet::from([Arch::X86_64]),
-            kill,
-        )
-        .unwrap();
+        let narrow = program(&allow, &BTreeSet::from([Arch::X86_64]), kill).unwrap();
         let ret = |arch: Arch| {
             let call = SeccompData {
                 arch: arch.audit(),
                 ..SeccompData::default()
             };
-            interp::run(&narrow, &call.image(Endian::Little)).ret
+            interp::run(&narrow, &call).ret
         };
         let found = [ret(Arch::X86_64), ret(Arch::X86)];
         assert_eq!(found, [Action::ALLOW, kill].map(Action::ret));

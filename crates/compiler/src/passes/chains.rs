@@ -129,13 +129,14 @@ impl Chains {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
     use tamis_bpf::cfg::Block;
 
     use super::*;
 
     #[test]
     fn a_value_is_found_from_wherever_the_chain_is_entered() {
-        let mut graph = Cfg::returning(0);
+        let mut graph = Cfg::returning(0, Endian::Little);
         let ret = |graph: &mut Cfg, ret| {
             graph.push(Block {
                 ops: Vec::new(),

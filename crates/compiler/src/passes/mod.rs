@@ -197,7 +197,7 @@ impl PassCx {
     fn size_of(&self, graph: &Cfg) -> Size {
         let counted = self.counted.as_ref();
         let cost = counted.and_then(|counted| {
-            let program = Program::new(linearise(graph)).ok()?;
+            let program = linearise(graph).ok()?;
             Some(counted.cost(&program))
         });
         Size::of_graph(graph, cost)
@@ -440,7 +440,7 @@ pub(crate) fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut Pass
     run_until_stable(passes, MAX_ROUNDS, |pass| {
         news(pass, run_on_blocks(pass, &mut graph, &mut trial))
     });
-    match Program::new(linearise(&graph)) {
+    match linearise(&graph) {
         Ok(optimised) if optimised.len() <= program.len() => {
             cx.fuel = trial.fuel;
             append(&mut cx.remarks, trial.remarks);
@@ -487,5 +487,5 @@ fn run_until_stable<P>(passes: &[P], max_rounds: usize, mut run: impl FnMut(&P) 
 }
 
 fn is_valid(graph: &Cfg) -> bool {
-    Program::new(linearise(graph)).is_ok()
+    linearise(graph).is_ok()
 }

@@ -3,7 +3,7 @@
 use tamis_abi::Endian;
 use tamis_bpf::asm::assemble;
 use tamis_bpf::cfg::Cfg;
-use tamis_bpf::disasm::{Style, disassemble_insns};
+use tamis_bpf::disasm::{Style, disassemble};
 use tamis_diag::Sources;
 
 use super::registry::{BYTECODE_PASSES, RULE_PASSES};
@@ -27,8 +27,11 @@ pub(super) fn check_bytecode(info: &PassInfo, before: &str, after: &str) {
     let wanted = assemble(after, source, Endian::Little).expect("the text assembles");
     let wanted = wanted.into_program().expect("the program is valid");
     assert_eq!(
-        disassemble_insns(&linearise(&graph), Style::Plain),
-        disassemble_insns(wanted.insns(), Style::Plain),
+        disassemble(
+            &linearise(&graph).expect("a pass keeps it valid"),
+            Style::Plain
+        ),
+        disassemble(&wanted, Style::Plain),
     );
 }
 

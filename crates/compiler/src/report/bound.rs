@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Arch, Endian, Nr, SeccompData, syscall};
+use tamis_abi::{Arch, Nr, SeccompData, syscall};
 use tamis_analysis::{Case, CaseLimits, Machine, cases};
 use tamis_bpf::{Program, interp};
 use tamis_prover::{LimitReached, Limits, Space};
@@ -79,12 +79,11 @@ impl Run {
 /// If a limit of the prover is reached.
 pub fn bounds(
     program: &Program,
-    endian: Endian,
     archs: &[Arch],
     options: &Options,
 ) -> Result<Vec<ArchBound>, LimitReached> {
     let mut space = Space::new(Limits::default());
-    let function = space.program(program, endian)?;
+    let function = space.program(program)?;
     let cases = cases(&mut space, function, &CaseLimits::default())?;
     let mut known: Vec<Answer> = Vec::new();
     let mut machines: Vec<(Machine, Answers)> = Vec::new();
@@ -114,7 +113,6 @@ pub fn bounds(
     let bounds = archs.iter().filter_map(|arch| {
         let input = Measured {
             program,
-            endian,
             arch: *arch,
             machines: &machines,
             is_conditional: &is_conditional,
@@ -127,7 +125,6 @@ pub fn bounds(
 /// An architecture's part of a program.
 struct Measured<'a> {
     program: &'a Program,
-    endian: Endian,
     arch: Arch,
     machines: &'a [(Machine, Answers)],
     is_conditional: &'a [bool],
@@ -198,7 +195,7 @@ impl Measured<'_> {
                 args,
                 ..SeccompData::default()
             };
-            let run = interp::run(self.program, &data.image(self.endian));
+            let run = interp::run(self.program, &data);
             steps += weight * f64::from(run.steps);
             whole += weight;
         }

@@ -159,10 +159,8 @@ fn cost_of(program: &Program, own: &[Sample], whole: f64, has_bitmap: bool) -> C
     let Sample { arch, data, .. } = own[0];
     let weight: f64 = own.iter().map(|sample| sample.weight).sum();
     let expected = Expected::of(program, own, false);
-    let steps = own.iter().map(|sample| {
-        let image = sample.data.image(arch.endian());
-        interp::run(program, &image).steps
-    });
+    let calls = own.iter().map(|sample| &sample.data);
+    let steps = calls.map(|call| interp::run(program, call).steps);
     CallCost {
         arch,
         nr: Nr(data.nr),
@@ -177,7 +175,7 @@ fn cost_of(program: &Program, own: &[Sample], whole: f64, has_bitmap: bool) -> C
 
 #[cfg(test)]
 mod tests {
-    use tamis_abi::Action;
+    use tamis_abi::{Action, Endian};
     use tamis_bpf::{Insn, Op, Operand, Test};
     use tamis_profile::Profile;
 
@@ -199,7 +197,7 @@ mod tests {
             Op::RetImm(Action::ALLOW.ret()),
             Op::RetImm(1),
         ];
-        Program::new(ops.map(Insn::from).to_vec()).expect("it is valid")
+        Program::new(ops.map(Insn::from).to_vec(), Endian::Little).expect("it is valid")
     }
 
     #[test]

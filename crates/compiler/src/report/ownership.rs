@@ -168,7 +168,7 @@ fn load(program: &Program, audit: u32, nr: u32, state: State) -> (Op, State) {
 
 #[cfg(test)]
 mod tests {
-    use tamis_abi::Action;
+    use tamis_abi::{Action, Endian};
     use tamis_bpf::{Insn, Test};
 
     use super::*;
@@ -192,7 +192,7 @@ mod tests {
             Op::RetImm(1),
         ];
         let insns = ops.map(Insn::from).to_vec();
-        let program = Program::new(insns).unwrap();
+        let program = Program::new(insns, Endian::Little).unwrap();
         let ownership = ownership(&program, &[Arch::X86_64]);
         assert_eq!(ownership.dispatch_insns, 3);
         assert_eq!(ownership.return_insns, 2);

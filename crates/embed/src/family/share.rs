@@ -259,6 +259,7 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
     use tamis_testkit::generate::program::program;
     use tamis_testkit::rng::Rng;
 
@@ -271,7 +272,9 @@ mod tests {
             let mut programs: Vec<Vec<Insn>> = Vec::new();
             for _ in 0..rng.range(1..=12) {
                 let body_insns = rng.range(1..=60) as usize;
-                let mut insns = program(&mut rng, body_insns).insns().to_vec();
+                let mut insns = program(&mut rng, body_insns, Endian::Little)
+                    .insns()
+                    .to_vec();
                 if let (true, Some(earlier)) = (rng.chance(1, 2), programs.last()) {
                     insns.extend(earlier.iter().skip(rng.range(0..=5) as usize));
                 }
@@ -288,7 +291,7 @@ mod tests {
     #[test]
     fn what_is_common_is_stored_once() {
         let mut rng = Rng::from_bytes(&[8; 8]);
-        let common = program(&mut rng, 200).insns().to_vec();
+        let common = program(&mut rng, 200, Endian::Little).insns().to_vec();
         let longer = [&common[..50], &common[..]].concat();
         let plain = (common.len() + longer.len()) * INSN_BYTES;
         let shared = Shared::of(&[&common, &longer]).unwrap();
@@ -303,7 +306,9 @@ mod tests {
     /// A dictionary and pieces cost something, and a single program has little in common with itself.
     #[test]
     fn a_program_alone_grows_by_no_more_than_a_piece() {
-        let insns = program(&mut Rng::from_bytes(&[9; 8]), 3).insns().to_vec();
+        let insns = program(&mut Rng::from_bytes(&[9; 8]), 3, Endian::Little)
+            .insns()
+            .to_vec();
         let shared = Shared::of(&[&insns]).unwrap();
         assert!(shared.bytes() <= insns.len() * INSN_BYTES + PIECE_BYTES);
     }

@@ -46,7 +46,7 @@ fn try_insns(
     if measure(&insns) >= measure(current.insns()) {
         return false;
     }
-    let Ok(candidate) = Program::new(insns) else {
+    let Ok(candidate) = Program::new(insns, current.endian()) else {
         return false;
     };
     let takes = fails(&candidate);
@@ -99,6 +99,7 @@ fn simpler(program: &Program, pc: usize) -> Vec<Vec<Insn>> {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::{Endian, SeccompData};
     use tamis_bpf::{Test, interp};
 
     use super::*;
@@ -118,13 +119,15 @@ mod tests {
             Op::RetImm(0x0005_0001),
             Op::RetImm(0x7fff_0000),
         ];
-        let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
-        let mut image = [0; 16];
-        (image[0], image[1], image[4]) = (39, 0xc000_003e, 7);
-        let mut other = image;
-        other[4] = 8;
+        let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
+        let call = |arg0| SeccompData {
+            nr: 39,
+            arch: 0xc000_003e,
+            ip: 0,
+            args: [arg0, 0, 0, 0, 0, 0],
+        };
         let tells_apart = |program: &Program| {
-            let answers = [&image, &other].map(|image| interp::run(program, image).ret);
+            let answers = [7, 8].map(|arg0| interp::run(program, &call(arg0)).ret);
             answers == [0x7fff_0000, 0x0005_0001]
         };
         assert!(tells_apart(&program));

@@ -169,7 +169,7 @@ pub fn compare(stack: &Stack, calls: &[SeccompData]) -> Result<(usize, Vec<Misma
     }
     let answers = answers(&filters, &calls)?;
     let mismatch = |answer: &Answer| {
-        let run = stack.run(&answer.call.image(NATIVE_ENDIAN));
+        let run = stack.run(&answer.call);
         let expected = Outcome::of_ret(run.ret);
         (expected != answer.outcome).then_some(Mismatch {
             call: answer.call,
@@ -197,7 +197,8 @@ fn guard(action: Action) -> Program {
     ops.extend(answers_unless(Word::arg_low(last), COOKIE, 3));
     ops.extend(answers_unless(Word::arg_high(last), COOKIE >> 32, 1));
     ops.extend([Op::RetImm(Action::ALLOW.ret()), Op::RetImm(action.ret())]);
-    Program::new(ops.into_iter().map(Insn::from).collect()).expect("it is a valid program")
+    let insns = ops.into_iter().map(Insn::from).collect();
+    Program::new(insns, NATIVE_ENDIAN).expect("it is a valid program")
 }
 
 /// The outcomes of all calls over one guard.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Endian, SeccompData};
+use tamis_abi::SeccompData;
 use tamis_bpf::{Insn, Program, Stack, interp};
 
 use super::calls::{self, Mismatch};
@@ -50,28 +50,29 @@ pub struct Checked {
     pub contradictions: Vec<Contradiction>,
 }
 
-/// Tests in the kernel whether it accepts programs of a byte order, the outcomes of each and of all together for
-/// the calls that can be made here, and the return values of each as a socket filter for all calls.
+/// Tests in the kernel whether it accepts the programs of a stack, the outcomes of each and of all together for the
+/// calls that can be made here, and the return values of each as a socket filter for all calls.
 ///
 /// A call takes microseconds, a kill a millisecond. Tests that can't be run are recorded: programs for machines of
 /// the other byte order are tested only as socket filters, and so are stacks as a whole in which an older filter
 /// denies `seccomp`.
-pub fn check(programs: &[Program], endian: Endian, calls: &[SeccompData]) -> Checked {
+pub fn check(stack: &Stack, calls: &[SeccompData]) -> Checked {
     let mut checked = Checked::default();
+    let programs = stack.programs();
+    let is_native = stack.endian() == Some(crate::NATIVE_ENDIAN);
     checked.verdicts(programs);
     let installable = programs.iter().enumerate();
     let installable = installable.filter(|(_, program)| program.is_installable());
     for (index, program) in installable {
-        if let Err(error) = checked.packets(index, program, endian, calls) {
+        if let Err(error) = checked.packets(index, program, calls) {
             checked.not_asked.push(error);
         }
-        if endian == crate::NATIVE_ENDIAN {
-            checked.answers(Some(index), &Stack::new(vec![program.clone()]), calls);
+        if is_native {
+            checked.answers(Some(index), &program.clone().into(), calls);
         }
     }
-    let stack = Stack::new(programs.to_vec());
-    if endian == crate::NATIVE_ENDIAN && programs.len() > 1 && stack.is_installable() {
-        checked.answers(None, &stack, calls);
+    if is_native && programs.len() > 1 && stack.is_installable() {
+        checked.answers(None, stack, calls);
     }
     checked
 }
@@ -96,14 +97,13 @@ impl Checked {
         &mut self,
         index: usize,
         program: &Program,
-        endian: Endian,
         calls: &[SeccompData],
     ) -> Result<(), AskError> {
         let packets = Packets::new()?;
         let mut by_ret: BTreeMap<u32, Vec<(&SeccompData, [u32; 16])>> = BTreeMap::new();
         for call in calls {
-            let image = call.image(endian);
-            let ret = interp::run(program, &image).ret;
+            let image = call.image(program.endian());
+            let ret = interp::run(program, call).ret;
             by_ret.entry(ret).or_default().push((call, image));
         }
         for (expected, group) in by_ret {

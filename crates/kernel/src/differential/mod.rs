@@ -137,7 +137,7 @@ pub fn verdicts(lists: &[Vec<Insn>]) -> Result<Vec<Verdict>, AskError> {
 /// Permanently installs a filter on the calling thread.
 fn verdicts_here(lists: &[Vec<Insn>]) -> Result<Vec<Verdict>, AskError> {
     let allow = vec![Insn::from(Op::RetImm(Action::ALLOW.ret()))];
-    let allow = Program::new(allow).expect("one return is a program");
+    let allow = Program::new(allow, crate::NATIVE_ENDIAN).expect("one return is a program");
     let with_listener = Flags::from(Flag::NewListener);
     let how = Install {
         flags: with_listener,

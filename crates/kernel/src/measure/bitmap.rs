@@ -73,7 +73,8 @@ fn loaded(stack: &[Program]) -> Option<Vec<Program>> {
         loaded
     };
     let mut sizes = (1..=BALLAST_FILTERS).rev().map(over);
-    let loaded = sizes.find(|loaded| Stack::new(loaded.clone()).is_installable())?;
+    let loaded = sizes
+        .find(|loaded| Stack::new(loaded.clone()).is_ok_and(|stack| stack.is_installable()))?;
     (!stack.is_empty()).then_some(loaded)
 }
 
@@ -148,7 +149,8 @@ fn ballast() -> Program {
     ops.resize(BALLAST_INSNS + 1, compare);
     ops.push(Op::RetImm(Action::ALLOW.ret()));
     let insns: Vec<Insn> = ops.into_iter().map(Insn::from).collect();
-    Program::new(insns).expect("comparisons and a return at the end are valid")
+    Program::new(insns, crate::NATIVE_ENDIAN)
+        .expect("comparisons and a return at the end are valid")
 }
 
 #[cfg(test)]

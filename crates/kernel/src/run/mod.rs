@@ -18,7 +18,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use tamis_abi::{Action, ActionKind, SeccompData};
-use tamis_bpf::Program;
 use tamis_bpf::stack::Stack;
 
 use crate::errno::Errno;
@@ -39,7 +38,7 @@ pub struct Command {
     /// Its arguments, without the program's name.
     pub args: Vec<OsString>,
     /// The filters, the oldest first. Each must allow `seccomp`, to install the next. The last must allow `execve`.
-    pub filters: Vec<Program>,
+    pub filters: Stack,
     /// The flags of each installation. [`run`] and [`supervise`] select those for a listener: [`Flag::NewListener`]
     /// is ignored, [`Flag::WaitKillableRecv`] is used by the latter.
     pub flags: Flags,
@@ -64,7 +63,7 @@ impl Command {
         Command {
             program: program.into(),
             args: Vec::new(),
-            filters: Vec::new(),
+            filters: Stack::default(),
             flags: Flags::NONE,
             filter_flags: Vec::new(),
             no_new_privs: true,
@@ -77,9 +76,9 @@ impl Command {
     /// The child to start; the last filter has the flags for a listener.
     fn spawn(&self, with_listener: bool) -> Spawn<'_> {
         let of_listener = Flag::NewListener | Flag::WaitKillableRecv;
-        let last = self.filters.len().wrapping_sub(1);
+        let last = self.filters.programs().len().wrapping_sub(1);
         let mut filters = Vec::new();
-        for (filter, program) in self.filters.iter().enumerate() {
+        for (filter, program) in self.filters.programs().iter().enumerate() {
             let own = self.filter_flags.get(filter).copied().unwrap_or_default();
             let wanted = self.flags | own;
             let flags = match with_listener && filter == last {
@@ -149,11 +148,11 @@ fn start_error(error: io::Error) -> RunError {
 }
 
 fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<Report, RunError> {
-    let stack = Stack::new(command.filters.clone());
+    let stack = &command.filters;
     let spawn = command.spawn(answer.is_some());
-    let held = spawn.start().map_err(|error| RunError::of(error, &stack))?;
+    let held = spawn.start().map_err(|error| RunError::of(error, stack))?;
     let Some(answer) = answer else {
-        return run_to_end(command, held, &stack);
+        return run_to_end(command, held, stack);
     };
     let pending = held.child().listener();
     let has_ended = AtomicBool::new(false);
@@ -165,7 +164,7 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<Report
                 supervise::answer_until_end(&pending, &has_ended, &stop_reader, answer)
             })
             .map_err(start_error)?;
-        let report = run_to_end(command, held, &stack);
+        let report = run_to_end(command, held, stack);
         has_ended.store(true, Ordering::Release);
         // A byte, because the pipe isn't closed while another thread is between fork and exec.
         let _ = stop_writer.write_all(&[1]);
@@ -258,7 +257,7 @@ const MAX_ERRNO: u16 = 4095;
 
 /// The verdict of the filters of a run, and the filter that decided; `None` if all allow the call.
 fn verdict(stack: &Stack, call: &SeccompData) -> Option<(usize, Action)> {
-    let run = stack.run(&call.image(crate::NATIVE_ENDIAN));
+    let run = stack.run(call);
     run.decided_by
         .map(|filter| (filter, Action::from_ret(run.ret)))
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use libtest_mimic::Trial;
 use tamis_abi::Action;
 use tamis_bpf::Program;
-use tamis_kernel::{DumpError, dump};
+use tamis_kernel::{DumpError, NATIVE_ENDIAN, dump};
 use tamis_testkit::skip::{self, Need};
 
 use crate::raw;
@@ -42,7 +42,7 @@ pub(crate) fn stack(name: &str) -> Vec<Program> {
                 0..0,
                 std::iter::repeat_n(filler, Program::MAX_INSNS - insns.len()),
             );
-            vec![Program::new(insns).expect("a valid program")]
+            vec![Program::new(insns, NATIVE_ENDIAN).expect("a valid program")]
         }
         other => panic!("no stack {other}"),
     }

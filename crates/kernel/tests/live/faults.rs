@@ -141,7 +141,7 @@ fn killed_installer() {
     deny(libc::SYS_seccomp, Action::KILL_PROCESS);
     let mut command = shell("exit 3");
     both(&command, &Ok(Ended::Exited(3)));
-    command.filters = vec![answering(CALL, EPERM.ret())];
+    command.filters = answering(CALL, EPERM.ret()).into();
     let error = InstallError::Killed;
     both(&command, &Err(RunError::Install { filter: 0, error }));
 }
@@ -149,11 +149,11 @@ fn killed_installer() {
 fn denied_prctl() {
     deny(libc::SYS_prctl, EPERM);
     let mut command = shell("exit 3");
-    command.filters = vec![answering(CALL, EPERM.ret())];
+    command.filters = answering(CALL, EPERM.ret()).into();
     let error = InstallError::NoNewPrivs(Errno(libc::EPERM));
     both(&command, &Err(RunError::Install { filter: 0, error }));
     assert_eq!(
-        install(&command.filters[0], &Install::default()).map(|_| ()),
+        install(&command.filters.programs()[0], &Install::default()).map(|_| ()),
         Err(error)
     );
 }
@@ -163,7 +163,7 @@ fn no_descriptors() {
     raw::close_inherited();
     let before = open_files();
     let command = Command {
-        filters: vec![answering(CALL, NOTIFY)],
+        filters: answering(CALL, NOTIFY).into(),
         ..shell("exit 3")
     };
     let (mut ran, mut refused) = (0, 0);
@@ -211,7 +211,7 @@ fn interrupted() {
         both(&shell("exit 3"), &Ok(Ended::Exited(3)));
         let command = Command {
             args: [MARK, "call"].map(Into::into).to_vec(),
-            filters: vec![answering(CALL, NOTIFY)],
+            filters: answering(CALL, NOTIFY).into(),
             explain: round % 2 == 0,
             ..Command::new(own_path())
         };
@@ -273,7 +273,7 @@ fn no_memory() {
 fn notified(role: &[&str]) -> Command {
     Command {
         args: [MARK].iter().chain(role).map(Into::into).collect(),
-        filters: vec![answering(CALL, NOTIFY)],
+        filters: answering(CALL, NOTIFY).into(),
         explain: false,
         ..Command::new(own_path())
     }
@@ -359,7 +359,7 @@ fn orphan() {
     let own = own_path();
     let script = format!("exec 3<&0; {} {MARK} call-after-input <&3 &", own.display());
     let command = Command {
-        filters: vec![answering(CALL, NOTIFY)],
+        filters: answering(CALL, NOTIFY).into(),
         ..shell(&script)
     };
     let report = supervise(&command, |_, _| Reply::Errno(1)).expect("it runs");
@@ -385,7 +385,7 @@ pub(crate) fn panicking_supervisor() {
 fn killed_at_any_moment() {
     for round in 0..60_u32 {
         let mut command = shell("exec sleep 1000");
-        command.filters = vec![answering(CALL, EPERM.ret())];
+        command.filters = answering(CALL, EPERM.ret()).into();
         command.explain = round % 2 == 0;
         let report = thread::scope(|scope| {
             let running = scope.spawn(|| run(&command));

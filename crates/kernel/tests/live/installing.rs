@@ -59,7 +59,7 @@ fn until_full() {
     let mut stack = Stack::default();
     let mut fitting = 0;
     loop {
-        stack.push(half_full());
+        stack.push(half_full()).expect("all are for this machine");
         if stack.charge_insns() > Stack::MAX_KERNEL_INSNS {
             break;
         }

@@ -8,7 +8,7 @@ use tamis_bpf::{Op, Operand, Program, Stack, Test};
 use tamis_kernel::{Command, Ended, Install, InstallError, RunError, install, run};
 
 use crate::raw;
-use crate::support::{ARGS, CALL, program, told, trial};
+use crate::support::{ARGS, CALL, program, stack, told, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     let plays = |name: &'static str, case: &'static str, expected: &'static str| {
@@ -46,8 +46,7 @@ fn filling(charge_insns: usize) -> (Program, Vec<Program>) {
     let older = older();
     let so_far = |padding: usize| {
         let last = padded(&vec![Op::Tax; padding]);
-        let mut stack = Stack::new(older.clone());
-        stack.push(last.clone());
+        let stack = stack([older.clone(), vec![last.clone()]].concat());
         (stack.charge_insns(), last)
     };
     let padding = charge_insns - so_far(0).0;
@@ -116,7 +115,7 @@ fn every_kind() -> String {
         let room = Stack::MAX_KERNEL_INSNS - 4 - kernel_len_insns(&subject);
         for (charge_insns, expected) in [(room, true), (room + 1, false)] {
             let newest = vec![filling(charge_insns).0, subject.clone()];
-            let stack = Stack::new([older.clone(), newest.clone()].concat());
+            let stack = stack([older.clone(), newest.clone()].concat());
             assert_eq!(
                 (stack.is_installable(), on_a_thread(newest)),
                 (expected, expected),
@@ -146,7 +145,7 @@ fn on_a_thread(newest: Vec<Program>) -> bool {
 fn command(filters: Vec<Program>) -> Command {
     Command {
         args: ["-c", "exit 3"].map(Into::into).to_vec(),
-        filters,
+        filters: stack(filters),
         ..Command::new("sh")
     }
 }

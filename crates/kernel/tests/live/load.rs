@@ -89,7 +89,7 @@ fn many(body: impl Fn(u32) + Sync) {
 fn command(role: &[&str], ret: u32) -> Command {
     Command {
         args: [MARK].iter().chain(role).map(Into::into).collect(),
-        filters: vec![answering(CALL, ret)],
+        filters: answering(CALL, ret).into(),
         ..Command::new(own_path())
     }
 }

@@ -5,7 +5,7 @@ use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::harmless::harmless;
 use tamis_bpf::{AluOp, Insn, Op, Operand, Program};
 use tamis_kernel::measure::{Call, Rounds, Workload, bitmap, calls, measure_workload};
-use tamis_kernel::{InstallError, MeasureError, measure};
+use tamis_kernel::{InstallError, MeasureError, NATIVE_ENDIAN, measure};
 
 use crate::support::{answering, constant, told, trial};
 
@@ -92,7 +92,7 @@ fn refused() {
 
 fn program(ops: &[Op]) -> Program {
     let insns = ops.iter().copied().map(Insn::from).collect();
-    Program::new(insns).expect("it is valid")
+    Program::new(insns, NATIVE_ENDIAN).expect("it is valid")
 }
 
 /// Every action, and some that don't exist, as constants and computed from the call.

@@ -58,7 +58,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn calling(role: &str, ret: u32) -> Command {
     Command {
         args: [victim::MARK, role].map(Into::into).to_vec(),
-        filters: vec![answering(CALL, ret)],
+        filters: answering(CALL, ret).into(),
         explain: false,
         ..Command::new(own_path())
     }
@@ -89,7 +89,7 @@ fn every_call() {
     for explain in [false, true] {
         let command = Command {
             args: ["-c", "exit 4"].map(Into::into).to_vec(),
-            filters: vec![constant(NOTIFY)],
+            filters: constant(NOTIFY).into(),
             explain,
             ..Command::new("sh")
         };
@@ -106,7 +106,10 @@ fn every_call() {
 
 fn explains_a_kill_too() {
     let mut command = calling("call", Action::KILL_PROCESS.ret());
-    command.filters.push(answering(libc::SYS_execve, NOTIFY));
+    command
+        .filters
+        .push(answering(libc::SYS_execve, NOTIFY))
+        .expect("it is for this machine");
     command.explain = true;
     let report = supervise(&command, |_, _| Reply::Continue).expect("it runs");
     assert_eq!(report.killed.len(), 1);

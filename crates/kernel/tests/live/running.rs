@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout};
 
 use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, SeccompData, Word};
-use tamis_bpf::{Op, Operand, Test};
+use tamis_bpf::{Op, Operand, Stack, Test};
 use tamis_kernel::run::{Note, Scope};
 use tamis_kernel::{Command, Ended, Errno, Killed, NATIVE_ENDIAN, Report, RunError, run};
 
@@ -14,8 +14,8 @@ use tamis_testkit::skip::{self, Need};
 
 use crate::raw;
 use crate::support::{
-    ARGS, CALL, answering, answering_all, constant, native_call, own_path, program, told, trial,
-    victim,
+    ARGS, CALL, answering, answering_all, constant, native_call, own_path, program, stack, told,
+    trial, victim,
 };
 use crate::victim::MARK;
 
@@ -62,7 +62,7 @@ fn command(program: &str, args: &[&str]) -> Command {
 fn victim_under(ret: u32, role: &[&str]) -> Command {
     Command {
         args: [MARK].iter().chain(role).map(Into::into).collect(),
-        filters: vec![answering(CALL, ret)],
+        filters: answering(CALL, ret).into(),
         ..Command::new(own_path())
     }
 }
@@ -130,7 +130,7 @@ fn no_such_program() {
         let elsewhere = std::process::Command::new(program).spawn();
         let expected = elsewhere.expect_err("it can't be executed").raw_os_error();
         let mut command = command(program, &[]);
-        command.filters = vec![answering(CALL, KILL)];
+        command.filters = answering(CALL, KILL).into();
         let (errno, denied_by) = exec_error(&command);
         assert_eq!((Some(errno), denied_by), (expected, None), "{program}");
     }
@@ -143,10 +143,8 @@ fn filter_denies_execve() {
         let action = Action::errno(errno as u16);
         for explain in [true, false] {
             let mut command = command("true", &[]);
-            command.filters = vec![constant(Action::ALLOW.ret())];
-            command
-                .filters
-                .push(answering(libc::SYS_execve, action.ret()));
+            let denies = answering(libc::SYS_execve, action.ret());
+            command.filters = stack(vec![constant(Action::ALLOW.ret()), denies]);
             command.explain = explain;
             assert_eq!(exec_error(&command), (errno, Some((1, action))));
         }
@@ -164,14 +162,14 @@ fn filter_denies_exiting() {
         ]),
     ] {
         let mut command = command("true", &[]);
-        command.filters = vec![program];
+        command.filters = program.into();
         assert_eq!(exec_error(&command), (1, Some((0, Action::errno(1)))));
     }
 }
 
 fn filter_kills_in_execve() {
     let mut command = command("true", &[]);
-    command.filters = vec![constant(KILL)];
+    command.filters = constant(KILL).into();
     let report = report(&command);
     assert_sigsys(report.ended);
     let call = report.killed[0].call.expect("the call is known");
@@ -182,7 +180,7 @@ fn filter_kills_in_execve() {
 fn second_filter_is_denied() {
     let eperm = Action::errno(libc::EPERM as u16).ret();
     let mut command = command("true", &[]);
-    command.filters = vec![answering(libc::SYS_seccomp, eperm), constant(KILL)];
+    command.filters = stack(vec![answering(libc::SYS_seccomp, eperm), constant(KILL)]);
     match run(&command) {
         Err(RunError::Install { filter: 1, error }) => {
             let refused = tamis_kernel::InstallError::Refused(Errno(libc::EPERM));
@@ -195,7 +193,10 @@ fn second_filter_is_denied() {
 fn kill_is_explained() {
     for action in [Action::KILL_PROCESS, Action::KILL_THREAD] {
         let mut command = victim_under(action.ret(), &["call"]);
-        command.filters.push(constant(Action::ALLOW.ret()));
+        command
+            .filters
+            .push(constant(Action::ALLOW.ret()))
+            .expect("it is for this machine");
         let report = report(&command);
         assert_sigsys(report.ended);
         let [killed] = report.killed[..] else {
@@ -262,7 +263,7 @@ fn kill_among_threads() {
 /// A filter that the command installed itself is not known, but its kill is seen.
 fn kill_by_own_filter() {
     let mut command = victim_under(0x7fff_0000, &["verdict", &format!("{KILL:x}")]);
-    command.filters.clear();
+    command.filters = Stack::default();
     let report = report(&command);
     assert_sigsys(report.ended);
     assert_eq!(report.killed.len(), 1);
@@ -300,7 +301,7 @@ fn trap_caught() {
 
 fn sigsys_from_elsewhere() {
     let mut command = command("sh", &["-c", &format!("kill -{} $$", libc::SIGSYS)]);
-    command.filters = vec![answering(CALL, KILL)];
+    command.filters = answering(CALL, KILL).into();
     let report = report(&command);
     assert_sigsys(report.ended);
     assert_eq!((report.killed, report.trapped), (vec![], vec![]));
@@ -454,7 +455,7 @@ fn kill_of_other_arch() {
         jf,
     };
     let mut command = victim_under(KILL, &["call-i386"]);
-    command.filters = vec![program(vec![
+    command.filters = Stack::from(program(vec![
         Op::LoadData(4),
         equals(audit, 5),
         Op::LoadData(0),
@@ -463,7 +464,7 @@ fn kill_of_other_arch() {
         equals((ARGS[0] >> 32) as u32, 1),
         Op::RetImm(KILL),
         Op::RetImm(Action::ALLOW.ret()),
-    ])];
+    ]));
     let report = report(&command);
     let Some(killed) = report.killed.first() else {
         skip::because(Need::Live, "this machine makes no i386 calls");

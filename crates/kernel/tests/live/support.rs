@@ -5,7 +5,8 @@ use std::process::{Command, Output, Stdio};
 
 use libtest_mimic::Trial;
 use tamis_abi::{Action, SeccompData};
-use tamis_bpf::{Op, Operand, Program, Test};
+use tamis_bpf::{Op, Operand, Program, Stack, Test};
+use tamis_kernel::NATIVE_ENDIAN;
 use tamis_testkit::child;
 
 use crate::victim;
@@ -60,7 +61,13 @@ pub(crate) fn constant(ret: u32) -> Program {
 
 /// A valid program.
 pub(crate) fn program(ops: Vec<Op>) -> Program {
-    Program::new(ops.into_iter().map(Into::into).collect()).expect("a valid program")
+    let insns = ops.into_iter().map(Into::into).collect();
+    Program::new(insns, NATIVE_ENDIAN).expect("a valid program")
+}
+
+/// The filters of one task, the oldest first.
+pub(crate) fn stack(programs: Vec<Program>) -> Stack {
+    Stack::new(programs).expect("all are for this machine")
 }
 
 /// A call as filters on this machine see it.

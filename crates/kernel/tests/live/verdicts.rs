@@ -6,9 +6,8 @@ use std::process::Output;
 
 use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind};
-use tamis_bpf::stack::Stack;
 
-use crate::support::{CALL, answering, native_call, play, told, trial};
+use crate::support::{CALL, answering, native_call, play, stack, told, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -26,7 +25,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn expected(rets: &[u32]) -> String {
     let programs = rets.iter().map(|ret| answering(CALL, *ret)).collect();
     let call = native_call(CALL, [0; 6]);
-    let run = Stack::new(programs).run(&call.image(tamis_kernel::NATIVE_ENDIAN));
+    let run = stack(programs).run(&call);
     let action = Action::from_ret(run.ret);
     match action.kind {
         ActionKind::KillProcess | ActionKind::KillThread => format!("signal {}", libc::SIGSYS),

@@ -354,7 +354,7 @@ fn run(case: &str, words: &[&str]) -> ExitCode {
     let (program, args) = words.split_first().expect("a command");
     let command = tamis_kernel::Command {
         args: args.iter().map(Into::into).collect(),
-        filters: vec![answering(CALL, Action::KILL_PROCESS.ret())],
+        filters: answering(CALL, Action::KILL_PROCESS.ret()).into(),
         explain: case != "unexplained",
         forward_signals: true,
         die_with_parent: case == "bound",
@@ -375,12 +375,12 @@ fn run_often() {
         let mut command = tamis_kernel::Command::new("true");
         command.forward_signals = true;
         tamis_kernel::run(&command).expect("it runs");
-        command.filters = vec![answering(libc::SYS_execve, Action::errno(5).ret())];
+        command.filters = answering(libc::SYS_execve, Action::errno(5).ret()).into();
         tamis_kernel::run(&command).expect_err("execve is denied");
-        command.filters = vec![answering(libc::SYS_execve, Action::KILL_PROCESS.ret())];
+        command.filters = answering(libc::SYS_execve, Action::KILL_PROCESS.ret()).into();
         command.explain = false;
         tamis_kernel::run(&command).expect("it is killed");
-        command.filters = vec![answering(CALL, 0x7fc0_0000)];
+        command.filters = answering(CALL, 0x7fc0_0000).into();
         tamis_kernel::supervise(&command, |_, _| tamis_kernel::listener::Reply::Continue)
             .expect("it runs");
     };

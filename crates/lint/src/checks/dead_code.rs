@@ -20,12 +20,12 @@ pub(crate) const CHECK: Check = note(
 );
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
-    let Some((stack, endian)) = context.filters() else {
+    let Some(stack) = context.filters() else {
         return Ok(Vec::new());
     };
     let mut findings = Vec::new();
     for (filter, program) in stack.programs().iter().enumerate() {
-        let Ok(dead) = dead_code(&mut Space::new(Limits::default()), program, endian) else {
+        let Ok(dead) = dead_code(&mut Space::new(Limits::default()), program) else {
             continue;
         };
         let of_which = match stack.programs().len() {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Endian, SeccompData};
+use tamis_abi::SeccompData;
 use tamis_bpf::{Pc, Program};
 
 use super::graph::{Gate, Gates};
@@ -25,23 +25,18 @@ pub struct Branches {
 }
 
 impl Branches {
-    /// The branches of a program on machines of this byte order.
+    /// The branches of a program.
     ///
     /// # Errors
     /// If there are too many gates, or the caller stops.
-    pub fn of(
-        program: &Program,
-        endian: Endian,
-        limits: &Limits,
-        stop: &Stop,
-    ) -> Result<Branches, LimitReached> {
+    pub fn of(program: &Program, limits: &Limits, stop: &Stop) -> Result<Branches, LimitReached> {
         let mut gates = Gates::new(limits.max_gates, stop.clone());
         let mut conditions = BTreeMap::new();
         let mut note = |pc, [fails, holds]: [Gate; 2]| {
             conditions.insert((pc, false), fails);
             conditions.insert((pc, true), holds);
         };
-        program::returned(&mut gates, Code::Program(program), endian, &mut note)?;
+        program::returned(&mut gates, Code::Program(program), &mut note)?;
         Ok(Branches {
             gates,
             conditions,
@@ -72,6 +67,7 @@ impl Branches {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
     use tamis_bpf::{Op, Operand, Test};
 
     use super::*;
@@ -90,9 +86,9 @@ mod tests {
             branch(Test::Gt, 8, 0, 0),
             Op::RetImm(7),
         ];
-        let program = Program::new(ops.map(Into::into).to_vec()).unwrap();
+        let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
         let (limits, stop) = (Limits::default(), Stop::default());
-        let mut branches = Branches::of(&program, Endian::Little, &limits, &stop).unwrap();
+        let mut branches = Branches::of(&program, &limits, &stop).unwrap();
         assert_eq!(branches.input_for_any([(Pc(2), false)]), Ok(None));
         let outcomes = [(Pc(2), false), (Pc(2), true)];
         let input = branches.input_for_any(outcomes).unwrap().unwrap();

@@ -124,11 +124,11 @@ impl<'a> Circuit<'a> {
 fn function(gates: &mut Gates, subject: &Subject<'_>) -> Outcome<Bits> {
     match subject {
         Subject::Ruleset(rules) => ruleset::returned(gates, rules),
-        Subject::Program { program, endian } => {
-            program::returned(gates, Code::Program(program), *endian, &mut |_, _| ())
+        Subject::Program(program) => {
+            program::returned(gates, Code::Program(program), &mut |_, _| ())
         }
-        Subject::Template { template, endian } => {
-            program::returned(gates, Code::Template(template), *endian, &mut |_, _| ())
+        Subject::Template(template) => {
+            program::returned(gates, Code::Template(template), &mut |_, _| ())
         }
         Subject::Stack(filters) => {
             let mut kept = words::constant(ALLOW);
@@ -254,12 +254,10 @@ mod tests {
         let (limits, stop) = (Limits::default(), Stop::default());
         let words = (0..validate::DATA_SIZE_BYTES).step_by(4).map(Op::LoadData);
         for load in words.chain([Op::LoadLen]) {
-            let program = Program::new([load, Op::RetA].map(Into::into).to_vec()).unwrap();
             for endian in [Endian::Little, Endian::Big] {
-                let subject = Subject::Program {
-                    program: &program,
-                    endian,
-                };
+                let insns = [load, Op::RetA].map(Into::into).to_vec();
+                let program = Program::new(insns, endian).unwrap();
+                let subject = Subject::Program(&program);
                 let circuit = Circuit::new(&subject, &subject, &limits, &stop).unwrap();
                 let value = |data: &SeccompData| {
                     let bits = circuit.left.iter().enumerate();

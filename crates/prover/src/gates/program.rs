@@ -41,13 +41,12 @@ struct Circuit<'a> {
     returned: Bits,
 }
 
-/// What a program returns on a machine of this byte order.
+/// What a program returns.
 /// `note` is told of every branch that is reached: the conditions that it is reached and that its test
 /// fails or holds.
 pub(super) fn returned(
     gates: &mut Gates,
     code: Code<'_>,
-    endian: Endian,
     note: &mut dyn FnMut(Pc, [Gate; 2]),
 ) -> Outcome<Bits> {
     let length = code.shape().len();
@@ -60,7 +59,7 @@ pub(super) fn returned(
     let mut circuit = Circuit {
         gates,
         note,
-        endian,
+        endian: code.endian(),
         ways: (0..length).map(|_| None).collect(),
         returned: zero,
     };

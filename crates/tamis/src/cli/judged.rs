@@ -57,7 +57,7 @@ pub(crate) fn judge_reading(
         .iter()
         .map(|filter| match filter {
             Loaded::Policy(policy) => Filter::Policy(&policy.ruleset),
-            Loaded::Program(raw) => Filter::Program(&raw.program, raw.endian),
+            Loaded::Program(raw) => Filter::Program(&raw.program),
         })
         .collect();
     let effort = ProofEffort {

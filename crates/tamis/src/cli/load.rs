@@ -4,7 +4,7 @@ mod member;
 
 use std::path::{Path, PathBuf};
 
-use tamis_abi::{Arch, Endian, KernelVersion, SeccompData};
+use tamis_abi::{Arch, KernelVersion, SeccompData};
 use tamis_bpf::forms::Form;
 use tamis_bpf::{Program, asm, cache, program};
 use tamis_compiler::{CompileError, Compiled};
@@ -140,14 +140,13 @@ pub(crate) struct Policy {
     pub(crate) installation: Installation,
 }
 
-/// A program with what is known of it.
+/// A program with its name.
+#[derive(Clone)]
 pub(crate) struct RawProgram {
     /// What to call it.
     pub(crate) name: String,
     /// The program.
     pub(crate) program: Program,
-    /// The byte order of the machine that it is for.
-    pub(crate) endian: Endian,
 }
 
 /// The architecture with this name, or an error that names a near one.
@@ -504,11 +503,10 @@ impl LoadArgs {
                 input.name
             )));
         };
-        match Program::new(insns) {
+        match Program::new(insns, endian) {
             Ok(program) => Ok(RawProgram {
                 name: input.name,
                 program,
-                endian,
             }),
             Err(error) => Err(text_for_program(&input)
                 .unwrap_or_else(|| invalid(format!("{}: {error}", input.name)))),
@@ -522,14 +520,9 @@ impl LoadArgs {
         source: SourceId,
         sources: Sources,
     ) -> Result<RawProgram, Failure> {
-        let endian = self.call_arch().endian();
         let assembled = (form.read)(&sources.get(source).text, source, self.call_arch());
         match assembled.and_then(asm::Assembly::into_program) {
-            Ok(program) => Ok(RawProgram {
-                name,
-                program,
-                endian,
-            }),
+            Ok(program) => Ok(RawProgram { name, program }),
             Err(diagnostics) => Err(misread(Kind::Text(form), source, diagnostics, sources)),
         }
     }
@@ -691,10 +684,7 @@ impl Loaded {
     pub(crate) fn subject(&self) -> Subject<'_> {
         match self {
             Loaded::Policy(policy) => Subject::Ruleset(&policy.ruleset),
-            Loaded::Program(raw) => Subject::Program {
-                program: &raw.program,
-                endian: raw.endian,
-            },
+            Loaded::Program(raw) => Subject::Program(&raw.program),
         }
     }
 
@@ -734,7 +724,6 @@ impl Loaded {
                 Ok(RawProgram {
                     program: policy.program(&compiled)?.clone(),
                     name: policy.name,
-                    endian: compiled.endian(),
                 })
             }
         }

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use tamis_abi::{Arch, Endian, Nr, syscall};
+use tamis_abi::{Arch, Nr, syscall};
 use tamis_bpf::Program;
 use tamis_compiler::report::bound::{ArchBound, Kind, bounds};
 use tamis_compiler::report::calls::{CallCost, ProgramCost, Together, calls, together};
@@ -121,7 +121,6 @@ impl Report {
     /// The report of a program, with the remarks of the passes that made it.
     pub(crate) fn of(
         program: &Program,
-        endian: Endian,
         archs: &[Arch],
         remarks: &[Remark],
         options: &Options,
@@ -134,7 +133,7 @@ impl Report {
         } = ownership(program, archs);
         let costs = calls(program, archs, options);
         // What the prover can't say in time is left out: the program is right all the same.
-        let bounds = bounds(program, endian, archs, options).unwrap_or_default();
+        let bounds = bounds(program, archs, options).unwrap_or_default();
         Report {
             dispatch_insns,
             return_insns,

@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::Path;
 
-use tamis_abi::{Arch, Endian};
-use tamis_bpf::Program;
+use tamis_abi::Arch;
+use tamis_bpf::{MixedEndian, Program, Stack};
 use tamis_prover::Subject;
 use tamis_rules::Input;
 
@@ -39,13 +39,12 @@ impl Side {
     }
 
     /// Programs as the filters of a task, the oldest first, or the one filter that there is.
-    pub(crate) fn of_programs(name: String, programs: Vec<Program>, endian: Endian) -> Side {
+    pub(crate) fn of_programs(name: String, programs: Vec<Program>) -> Side {
         let is_stack = programs.len() != 1;
         let loaded = |program| {
             Loaded::Program(RawProgram {
                 name: name.clone(),
                 program,
-                endian,
             })
         };
         Side {
@@ -121,6 +120,19 @@ impl Side {
         };
         Arch::all().filter(is_named).collect()
     }
+}
+
+/// Programs as the filters of one task, the oldest first.
+pub(crate) fn stack(filters: impl IntoIterator<Item = RawProgram>) -> Result<Stack, Failure> {
+    let filters = filters.into_iter().map(|raw| (raw.name, raw.program));
+    let (names, programs): (Vec<String>, Vec<Program>) = filters.unzip();
+    Stack::new(programs).map_err(|MixedEndian { filter }| {
+        let name = &names[filter];
+        Failure::usage(
+            format!("{name} is for machines of another byte order than the filters before it"),
+            "filters of one task run on one machine; select it with `--arch`",
+        )
+    })
 }
 
 /// The raw programs in a folder, by name.

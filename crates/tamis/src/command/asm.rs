@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if global.json {
         args.output.text(&disasm::document(&raw.program)?)?;
     } else {
-        args.output.raw(&raw.program.to_bytes(raw.endian))?;
+        args.output.raw(&raw.program.to_bytes())?;
     }
     Ok(exit::OK)
 }

@@ -191,10 +191,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     target::warn_profile_mismatch(&options, &policy, global);
     policy.tell_of_installation(global);
     let compiled = policy.compile(&options)?;
-    let (program, endian) = (policy.program(&compiled)?, compiled.endian());
+    let program = policy.program(&compiled)?;
     let report = args.compiler.stats.then(|| {
         let archs = policy.arches();
-        Report::of(program, endian, &archs, compiled.remarks(), &options)
+        Report::of(program, &archs, compiled.remarks(), &options)
     });
     args.compiler.tell(compiled.remarks());
     let shows_person = args.emit.is_none() && args.output.is_terminal();
@@ -205,14 +205,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         message(&report.text());
     }
     match args.emit {
-        Some(Emit::Asm) => args.output.text(&listing(program, endian))?,
-        None if shows_person => args.output.text(&listing(program, endian))?,
+        Some(Emit::Asm) => args.output.text(&listing(program))?,
+        None if shows_person => args.output.text(&listing(program))?,
         Some(Emit::Annotation) => {
-            args.output
-                .text(&annotation::text(&program.to_bytes(endian)))?;
+            args.output.text(&annotation::text(&program.to_bytes()))?;
         }
         Some(Emit::Bpf | Emit::Json | Emit::Rules | Emit::Pfc | Emit::Source(_)) | None => {
-            args.output.raw(&program.to_bytes(endian))?;
+            args.output.raw(&program.to_bytes())?;
         }
     }
     Ok(exit::OK)
@@ -241,8 +240,8 @@ impl Unbound {
         let archs = policy.arches();
         args.compiler.tell(filter.remarks());
         let report = args.compiler.stats.then(|| {
-            let (program, endian) = (filter.template().unbound(), filter.endian());
-            Report::of(program, endian, &archs, filter.remarks(), &options)
+            let program = filter.template().unbound();
+            Report::of(program, &archs, filter.remarks(), &options)
         });
         if let Some(report) = &report {
             message(&summary(&policy, &filter.stats()));
@@ -326,8 +325,8 @@ pub(super) fn pseudo_code(ruleset: &Ruleset) -> Result<String, Failure> {
     })
 }
 
-fn listing(program: &Program, endian: Endian) -> String {
-    disasm::disassemble(program, disasm::Style::Commented(endian))
+fn listing(program: &Program) -> String {
+    disasm::disassemble(program, disasm::Style::Commented)
 }
 
 fn document(unbound: Unbound) -> Document {
@@ -336,11 +335,11 @@ fn document(unbound: Unbound) -> Document {
     Document {
         schema: "tamis.compile/1",
         policy: unbound.policy.name,
-        byte_order: match filter.endian() {
+        byte_order: match program.endian() {
             Endian::Little => "little",
             Endian::Big => "big",
         },
-        digest: format!("sha256:{}", sha256(&program.to_bytes(filter.endian()))),
+        digest: format!("sha256:{}", sha256(&program.to_bytes())),
         length_insns: stats.length_insns,
         kernel_length_insns: stats.kernel_insns,
         arches: stats.archs.iter().map(arch_entry).collect(),

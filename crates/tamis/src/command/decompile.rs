@@ -126,7 +126,7 @@ fn load(
     let (name, length_insns, function) = match &filter {
         Loaded::Policy(policy) => (&policy.name, None, space.ruleset(&policy.ruleset)),
         Loaded::Program(raw) => {
-            let function = space.program(&raw.program, raw.endian);
+            let function = space.program(&raw.program);
             (&raw.name, Some(raw.program.len()), function)
         }
     };

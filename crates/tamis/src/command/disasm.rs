@@ -64,16 +64,14 @@ pub(crate) fn document(program: &Program) -> Result<String, Failure> {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let loaded = args.load.load(&args.input, global)?;
     loaded.tell_of_installation(global);
-    let RawProgram {
-        program, endian, ..
-    } = loaded.into_program()?;
+    let RawProgram { program, .. } = loaded.into_program()?;
     if global.json {
         args.output.text(&document(&program)?)?;
     } else {
         let style = if args.plain {
             disasm::Style::Plain
         } else {
-            disasm::Style::Commented(endian)
+            disasm::Style::Commented
         };
         args.output.text(&disasm::disassemble(&program, style))?;
     }

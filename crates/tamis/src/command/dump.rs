@@ -4,9 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tamis_abi::Endian;
 use tamis_bpf::Program;
-use tamis_kernel::{DumpError, NATIVE_ENDIAN, dump};
+use tamis_kernel::{DumpError, dump};
 
 use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::output::{self, OutputArgs};
@@ -53,7 +52,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let pid = args.pid;
     let filters = dump(pid).map_err(|error| refusal(pid, &error))?;
     if let Some(folder) = &args.output {
-        write_all(&filters, folder, NATIVE_ENDIAN)?;
+        write_all(&filters, folder)?;
     }
     if let Some(index) = args.index {
         let Some(filter) = filters.get(index) else {
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
                 "the oldest filter has the number 0",
             ));
         };
-        OutputArgs { output: None }.raw(&filter.to_bytes(NATIVE_ENDIAN))?;
+        OutputArgs { output: None }.raw(&filter.to_bytes())?;
     } else if global.json {
         let entry = |filter: &Program| FilterEntry {
             length_insns: filter.len(),
@@ -86,7 +85,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 /// Writes filters to files of a folder that sort from the oldest to the newest. The folder may hold no
 /// other filters, because it stands for the stack of all that are in it.
-pub(super) fn write_all(filters: &[Program], folder: &Path, endian: Endian) -> Result<(), Failure> {
+pub(super) fn write_all(filters: &[Program], folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| {
         Failure::environment(format!("cannot make {}: {error}", folder.display()))
     })?;
@@ -96,7 +95,7 @@ pub(super) fn write_all(filters: &[Program], folder: &Path, endian: Endian) -> R
     let paths: Vec<PathBuf> = paths.collect();
     refuse_to_mix(&paths, folder)?;
     for (filter, path) in filters.iter().zip(paths) {
-        OutputArgs { output: Some(path) }.raw(&filter.to_bytes(endian))?;
+        OutputArgs { output: Some(path) }.raw(&filter.to_bytes())?;
     }
     Ok(())
 }

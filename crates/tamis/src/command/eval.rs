@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         let data = cli_call::parse(text, arch)?;
         let mut path = Vec::new();
         let mut visit = |Pc(pc): Pc| path.push(pc);
-        let run = interp::run_traced(&raw.program, &data.image(raw.endian), &mut visit);
+        let run = interp::run_traced(&raw.program, &data, &mut visit);
         if !args.trace {
             path.clear();
         }
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             results,
         })?;
     } else {
-        let listing = disasm::disassemble(&raw.program, disasm::Style::Commented(raw.endian));
+        let listing = disasm::disassemble(&raw.program, disasm::Style::Commented);
         let listing: Vec<&str> = listing.lines().collect();
         print(lines(&results, &listing).as_bytes())?;
     }

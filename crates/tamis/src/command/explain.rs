@@ -128,7 +128,7 @@ fn explain_code(id: &str, global: &Global) -> Result<u8, Failure> {
 }
 
 fn explain(raw: &RawProgram, policy: Option<&Policy>, data: &SeccompData) -> Explanation {
-    let run = interp::run(&raw.program, &data.image(raw.endian));
+    let run = interp::run(&raw.program, data);
     let (cause, rule) = match policy {
         None => ("program", None),
         Some(policy) => match policy.ruleset.decide(data).cause {

@@ -8,17 +8,17 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tamis_abi::{Endian, SeccompData};
-use tamis_bpf::{InvalidProgram, Program};
+use tamis_abi::SeccompData;
+use tamis_bpf::{InvalidProgram, Program, Stack};
 use tamis_compiler::foreign::{Split, optimise};
 use tamis_fuzz::vectors::{self, Vector};
 use tamis_fuzz::{Campaign, FilterCoverage, Found, Gap, Place};
 use tamis_prover::{Limits, Stop, Subject};
 
 use crate::cli::limits::parse_seconds;
-use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::load::{LoadArgs, Loaded, RawProgram};
 use crate::cli::output::{OutputArgs, print, print_json};
-use crate::cli::side::Side;
+use crate::cli::side::{self, Side};
 use crate::cli::witness::Witness;
 use crate::cli::{Failure, Global, exit};
 use kernel::KernelEntry;
@@ -170,43 +170,38 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 /// What tamis makes of a side: of a policy its filter, of programs better ones.
 fn counterpart(side: &Side) -> Result<Side, Failure> {
-    let (programs, endian, what) = match side.filters() {
+    let (programs, what) = match side.filters() {
         [Loaded::Policy(policy)] => {
             let compiled = policy.compile(&tamis_compiler::Options::default())?;
             let program = policy.program(&compiled)?.clone();
-            (vec![program], compiled.endian(), "compiled")
+            (vec![program], "compiled")
         }
         filters => {
-            let (programs, endian) = programs(filters)?;
+            let stack = stack(filters)?;
             let options = tamis_compiler::Options::default();
-            let optimised = optimise(&programs, endian, &options, Split::Never);
+            let optimised = optimise(&stack, &options, Split::Never);
             let optimised = optimised.map_err(|error| Failure::Message {
                 message: format!("bug in tamis: {error}"),
                 help: Some("please report this with the input".to_owned()),
                 code: exit::BUG,
             })?;
-            (optimised.programs().to_vec(), endian, "optimised")
+            (optimised.programs().to_vec(), "optimised")
         }
     };
     let name = format!("{}, {what}", side.name);
-    Ok(Side::of_programs(name, programs, endian))
+    Ok(Side::of_programs(name, programs))
 }
 
 /// The programs of a side without policies.
-fn programs(filters: &[Loaded]) -> Result<(Vec<Program>, Endian), Failure> {
-    let mut programs = Vec::new();
-    let mut endian = Endian::Little;
-    for filter in filters {
-        let Loaded::Program(raw) = filter else {
-            return Err(Failure::usage(
-                "a stack with a policy in it has no default filter to be compared with",
-                "name the other side, or compile the policy first",
-            ));
-        };
-        endian = raw.endian;
-        programs.push(raw.program.clone());
-    }
-    Ok((programs, endian))
+fn stack(filters: &[Loaded]) -> Result<Stack, Failure> {
+    let programs = filters.iter().map(|filter| match filter {
+        Loaded::Program(raw) => Ok(raw.clone()),
+        Loaded::Policy(_) => Err(Failure::usage(
+            "a stack with a policy in it has no default filter to be compared with",
+            "name the other side, or compile the policy first",
+        )),
+    });
+    side::stack(programs.collect::<Result<Vec<RawProgram>, Failure>>()?)
 }
 
 /// Runs a campaign within what was asked for.

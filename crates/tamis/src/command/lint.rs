@@ -6,7 +6,6 @@
 use std::io::{self, IsTerminal};
 
 use serde::Serialize;
-use tamis_bpf::Stack;
 use tamis_diag::render::render;
 use tamis_diag::{Code, Diagnostic, Severity};
 use tamis_lint::{Check, Meaning, Subject, registry};
@@ -14,6 +13,7 @@ use tamis_lint::{Check, Meaning, Subject, registry};
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::{LoadArgs, Loaded, Policy, RawProgram};
 use crate::cli::output::{print, print_json};
+use crate::cli::side;
 use crate::cli::{Failure, Global, exit};
 
 mod report;
@@ -257,11 +257,9 @@ impl Args {
         programs: Vec<RawProgram>,
         checks: &[Check],
     ) -> Result<Report, Failure> {
-        let endian = self.load.call_arch().endian();
         let names: Vec<String> = programs.iter().map(|raw| raw.name.clone()).collect();
-        let stack = Stack::new(programs.into_iter().map(|raw| raw.program).collect());
-        let stack = &stack;
-        let found = self.found(&input, Meaning::Filters { stack, endian }, checks)?;
+        let stack = side::stack(programs)?;
+        let found = self.found(&input, Meaning::Filters(&stack), checks)?;
         let findings = found.findings.iter();
         let findings = findings
             .map(|finding| Finding::of_program(finding, &names))

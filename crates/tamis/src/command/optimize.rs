@@ -5,21 +5,20 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use tamis_abi::Endian;
-use tamis_bpf::{Program, disasm};
+use tamis_bpf::{Program, Stack, disasm};
 use tamis_compiler::foreign::{How, Optimised, Rating, Rejected, Split, optimise};
 use tamis_compiler::{CompileError, Options, compile_any_length};
-use tamis_kernel::{NATIVE_ENDIAN, dump};
+use tamis_kernel::dump;
 
 use super::compile::{ArchEntry, arch_entry};
 use super::disasm::{InsnEntry, insn_entries};
 use super::dump::{refusal, write_all};
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::judged::JudgedEntry;
-use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::load::{LoadArgs, Loaded, RawProgram};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::report::Report;
-use crate::cli::side::Side;
+use crate::cli::side::{self, Side};
 use crate::cli::{Failure, Global, exit, message};
 use tamis_embed::annotation;
 
@@ -123,10 +122,9 @@ struct FilterEntry {
 }
 
 /// The filters that were given.
-struct Stack {
+struct Given {
     inputs: Vec<InputEntry>,
-    programs: Vec<Program>,
-    endian: Endian,
+    stack: Stack,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -137,7 +135,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let load = args.load.for_any_filter();
     let options = args.compiler.options(&load, global)?;
-    let stack = match args.pid {
+    let given = match args.pid {
         Some(pid) => dumped(pid)?,
         None => read(args, &load, &options, global)?,
     };
@@ -145,14 +143,27 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         true => Split::IfTooLong,
         false => Split::Never,
     };
-    let optimised = optimise(&stack.programs, stack.endian, &options, split);
+    let optimised = optimise(&given.stack, &options, split);
     let optimised = optimised.map_err(|error| bug(&error))?;
     tell(args, &optimised, &options, global);
     if !optimised.after().is_installable {
         return Err(too_long(args, &optimised));
     }
-    write(args, &stack, &optimised, &options, global)?;
+    write(args, &given, &optimised, &options, global)?;
     Ok(exit::OK)
+}
+
+impl Given {
+    fn of(programs: Vec<RawProgram>) -> Result<Given, Failure> {
+        let entry = |raw: &RawProgram| InputEntry {
+            name: raw.name.clone(),
+            length_insns: raw.program.len(),
+        };
+        Ok(Given {
+            inputs: programs.iter().map(entry).collect(),
+            stack: side::stack(programs)?,
+        })
+    }
 }
 
 impl Args {
@@ -163,20 +174,16 @@ impl Args {
 }
 
 /// The filters of a process.
-fn dumped(pid: i32) -> Result<Stack, Failure> {
+fn dumped(pid: i32) -> Result<Given, Failure> {
     let programs = dump(pid).map_err(|error| refusal(pid, &error))?;
     if programs.is_empty() {
         return Err(Failure::input(format!("process {pid} has no filters")));
     }
-    let entry = |(index, program): (usize, &Program)| InputEntry {
-        name: format!("filter {index} of process {pid}"),
-        length_insns: program.len(),
-    };
-    Ok(Stack {
-        inputs: programs.iter().enumerate().map(entry).collect(),
-        programs,
-        endian: NATIVE_ENDIAN,
-    })
+    let named = programs.into_iter().zip(0..).map(|(program, index)| {
+        let name = format!("filter {index} of process {pid}");
+        RawProgram { name, program }
+    });
+    Given::of(named.collect())
 }
 
 /// The filters that the arguments name; policies as what they compile to.
@@ -185,7 +192,7 @@ fn read(
     load: &LoadArgs,
     options: &Options,
     global: &Global,
-) -> Result<Stack, Failure> {
+) -> Result<Given, Failure> {
     let standard_input = ["-".to_owned()];
     let arguments = match args.inputs.as_slice() {
         [] => &standard_input,
@@ -196,35 +203,17 @@ fn read(
         filters.extend(Side::read(argument, load, global)?.into_filters());
     }
     load.check_profile_options(&filters)?;
-    let mut stack = Stack {
-        inputs: Vec::new(),
-        programs: Vec::new(),
-        endian: load.call_arch().endian(),
-    };
-    for (index, filter) in filters.into_iter().enumerate() {
-        let (name, program, endian) = match filter {
-            Loaded::Program(raw) => (raw.name, raw.program, raw.endian),
-            Loaded::Policy(policy) => {
-                let compiled = compile_any_length(&policy.ruleset, options);
-                let compiled = compiled.map_err(|error| policy.failure(&error))?;
-                let program = policy.program(&compiled)?.clone();
-                (policy.name, program, compiled.endian())
-            }
-        };
-        if index > 0 && endian != stack.endian {
-            return Err(Failure::usage(
-                format!("{name} is for machines of another byte order than the filters before it"),
-                "filters of one task run on one machine; select it with `--arch`",
-            ));
+    let programs = filters.into_iter().map(|filter| match filter {
+        Loaded::Program(raw) => Ok(raw),
+        Loaded::Policy(policy) => {
+            let compiled = compile_any_length(&policy.ruleset, options);
+            let compiled = compiled.map_err(|error| policy.failure(&error))?;
+            let program = policy.program(&compiled)?.clone();
+            let name = policy.name;
+            Ok(RawProgram { name, program })
         }
-        stack.endian = endian;
-        stack.inputs.push(InputEntry {
-            name,
-            length_insns: program.len(),
-        });
-        stack.programs.push(program);
-    }
-    Ok(stack)
+    });
+    Given::of(programs.collect::<Result<_, Failure>>()?)
 }
 
 /// Says on standard error what came out, as far as the user wants to know.
@@ -255,10 +244,7 @@ fn reports(optimised: &Optimised, options: &Options) -> Vec<Report> {
     };
     let programs = optimised.programs().iter();
     programs
-        .map(|program| {
-            let (endian, archs) = (optimised.endian(), optimised.archs());
-            Report::of(program, endian, archs, remarks, options)
-        })
+        .map(|program| Report::of(program, optimised.archs(), remarks, options))
         .collect()
 }
 
@@ -305,7 +291,7 @@ fn summary(optimised: &Optimised) -> String {
 /// Writes the result in the form that was asked for.
 fn write(
     args: &Args,
-    stack: &Stack,
+    given: &Given,
     optimised: &Optimised,
     options: &Options,
     global: &Global,
@@ -313,16 +299,13 @@ fn write(
     let shows_person = args.output.is_terminal();
     match args.form(global) {
         Some(Emit::Json) => {
-            let document = document(args, stack, optimised, options);
+            let document = document(args, given, optimised, options);
             args.output.text(&output::json(&document)?)
         }
         Some(Emit::Asm) => args.output.text(&listing(optimised)),
         None if shows_person => args.output.text(&listing(optimised)),
         Some(Emit::Annotation) => match optimised.programs() {
-            [program] => {
-                let bytes = program.to_bytes(optimised.endian());
-                args.output.text(&annotation::text(&bytes))
-            }
+            [program] => args.output.text(&annotation::text(&program.to_bytes())),
             programs => Err(Failure::usage(
                 format!("the result is {} filters", programs.len()),
                 "crun installs one; omit --split",
@@ -330,12 +313,10 @@ fn write(
         },
         Some(Emit::Bpf) | None => match (optimised.programs(), &args.output.output) {
             (programs, Some(folder)) if args.split && is_folder(folder) => {
-                write_all(programs, folder, optimised.endian())
+                write_all(programs, folder)
             }
-            ([program], _) => args.output.raw(&program.to_bytes(optimised.endian())),
-            (programs, Some(folder)) if folder != Path::new("-") => {
-                write_all(programs, folder, optimised.endian())
-            }
+            ([program], _) => args.output.raw(&program.to_bytes()),
+            (programs, Some(folder)) if folder != Path::new("-") => write_all(programs, folder),
             (programs, _) => Err(Failure::usage(
                 format!("the result is {} filters", programs.len()),
                 "name a directory for them with `-o DIR`, or choose `--emit asm`",
@@ -350,10 +331,9 @@ fn is_folder(path: &Path) -> bool {
 }
 
 fn listing(optimised: &Optimised) -> String {
-    let style = disasm::Style::Commented(optimised.endian());
     let programs = optimised.programs().iter();
     let texts: Vec<String> = programs
-        .map(|program| disasm::disassemble(program, style))
+        .map(|program| disasm::disassemble(program, disasm::Style::Commented))
         .collect();
     match texts.as_slice() {
         [single] => single.clone(),
@@ -365,7 +345,7 @@ fn listing(optimised: &Optimised) -> String {
     }
 }
 
-fn document(args: &Args, stack: &Stack, optimised: &Optimised, options: &Options) -> Document {
+fn document(args: &Args, given: &Given, optimised: &Optimised, options: &Options) -> Document {
     let mut reports: Vec<Option<Report>> = match args.compiler.stats {
         true => reports(optimised, options).into_iter().map(Some).collect(),
         false => optimised.programs().iter().map(|_| None).collect(),
@@ -378,7 +358,7 @@ fn document(args: &Args, stack: &Stack, optimised: &Optimised, options: &Options
     };
     Document {
         schema: "tamis.optimize/1",
-        inputs: stack.inputs.iter().map(input).collect(),
+        inputs: given.inputs.iter().map(input).collect(),
         how: how_name(optimised.how()),
         judged: optimised.judged().map(JudgedEntry::of),
         rejected: optimised.rejected().iter().map(rejected_entry).collect(),

@@ -387,10 +387,7 @@ fn write_folder(
     let names = folder::names(family.programs.len());
     let document = report::document(&read.name, &read.matrix, family, Some(&names));
     let index = output::json(&document)?;
-    let bytes = family
-        .programs
-        .iter()
-        .map(|own| own.program.to_bytes(family.endian));
+    let bytes = family.programs.iter().map(|own| own.program.to_bytes());
     let files: Vec<(String, Vec<u8>)> = names.iter().cloned().zip(bytes).collect();
     folder::write(&folder, &files, &index, args.force)
 }

@@ -190,22 +190,17 @@ fn reduce_program(
     let Loaded::Program(given) = load.understand(input)? else {
         return Err(Failure::input("expected a program"));
     };
-    let RawProgram {
-        name,
-        program,
-        endian,
-    } = given;
-    let text = |program: &Program| disasm::disassemble(program, Style::Commented(endian));
+    let RawProgram { name, program } = given;
+    let text = |program: &Program| disasm::disassemble(program, Style::Commented);
     let bytes = |program: &Program| match kind {
         Kind::Text(_) => text(program).into_bytes(),
-        _ => program.to_bytes(endian),
+        _ => program.to_bytes(),
     };
     let mut shows = |program: &Program| {
         *tests += 1;
         let loaded = Ok(Loaded::Program(RawProgram {
             name: name.clone(),
             program: program.clone(),
-            endian,
         }));
         symptom.is_shown_by(&Candidate {
             bytes: &bytes(program),

@@ -9,6 +9,7 @@ use tamis_kernel::flags::{Flag, Flags};
 use tamis_kernel::run::{self, Command, Ended, Killed, Report, RunError, Trapped};
 
 use crate::cli::load::{self, LoadArgs, Loaded, Policy};
+use crate::cli::side;
 use crate::cli::target::{self, TargetArgs};
 use crate::cli::{Failure, Global, exit, message, output};
 use crate::command::explain;
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             }
             Loaded::Program(_) => None,
         });
-        filters.push(loaded.into_program_for(&options)?.program);
+        filters.push(loaded.into_program_for(&options)?);
     }
     for policy in policies.iter().flatten() {
         tell_of_supervisor(policy, global);
@@ -95,7 +96,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let mut command = Command::new(program);
     command.args = arguments.to_vec();
-    command.filters = filters;
+    command.filters = side::stack(filters)?;
     command.flags = flags(args);
     command.filter_flags = policies.iter().map(wanted_flags).collect();
     command.die_with_parent = args.die_with_parent;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tamis_abi::{Arch, Endian};
+use tamis_abi::Arch;
 use tamis_compiler::{Options, compile};
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
@@ -196,7 +196,7 @@ fn bound(policy: &str, values: &[u64]) -> Vec<u8> {
     let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
     let ruleset = parsed.ruleset.expect("the policy is right");
     let filter = compile(&ruleset, &Options::default()).unwrap();
-    filter.bind(values).unwrap().to_bytes(Endian::Little)
+    filter.bind(values).unwrap().to_bytes()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use tamis_abi::{Arch, Endian};
+use tamis_abi::Endian;
 use tamis_bpf::coverage::Coverage;
 use tamis_bpf::{Program, program};
 use tamis_fuzz::vectors;
@@ -42,10 +42,10 @@ fn the_same_seed_gives_the_same_document_and_vectors_reach_all() {
 
     let raw = fs::read(work.join("fuzz.bpf")).unwrap();
     let insns = program::insns_from_bytes(&raw, Endian::Little).unwrap();
-    let program = Program::new(insns).unwrap();
+    let program = Program::new(insns, Endian::Little).unwrap();
     let mut coverage = Coverage::new(&program);
     for vector in vectors::read(&bytes).unwrap() {
-        let run = coverage.add(&vector.data.image(Arch::X86_64.endian()));
+        let run = coverage.add(&vector.data);
         assert_eq!(run.ret, vector.ret, "{vector:x?}");
     }
     let document: Value = serde_json::from_slice(&first).unwrap();

@@ -64,20 +64,26 @@ pub fn insns(name: &str) -> Option<Vec<Insn>> {
     Some(insns.unwrap_or_else(|| panic!("{name}: {} bytes is no program", bytes.len())))
 }
 
-/// Whether a ruleset is proved to mean what a program of the corpus does; true if there is no corpus.
+/// The program of a corpus file `*.bpf`; `None` as for [`path`].
 ///
 /// # Panics
 /// As for [`insns`], and if the kernel would not take the program.
 #[track_caller]
+pub fn program(name: &str) -> Option<Program> {
+    let program = Program::new(insns(name)?, Endian::Little);
+    Some(program.unwrap_or_else(|invalid| panic!("{name}: {invalid}")))
+}
+
+/// Whether a ruleset is proved to mean what a program of the corpus does; true if there is no corpus.
+///
+/// # Panics
+/// As for [`program`].
+#[track_caller]
 pub fn is_program(ruleset: &Ruleset, name: &str) -> bool {
-    let Some(insns) = insns(name) else {
+    let Some(program) = program(name) else {
         return true;
     };
-    let program = Program::new(insns).expect("a corpus program is valid");
-    let program = Subject::Program {
-        program: &program,
-        endian: Endian::Little,
-    };
+    let program = Subject::Program(&program);
     let answer = decide(&Subject::Ruleset(ruleset), &program, &Limits::default());
     println!("{name}: {answer:x?}");
     matches!(answer, Answer::Equal(_))

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Endian, SeccompData, Word};
+use tamis_abi::{SeccompData, Word};
 use tamis_bpf::{Op, Operand, Program};
 
 use crate::rng::Rng;
@@ -19,14 +19,14 @@ pub struct Neighbourhood {
 
 impl Neighbourhood {
     /// The constants of these programs.
-    pub fn of(programs: &[&Program], endian: Endian) -> Neighbourhood {
+    pub fn of(programs: &[&Program]) -> Neighbourhood {
         let mut found = Neighbourhood::default();
         for program in programs {
             let mut word = None;
             for op in program.ops() {
                 let constant = match op {
                     Op::LoadData(offset) => {
-                        word = Word::from_offset(offset, endian);
+                        word = Word::from_offset(offset, program.endian());
                         continue;
                     }
                     Op::Branch {

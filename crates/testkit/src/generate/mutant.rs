@@ -17,7 +17,7 @@ pub fn mutant(rng: &mut Rng, program: &Program) -> Option<Program> {
             return None;
         }
         insns[pc.0] = changed;
-        Program::new(insns).ok()
+        Program::new(insns, program.endian()).ok()
     })
 }
 
@@ -91,6 +91,8 @@ fn constant(rng: &mut Rng, k: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::Endian;
+
     use super::*;
     use crate::generate::program::program;
 
@@ -98,7 +100,7 @@ mod tests {
     fn a_mutant_differs_in_one_instruction() {
         let mut rng = Rng::new(1);
         for _ in 0..200 {
-            let original = program(&mut rng, 10);
+            let original = program(&mut rng, 10, Endian::Little);
             let mutant = mutant(&mut rng, &original).unwrap();
             let pairs = original.insns().iter().zip(mutant.insns());
             assert_eq!(pairs.filter(|(a, b)| a != b).count(), 1);

@@ -5,7 +5,7 @@
 //! or leaves it intact; [`noise`] has no intention at all. [`data`] draws inputs whose words stand
 //! near the constants of the program, so that branches go both ways.
 
-use tamis_abi::{Action, Arch, SeccompData, Word};
+use tamis_abi::{Action, Arch, Endian, SeccompData, Word};
 use tamis_bpf::{AluOp, Insn, Op, Operand, Program, Test};
 
 use crate::rng::Rng;
@@ -17,7 +17,7 @@ const FRAME_INSNS: usize = 5;
 
 /// A program of `body_insns` random instructions and five more: they load something first and let
 /// twelve bits of A show in an errno at the end.
-pub fn program(rng: &mut Rng, body_insns: usize) -> Program {
+pub fn program(rng: &mut Rng, body_insns: usize, endian: Endian) -> Program {
     let len_insns = body_insns + FRAME_INSNS;
     let mut insns = vec![Insn::from(load_data(rng))];
     while insns.len() < len_insns - 4 {
@@ -30,7 +30,7 @@ pub fn program(rng: &mut Rng, body_insns: usize) -> Program {
     insns.extend([shown_bits, masked, errno, Op::RetA].map(Insn::from));
     // What random choice cannot avoid are reads of slots that some path has not written.
     loop {
-        match Program::new(insns.clone()) {
+        match Program::new(insns.clone(), endian) {
             Ok(program) => return program,
             Err(problem) => insns[problem.pc.0] = Op::Store(rng.range(0..=15) as u32).into(),
         }
@@ -69,7 +69,7 @@ pub fn with_unused_fields(rng: &mut Rng, program: &Program) -> Vec<Insn> {
 
 /// A list that is a program but for one change, which may have done no harm.
 pub fn nearly_valid(rng: &mut Rng, body_insns: usize) -> Vec<Insn> {
-    let program = program(rng, body_insns);
+    let program = program(rng, body_insns, Endian::Little);
     altered(rng, program.insns())
 }
 
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_program() {
-        let draw = |seed| program(&mut Rng::new(seed), 20);
+        let draw = |seed| program(&mut Rng::new(seed), 20, Endian::Little);
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn noise_in_unused_fields_changes_the_list_and_nothing_else() {
         let mut rng = Rng::new(4);
-        let plain = program(&mut rng, 30);
+        let plain = program(&mut rng, 30, Endian::Little);
         let noisy = with_unused_fields(&mut rng, &plain);
         assert_ne!(plain.insns(), noisy);
         let ops =

@@ -4,7 +4,6 @@
 //! when it runs again, and must keep the claim that it makes in the registry; what it reads and what it
 //! writes must survive being printed and parsed.
 
-use tamis_abi::Endian;
 use tamis_bpf::disasm::{Style, disassemble};
 use tamis_bpf::{Op, Pc, Program, interp};
 use tamis_compiler::passes::registry::Selection;
@@ -141,8 +140,7 @@ fn counts(program: &Program, pc: Pc) -> bool {
 
 fn steps(program: &Program, row: &Row) -> usize {
     let mut steps = 0;
-    let image = row.data.image(Endian::Little);
-    interp::run_traced(program, &image, &mut |pc| {
+    interp::run_traced(program, &row.data, &mut |pc| {
         steps += usize::from(counts(program, pc));
     });
     steps

@@ -45,8 +45,7 @@ fn words() -> Vec<Case> {
         Case {
             name: "big-endian-halves-swapped",
             misreading: Misreading::Op(swapped),
-            filters: vec![assembled(&big, Endian::Big)],
-            endian: Endian::Big,
+            filters: assembled(&big, Endian::Big).into(),
         },
         load(
             "next-argument",

@@ -1,6 +1,7 @@
 //! Rules of the machine and of stacks, got wrong.
 
 use tamis_abi::Endian;
+use tamis_bpf::Stack;
 use tamis_prover::misreading::{Misreading, Rule};
 
 use super::{CHAIN, Case, X86_64, assembled, rule};
@@ -63,15 +64,13 @@ pub(super) fn cases() -> Vec<Case> {
 
 /// A case about two filters, the oldest first, and what they return for one number.
 fn stack(name: &'static str, rule: Rule, returned: [&str; 2]) -> Case {
-    let endian = Endian::Little;
     let filters = returned.map(|ret| {
         let text = format!("{X86_64}{CHAIN}ld [arg0.low]|jeq #7, it|ret #allow|it: ret #{ret}");
-        assembled(&text, endian)
+        assembled(&text, Endian::Little)
     });
     Case {
         name,
         misreading: Misreading::Rule(rule),
-        filters: filters.to_vec(),
-        endian,
+        filters: Stack::new(filters.to_vec()).expect("both are little-endian"),
     }
 }

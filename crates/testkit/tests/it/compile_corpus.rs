@@ -99,7 +99,7 @@ fn gvisor_policies_answer_every_vector_as_recorded() {
         for vector in vectors {
             let data = vector.data;
             assert_eq!(ruleset.decide(&data).action.ret(), vector.ret, "{data:x?}");
-            let run = interp::run(compiled.program().unwrap(), &data.image(compiled.endian()));
+            let run = interp::run(compiled.program().unwrap(), &data);
             assert_eq!(run.ret, vector.ret, "{data:x?}");
         }
     }

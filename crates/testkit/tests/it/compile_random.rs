@@ -18,14 +18,15 @@ use tamis_testkit::seeds;
 fn uncompared(ruleset: &Ruleset, endian: Endian) -> Program {
     let layout = stages::lay_out(ruleset, &Weights::new(&Options::default())).into_unproven();
     let graph = stages::emit(&layout.dag, layout.root, endian).into_unproven();
-    Program::new(stages::linearise(&graph).into_unproven()).expect("the kernel would take it")
+    let program = stages::linearise(&graph).expect("the kernel would take it");
+    program.into_unproven()
 }
 
-fn assert_agrees(ruleset: &Ruleset, program: &Program, endian: Endian, rng: &mut Rng, calls: u32) {
+fn assert_agrees(ruleset: &Ruleset, program: &Program, rng: &mut Rng, calls: u32) {
     for _ in 0..calls {
         let data = call(rng, ruleset);
         let expected = ruleset.decide(&data).action.ret();
-        let run = interp::run(program, &data.image(endian));
+        let run = interp::run(program, &data);
         assert_eq!(run.ret, expected, "{data:x?}\n{ruleset}");
     }
 }
@@ -60,7 +61,7 @@ fn programs_answer_as_their_rulesets_in_both_byte_orders() {
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::SMALL, endian);
         let program = uncompared(&ruleset, endian);
-        assert_agrees(&ruleset, &program, endian, &mut rng, 60);
+        assert_agrees(&ruleset, &program, &mut rng, 60);
     }
 }
 
@@ -72,7 +73,7 @@ fn long_programs_answer_as_their_rulesets() {
         let ruleset = ruleset(&mut rng, Size::LARGE, Endian::Little);
         let program = uncompared(&ruleset, Endian::Little);
         longest = longest.max(program.len());
-        assert_agrees(&ruleset, &program, Endian::Little, &mut rng, 1000);
+        assert_agrees(&ruleset, &program, &mut rng, 1000);
     }
     assert!(
         longest > 4096,
@@ -87,7 +88,7 @@ fn the_whole_compiler_accepts_its_own_programs() {
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::SMALL, endian);
         let compiled = compile(&ruleset, &Options::default()).unwrap();
-        assert_agrees(&ruleset, compiled.program().unwrap(), endian, &mut rng, 30);
+        assert_agrees(&ruleset, compiled.program().unwrap(), &mut rng, 30);
         let again = compile(&ruleset, &Options::default()).unwrap();
         assert_eq!(
             compiled.program().unwrap(),
@@ -112,7 +113,7 @@ fn long_lists_of_values_and_any_profile_keep_the_meaning() {
             Err(CompileError::TooLong { .. }) => continue,
             Err(error) => panic!("seed {seed}: {error}"),
         };
-        assert_agrees(&ruleset, compiled.program().unwrap(), endian, &mut rng, 60);
+        assert_agrees(&ruleset, compiled.program().unwrap(), &mut rng, 60);
     }
 }
 
@@ -169,13 +170,7 @@ fn passes_in_any_order_and_with_any_fuel_keep_the_meaning() {
             ..Options::default()
         };
         let compiled = compile(&ruleset, &options).unwrap();
-        assert_agrees(
-            &ruleset,
-            compiled.program().unwrap(),
-            Endian::Little,
-            &mut rng,
-            50,
-        );
+        assert_agrees(&ruleset, compiled.program().unwrap(), &mut rng, 50);
         if let Some(fuel) = options.fuel {
             assert!(compiled.remarks().len() as u64 <= fuel);
         }
@@ -215,7 +210,7 @@ fn wide_lists_compile() {
         for list in [Predicate::Any(parts.clone()), Predicate::All(parts)] {
             let ruleset = for_x86_64(vec![rule(1, list, Action::ALLOW)]);
             let program = uncompared(&ruleset, Endian::Little);
-            assert_agrees(&ruleset, &program, Endian::Little, &mut Rng::new(1), 200);
+            assert_agrees(&ruleset, &program, &mut Rng::new(1), 200);
         }
     }
 }
@@ -232,13 +227,7 @@ fn deep_nesting_compiles_to_the_limit_and_is_refused_beyond() {
     for depth in [256, MAX_DEPTH] {
         let ruleset = for_x86_64(vec![rule(1, nested(depth), Action::ALLOW)]);
         let compiled = compile(&ruleset, &Options::default()).unwrap();
-        assert_agrees(
-            &ruleset,
-            compiled.program().unwrap(),
-            Endian::Little,
-            &mut Rng::new(1),
-            500,
-        );
+        assert_agrees(&ruleset, compiled.program().unwrap(), &mut Rng::new(1), 500);
     }
     let too_deep = for_x86_64(vec![rule(1, nested(MAX_DEPTH + 1), Action::ALLOW)]);
     let error = compile(&too_deep, &Options::default()).unwrap_err();
@@ -258,7 +247,7 @@ fn ten_thousand_rules_compile() {
         .collect();
     let ruleset = for_x86_64(rules);
     let program = uncompared(&ruleset, Endian::Little);
-    assert_agrees(&ruleset, &program, Endian::Little, &mut Rng::new(1), 300);
+    assert_agrees(&ruleset, &program, &mut Rng::new(1), 300);
 }
 
 #[test]
@@ -312,6 +301,6 @@ fn one_architecture_with_one_answer_is_decided_by_architecture_alone() {
         arch: Arch::X86.audit(),
         ..SeccompData::default()
     };
-    let run = interp::run(compiled.program().unwrap(), &data.image(Endian::Little));
+    let run = interp::run(compiled.program().unwrap(), &data);
     assert_eq!((run.ret, run.steps), (Action::KILL_PROCESS.ret(), 3));
 }

@@ -1,7 +1,6 @@
 //! The interpreter gives the answers that come with gVisor's programs.
 
-use tamis_abi::Endian;
-use tamis_bpf::{Program, interp};
+use tamis_bpf::interp;
 use tamis_testkit::corpus::{self, gvisor};
 
 #[test]
@@ -15,12 +14,11 @@ fn on_all_vectors_of_the_corpus() {
         assert!(!vectors.is_empty(), "{name}");
         for level in ["unopt", "opt"] {
             let file = name.replace(".vectors", &format!(".{level}.bpf"));
-            let Some(insns) = corpus::insns(&file) else {
+            let Some(program) = corpus::program(&file) else {
                 continue;
             };
-            let program = Program::new(insns).expect("the corpus holds programs");
             for vector in &vectors {
-                let ret = interp::run(&program, &vector.data.image(Endian::Little)).ret;
+                let ret = interp::run(&program, &vector.data).ret;
                 assert_eq!(ret, vector.ret, "{file} on {:x?}", vector.data);
                 checks += 1;
             }

@@ -22,8 +22,9 @@ const STYLES: [Style; 3] = [Style::Named, Style::Explicit, Style::Literal];
 
 /// The function of a corpus program.
 fn corpus_function(space: &mut Space, name: &str) -> Option<Function> {
-    let program = Program::new(corpus::insns(name)?).expect("a corpus program is valid");
-    let function = space.program(&program, Endian::Little);
+    let program =
+        Program::new(corpus::insns(name)?, Endian::Little).expect("a corpus program is valid");
+    let function = space.program(&program);
     Some(function.expect("within the limits"))
 }
 
@@ -356,9 +357,9 @@ fn random_programs_decompile_equal_or_say_why_not() {
     let (mut decompiled, mut refused) = (0, 0);
     for seed in seeds::of(0..100) {
         let mut rng = Rng::new(seed);
-        let program = program::program(&mut rng, 30);
+        let program = program::program(&mut rng, 30, Endian::Little);
         let mut space = Space::new(limits);
-        let Ok(function) = space.program(&program, Endian::Little) else {
+        let Ok(function) = space.program(&program) else {
             continue;
         };
         // They know nothing of architectures.

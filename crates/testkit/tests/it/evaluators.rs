@@ -12,8 +12,8 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
 use tamis_testkit::rng::Rng;
 
-fn inputs(program: &Program, endian: Endian, seed: u64, count: usize) -> Vec<SeccompData> {
-    let dictionary = Dictionary::of([(program, endian)]);
+fn inputs(program: &Program, seed: u64, count: usize) -> Vec<SeccompData> {
+    let dictionary = Dictionary::of([program]);
     let mut rng = Rng::new(seed);
     (0..count).map(|_| dictionary.draw(&mut rng)).collect()
 }
@@ -35,7 +35,8 @@ fn lists(rng: &mut Rng) -> Program {
         }
     }
     ops.extend((0..14).map(|ret| Op::RetImm(0x0005_0000 + ret)));
-    Program::new(ops.into_iter().map(Insn::from).collect()).expect("jumps end in returns")
+    Program::new(ops.into_iter().map(Insn::from).collect(), Endian::Little)
+        .expect("jumps end in returns")
 }
 
 #[test]
@@ -50,7 +51,7 @@ fn on_lists_of_comparisons() {
             let data = data.with_word(Word::ARCH, value(&mut rng));
             data.with_word(Word::IP_LOW, value(&mut rng))
         });
-        assert_evaluators(&program, Endian::Little, inputs.collect());
+        assert_evaluators(&program, inputs.collect());
     }
 }
 
@@ -60,10 +61,9 @@ fn on_the_corpus() {
         return;
     };
     for name in names {
-        let insns = corpus::insns(&name).expect("the listed file is there");
-        let program = Program::new(insns).expect("the corpus holds programs");
-        let inputs = inputs(&program, Endian::Little, 1, 300);
-        assert_evaluators(&program, Endian::Little, inputs);
+        let program = corpus::program(&name).expect("the listed file is there");
+        let inputs = inputs(&program, 1, 300);
+        assert_evaluators(&program, inputs);
     }
 }
 
@@ -87,17 +87,14 @@ fn the_plain_form_of_a_ruleset_means_the_same() {
         let plain = translate(&ruleset).expect("short enough");
         for _ in 0..100 {
             let data = call(&mut rng, &ruleset);
-            let run = interp::run(&plain, &data.image(Endian::Little));
+            let run = interp::run(&plain, &data);
             assert_eq!(
                 run.ret,
                 ruleset.decide(&data).action.ret(),
                 "{data:x?}\n{ruleset}"
             );
         }
-        let program = Subject::Program {
-            program: &plain,
-            endian: Endian::Little,
-        };
+        let program = Subject::Program(&plain);
         let answer = decide(&Subject::Ruleset(&ruleset), &program, &QUICK);
         assert!(
             !matches!(answer, Answer::Different { .. }),

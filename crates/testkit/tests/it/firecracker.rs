@@ -49,7 +49,7 @@ fn theirs(text: &str, arch: TargetArch) -> Result<BTreeMap<String, Program>, Str
             jf: insn.jf,
             k: insn.k,
         });
-        Program::new(insns.collect()).expect("the library makes valid programs")
+        Program::new(insns.collect(), Endian::Little).expect("the library makes valid programs")
     };
     let programs = map.into_iter();
     Ok(programs
@@ -59,10 +59,7 @@ fn theirs(text: &str, arch: TargetArch) -> Result<BTreeMap<String, Program>, Str
 
 #[track_caller]
 fn assert_same(ruleset: &Ruleset, program: &Program, what: &str) {
-    let right = Subject::Program {
-        program,
-        endian: Endian::Little,
-    };
+    let right = Subject::Program(program);
     let answer = decide(&Subject::Ruleset(ruleset), &right, &Limits::default());
     assert!(matches!(answer, Answer::Equal(_)), "{what}\n{answer:x?}");
 }
@@ -183,10 +180,9 @@ fn the_shipped_file_means_what_the_library_makes_of_it() {
         let ruleset = ruleset.unwrap_or_else(|| panic!("{messages}"));
         assert_same(&ruleset, &programs[thread], thread);
         if thread == "vmm"
-            && let Some(insns) = corpus::insns("peers/firecracker-seccompiler-vmm.bpf")
+            && let Some(program) = corpus::program("peers/firecracker-seccompiler-vmm.bpf")
         {
-            let stored = Program::new(insns).expect("a corpus program is valid");
-            assert_same(&ruleset, &stored, "the stored program");
+            assert_same(&ruleset, &program, "the stored program");
         }
     }
 }
@@ -207,14 +203,10 @@ fn the_shipped_file_means_what_other_compilers_made_of_it() {
     ];
     for peer in peers {
         let name = format!("peers/firecracker-{peer}-vmm.bpf");
-        let Some(insns) = corpus::insns(&name) else {
+        let Some(program) = corpus::program(&name) else {
             return;
         };
-        let program = Program::new(insns).expect("a corpus program is valid");
-        let right = Subject::Program {
-            program: &program,
-            endian: Endian::Little,
-        };
+        let right = Subject::Program(&program);
         let scope = Scope {
             arches: vec![Arch::X86_64],
             ..Scope::default()

@@ -4,8 +4,7 @@
 
 use std::fmt::Write;
 
-use tamis_abi::{Arch, Endian};
-use tamis_bpf::Program;
+use tamis_abi::Arch;
 use tamis_diag::Sources;
 use tamis_policy::front_end::{self, FrontEnd, Options};
 use tamis_policy::loader::Loaded;
@@ -188,12 +187,8 @@ fn compared(format: &FrontEnd) -> Counts {
         let text = case.text.expect("the corpus is there");
         let ruleset = read(format, case.name, &text, &case.options).expect("it has no mistakes");
         for name in &case.programs {
-            let insns = corpus::insns(name).expect("the corpus is there");
-            let program = Program::new(insns).expect("a corpus program is valid");
-            let program = Subject::Program {
-                program: &program,
-                endian: Endian::Little,
-            };
+            let program = corpus::program(name).expect("the corpus is there");
+            let program = Subject::Program(&program);
             let is_equal = |arches: Vec<Arch>| {
                 let scope = Scope {
                     arches,

@@ -7,7 +7,7 @@
 use std::time::{Duration, SystemTime};
 use std::{env, fs};
 
-use tamis_abi::{Arch, Endian};
+use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_compiler::{Options, compile};
 use tamis_diag::Sources;
@@ -110,15 +110,11 @@ impl Totals {
 }
 
 fn program(name: &str) -> Program {
-    let insns = corpus::insns(name).expect("the listed file is there");
-    Program::new(insns).expect("the corpus holds programs")
+    corpus::program(name).expect("the listed file is there")
 }
 
 const fn filter(program: &Program) -> Subject<'_> {
-    Subject::Program {
-        program,
-        endian: Endian::Little,
-    }
+    Subject::Program(program)
 }
 
 #[test]

@@ -28,10 +28,7 @@ impl Tally {
         let Some(mutant) = mutant(rng, program) else {
             return;
         };
-        let [left, right] = [program, &mutant].map(|program| Subject::Program {
-            program,
-            endian: Endian::Little,
-        });
+        let [left, right] = [program, &mutant].map(Subject::Program);
         let answer = decide(&left, &right, &Limits::default());
         let mut campaign = Campaign::new([&left, &right], 1).expect("short programs");
         let found = campaign.run(evaluations);
@@ -69,8 +66,7 @@ fn of_a_real_program() {
     let Some(ruleset) = gvisor::ruleset("gvisor/gvisor-sentry-systrap.json") else {
         return;
     };
-    let insns = corpus::insns("gvisor/gvisor-sentry-systrap.opt.bpf").expect("it is there");
-    let given = Program::new(insns).expect("the corpus holds programs");
+    let given = corpus::program("gvisor/gvisor-sentry-systrap.opt.bpf").expect("it is there");
     let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
     let mut tally = Tally::default();
     let mut rng = Rng::new(1);

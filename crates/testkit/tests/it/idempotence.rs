@@ -81,7 +81,8 @@ fn graphs() -> Vec<Cfg> {
     }
     for name in corpus::files("", ".bpf").unwrap_or_default() {
         let insns = corpus::insns(&name).expect("the listed file is there");
-        let program = tamis_bpf::Program::new(insns).expect("a corpus program is valid");
+        let program =
+            tamis_bpf::Program::new(insns, Endian::Little).expect("a corpus program is valid");
         graphs.push(Cfg::from_program(&program));
     }
     graphs
@@ -100,7 +101,7 @@ fn bytecode_passes_run_once_or_the_registry_says_why_not() {
     for seed in 0..600 {
         let mut rng = Rng::new(seed);
         let body_insns = rng.range(5..=80) as usize;
-        let program = random_program(&mut rng, body_insns);
+        let program = random_program(&mut rng, body_insns, Endian::Little);
         for pass in BYTECODE_PASSES {
             let mut cx = PassCx::new(None);
             let _ = stages::optimise(&program, &[pass], &mut cx);

@@ -21,8 +21,7 @@ fn agree(program: &Program, calls: &[SeccompData], confirmed: &mut Confirmed) {
     assert_eq!(answers.len(), calls.len());
     for answer in answers {
         let mut trace = Vec::new();
-        let image = answer.call.image(Endian::Little);
-        let run = interp::run_traced(program, &image, &mut |pc| trace.push(pc));
+        let run = interp::run_traced(program, &answer.call, &mut |pc| trace.push(pc));
         assert_eq!(
             Outcome::of_ret(run.ret),
             answer.outcome,
@@ -76,9 +75,9 @@ fn on_generated_programs() {
     let has_i386 = has_i386();
     for index in 0..PROGRAMS {
         let body_insns = rng.range(0..=if index % 20 == 0 { 300 } else { 24 }) as usize;
-        let plain = program(&mut rng, body_insns);
+        let plain = program(&mut rng, body_insns, Endian::Little);
         let noisy = with_unused_fields(&mut rng, &plain);
-        let program = Program::new(noisy).expect("unused fields do not matter");
+        let program = Program::new(noisy, Endian::Little).expect("unused fields do not matter");
         let calls = inputs(&mut rng, &program, has_i386, CALLS);
         agree(&program, &calls, &mut confirmed);
     }
@@ -145,7 +144,7 @@ fn on_the_edges_of_arithmetic() {
                 Op::Alu(AluOp::Or, Operand::K(0x0005_0000)),
                 Op::RetA,
             ];
-            let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
+            let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
             agree(&program, &calls, &mut Confirmed::new());
         }
     }
@@ -158,7 +157,7 @@ fn every_action_with_every_kind_of_data() {
     }
     // The return value is the call's first argument.
     let ops = [Op::LoadData(16), Op::RetA];
-    let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
+    let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
     let kinds = ActionKind::ALL.map(|kind| kind.ret() >> 16);
     let unknown = [1, 4, 6, 0x1234, 0x7fbf, 0x7fc1, 0x7ffe, 0x8001, 0xffff];
     let mut calls = Vec::new();
@@ -196,7 +195,7 @@ fn every_number_of_every_table() {
         Op::RetA,
         Op::RetImm(Action::ALLOW.ret()),
     ];
-    let program = Program::new(ops.map(Insn::from).to_vec()).unwrap();
+    let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
     let bases = [
         0,
         0x4000_0000,
@@ -240,8 +239,8 @@ fn as_filters_of_sockets() {
     let mut refuted = 0;
     for index in 0..PROGRAMS {
         let body_insns = rng.range(0..=if index % 20 == 0 { 300 } else { 24 }) as usize;
-        let program = program(&mut rng, body_insns);
-        let near = Neighbourhood::of(&[&program], Endian::Little);
+        let program = program(&mut rng, body_insns, Endian::Little);
+        let near = Neighbourhood::of(&[&program]);
         for _ in 0..INPUTS {
             let mut call = near.draw(&mut rng);
             if rng.chance(1, 2) {
@@ -249,7 +248,7 @@ fn as_filters_of_sockets() {
                 call = call.with_word(word, rng.next_u32());
             }
             let image = call.image(Endian::Little);
-            let ret = interp::run(&program, &image).ret;
+            let ret = interp::run(&program, &call).ret;
             let returns = |ret| {
                 packets
                     .returns(&program, ret, [&image])

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tamis_abi::{Action, Arch, Endian, Word};
 use tamis_analysis::{CaseLimits, decompile};
-use tamis_bpf::{Op, Operand, Program, Template, Test};
+use tamis_bpf::{Op, Operand, Program, Stack, Template, Test};
 use tamis_compiler::foreign::{How, Split, optimise};
 use tamis_compiler::judge::{compiled, judge};
 use tamis_compiler::{CompileError, Options, ProofEffort, compile_any_length};
@@ -104,20 +104,19 @@ fn made(ruleset: &Ruleset) -> Program {
 }
 
 /// What comes of optimising filters with a misreading. Nothing wrong does.
-fn optimised(reading: Reading, case: &Case, filters: &[Program], proof: &ProofEffort) -> Caught {
-    let endian = case.endian;
+fn optimised(reading: Reading, case: &Case, filters: &Stack, proof: &ProofEffort) -> Caught {
     let options = Options {
         proof: proof.clone(),
         ..Options::default()
     };
     let result = misread(reading, case.misreading, || {
-        optimise(filters, endian, &options, Split::Never)
+        optimise(filters, &options, Split::Never)
     });
     let result = match result {
         Err(caught) => return caught,
         Ok(result) => result,
     };
-    let [given, made] = [filters, result.programs()].map(|it| Subject::programs(it, endian));
+    let [given, made] = [filters.programs(), result.programs()].map(Subject::programs);
     let is_right = are_same(&Subject::whole(&given), &Subject::whole(&made));
     assert!(is_right, "a wrong result left: {:?}", result.how());
     Caught::Kept
@@ -174,21 +173,18 @@ fn another(endian: Endian) -> Program {
         Op::RetImm(Action::errno(5).ret()),
         Op::RetImm(Action::ALLOW.ret()),
     ];
-    Program::new(ops.map(Into::into).to_vec()).expect("a valid filter")
+    Program::new(ops.map(Into::into).to_vec(), endian).expect("a valid filter")
 }
 
 /// What becomes of filters that a misreading takes for something else.
-fn made_and_judged(reading: Reading, case: &Case, filters: &[Program]) -> (bool, Caught) {
-    let given = Subject::programs(filters, case.endian);
+fn made_and_judged(reading: Reading, case: &Case, filters: &Stack) -> (bool, Caught) {
+    let given = Subject::programs(filters.programs());
     let given = Subject::whole(&given);
     // Both readings get the same things wrong, so diagrams tell what a misread filter is taken for.
     let wrong = with(Reading::Diagrams, case.misreading, || decompiled(&given));
     let wrong = wrong.unwrap_or_else(|| panic!("{} is taken for no ruleset", case.name));
     let program = made(&wrong);
-    let made = Subject::Program {
-        program: &program,
-        endian: case.endian,
-    };
+    let made = Subject::Program(&program);
     let would_leave = is_taken_for(reading, case, &given, &made);
     let caught = match reading {
         Reading::Diagrams => optimised(reading, case, filters, &ProofEffort::default()),
@@ -202,7 +198,7 @@ fn made_and_judged(reading: Reading, case: &Case, filters: &[Program]) -> (bool,
 }
 
 fn row(reading: Reading, case: &Case) -> Row {
-    let given = Subject::programs(&case.filters, case.endian);
+    let given = Subject::programs(case.filters.programs());
     let given = Subject::whole(&given);
     let wrong = with(Reading::Diagrams, case.misreading, || decompiled(&given));
     let wrong = wrong.unwrap_or_else(|| panic!("{} is taken for no ruleset", case.name));
@@ -210,16 +206,18 @@ fn row(reading: Reading, case: &Case) -> Row {
     let is_harmless = are_same(&given, &wrong_subject);
     assert!(!is_harmless, "{} does no harm to its filter", case.name);
     let (program_would_leave, optimise) = made_and_judged(reading, case, &case.filters);
-    let fused = [case.filters.as_slice(), &[another(case.endian)]].concat();
+    let mut fused = case.filters.clone();
+    let newest = another(fused.endian().expect("a case has a filter"));
+    fused.push(newest).expect("it is for the same machines");
     let (_, fuse) = made_and_judged(reading, case, &fused);
     let ruleset_would_leave = is_taken_for(reading, case, &given, &wrong_subject);
     let decompile = judged(reading, case, &given, &wrong_subject);
-    let compile = match case.filters.as_slice() {
+    let compile = match case.filters.programs() {
         [filter] => {
             let ops: Vec<Op> = filter.ops().collect();
-            let template = Template::new(&ops).expect("a valid program");
+            let template = Template::new(&ops, filter.endian()).expect("a valid program");
             let checked = misread(reading, case.misreading, || {
-                compiled(&template, &wrong, case.endian, &effort(reading))
+                compiled(&template, &wrong, &effort(reading))
             });
             let caught = checked.err();
             assert!(
@@ -318,17 +316,17 @@ fn negation_ignored_is_caught_by_a_call_of_the_interpreter() {
         Op::RetImm(0x7fff_0000),
         Op::RetImm(0x0005_0001),
     ];
-    let filter = Program::new(ops.map(Into::into).to_vec()).expect("a valid filter");
-    let filters = [filter];
-    let little = Endian::Little;
-    let right = optimise(&filters, little, &Options::default(), Split::Never).expect("no mistake");
+    let filter =
+        Program::new(ops.map(Into::into).to_vec(), Endian::Little).expect("a valid filter");
+    let filters = Stack::from(filter);
+    let right = optimise(&filters, &Options::default(), Split::Never).expect("no mistake");
     assert_eq!(right.how(), How::LaidOutAnew);
     let ignored = misreadings::all()
         .into_iter()
         .find(|case| case.name == "neg-ignored");
     let misreading = ignored.expect("it is one of the cases").misreading;
     let error = with(Reading::Diagrams, misreading, || {
-        optimise(&filters, little, &Options::default(), Split::Never)
+        optimise(&filters, &Options::default(), Split::Never)
     });
     let Err(CompileError::Miscompiled { witness, .. }) = &error else {
         panic!("{error:?}");
@@ -345,8 +343,8 @@ fn of_real_programs_nothing_wrong_leaves() {
     const MAX_INSNS: usize = 120;
     let mut tally: BTreeMap<Caught, usize> = BTreeMap::new();
     let programs = files.iter().filter_map(|file| {
-        let insns = corpus::insns(file).expect("the listed file is there");
-        (insns.len() <= MAX_INSNS).then(|| Program::new(insns).expect("a corpus program is valid"))
+        let program = corpus::program(file).expect("the listed file is there");
+        (program.len() <= MAX_INSNS).then_some(program)
     });
     for program in programs.step_by(9) {
         for case in misreadings::all() {
@@ -357,8 +355,7 @@ fn of_real_programs_nothing_wrong_leaves() {
                 continue;
             }
             let case = Case {
-                filters: vec![program.clone()],
-                endian: Endian::Little,
+                filters: program.clone().into(),
                 ..case
             };
             for reading in [Reading::Diagrams, Reading::Gates] {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tamis_abi::{Arch, Endian, KernelVersion, Nr, SeccompData};
 use tamis_bpf::cache::is_cacheable;
 use tamis_bpf::convert::{PROLOGUE_INSNS, op_executed_insns};
-use tamis_bpf::{Op, Pc, Program, interp};
+use tamis_bpf::{Op, Pc, Program, Stack, interp};
 use tamis_compiler::cost::{MISPREDICTION_NS, STEP_NS, UNCACHED_NS};
 use tamis_compiler::foreign::{How, Split, optimise};
 use tamis_compiler::{Objective, Options, compile_any_length};
@@ -45,7 +45,7 @@ fn cost(programs: &[Program], profile: &Profile, options: &Options) -> f64 {
             let weight = *count as f64 * if is_cached { CACHED_WEIGHT } else { 1.0 };
             for (index, program) in programs.iter().enumerate() {
                 let mut path = Vec::new();
-                let run = interp::run_traced(program, &data.image(Endian::Little), &mut |pc| {
+                let run = interp::run_traced(program, &data, &mut |pc| {
                     path.push(pc);
                 });
                 if options.objective == Objective::Steps {
@@ -78,7 +78,7 @@ fn cost(programs: &[Program], profile: &Profile, options: &Options) -> f64 {
 /// Calls near what the programs look at, some often and most seldom.
 fn profile(rng: &mut Rng, stack: &[Program]) -> Profile {
     let programs: Vec<&Program> = stack.iter().collect();
-    let neighbourhood = Neighbourhood::of(&programs, Endian::Little);
+    let neighbourhood = Neighbourhood::of(&programs);
     let mut profile = Profile::default();
     for _ in 0..rng.range(1..=60) {
         let data = neighbourhood.draw(rng);
@@ -103,7 +103,8 @@ fn check(rng: &mut Rng, stack: &[Program], seed: u64) -> How {
         kernel: rng.chance(1, 2).then_some(KernelVersion::new(5, 4)),
         ..Options::default()
     };
-    let result = optimise(stack, Endian::Little, &options, Split::Never).expect("no mistake");
+    let filters = Stack::new(stack.to_vec()).expect("all are for the same machines");
+    let result = optimise(&filters, &options, Split::Never).expect("no mistake");
     let (before, after) = match options.objective {
         Objective::Length => {
             let length = |it: &[Program]| it.iter().map(Program::len).sum::<usize>() as f64;
@@ -153,7 +154,7 @@ fn random_stacks_are_never_worse_for_any_profile_objective_and_kernel() {
 fn random_programs_are_never_worse_for_any_profile_objective_and_kernel() {
     for seed in seeds::of(0..20) {
         let mut rng = Rng::new(seed);
-        let stack = [program::program(&mut rng, 6)];
+        let stack = [program::program(&mut rng, 6, Endian::Little)];
         check(&mut rng, &stack, seed);
     }
 }

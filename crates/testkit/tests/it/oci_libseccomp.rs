@@ -285,12 +285,13 @@ impl Tally {
         ruleset: &Ruleset,
         rng: &mut Rng,
     ) -> Option<(SeccompData, Action, Action)> {
-        let program = Program::new(filter.export().expect("a program")).expect("a valid program");
+        let program = Program::new(filter.export().expect("a program"), Endian::Little)
+            .expect("a valid program");
         let pseudo_code = filter.pseudo_code().expect("pseudo code");
         for input in inputs(&program, ruleset, rng) {
             self.inputs += 1;
             let ours = ruleset.decide(&input).action;
-            let theirs = interp::run(&program, &input.image(Endian::Little)).ret;
+            let theirs = interp::run(&program, &input).ret;
             if ours.ret() == theirs {
                 continue;
             }

@@ -21,32 +21,35 @@ fn length(programs: &[Program]) -> usize {
     programs.iter().map(Program::len).sum()
 }
 
+fn stack_of(programs: &[Program]) -> Stack {
+    Stack::new(programs.to_vec()).expect("all are for the same machines")
+}
+
 fn optimised(stack: &[Program], objective: Objective, split: Split) -> Optimised {
     let options = Options {
         objective,
         ..Options::default()
     };
-    optimise(stack, Endian::Little, &options, split).expect("no mistake of tamis")
+    optimise(&stack_of(stack), &options, split).expect("no mistake of tamis")
 }
 
 /// What a task with these filters sees; one alone is the function that it is.
 fn answer(programs: &[Program], data: &SeccompData) -> u32 {
-    let image = data.image(Endian::Little);
     match programs {
-        [program] => tamis_bpf::interp::run(program, &image).ret,
-        programs => Stack::new(programs.to_vec()).run(&image).ret,
+        [program] => tamis_bpf::interp::run(program, data).ret,
+        programs => stack_of(programs).run(data).ret,
     }
 }
 
 /// Compares answers near the constants of both sides, and what the kernel's bitmap may answer.
 fn assert_same(rng: &mut Rng, stack: &[Program], result: &[Program]) {
     let programs: Vec<&Program> = stack.iter().chain(result).collect();
-    let neighbourhood = Neighbourhood::of(&programs, Endian::Little);
+    let neighbourhood = Neighbourhood::of(&programs);
     for _ in 0..200 {
         let data = neighbourhood.draw(rng);
         assert_eq!(answer(stack, &data), answer(result, &data), "{data:x?}");
     }
-    let [before, after] = [stack, result].map(|it| Stack::new(it.to_vec()));
+    let [before, after] = [stack, result].map(stack_of);
     for Bitmap {
         audit_arch,
         numbers,
@@ -95,7 +98,7 @@ fn random_programs_keep_their_meaning_and_never_get_longer() {
     let mut changed = 0;
     for seed in 0..12 {
         let mut rng = Rng::new(seed);
-        let program = program::program(&mut rng, 6);
+        let program = program::program(&mut rng, 6, Endian::Little);
         let stack = [program];
         let result = optimised(&stack, Objective::Length, Split::Never);
         assert_same(&mut rng, &stack, result.programs());
@@ -132,7 +135,7 @@ fn every_program_of_the_corpus_is_laid_out_anew_or_best_already() {
     let mut rng = Rng::new(0);
     for name in names {
         let insns = corpus::insns(&name).expect("the listed file is there");
-        let stack = [Program::new(insns).expect("a corpus program is valid")];
+        let stack = [Program::new(insns, Endian::Little).expect("a corpus program is valid")];
         let result = optimised(&stack, Objective::Length, Split::Never);
         let is_unliftable = |it: &Rejected| matches!(it.why, Why::Unliftable(_));
         assert!(!result.rejected().iter().any(is_unliftable), "{name}");
@@ -148,7 +151,7 @@ fn the_filters_of_a_hardened_service_become_one() {
     };
     let insns = names.iter().map(|name| corpus::insns(name));
     let stack: Vec<Program> = insns
-        .map(|insns| Program::new(insns.expect("the listed file is there")))
+        .map(|insns| Program::new(insns.expect("the listed file is there"), Endian::Little))
         .collect::<Result<_, _>>()
         .expect("a corpus program is valid");
     let result = optimised(&stack, Objective::Steps, Split::Never);
@@ -163,7 +166,7 @@ fn the_filters_of_a_hardened_service_become_one() {
         ..SeccompData::default()
     };
     for call in [openat(0, 0), openat(0x40, 0o644), openat(0x40, 0o4755)] {
-        let run = tamis_bpf::interp::run(program, &call.image(Endian::Little));
+        let run = tamis_bpf::interp::run(program, &call);
         assert!(run.steps <= 14, "{call:x?}: {} steps", run.steps);
     }
     assert_same(&mut Rng::new(0), &stack, result.programs());
@@ -171,7 +174,7 @@ fn the_filters_of_a_hardened_service_become_one() {
 
 fn op(ops: &[Op]) -> Program {
     let insns: Vec<Insn> = ops.iter().copied().map(Insn::from).collect();
-    Program::new(insns).expect("the filter is legal")
+    Program::new(insns, Endian::Little).expect("the filter is legal")
 }
 
 fn jump_if(test: BpfTest, k: u32, jt: u8, jf: u8) -> Op {
@@ -253,7 +256,7 @@ fn most_steps(program: &Program) -> u32 {
             arch: Arch::X86_64.audit(),
             ..SeccompData::default()
         };
-        tamis_bpf::interp::run(program, &data.image(Endian::Little)).steps
+        tamis_bpf::interp::run(program, &data).steps
     });
     steps.max().unwrap_or(0)
 }

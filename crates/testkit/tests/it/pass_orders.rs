@@ -78,7 +78,7 @@ fn any_order_for_any_profile_is_proved_after_every_pass() {
         );
         for _ in 0..50 {
             let data = call(&mut rng, &ruleset);
-            let ret = interp::run(compiled.program().unwrap(), &data.image(Endian::Little)).ret;
+            let ret = interp::run(compiled.program().unwrap(), &data).ret;
             let expected = ruleset.decide(&data).action.ret();
             assert_eq!(ret, expected, "seed {seed}: {data:x?}\n{ruleset}");
         }
@@ -97,8 +97,8 @@ fn compiled_cost(names: &[&str]) -> u64 {
         };
         let compiled = compile_any_length(&ruleset, &options).expect("random rulesets compile");
         let program = compiled.program().unwrap();
-        let calls = (0..20).map(|_| call(&mut rng, &ruleset).image(Endian::Little));
-        let steps = calls.map(|image| u64::from(interp::run(program, &image).steps));
+        let calls = (0..20).map(|_| call(&mut rng, &ruleset));
+        let steps = calls.map(|call| u64::from(interp::run(program, &call).steps));
         cost += steps.sum::<u64>() + program.len() as u64;
     }
     cost
@@ -110,10 +110,10 @@ fn optimised_cost(passes: &[BytecodePass]) -> u64 {
     for seed in 0..200 {
         let mut rng = Rng::new(seed);
         let body_insns = rng.range(5..=60) as usize;
-        let program: Program = random_program(&mut rng, body_insns);
+        let program: Program = random_program(&mut rng, body_insns, Endian::Little);
         let optimised = stages::optimise(&program, passes, &mut PassCx::new(None)).into_unproven();
-        let images = (0..20).map(|_| data(&mut rng, &program).image(Endian::Little));
-        let steps = images.map(|image| u64::from(interp::run(&optimised, &image).steps));
+        let calls = (0..20).map(|_| data(&mut rng, &program));
+        let steps = calls.map(|call| u64::from(interp::run(&optimised, &call).steps));
         cost += steps.sum::<u64>() + optimised.len() as u64;
     }
     cost

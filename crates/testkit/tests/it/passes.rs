@@ -1,6 +1,6 @@
 //! Passes on programs that come from elsewhere: other compilers' programs, and long random ones.
 
-use tamis_abi::Endian;
+use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::cfg::{Cfg, End};
 use tamis_bpf::{Op, Pc, Program, interp};
 use tamis_compiler::Options;
@@ -27,12 +27,8 @@ const QUICK: Limits = Limits {
 
 fn assert_equal(left: &Program, right: &Program, name: &str) {
     let mut space = Space::new(Limits::default());
-    let left = space
-        .program(left, Endian::Little)
-        .expect("within the limits");
-    let right = space
-        .program(right, Endian::Little)
-        .expect("within the limits");
+    let left = space.program(left).expect("within the limits");
+    let right = space.program(right).expect("within the limits");
     assert_eq!(space.compare(left, right), Equality::Equal, "{name}");
 }
 
@@ -43,8 +39,7 @@ fn programs_of_other_compilers_keep_their_meaning_and_never_get_longer() {
     };
     let (mut before, mut after) = (0, 0);
     for name in names {
-        let insns = corpus::insns(&name).expect("the listed file is there");
-        let program = Program::new(insns).expect("a corpus program is valid");
+        let program = corpus::program(&name).expect("the listed file is there");
         let optimised =
             stages::optimise(&program, &BYTECODE_PASSES, &mut PassCx::new(None)).into_unproven();
         assert!(optimised.len() <= program.len(), "{name}");
@@ -61,8 +56,7 @@ fn a_second_run_over_a_program_of_another_compiler_changes_nothing() {
         return;
     };
     for name in names {
-        let insns = corpus::insns(&name).expect("the listed file is there");
-        let program = Program::new(insns).expect("a corpus program is valid");
+        let program = corpus::program(&name).expect("the listed file is there");
         let mut graph = Cfg::from_program(&program);
         graph =
             stages::run_on_graph(graph, &BYTECODE_PASSES, &mut PassCx::new(None)).into_unproven();
@@ -83,33 +77,35 @@ fn length(graph: &Cfg) -> usize {
 }
 
 /// The steps of one input, unconditional jumps not counted.
-fn steps(program: &Program, image: &[u32; 16]) -> u32 {
+fn steps(program: &Program, call: &SeccompData) -> u32 {
     let mut jumps = 0;
-    let run = interp::run_traced(program, image, &mut |pc: Pc| {
+    let run = interp::run_traced(program, call, &mut |pc: Pc| {
         jumps += u32::from(matches!(program.op(pc), Op::Jump(_)));
     });
     run.steps - jumps
 }
 
-fn check_claim(pass: BytecodePass, graph: &Cfg, images: &[[u32; 16]]) {
-    let before =
-        Program::new(stages::linearise(graph).into_unproven()).expect("the program is valid");
+fn check_claim(pass: BytecodePass, graph: &Cfg, calls: &[SeccompData]) {
+    let before = stages::linearise(graph)
+        .expect("the program is valid")
+        .into_unproven();
     let mut changed = graph.clone();
     changed = stages::run_on_graph(changed, &[pass], &mut PassCx::new(None)).into_unproven();
-    let after =
-        Program::new(stages::linearise(&changed).into_unproven()).expect("the program is valid");
+    let after = stages::linearise(&changed)
+        .expect("the program is valid")
+        .into_unproven();
     let name = pass.info.name;
     if pass.info.claim.never_longer {
         assert!(length(&changed) <= length(graph), "{name}");
     }
-    for image in images {
+    for call in calls {
         assert_eq!(
-            interp::run(&before, image).ret,
-            interp::run(&after, image).ret,
+            interp::run(&before, call).ret,
+            interp::run(&after, call).ret,
             "{name}"
         );
         if pass.info.claim.never_slower {
-            assert!(steps(&after, image) <= steps(&before, image), "{name}");
+            assert!(steps(&after, call) <= steps(&before, call), "{name}");
         }
     }
 }
@@ -122,11 +118,9 @@ fn every_pass_keeps_what_it_claims() {
         let layout = stages::lay_out(&ruleset, &Weights::new(&Options::default())).into_unproven();
         let mut graph = stages::emit(&layout.dag, layout.root, Endian::Little).into_unproven();
         scramble(&mut rng, &mut graph);
-        let images: Vec<[u32; 16]> = (0..100)
-            .map(|_| call(&mut rng, &ruleset).image(Endian::Little))
-            .collect();
+        let calls: Vec<SeccompData> = (0..100).map(|_| call(&mut rng, &ruleset)).collect();
         for pass in BYTECODE_PASSES {
-            check_claim(pass, &graph, &images);
+            check_claim(pass, &graph, &calls);
         }
     }
 }
@@ -173,31 +167,26 @@ fn random_programs_keep_their_answers_and_passes_their_claims() {
     for seed in seeds::of(0..400) {
         let mut rng = Rng::new(seed);
         let body_insns = rng.range(5..=60) as usize;
-        let program = random_program(&mut rng, body_insns);
-        let images: Vec<[u32; 16]> = (0..60)
-            .map(|_| data(&mut rng, &program).image(Endian::Little))
-            .collect();
+        let program = random_program(&mut rng, body_insns, Endian::Little);
+        let calls: Vec<SeccompData> = (0..60).map(|_| data(&mut rng, &program)).collect();
         let graph = Cfg::from_program(&program);
-        if Program::new(stages::linearise(&graph).into_unproven()).is_ok() {
+        if stages::linearise(&graph).is_ok() {
             for pass in BYTECODE_PASSES {
-                check_claim(pass, &graph, &images);
+                check_claim(pass, &graph, &calls);
             }
         }
         let optimised =
             stages::optimise(&program, &BYTECODE_PASSES, &mut PassCx::new(None)).into_unproven();
         assert!(optimised.len() <= program.len(), "{seed}");
-        for image in &images {
-            let before = interp::run(&program, image);
-            let after = interp::run(&optimised, image);
+        for call in &calls {
+            let before = interp::run(&program, call);
+            let after = interp::run(&optimised, call);
             assert_eq!(before.ret, after.ret, "{seed}");
         }
         let again =
             stages::optimise(&optimised, &BYTECODE_PASSES, &mut PassCx::new(None)).into_unproven();
         assert!(again.len() <= optimised.len(), "{seed}");
-        let [left, right] = [&program, &optimised].map(|program| Subject::Program {
-            program,
-            endian: Endian::Little,
-        });
+        let [left, right] = [&program, &optimised].map(Subject::Program);
         match decide(&left, &right, &QUICK) {
             Answer::Equal(_) => proved += 1,
             Answer::Different { .. } => panic!("seed {seed}: {program:?}"),

@@ -27,8 +27,8 @@ fn texts(insns: &[Insn]) -> Vec<(&'static str, String)> {
             " {at:04}: {code:#04x} {jt:#04x} {jf:#04x} {k:#010x}  text"
         );
     }
-    let program = Program::new(insns.to_vec()).expect("corpus programs are valid");
-    let bytes = program.to_bytes(Endian::Little);
+    let program = Program::new(insns.to_vec(), Endian::Little).expect("corpus programs are valid");
+    let bytes = program.to_bytes();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let escaped: String = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
     let count = insns.len();
@@ -54,7 +54,7 @@ fn every_program_of_the_corpus_survives_every_form() {
     let mut read = 0;
     for name in names {
         let insns = corpus::insns(&name).expect("the listed file is there");
-        if Program::new(insns.clone()).is_err() {
+        if Program::new(insns.clone(), Endian::Little).is_err() {
             continue;
         }
         for (form, text) in texts(&insns) {

@@ -9,15 +9,15 @@ use tamis_testkit::corpus;
 use tamis_testkit::generate::program::{nearly_valid, noise, program, with_unused_fields};
 use tamis_testkit::rng::Rng;
 
-const STYLES: [Style; 3] = [
-    Style::Plain,
-    Style::Commented(Endian::Little),
-    Style::Commented(Endian::Big),
+const STYLES: [(Style, Endian); 3] = [
+    (Style::Plain, Endian::Little),
+    (Style::Commented, Endian::Little),
+    (Style::Commented, Endian::Big),
 ];
 
 fn assert_round_trip(insns: &[Insn], name: &str) {
-    for style in STYLES {
-        let text = disassemble_insns(insns, style);
+    for (style, endian) in STYLES {
+        let text = disassemble_insns(insns, endian, style);
         let source = Sources::new().add(name, text.as_str());
         let assembly = assemble(&text, source, Endian::Little)
             .unwrap_or_else(|diagnostics| panic!("{name}: {diagnostics:?}\n{text}"));
@@ -31,7 +31,7 @@ fn of_generated_programs() {
     let mut rng = Rng::new(0x6173_6d21);
     for index in 0..3000 {
         let body_insns = rng.range(0..=if index % 50 == 0 { 900 } else { 40 }) as usize;
-        let plain = program(&mut rng, body_insns);
+        let plain = program(&mut rng, body_insns, Endian::Little);
         assert_round_trip(plain.insns(), "generated");
         let noisy = with_unused_fields(&mut rng, &plain);
         assert_round_trip(&noisy, "generated with unused fields");
@@ -55,6 +55,6 @@ fn of_every_program_of_the_corpus() {
     for name in names {
         let insns = corpus::insns(&name).expect("the listed file is there");
         assert_round_trip(&insns, &name);
-        Program::new(insns).unwrap_or_else(|invalid| panic!("{name}: {invalid}"));
+        Program::new(insns, Endian::Little).unwrap_or_else(|invalid| panic!("{name}: {invalid}"));
     }
 }

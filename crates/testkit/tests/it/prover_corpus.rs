@@ -4,18 +4,17 @@
 
 use std::time::Instant;
 
-use tamis_abi::{Action, Arch, Endian};
+use tamis_abi::{Action, Arch};
 use tamis_bpf::Program;
 use tamis_prover::{Equality, Function, Limits, Scope, Space, Subject, Verdict, prove};
 use tamis_testkit::corpus::{self, gvisor, pol_json};
 
 fn program(name: &str) -> Option<Program> {
-    let insns = corpus::insns(name)?;
-    Some(Program::new(insns).expect("a corpus program is valid"))
+    corpus::program(name)
 }
 
 fn function(space: &mut Space, program: &Program) -> Function {
-    let function = space.program(program, Endian::Little);
+    let function = space.program(program);
     function.expect("within the limits")
 }
 
@@ -153,11 +152,10 @@ fn peers_against_their_policies() {
         let has_policy = |file: &&String| file.starts_with(&family) && !file.contains("1action");
         for file in programs.iter().filter(has_policy) {
             let program = &program(file).expect("the listed file is there");
-            let endian = Endian::Little;
             let verdict = say(
                 file,
                 &Subject::Ruleset(&ruleset),
-                &Subject::Program { program, endian },
+                &Subject::Program(program),
             );
             if file.contains("libseccomp") || file.contains("kafel") {
                 assert_eq!(verdict, Verdict::Equal, "{file}");

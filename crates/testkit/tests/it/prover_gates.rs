@@ -34,8 +34,7 @@ const WITH_DIAGRAMS: Limits = Limits {
 };
 
 fn little(program: &Program) -> Subject<'_> {
-    let endian = Endian::Little;
-    Subject::Program { program, endian }
+    Subject::Program(program)
 }
 
 /// A program of instructions between bars.
@@ -215,14 +214,13 @@ fn gates_diagrams_and_interpreter_agree_on_random_mutants() {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let body_insns = rng.range(3..=20) as usize;
-        let left = program::program(&mut rng, body_insns);
+        let left = program::program(&mut rng, body_insns, endian);
         let right = mutant(&mut rng, &left).expect("some change is legal");
-        let near = Neighbourhood::of(&[&left, &right], endian);
-        let subject = |program| Subject::Program { program, endian };
+        let near = Neighbourhood::of(&[&left, &right]);
         let draw = |rng: &mut Rng| near.draw(rng);
         judge(
-            &subject(&left),
-            &subject(&right),
+            &Subject::Program(&left),
+            &Subject::Program(&right),
             draw,
             &mut rng,
             &mut tally,

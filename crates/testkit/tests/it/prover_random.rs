@@ -31,8 +31,8 @@ const CORPUS_LIMITS: Limits = Limits {
     ..LIMITS
 };
 
-fn answer(program: &Program, data: &SeccompData, endian: Endian) -> u32 {
-    interp::run(program, &data.image(endian)).ret
+fn answer(program: &Program, data: &SeccompData) -> u32 {
+    interp::run(program, data).ret
 }
 
 fn endian(rng: &mut Rng) -> Endian {
@@ -46,19 +46,16 @@ fn the_function_of_a_program_is_what_the_interpreter_answers() {
         let mut rng = Rng::new(seed);
         let endian = endian(&mut rng);
         let body_insns = rng.range(1..=12) as usize;
-        let program = program(&mut rng, body_insns);
+        let program = program(&mut rng, body_insns, endian);
         let mut space = Space::new(LIMITS);
-        let Ok(function) = space.program(&program, endian) else {
+        let Ok(function) = space.program(&program) else {
             continue;
         };
         translated += 1;
-        let near = Neighbourhood::of(&[&program], endian);
+        let near = Neighbourhood::of(&[&program]);
         for _ in 0..50 {
             let data = near.draw(&mut rng);
-            let (found, expected) = (
-                space.value(function, &data.into()),
-                answer(&program, &data, endian),
-            );
+            let (found, expected) = (space.value(function, &data.into()), answer(&program, &data));
             assert_eq!(found, expected, "seed {seed}: {data:x?}");
         }
     }
@@ -91,8 +88,8 @@ fn the_function_of_a_stack_is_what_the_stack_answers() {
         let mut space = Space::new(LIMITS);
         let (mut programs, mut functions) = (Vec::new(), Vec::new());
         for _ in 0..rng.range(0..=5) {
-            let program = program(&mut rng, 6);
-            if let Ok(function) = space.program(&program, endian) {
+            let program = program(&mut rng, 6, endian);
+            if let Ok(function) = space.program(&program) {
                 programs.push(program);
                 functions.push(function);
             }
@@ -100,11 +97,11 @@ fn the_function_of_a_stack_is_what_the_stack_answers() {
         let Ok(function) = space.stack(&functions) else {
             continue;
         };
-        let near = Neighbourhood::of(&programs.iter().collect::<Vec<_>>(), endian);
-        let stack = Stack::new(programs);
+        let near = Neighbourhood::of(&programs.iter().collect::<Vec<_>>());
+        let stack = Stack::new(programs).expect("all have one byte order");
         for _ in 0..50 {
             let data = near.draw(&mut rng);
-            let expected = stack.run(&data.image(endian)).ret;
+            let expected = stack.run(&data).ret;
             assert_eq!(
                 space.value(function, &data.into()),
                 expected,
@@ -119,13 +116,11 @@ fn judge(
     space: &mut Space,
     original: (&Program, Function),
     mutant: &Program,
-    endian: Endian,
     rng: &mut Rng,
     tally: &mut Tally,
 ) {
-    let differs =
-        |data: &SeccompData| answer(original.0, data, endian) != answer(mutant, data, endian);
-    let Ok(function) = space.program(mutant, endian) else {
+    let differs = |data: &SeccompData| answer(original.0, data) != answer(mutant, data);
+    let Ok(function) = space.program(mutant) else {
         tally.unknown += 1;
         return;
     };
@@ -136,7 +131,7 @@ fn judge(
         }
         Equality::Equal => {
             tally.equal += 1;
-            let near = Neighbourhood::of(&[original.0, mutant], endian);
+            let near = Neighbourhood::of(&[original.0, mutant]);
             for _ in 0..300 {
                 let data = near.draw(rng);
                 assert!(!differs(&data), "{data:x?}\n{original:?}\n{mutant:?}");
@@ -152,15 +147,15 @@ fn mutants_of_random_programs() {
     for seed in seeds::of(0..600) {
         let mut rng = Rng::new(seed);
         let endian = endian(&mut rng);
-        let program = program(&mut rng, 10);
+        let program = program(&mut rng, 10, endian);
         let mut space = Space::new(LIMITS);
-        let Ok(function) = space.program(&program, endian) else {
+        let Ok(function) = space.program(&program) else {
             continue;
         };
         for _ in 0..3 {
             let mutant = mutant(&mut rng, &program).expect("some change is legal");
             let original = (&program, function);
-            judge(&mut space, original, &mutant, endian, &mut rng, &mut tally);
+            judge(&mut space, original, &mutant, &mut rng, &mut tally);
         }
     }
     println!("{tally:?}");
@@ -178,25 +173,18 @@ fn mutants_of_real_programs() {
     let mut tally = Tally::default();
     for (seed, file) in files.iter().enumerate() {
         let insns = corpus::insns(file).expect("the listed file is there");
-        let Ok(program) = Program::new(insns) else {
+        let Ok(program) = Program::new(insns, Endian::Little) else {
             continue;
         };
         let mut rng = Rng::new(seed as u64);
         for _ in 0..4 {
             let mut space = Space::new(CORPUS_LIMITS);
-            let Ok(function) = space.program(&program, Endian::Little) else {
+            let Ok(function) = space.program(&program) else {
                 break;
             };
             let original = (&program, function);
             let mutant = mutant(&mut rng, &program).expect("some change is legal");
-            judge(
-                &mut space,
-                original,
-                &mutant,
-                Endian::Little,
-                &mut rng,
-                &mut tally,
-            );
+            judge(&mut space, original, &mutant, &mut rng, &mut tally);
         }
     }
     println!("{tally:?}");

@@ -33,8 +33,7 @@ struct Tally {
 }
 
 fn subject(program: &Program) -> Subject<'_> {
-    let endian = Endian::Little;
-    Subject::Program { program, endian }
+    Subject::Program(program)
 }
 
 /// Judges one result; a rejection carries a witness that `decide` has confirmed.
@@ -46,7 +45,7 @@ fn judge(original: &Program, sabotaged: &Program, tally: &mut Tally) {
         }
         Answer::Equal(_) => {
             tally.harmless += 1;
-            let near = Neighbourhood::of(&[original, sabotaged], Endian::Little);
+            let near = Neighbourhood::of(&[original, sabotaged]);
             let mut rng = Rng::new(1);
             for _ in 0..200 {
                 let data = near.draw(&mut rng);
@@ -81,8 +80,7 @@ fn sabotages_of_real_programs_are_rejected() {
     };
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     for file in files.iter().step_by(12) {
-        let insns = corpus::insns(file).expect("the listed file is there");
-        let program = Program::new(insns).expect("a corpus program is valid");
+        let program = corpus::program(file).expect("the listed file is there");
         for sabotage in sabotage::all() {
             let results = sabotage.results(&program);
             let step = results.len() / seeds::share(MAX_PLACES) + 1;
@@ -115,7 +113,8 @@ fn denying(answers: &[(u32, Action)]) -> Program {
         ops.extend([is_other, Op::RetImm(action.ret())]);
     }
     ops.push(Op::RetImm(Action::ALLOW.ret()));
-    Program::new(ops.into_iter().map(Insn::from).collect()).expect("a valid program")
+    Program::new(ops.into_iter().map(Insn::from).collect(), Endian::Little)
+        .expect("a valid program")
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn verdicts_are_those_of_z3() {
         .map(|seed| {
             let mut rng = Rng::new(seed);
             let body_insns = rng.range(2..=14) as usize;
-            let left = program(&mut rng, body_insns);
+            let left = program(&mut rng, body_insns, Endian::Little);
             let right = mutant(&mut rng, &left).expect("some change is legal");
             (left, right)
         })
@@ -61,10 +61,7 @@ fn verdicts_are_those_of_z3() {
     assert_eq!(answers.len(), pairs.len(), "{:?}", answers.first());
     let mut compared = [0, 0];
     for (seed, ((left, right), answer)) in pairs.iter().zip(&answers).enumerate() {
-        let [left, right] = [left, right].map(|program| Subject::Program {
-            program,
-            endian: Endian::Little,
-        });
+        let [left, right] = [left, right].map(Subject::Program);
         match (decide(&left, &right, &LIMITS), answer.as_str()) {
             (Answer::Equal(_), "unsat") => compared[0] += 1,
             (Answer::Different { .. }, "sat") => compared[1] += 1,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command as Plain;
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, Nr, SeccompData, syscall};
-use tamis_bpf::{Program, interp};
+use tamis_bpf::{Program, Stack, interp};
 use tamis_compiler::compile;
 use tamis_diag::Sources;
 use tamis_kernel::{Command, Ended, run};
@@ -75,7 +75,7 @@ fn output_of(name: &str, script: &str, filters: Vec<Program>) -> (Ended, String)
     ];
     let command = Command {
         args: words.to_vec(),
-        filters,
+        filters: Stack::new(filters).expect("all are for this machine"),
         ..Command::new("sh")
     };
     let report = run(&command).expect("the shell is executed");
@@ -218,7 +218,7 @@ fn denied_calls_have_the_errno_of_the_profile() {
     let (Some(filter), Some(theirs)) = (docker(), theirs) else {
         return;
     };
-    let theirs = Program::new(theirs).expect("libseccomp's program is valid");
+    let theirs = Program::new(theirs, Endian::Little).expect("libseccomp's program is valid");
     let mut script = String::from(
         "import ctypes\nc = ctypes.CDLL(None, use_errno=True)\n\
          def call(*args): return c.syscall(*map(ctypes.c_ulong, args)) == -1 and ctypes.get_errno()\n",
@@ -244,7 +244,7 @@ fn errno_of(program: &Program, nr: u32, [first, second]: [u64; 2]) -> u16 {
         ip: 0,
         args: [first, second, 0, 0, 0, 0],
     };
-    let run = interp::run(program, &call.image(Endian::Little));
+    let run = interp::run(program, &call);
     let action = Action::from_ret(run.ret);
     assert_eq!(action.kind, ActionKind::Errno, "call {nr}");
     action.data
@@ -261,7 +261,7 @@ fn bubblewrap_takes_the_raw_program() {
     };
     let directory = empty_directory("bwrap-filter");
     let path = directory.join("docker.bpf");
-    fs::write(&path, filter.to_bytes(tamis_kernel::NATIVE_ENDIAN)).expect("a file is written");
+    fs::write(&path, filter.to_bytes()).expect("a file is written");
     let bwrap = format!("bwrap --dev-bind / / --seccomp 9 9< {}", path.display());
     let script = format!(
         "{bwrap} grep Seccomp: /proc/self/status > out; \

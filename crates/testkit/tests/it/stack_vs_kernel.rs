@@ -30,7 +30,7 @@ fn answers_argument(index: u32) -> Program {
         Op::RetA,
         Op::RetImm(Action::ALLOW.ret()),
     ];
-    Program::new(ops.map(Insn::from).to_vec()).expect("the filter is legal")
+    Program::new(ops.map(Insn::from).to_vec(), Endian::Little).expect("the filter is legal")
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn the_strictest_answer_wins_and_then_the_newest() {
     if skip::without_kernel() {
         return;
     }
-    let stack = Stack::new((0..4).map(answers_argument).collect());
+    let stack = Stack::new((0..4).map(answers_argument).collect()).expect("all are alike");
     let mut rng = Rng::new(0x7374_6163);
     let ret = |rng: &mut Rng| {
         let kind = match rng.range(0..=30) {
@@ -72,12 +72,12 @@ fn filters_of_the_corpus_say_what_the_interpreter_says() {
     let (mut calls, mut packets) = (0, 0);
     for name in names {
         let insns = corpus::insns(&name).expect("it was listed");
-        let Ok(program) = Program::new(insns) else {
+        let Ok(program) = Program::new(insns, Endian::Little) else {
             continue;
         };
-        let near = Neighbourhood::of(&[&program], Endian::Little);
+        let near = Neighbourhood::of(&[&program]);
         let inputs: Vec<SeccompData> = (0..60).map(|_| near.draw(&mut rng)).collect();
-        let checked = check(&[program], Endian::Little, &inputs);
+        let checked = check(&program.into(), &inputs);
         assert_eq!(checked.contradictions, [], "{name}");
         calls += checked.calls;
         packets += checked.packets;
@@ -116,9 +116,12 @@ fn as_many_filters_fit_as_the_converted_length_says() {
         // What follows the first return is never executed, but takes room.
         let body_insns = rng.range(20..=120) as usize;
         let mut insns = vec![Insn::from(Op::RetImm(Action::ALLOW.ret()))];
-        insns.extend_from_slice(program(&mut rng, body_insns).insns());
-        let program = Program::new(insns).expect("a program behind a return is one");
-        let fits = |count| Stack::new(vec![program.clone(); count]).is_installable();
+        insns.extend_from_slice(program(&mut rng, body_insns, Endian::Little).insns());
+        let program =
+            Program::new(insns, Endian::Little).expect("a program behind a return is one");
+        let fits = |count| {
+            Stack::new(vec![program.clone(); count]).is_ok_and(|stack| stack.is_installable())
+        };
         let expected = (1..)
             .find(|count| !fits(*count))
             .expect("the room is limited")

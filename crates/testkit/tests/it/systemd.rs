@@ -1,6 +1,6 @@
 //! Units against the filters that systemd installs for them, and systemd's sets against its own list.
 
-use tamis_abi::{Arch, Endian};
+use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_diag::{Sources, render};
 use tamis_policy::systemd::{self, Options};
@@ -48,20 +48,12 @@ fn unit<'d>(directives: impl IntoIterator<Item = &'d str>) -> Ruleset {
 
 fn stack() -> Option<Vec<Program>> {
     let names = (0..34).map(|number| format!("systemd/stack/stack-{number:02}.bpf"));
-    names
-        .map(|name| {
-            let insns = corpus::insns(&name)?;
-            Some(Program::new(insns).expect("a corpus program is valid"))
-        })
-        .collect()
+    names.map(|name| corpus::program(&name)).collect()
 }
 
 /// What the prover says of a unit and a stack of programs.
 fn compare(ruleset: &Ruleset, programs: &[Program]) -> Answer {
-    let members = programs.iter().map(|program| Subject::Program {
-        program,
-        endian: Endian::Little,
-    });
+    let members = programs.iter().map(Subject::Program);
     let members: Vec<Subject> = members.collect();
     decide(
         &Subject::Ruleset(ruleset),

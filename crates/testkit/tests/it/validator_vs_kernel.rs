@@ -1,6 +1,6 @@
 //! The validator gives the verdict of the running kernel.
 
-use tamis_abi::{Arch, SeccompData};
+use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bpf::validate::problems;
 use tamis_bpf::{Insn, Op, Program};
 use tamis_kernel::Errno;
@@ -50,7 +50,11 @@ fn on_generated_lists() {
     let mut lists = Vec::new();
     for index in 0..20_000 {
         let body_insns = rng.range(0..=if index % 50 == 0 { 600 } else { 30 }) as usize;
-        lists.push(program(&mut rng, body_insns).insns().to_vec());
+        lists.push(
+            program(&mut rng, body_insns, Endian::Little)
+                .insns()
+                .to_vec(),
+        );
         lists.push(nearly_valid(&mut rng, body_insns));
         lists.push(nearly_valid(&mut rng, body_insns / 4));
         lists.push(noise(&mut rng, body_insns / 4 + 1));
@@ -129,7 +133,7 @@ fn on_altered_programs_of_the_corpus() {
     let mut rng = Rng::new(0x6d75_7461);
     let mut lists = Vec::new();
     for insns in names.iter().filter_map(|name| corpus::insns(name)) {
-        let program = Program::new(insns.clone());
+        let program = Program::new(insns.clone(), Endian::Little);
         for _ in 0..10 {
             lists.push(altered(&mut rng, &insns));
             let program = program.iter().filter(|program| program.is_installable());

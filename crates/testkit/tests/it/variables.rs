@@ -55,20 +55,12 @@ fn a_template_answers_as_its_ruleset_whatever_is_bound() {
             let data = call(&mut rng, &constant);
             let bound = template.bind(&values).unwrap();
             let expected = constant.decide(&data).action.ret();
-            assert_eq!(
-                interp::run(&bound, &data.image(endian)).ret,
-                expected,
-                "{seed}"
-            );
+            assert_eq!(interp::run(&bound, &data).ret, expected, "{seed}");
 
             let values = other_values(&mut rng, &variable, &data);
             let bound = template.bind(&values).unwrap();
             let expected = variable.bind(&values).unwrap().decide(&data).action.ret();
-            assert_eq!(
-                interp::run(&bound, &data.image(endian)).ret,
-                expected,
-                "{seed}"
-            );
+            assert_eq!(interp::run(&bound, &data).ret, expected, "{seed}");
         }
     }
 }
@@ -121,13 +113,7 @@ fn sets_mean_what_lists_of_their_values_mean() {
         let mode = values[7].to_string();
         let constant = about_sets("", &list(&values[..4]), &list(&values[4..7]), &mode);
         let bound = template.bind(&values).unwrap();
-        let (left, right) = (
-            Subject::Ruleset(&constant),
-            Subject::Program {
-                program: &bound,
-                endian: template.endian(),
-            },
-        );
+        let (left, right) = (Subject::Ruleset(&constant), Subject::Program(&bound));
         let answer = decide(&left, &right, &Limits::default());
         assert!(
             matches!(answer, Answer::Equal(_)),
@@ -160,7 +146,7 @@ fn exchange(template: &Template) -> Template {
             *operand = Operand::Variable(other);
         }
     }
-    Template::new(&ops).expect("the kernel would take it")
+    Template::new(&ops, template.endian()).expect("the kernel would take it")
 }
 
 #[test]
@@ -170,15 +156,8 @@ fn a_template_of_other_variables_is_told_apart_by_a_call_and_values() {
         let mut rng = Rng::new(seed);
         let (left, _, _) = pair(&mut rng, Endian::Little);
         let template = compile(&left, &Options::default()).unwrap();
-        let endian = template.endian();
         let exchanged = exchange(template.template());
-        let (given, made) = (
-            Subject::Ruleset(&left),
-            Subject::Template {
-                template: &exchanged,
-                endian,
-            },
-        );
+        let (given, made) = (Subject::Ruleset(&left), Subject::Template(&exchanged));
         match decide(&given, &made, &Limits::default()) {
             Answer::Different { input, .. } => {
                 assert_ne!(given.answer(&input), made.answer(&input));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command as Plain;
 
 use tamis_abi::Arch;
-use tamis_bpf::Program;
+use tamis_bpf::{Program, Stack};
 use tamis_compiler::compile;
 use tamis_diag::Sources;
 use tamis_kernel::{Command, Ended, run};
@@ -70,7 +70,7 @@ fn answer(program: &PathBuf, filters: Vec<Program>) -> Option<String> {
     let _ = fs::remove_file(&out);
     let command = Command {
         args: vec![out.clone().into()],
-        filters,
+        filters: Stack::new(filters).expect("all are for this machine"),
         ..Command::new(program)
     };
     let report = run(&command).expect("the program is executed");

@@ -4,8 +4,8 @@ use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Op, Program, Stack, harmless::harmless};
 use tamis_kernel::NATIVE_ENDIAN;
 
-use crate::cli::load::Loaded;
-use crate::cli::side::Side;
+use crate::cli::load::{Loaded, RawProgram};
+use crate::cli::side::{self, Side};
 use crate::cli::{Failure, Global};
 
 use super::Args;
@@ -44,7 +44,7 @@ pub(super) struct Answer {
 /// The program of these operations.
 pub(super) fn program(ops: &[Op]) -> Program {
     let insns = ops.iter().copied().map(Into::into).collect();
-    Program::new(insns).expect("generated programs are valid")
+    Program::new(insns, NATIVE_ENDIAN).expect("generated programs are valid")
 }
 
 /// The filter that the kernel never has to run.
@@ -63,9 +63,9 @@ pub(super) fn subjects(
     global: &Global,
 ) -> Result<(Vec<Subject>, Option<tamis_profile::Profile>), Failure> {
     let mut subjects = vec![
-        Subject::new("no filter", Vec::new())?,
-        Subject::new("empty", vec![empty()])?,
-        Subject::new("uncacheable", vec![uncacheable()])?,
+        Subject::new("no filter", Stack::default())?,
+        Subject::new("empty", empty().into())?,
+        Subject::new("uncacheable", uncacheable().into())?,
     ];
     let load = args.load.for_filter();
     let sides: Vec<Side> = args
@@ -83,22 +83,23 @@ pub(super) fn subjects(
     for side in sides {
         let name = side.name.clone();
         let programs = side.into_filters().into_iter();
-        let programs: Vec<Program> = programs
-            .map(|filter| Ok(filter.into_program_for(&options)?.program))
+        let programs: Vec<RawProgram> = programs
+            .map(|filter| filter.into_program_for(&options))
             .collect::<Result<_, Failure>>()?;
-        subjects.push(Subject::new(&name, programs)?);
+        subjects.push(Subject::new(&name, side::stack(programs)?)?);
     }
     Ok((subjects, options.profile))
 }
 
 impl Subject {
-    fn new(name: &str, programs: Vec<Program>) -> Result<Subject, Failure> {
-        let tame: Vec<Program> = programs
-            .iter()
-            .map(|program| harmless(program, DENIED_ERRNO))
-            .collect::<Result<_, _>>()
-            .map_err(|error| Failure::input(format!("{name} can't be measured: {error}")))?;
-        let tame = Stack::new(tame);
+    fn new(name: &str, original: Stack) -> Result<Subject, Failure> {
+        let mut tame = Stack::default();
+        for program in original.programs() {
+            let harmless = harmless(program, DENIED_ERRNO)
+                .map_err(|error| Failure::input(format!("{name} can't be measured: {error}")))?;
+            tame.push(harmless)
+                .expect("it has the byte order of the original");
+        }
         if !tame.is_installable() {
             return Err(Failure::usage(
                 format!(
@@ -111,7 +112,7 @@ impl Subject {
         }
         Ok(Subject {
             name: name.to_owned(),
-            original: Stack::new(programs),
+            original,
             tame,
         })
     }
@@ -128,11 +129,10 @@ impl Subject {
 
     /// What it answers to a call.
     pub(super) fn answer(&self, call: &SeccompData) -> Answer {
-        let image = call.image(NATIVE_ENDIAN);
-        let run = self.tame.run(&image);
+        let run = self.tame.run(call);
         Answer {
             steps: run.steps,
-            action: Action::from_ret(self.original.run(&image).ret),
+            action: Action::from_ret(self.original.run(call).ret),
             is_made: Action::from_ret(run.ret).kind == tamis_abi::ActionKind::Allow,
         }
     }

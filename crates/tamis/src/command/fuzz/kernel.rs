@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use tamis_abi::{Endian, SeccompData, call};
-use tamis_bpf::Program;
+use tamis_abi::{SeccompData, call};
+use tamis_bpf::Stack;
 use tamis_kernel::differential::check::{Checked, Contradiction, check};
 
 use crate::cli::Failure;
-use crate::cli::load::Loaded;
-use crate::cli::side::Side;
+use crate::cli::load::{Loaded, RawProgram};
+use crate::cli::side::{self, Side};
 
 /// How many contradictions of a side are listed for a person.
 const MAX_CONTRADICTIONS: usize = 10;
@@ -35,10 +35,10 @@ pub(super) fn entries(
 ) -> Result<Vec<KernelEntry>, Failure> {
     let names = ["left", "right"];
     let asked = names.into_iter().zip(sides).filter_map(|(name, side)| {
-        let (programs, endian) = programs(side)?;
-        Some(entry(name, &check(&programs, endian, calls)))
+        let stack = stack(side)?;
+        Some(stack.map(|stack| entry(name, &check(&stack, calls))))
     });
-    let entries: Vec<KernelEntry> = asked.collect();
+    let entries: Vec<KernelEntry> = asked.collect::<Result<_, _>>()?;
     let first_reason = entries.iter().flat_map(|entry| &entry.not_asked).next();
     match first_reason {
         Some(reason) if entries.iter().all(|entry| entry.calls + entry.packets == 0) => {
@@ -49,17 +49,14 @@ pub(super) fn entries(
 }
 
 /// The programs of a side that has no policies.
-fn programs(side: &Side) -> Option<(Vec<Program>, Endian)> {
-    let raw = side.filters().iter().map(|loaded| match loaded {
-        Loaded::Program(raw) => Some((raw.program.clone(), raw.endian)),
+fn stack(side: &Side) -> Option<Result<Stack, Failure>> {
+    let programs = side.filters().iter().map(|loaded| match loaded {
+        Loaded::Program(raw) => Some(raw.clone()),
         Loaded::Policy(_) => None,
     });
-    let raw: Vec<(Program, Endian)> = raw.collect::<Option<_>>()?;
-    let endian = raw.first()?.1;
-    Some((
-        raw.into_iter().map(|(program, _)| program).collect(),
-        endian,
-    ))
+    programs
+        .collect::<Option<Vec<RawProgram>>>()
+        .map(side::stack)
 }
 
 fn entry(side: &'static str, checked: &Checked) -> KernelEntry {

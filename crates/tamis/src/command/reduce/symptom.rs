@@ -194,12 +194,8 @@ fn reports(loaded: Option<&Result<Loaded, Failure>>, code: Code, arch: Arch) -> 
             is_among(&policy.warnings) || finds(Meaning::Policy(&policy.ruleset), code, arch)
         }
         Some(Ok(Loaded::Program(raw))) => {
-            let stack = Stack::new(vec![raw.program.clone()]);
-            let meaning = Meaning::Filters {
-                stack: &stack,
-                endian: raw.endian,
-            };
-            finds(meaning, code, arch)
+            let stack = Stack::from(raw.program.clone());
+            finds(Meaning::Filters(&stack), code, arch)
         }
     }
 }

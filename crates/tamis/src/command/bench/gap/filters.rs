@@ -115,16 +115,16 @@ pub(super) fn installed(len: usize, is_emulated: bool) -> Program {
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::SeccompData;
     use tamis_bpf::{Stack, cache, interp};
 
     use super::*;
 
-    fn image(arg0: u64) -> [u32; 16] {
-        let data = tamis_abi::SeccompData {
+    fn call(arg0: u64) -> SeccompData {
+        SeccompData {
             args: [arg0, 0, 0, 0, 0, 0],
-            ..tamis_abi::SeccompData::default()
-        };
-        data.image(tamis_kernel::NATIVE_ENDIAN)
+            ..SeccompData::default()
+        }
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         for kind in Kind::ALL {
             for len in [0, 1, 2, 7, 512] {
                 let program = chain(kind, len);
-                let run = interp::run(&program, &image(0));
+                let run = interp::run(&program, &call(0));
                 assert_eq!(
                     (run.ret, run.steps as usize),
                     (Action::ALLOW.ret(), len + 2)
@@ -148,7 +148,7 @@ mod tests {
             let program = tree(depth);
             assert!(program.is_installable());
             for arg0 in [0, 1, 100, LEAVES - 1] {
-                let run = interp::run(&program, &image(arg0));
+                let run = interp::run(&program, &call(arg0));
                 assert_eq!((run.ret, run.steps), (Action::ALLOW.ret(), depth + 3));
             }
         }
@@ -158,7 +158,7 @@ mod tests {
     fn emulated_chains_can_be_skipped_for_every_number_and_others_for_none() {
         for len in [0, 2000] {
             for is_emulated in [true, false] {
-                let stack = Stack::new(vec![installed(len, is_emulated)]);
+                let stack = Stack::from(installed(len, is_emulated));
                 assert!(stack.is_installable());
                 assert_eq!(stack.is_cacheable(0, 39), is_emulated);
             }
