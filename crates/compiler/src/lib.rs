@@ -24,6 +24,7 @@ pub mod cost;
 pub mod dag;
 pub mod error;
 pub mod expected;
+#[cfg(feature = "foreign")]
 pub mod foreign;
 pub mod judge;
 pub mod options;

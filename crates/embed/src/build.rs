@@ -13,7 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use tamis_abi::Arch;
+use tamis_abi::target::Target;
+use tamis_abi::{Arch, Endian};
 
 use crate::file::{EmbedError, PolicyFile};
 use crate::rust;
@@ -39,34 +40,26 @@ pub fn write(policy: &PolicyFile) {
 /// The architecture that cargo builds for; outside of build scripts that of the machine.
 pub fn target() -> Arch {
     let cargo = |key: &str| env::var(format!("CARGO_CFG_TARGET_{key}")).ok();
-    match (cargo("ARCH"), cargo("ENDIAN"), cargo("POINTER_WIDTH")) {
+    let arch = match (cargo("ARCH"), cargo("ENDIAN"), cargo("POINTER_WIDTH")) {
         (Some(arch), Some(endian), Some(width)) => {
-            named(&arch, endian == "big", &width).unwrap_or_else(host)
+            let target = Target {
+                arch: &arch,
+                endian: match endian.as_str() {
+                    "big" => Endian::Big,
+                    _ => Endian::Little,
+                },
+                pointer_bits: width.parse().unwrap_or(64),
+            };
+            target.native_arch()
         }
-        _ => host(),
-    }
+        _ => None,
+    };
+    arch.unwrap_or_else(host)
 }
 
 /// The architecture of the machine that this was built for.
 pub fn host() -> Arch {
-    let width = if cfg!(target_pointer_width = "64") {
-        "64"
-    } else {
-        "32"
-    };
-    let found = named(env::consts::ARCH, cfg!(target_endian = "big"), width);
-    found.unwrap_or(Arch::X86_64)
-}
-
-/// The architecture that Rust calls so.
-fn named(arch: &str, is_big_endian: bool, pointer_width: &str) -> Option<Arch> {
-    match (arch, is_big_endian) {
-        ("x86_64", _) if pointer_width == "32" => Some(Arch::X32),
-        ("powerpc64", false) => Some(Arch::Ppc64le),
-        ("mips", false) => Some(Arch::Mipsel),
-        ("mips64", false) => Some(Arch::Mipsel64),
-        _ => Arch::from_name(arch),
-    }
+    tamis_abi::host::arch().unwrap_or(Arch::X86_64)
 }
 
 fn try_write(policy: &PolicyFile) -> Result<PathBuf, EmbedError> {
@@ -90,30 +83,5 @@ fn try_write(policy: &PolicyFile) -> Result<PathBuf, EmbedError> {
             path: output,
             error,
         }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_rust_calls_an_architecture_is_known() {
-        let known = [
-            ("x86_64", false, "64", Arch::X86_64),
-            ("x86_64", false, "32", Arch::X32),
-            ("x86", false, "32", Arch::X86),
-            ("powerpc64", true, "64", Arch::Ppc64),
-            ("powerpc64", false, "64", Arch::Ppc64le),
-            ("mips64", false, "64", Arch::Mipsel64),
-            ("aarch64", false, "64", Arch::Aarch64),
-            ("riscv64", false, "64", Arch::Riscv64),
-            ("loongarch64", false, "64", Arch::Loongarch64),
-            ("s390x", true, "64", Arch::S390x),
-        ];
-        for (name, is_big_endian, width, arch) in known {
-            assert_eq!(named(name, is_big_endian, width), Some(arch), "{name}");
-        }
-        assert_eq!(named("hexagon", false, "32"), None);
     }
 }

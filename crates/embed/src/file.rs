@@ -2,19 +2,17 @@
 //!
 //! Both ways into a Rust program, the macro and the build script, do the same: read a policy with its
 //! includes, compile it for the machine that is built for, have it proved, write the module, and remember
-//! which files all that depends on. This is the one place of the crate that reads files.
+//! which files all that depends on. Reading and compiling is `tamis-session`'s work.
 
 use std::fmt;
-use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use tamis_abi::Arch;
-use tamis_compiler::{CompileError, Compiled, Effort, Options as CompilerOptions, compile};
-use tamis_diag::{Diagnostic, Sources, render, suggest};
-use tamis_policy::front_end::{self, FrontEnd};
-use tamis_policy::limits::MAX_SOURCE_BYTES;
-use tamis_policy::loader::{Loaded, Loader};
+use tamis_compiler::{Compiled, Effort, Options};
+use tamis_diag::suggest;
+use tamis_session::files::{self, FileLoader};
+use tamis_session::{CompiledPolicy, Error, InputKind, LoadOptions, load};
 
 use crate::{Language, Source};
 
@@ -22,37 +20,31 @@ use crate::{Language, Source};
 #[derive(Clone, Debug)]
 pub struct PolicyFile {
     path: PathBuf,
-    target: Arch,
-    arches: Vec<Arch>,
-    front_end: Option<&'static FrontEnd>,
-    thread: Option<String>,
+    load: LoadOptions,
     include_dirs: Vec<PathBuf>,
-    strict: bool,
     effort: Effort,
 }
 
 /// A compiled policy and what it was made of.
 #[derive(Clone, Debug)]
 pub struct Embedded {
-    policy: String,
-    filter: Compiled,
-    archs: Vec<Arch>,
+    policy: CompiledPolicy,
     files: Vec<PathBuf>,
-    warnings: Vec<Diagnostic>,
-    sources: Sources,
 }
 
 /// Why a policy could not become part of a program.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum EmbedError {
-    /// The file can't be read.
+    /// The file of the policy can't be read.
     Read {
         /// The file.
         path: PathBuf,
         /// Why.
-        error: io::Error,
+        error: files::ReadError,
     },
+    /// The policy has mistakes, or there is no program for what it means.
+    Policy(Error),
     /// The text of the filter can't be written.
     Write {
         /// The file.
@@ -60,10 +52,6 @@ pub enum EmbedError {
         /// Why.
         error: io::Error,
     },
-    /// The text has mistakes; the diagnostics point into the sources.
-    Policy(Vec<Diagnostic>, Sources),
-    /// There is no program for what the policy means.
-    Compile(CompileError),
     /// No policy language has this name.
     UnknownLanguage(String),
     /// No architecture has this name.
@@ -82,12 +70,8 @@ impl PolicyFile {
     pub fn new(path: impl Into<PathBuf>, target: Arch) -> PolicyFile {
         PolicyFile {
             path: path.into(),
-            target,
-            arches: Vec::new(),
-            front_end: None,
-            thread: None,
+            load: LoadOptions::for_program(target),
             include_dirs: Vec::new(),
-            strict: false,
             effort: Effort::default(),
         }
     }
@@ -102,9 +86,13 @@ impl PolicyFile {
     /// # Errors
     /// If no architecture has the name.
     pub fn arch(mut self, name: &str) -> Result<PolicyFile, EmbedError> {
-        let arch = Arch::from_name(name);
-        self.arches
-            .push(arch.ok_or_else(|| EmbedError::UnknownArch(name.to_owned()))?);
+        let arch = Arch::from_name(name).ok_or_else(|| EmbedError::UnknownArch(name.to_owned()))?;
+        let policy = &mut self.load.policy;
+        if policy.stated_arches_win {
+            policy.stated_arches_win = false;
+            policy.asked_arches.clear();
+        }
+        policy.asked_arches.push(arch);
         Ok(self)
     }
 
@@ -113,16 +101,15 @@ impl PolicyFile {
     /// # Errors
     /// If no language has the name.
     pub fn from(mut self, name: &str) -> Result<PolicyFile, EmbedError> {
-        let mut known = front_end::ALL.into_iter();
-        let found = known.find(|front_end| front_end.name == name);
-        self.front_end = Some(found.ok_or_else(|| EmbedError::UnknownLanguage(name.to_owned()))?);
+        let kind = InputKind::from_name(name).filter(|kind| !kind.is_program());
+        self.load.kind = Some(kind.ok_or_else(|| EmbedError::UnknownLanguage(name.to_owned()))?);
         Ok(self)
     }
 
     /// Takes the filter of this thread from a Firecracker file, which has several.
     #[must_use]
     pub fn thread(mut self, name: impl Into<String>) -> PolicyFile {
-        self.thread = Some(name.into());
+        self.load.policy.thread = Some(name.into());
         self
     }
 
@@ -137,7 +124,7 @@ impl PolicyFile {
     /// Makes errors of warnings that change what the filter does.
     #[must_use]
     pub fn strict(mut self) -> PolicyFile {
-        self.strict = true;
+        self.load.policy.strict = true;
         self
     }
 
@@ -157,76 +144,30 @@ impl PolicyFile {
     /// # Errors
     /// If a file can't be read, the text has mistakes, or there is no program for what it means.
     pub fn compile(&self) -> Result<Embedded, EmbedError> {
-        let text = read(&self.path).map_err(|error| EmbedError::Read {
+        let input = files::read_file(&self.path).map_err(|error| EmbedError::Read {
             path: self.path.clone(),
             error,
         })?;
-        let name = self.path.display().to_string();
-        let front_end = self.front_end.unwrap_or_else(|| language(&name, &text));
-        let mut sources = Sources::new();
-        let root = sources.add(name.as_str(), text);
-        let mut loader = FileLoader {
-            folders: &self.include_dirs,
-            files: vec![self.path.clone()],
-        };
-        let read = (front_end.parse)(&mut sources, root, &mut loader, &self.front_end_options());
-        let files = loader.files;
-        let mut diagnostics = read.parsed.diagnostics;
-        let Some(ruleset) = read.parsed.ruleset else {
-            return Err(EmbedError::Policy(diagnostics, sources));
-        };
-        let mut options = CompilerOptions {
+        let mut loader = FileLoader::new(&self.include_dirs);
+        let loaded = load(input, &self.load, &mut loader).map_err(EmbedError::Policy)?;
+        let options = Options {
             effort: self.effort,
-            ..CompilerOptions::default()
+            ..Options::default()
         };
-        for source in read.frequencies {
-            let reading = tamis_profile::read(&sources, source, self.target);
-            let Some(profile) = reading.profile else {
-                return Err(EmbedError::Policy(reading.diagnostics, sources));
-            };
-            diagnostics.extend(reading.diagnostics);
-            options.profile.get_or_insert_default().merge(&profile);
-        }
-        diagnostics.extend(read.installation.left_out());
-        let filter = compile(&ruleset, &options).map_err(EmbedError::Compile)?;
-        let sections = ruleset.sections().iter();
-        Ok(Embedded {
-            policy: name,
-            filter,
-            archs: sections.map(|section| section.arch).collect(),
-            files,
-            warnings: diagnostics,
-            sources,
-        })
+        let policy = loaded
+            .into_policy("name a policy: only policies become part of programs")
+            .and_then(|policy| CompiledPolicy::of(policy, &options))
+            .map_err(EmbedError::Policy)?;
+        let mut files = vec![self.path.clone()];
+        files.append(&mut loader.files);
+        Ok(Embedded { policy, files })
     }
-
-    fn front_end_options(&self) -> front_end::Options {
-        let (asked_arches, stated_arches_win) = match self.arches.as_slice() {
-            [] => (vec![self.target], true),
-            asked => (asked.to_vec(), false),
-        };
-        front_end::Options {
-            asked_arches,
-            stated_arches_win,
-            strict: self.strict,
-            thread: self.thread.clone(),
-            ..front_end::Options::new(vec![self.target])
-        }
-    }
-}
-
-/// The language of a file: by its extension, else by its looks, else tamis's own.
-fn language(name: &str, text: &str) -> &'static FrontEnd {
-    let looks_right = |front_end: &&FrontEnd| (front_end.recognises)(text);
-    front_end::of_file(name, text)
-        .or_else(|| front_end::ALL.into_iter().find(looks_right))
-        .unwrap_or(front_end::ALL[0])
 }
 
 impl Embedded {
     /// The program with its variables, proved.
     pub fn filter(&self) -> &Compiled {
-        &self.filter
+        self.policy.compiled()
     }
 
     /// The files that it was made of: the policy and all that it includes, as paths that lead to them.
@@ -237,7 +178,7 @@ impl Embedded {
     /// What there is to say of the policy and its tables of frequencies, short of errors, and what it wants of whoever
     /// installs the filter; each as it is shown to people, its headline first.
     pub fn warnings(&self) -> Vec<String> {
-        messages(&self.warnings, &self.sources)
+        self.policy.warnings().map(|own| own.message()).collect()
     }
 
     /// The filter as source code. `name` is for languages in which something is called by a
@@ -248,12 +189,12 @@ impl Embedded {
     pub fn text(&self, language: &Language, name: &str) -> Result<String, EmbedError> {
         let source = Source {
             name,
-            policy: &self.policy,
-            archs: &self.archs,
-            filter: &self.filter,
+            policy: self.policy.name(),
+            archs: self.policy.arches(),
+            filter: self.policy.compiled(),
         };
         language.text(&source).ok_or_else(|| EmbedError::NoTarget {
-            archs: self.archs.clone(),
+            archs: self.policy.arches().to_vec(),
         })
     }
 }
@@ -262,14 +203,7 @@ impl EmbedError {
     /// What to tell the user: a message for each mistake, its headline on the first line.
     pub fn messages(&self) -> Vec<String> {
         match self {
-            EmbedError::Policy(diagnostics, sources) => {
-                let errors = diagnostics.iter().filter(|found| found.is_error()).cloned();
-                messages(&errors.collect::<Vec<_>>(), sources)
-            }
-            EmbedError::Compile(error) => match error.diagnostic() {
-                Some(diagnostic) => messages(&[diagnostic], &Sources::new()),
-                None => vec![error.to_string()],
-            },
+            EmbedError::Policy(error) => error.messages(),
             EmbedError::Read { path, error } => {
                 vec![format!("cannot read {}: {error}", path.display())]
             }
@@ -277,7 +211,8 @@ impl EmbedError {
                 vec![format!("cannot write {}: {error}", path.display())]
             }
             EmbedError::UnknownLanguage(name) => {
-                let known = front_end::ALL.map(|front_end| front_end.name);
+                let policies = InputKind::all().filter(|kind| !kind.is_program());
+                let known: Vec<&str> = policies.map(InputKind::name).collect();
                 vec![unknown("policy language", name, &known)]
             }
             EmbedError::UnknownArch(name) => {
@@ -306,20 +241,6 @@ fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     format!("there is no {what} `{name}`: {help}")
 }
 
-/// Diagnostics as texts; whoever shows them writes `error` or `warning` before the headline.
-fn messages(diagnostics: &[Diagnostic], sources: &Sources) -> Vec<String> {
-    let message = |diagnostic: &Diagnostic| {
-        let text = render::render(std::slice::from_ref(diagnostic), sources, false);
-        let body = text.split_once('\n').map_or("", |(_, body)| body);
-        let headline = format!("{} [{}]", diagnostic.message, diagnostic.code.id);
-        match body {
-            "" => headline,
-            _ => format!("{headline}\n{body}"),
-        }
-    };
-    diagnostics.iter().map(message).collect()
-}
-
 impl fmt::Display for EmbedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.messages().join("\n\n"))
@@ -327,48 +248,6 @@ impl fmt::Display for EmbedError {
 }
 
 impl std::error::Error for EmbedError {}
-
-/// Reads included files, and remembers them.
-struct FileLoader<'a> {
-    folders: &'a [PathBuf],
-    files: Vec<PathBuf>,
-}
-
-impl Loader for FileLoader<'_> {
-    fn load(&mut self, path: &str, from: &str) -> Result<Loaded, String> {
-        let folder = Path::new(from).parent();
-        let beside = folder.unwrap_or(Path::new("")).join(path);
-        let last = Path::new(path).file_name();
-        let elsewhere = self
-            .folders
-            .iter()
-            .filter_map(|folder| Some(folder.join(last?)));
-        let mut candidates = [beside.clone()].into_iter().chain(elsewhere);
-        let found = candidates.find(|path| path.exists()).unwrap_or(beside);
-        let found = without_dots(&found);
-        let text = read(&found).map_err(|error| error.to_string())?;
-        let name = found.display().to_string();
-        self.files.push(found);
-        Ok(Loaded { name, text })
-    }
-}
-
-/// One file has one name, however often `./` stands in its path.
-fn without_dots(path: &Path) -> PathBuf {
-    let parts = path.components();
-    parts.filter(|part| *part != Component::CurDir).collect()
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    let length = fs::metadata(path)?.len();
-    if length > MAX_SOURCE_BYTES as u64 {
-        let message = format!("it has more than {MAX_SOURCE_BYTES} bytes");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-    }
-    let text = fs::read_to_string(path)?;
-    // Some editors begin a text with a byte order mark; it means nothing in UTF-8.
-    Ok(text.trim_start_matches('\u{feff}').to_owned())
-}
 
 #[cfg(test)]
 mod tests {

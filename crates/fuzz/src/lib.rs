@@ -16,7 +16,6 @@
 
 mod agreement;
 mod campaign;
-mod cover;
 mod coverage;
 mod dictionary;
 mod feasible;
@@ -32,7 +31,6 @@ mod witness;
 
 pub use agreement::{Agreement, Disagreement, agreement};
 pub use campaign::{Campaign, Found};
-pub use cover::cover;
 pub use coverage::{FilterCoverage, Gap, Place};
 pub use dictionary::Dictionary;
 pub use translate::program as translate;

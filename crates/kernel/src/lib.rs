@@ -45,24 +45,5 @@ pub use measure::{MeasureError, Measured, measure};
 pub use probe::{Probe, probe};
 pub use run::{Command, Killed, Report, RunError, run, supervise};
 
-/// The architecture for which this program is compiled; `None` for an unsupported one.
-pub fn native_arch() -> Option<tamis_abi::Arch> {
-    use tamis_abi::Arch;
-    let little = cfg!(target_endian = "little");
-    Some(match std::env::consts::ARCH {
-        "x86_64" if cfg!(target_pointer_width = "32") => Arch::X32,
-        "powerpc64" if little => Arch::Ppc64le,
-        "powerpc64" => Arch::Ppc64,
-        "powerpc" => Arch::Ppc,
-        "mips" if little => Arch::Mipsel,
-        "mips64" if little => Arch::Mipsel64,
-        name => return Arch::from_name(name),
-    })
-}
-
 /// The byte order of this machine, in which the kernel stores `struct seccomp_data`.
-pub const NATIVE_ENDIAN: tamis_abi::Endian = if cfg!(target_endian = "little") {
-    tamis_abi::Endian::Little
-} else {
-    tamis_abi::Endian::Big
-};
+pub const NATIVE_ENDIAN: tamis_abi::Endian = tamis_abi::host::TARGET.endian;

@@ -18,6 +18,7 @@ pub mod kafel;
 pub mod limits;
 mod literal;
 pub mod loader;
+#[cfg(feature = "toml")]
 pub mod matrix;
 pub mod minijail;
 pub mod oci;
@@ -25,6 +26,7 @@ mod sink;
 pub mod spo;
 pub mod systemd;
 pub mod tamis;
+#[cfg(feature = "yaml")]
 mod yaml;
 
 pub use embedded::embedded;

@@ -24,7 +24,9 @@ use tamis_diag::{Diagnostic, SourceId, Sources, code};
 use crate::front_end::FrontEnd;
 use crate::installation::Installation;
 use crate::oci::{self, ParsedProfile};
-use crate::{Parsed, limits, yaml};
+#[cfg(feature = "yaml")]
+use crate::yaml;
+use crate::{Parsed, limits};
 
 /// The language in the registry.
 pub(crate) static FRONT_END: FrontEnd = FrontEnd {
@@ -92,7 +94,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &oci::Options) -> Par
     let mut reader = Reader::new(&DIALECT, source, options.strict);
     let documents = match is_json(text) {
         true => reader.parse(text).map(|value| vec![value]),
-        false => yaml::documents(&mut reader, text, code::SPO_YAML),
+        false => yaml_documents(&mut reader, text),
     };
     let spec = documents
         .as_ref()
@@ -107,6 +109,22 @@ pub fn parse(sources: &Sources, source: SourceId, options: &oci::Options) -> Par
             installation: Installation::default(),
         },
     }
+}
+
+#[cfg(feature = "yaml")]
+fn yaml_documents<'t>(reader: &mut Reader, text: &'t str) -> Option<Vec<Value<'t>>> {
+    yaml::documents(reader, text, code::SPO_YAML)
+}
+
+/// Refuses YAML in a program that was built without its parser.
+#[cfg(not(feature = "yaml"))]
+fn yaml_documents<'t>(reader: &mut Reader, _: &'t str) -> Option<Vec<Value<'t>>> {
+    let message = "this program was built without a parser for YAML";
+    let diagnostic = Diagnostic::error(code::SPO_YAML, message)
+        .label(reader.span(Range::new(0, 0)), "the resource is YAML")
+        .help("convert it to JSON, or build with the feature `yaml` of tamis");
+    reader.diagnostics.push(diagnostic);
+    None
 }
 
 fn is_json(text: &str) -> bool {

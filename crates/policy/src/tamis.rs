@@ -33,7 +33,7 @@ use crate::loader::Loader;
 use crate::sink::Sink;
 
 /// The language in the registry.
-pub(crate) static FRONT_END: FrontEnd = FrontEnd {
+pub static FRONT_END: FrontEnd = FrontEnd {
     name: "tamis",
     title: "a policy in the tamis language",
     plural: "policies in the tamis language",

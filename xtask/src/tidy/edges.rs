@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 24] = [
+const ALLOWED: [(&str, Option<&[&str]>); 25] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -39,9 +39,15 @@ const ALLOWED: [(&str, Option<&[&str]>); 24] = [
         ]),
     ),
     (
+        "session",
+        Some(&[
+            "abi", "bpf", "compiler", "diag", "policy", "profile", "prover", "rules",
+        ]),
+    ),
+    (
         "embed",
         Some(&[
-            "abi", "bpf", "compiler", "diag", "policy", "profile", "rules",
+            "abi", "bpf", "compiler", "diag", "policy", "rules", "session",
         ]),
     ),
     ("macros", Some(&["embed"])),
@@ -54,7 +60,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 24] = [
         "tamis",
         Some(&[
             "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "embed", "fuzz",
-            "kernel", "lint", "macros", "policy", "profile", "prover", "rules",
+            "kernel", "lint", "macros", "policy", "profile", "prover", "rules", "session",
         ]),
     ),
     // Examples see what users see.

@@ -83,6 +83,7 @@ pub(crate) struct Values {
 
 impl Values {
     /// No value yet.
+    #[cfg(feature = "foreign")]
     pub(crate) fn new() -> Values {
         Values::default()
     }

@@ -8,10 +8,10 @@
 
 use tamis_abi::VariableIndex;
 use tamis_bpf::{AluOp, Op, Operand, Template, Test};
-use tamis_fuzz::cover;
 use tamis_prover::{Subject, decide_until};
 use tamis_rules::{Input, Ruleset, Values};
 
+use super::cover::cover;
 use super::proved;
 use crate::error::CompileError;
 use crate::options::ProofEffort;

@@ -2,6 +2,7 @@
 //!
 //! They look at a finished program and nothing else, so they serve programs of any origin.
 
+#[cfg(feature = "foreign")]
 pub mod bound;
 pub mod calls;
 pub mod ownership;

@@ -239,7 +239,7 @@ impl RunError {
 fn execve_denied_by(stack: &Stack, errno: Errno) -> Option<(usize, Action)> {
     let call = SeccompData {
         nr: libc::SYS_execve as u32,
-        arch: crate::native_arch()?.audit(),
+        arch: tamis_abi::host::arch()?.audit(),
         ..SeccompData::default()
     };
     let (filter, action) = verdict(stack, &call)?;

@@ -184,7 +184,7 @@ impl Tracer<'_> {
     /// The call with an architecture, which is assumed if it is unknown.
     fn with_arch(&mut self, mut call: SeccompData) -> SeccompData {
         if call.arch == 0 {
-            call.arch = crate::native_arch().map_or(0, tamis_abi::Arch::audit);
+            call.arch = tamis_abi::host::arch().map_or(0, tamis_abi::Arch::audit);
             self.note(Note::ArchAssumed);
         }
         call

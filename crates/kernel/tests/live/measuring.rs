@@ -33,7 +33,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn usual_calls() -> Vec<SeccompData> {
-    let arch = tamis_kernel::native_arch().expect("a known architecture");
+    let arch = tamis_abi::host::arch().expect("a known architecture");
     calls::DEFAULT
         .iter()
         .filter_map(|name| Call::find(name).expect("it can be called").data(arch))
@@ -116,7 +116,7 @@ fn harmless_filters() {
 
 /// Arguments that would have an effect if they were not replaced.
 fn every_call() {
-    let arch = tamis_kernel::native_arch().expect("a known architecture");
+    let arch = tamis_abi::host::arch().expect("a known architecture");
     let one = |value| [value; 6];
     let arguments = [
         one(0),

@@ -72,7 +72,7 @@ pub(crate) fn stack(programs: Vec<Program>) -> Stack {
 
 /// A call as filters on this machine see it.
 pub(crate) fn native_call(nr: i64, args: [u64; 6]) -> SeccompData {
-    let arch = tamis_kernel::native_arch().expect("a known architecture");
+    let arch = tamis_abi::host::arch().expect("a known architecture");
     SeccompData {
         nr: nr as u32,
         arch: arch.audit(),

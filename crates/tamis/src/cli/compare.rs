@@ -8,13 +8,13 @@ use tamis_analysis::arches;
 use tamis_prover::{
     Comparison, Function, LimitReached, Limits, Pair, Scope, Space, Stop, Verdict, prove_by_gates,
 };
-use tamis_rules::Input;
+use tamis_rules::{Input, Variable};
+use tamis_session::Side;
+use tamis_session::bindings::match_variables;
 
-use super::bind;
 use super::limits::{LimitArgs, stop_after, text};
 use super::load::LoadArgs;
-use super::side::Side;
-use super::{Failure, Global, exit};
+use super::{Failure, Global, exit, side};
 
 /// How long a comparison takes at most if the user doesn't say.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -95,10 +95,11 @@ impl Compared {
         global: &Global,
     ) -> Result<Compared, Failure> {
         let load = load.for_comparison().keeping_variables();
-        let mut left = Side::read(left, &load, global)?;
-        let mut right = Side::read(right, &load, global)?;
+        let mut left = side::read(left, &load, global)?;
+        let mut right = side::read(right, &load, global)?;
         load.check_profile_options(left.filters().iter().chain(right.filters()))?;
-        bind::match_variables(left.filters_mut().chain(right.filters_mut()), global)?;
+        let variables = match_variables(left.filters_mut().chain(right.filters_mut()))?;
+        tell_of_variables(&variables, global);
         let stop = stop_after(args.limits.time_limit.unwrap_or(TIME_LIMIT));
         let mut space = Space::stoppable(args.limits(), stop.clone());
         let functions =
@@ -228,6 +229,17 @@ impl Compared {
             help: Some("please report this with both inputs".to_owned()),
             code: exit::BUG,
         })
+    }
+}
+
+/// Says which variable is which in examples.
+fn tell_of_variables(variables: &[Variable], global: &Global) {
+    let titles = variables.iter().enumerate();
+    let titles: Vec<String> = titles
+        .map(|(index, variable)| format!("var{index} is `{}`", variable.title()))
+        .collect();
+    if !titles.is_empty() {
+        global.notice(&format!("in examples {}", titles.join(", ")));
     }
 }
 

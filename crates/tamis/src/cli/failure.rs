@@ -3,6 +3,7 @@
 use serde::Serialize;
 use tamis_diag::render::render;
 use tamis_diag::{Diagnostic, Label, Severity, Sources, code};
+use tamis_session::{Cause, Error};
 
 use super::{Global, exit, message, output};
 
@@ -17,6 +18,26 @@ pub(crate) enum Failure {
         help: Option<String>,
         code: u8,
     },
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::Diagnostics(diagnostics, sources) => Failure::Diagnostics(diagnostics, sources),
+            Error::Message {
+                message,
+                hint,
+                cause,
+            } => Failure::Message {
+                message,
+                help: hint,
+                code: match cause {
+                    Cause::Usage => exit::USAGE,
+                    Cause::Bug => exit::BUG,
+                },
+            },
+        }
+    }
 }
 
 impl Failure {

@@ -8,9 +8,9 @@ use tamis_compiler::ProofEffort;
 use tamis_compiler::judge::{self, Filter, Judged};
 use tamis_prover::Method;
 use tamis_rules::Ruleset;
+use tamis_session::Loaded;
 
 use super::limits::LimitArgs;
-use super::load::Loaded;
 use super::{Failure, exit};
 
 /// What is said where a program can't be turned back into a policy.

@@ -6,14 +6,12 @@ use std::panic::PanicHookInfo;
 use clap::ValueEnum;
 use tamis_diag::{Diagnostic, Sources};
 
-pub(crate) mod bind;
 pub(crate) mod call;
 pub(crate) mod changes;
 pub(crate) mod compare;
 pub(crate) mod compiler;
 pub(crate) mod exit;
 pub(crate) mod failure;
-pub(crate) mod include;
 pub(crate) mod input;
 pub(crate) mod judged;
 pub(crate) mod limits;

@@ -3,20 +3,14 @@
 //! None of them changes the result of a filter, only its speed. So a profile that doesn't fit the policy is
 //! only a warning.
 
-use std::cmp::Reverse;
-
 use clap::ValueEnum;
-use tamis_abi::{ActionKind, Nr};
 use tamis_compiler::{Effort, Objective, Options};
-use tamis_diag::{Diagnostic, Sources, code};
-use tamis_profile::Profile;
-use tamis_rules::{Predicate, Section};
+use tamis_diag::Sources;
+use tamis_session::Policy;
+use tamis_session::profile::mismatch;
 
-use super::load::{LoadArgs, Policy};
+use super::load::LoadArgs;
 use super::{Failure, Global, profile};
-
-/// How many calls a warning names.
-const MAX_NAMED: usize = 3;
 
 /// What to optimise for; `--kernel` is among the options of [`LoadArgs`].
 #[derive(clap::Args, Debug)]
@@ -115,81 +109,7 @@ pub(crate) fn warn_profile_mismatch(options: &Options, policy: &Policy, global: 
     let Some(profile) = &options.profile else {
         return;
     };
-    if let Some(warning) = profile_mismatch(profile, policy.ruleset.sections()) {
+    if let Some(warning) = mismatch(profile, policy.ruleset.sections()) {
         global.warn(&[warning], &Sources::new());
     }
-}
-
-/// What doesn't fit, if anything: calls that are counted and never allowed.
-fn profile_mismatch(profile: &Profile, sections: &[Section]) -> Option<Diagnostic> {
-    let mut denied = Vec::new();
-    let (mut allows_any, mut total) = (false, 0_u128);
-    for (arch, nr, call) in profile.calls().filter(|(_, _, call)| call.count > 0) {
-        let Some(section) = sections.iter().find(|section| section.arch == arch) else {
-            continue;
-        };
-        total += u128::from(call.count);
-        if may_allow(section, nr) {
-            allows_any = true;
-        } else {
-            denied.push((call.count, arch, nr));
-        }
-    }
-    if total == 0 {
-        let arches: Vec<&str> = sections.iter().map(|section| section.arch.name()).collect();
-        let message = "the profile has no calls of the filter's architectures";
-        let help = "set the architecture of a table with `--arch`, or use another profile";
-        return Some(
-            Diagnostic::warning(code::PROFILE_UNFIT, message)
-                .note(format!("the filter is for {}", arches.join(", ")))
-                .help(help),
-        );
-    }
-    if denied.is_empty() {
-        return None;
-    }
-    denied.sort_by_key(|(count, arch, nr)| (Reverse(*count), *arch, *nr));
-    let message = match allows_any {
-        true => "the profile counts calls that the policy never allows",
-        false => "the policy allows none of the calls that the profile counts",
-    };
-    let named = denied.iter().take(MAX_NAMED).map(|(count, arch, nr)| {
-        let share = *count as f64 / total as f64 * 100.0;
-        format!("{} ({share:.1} %)", profile::name(*arch, *nr))
-    });
-    let named: Vec<String> = named.collect();
-    let more = match denied.len().saturating_sub(MAX_NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    Some(
-        Diagnostic::warning(code::PROFILE_UNFIT, message)
-            .note(format!("never allowed: {}{more}", named.join(", ")))
-            .help("check that the profile and the policy are for the same program"),
-    )
-}
-
-/// Whether some call with this number is let through, perhaps with the help of a tracer.
-fn may_allow(section: &Section, nr: Nr) -> bool {
-    let lets_through = |kind: ActionKind| {
-        let passing = [
-            ActionKind::Allow,
-            ActionKind::Log,
-            ActionKind::Trace,
-            ActionKind::Notify,
-        ];
-        passing.contains(&kind)
-    };
-    for rule in &section.rules {
-        if !rule.syscalls.contains(nr.0) {
-            continue;
-        }
-        if lets_through(rule.action.kind) {
-            return true;
-        }
-        if rule.when == Predicate::True {
-            return false;
-        }
-    }
-    lets_through(section.default.kind)
 }

@@ -1,9 +1,9 @@
 //! `tamis asm`: assembler text as a raw program.
 
 use tamis_bpf::forms;
+use tamis_session::{InputKind, Loaded};
 
-use crate::cli::input::Kind;
-use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit};
 use crate::command::disasm;
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let load = LoadArgs::of_kind(Kind::Text(forms::ASM));
+    let load = LoadArgs::of_kind(InputKind::Text(forms::ASM));
     let Loaded::Program(raw) = load.load(&args.input, global)? else {
         unreachable!("assembler text is a program");
     };

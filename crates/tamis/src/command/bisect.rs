@@ -3,9 +3,10 @@
 use serde::Serialize;
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{Bisection, Culprit, bisect};
+use tamis_session::Policy;
 
 use crate::cli::compiler::selection;
-use crate::cli::load::{LoadArgs, Policy};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{print, print_json};
 use crate::cli::{Failure, Global, exit};
 
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .as_deref()
         .map_or(Ok(Selection::default()), selection)?;
     let policy = args.load.load_policy(&args.policy, global)?;
-    let found = bisect(&policy.ruleset, &passes).map_err(|error| policy.failure(&error))?;
+    let found = bisect(&policy.ruleset, &passes).map_err(|error| policy.compile_error(&error))?;
     if global.json {
         print_json(&document(&policy, &found))?;
     } else {

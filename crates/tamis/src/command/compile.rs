@@ -12,11 +12,12 @@ use tamis_embed::digest::sha256;
 use tamis_embed::{self as embed, Language, Source};
 use tamis_policy::export::pfc;
 use tamis_rules::{Ruleset, Variable, VariableWidth};
+use tamis_session::Policy;
 
 use super::disasm::{InsnEntry, insn_entries};
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::input;
-use crate::cli::load::{self, LoadArgs, Policy};
+use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::OutputArgs;
 use crate::cli::report::Report;
 use crate::cli::{Failure, Global, exit, message, output, target};
@@ -189,7 +190,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ..policy.with_frequency(args.compiler.options(&load, global)?)
     };
     target::warn_profile_mismatch(&options, &policy, global);
-    policy.tell_of_installation(global);
+    load::tell_of_installation(&policy, global);
     let compiled = policy.compile(&options)?;
     let program = policy.program(&compiled)?;
     let report = args.compiler.stats.then(|| {
@@ -235,7 +236,7 @@ impl Unbound {
             ..policy.with_frequency(args.compiler.options(&load, global)?)
         };
         target::warn_profile_mismatch(&options, &policy, global);
-        policy.tell_of_installation(global);
+        load::tell_of_installation(&policy, global);
         let filter = policy.compile(&options)?;
         let archs = policy.arches();
         args.compiler.tell(filter.remarks());

@@ -13,11 +13,12 @@ use tamis_policy::export::{self, Exporter, Loss, Machine};
 use tamis_policy::installation::Installation;
 use tamis_prover::{Function, Space, Verdict};
 use tamis_rules::{Origin, Ruleset};
+use tamis_session::Loaded;
 
 use crate::cli::changes::{self, Change};
 use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
-use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::place::span;
 use crate::cli::{Failure, Global, exit};

@@ -10,11 +10,12 @@ use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, export};
 use tamis_prover::{Function, LimitReached, Space};
 use tamis_rules::Ruleset;
+use tamis_session::Loaded;
 
 use super::compile::pseudo_code;
 use crate::cli::judged::{JudgedEntry, NO_POLICY, judge_reading};
 use crate::cli::limits::LimitArgs;
-use crate::cli::load::{LoadArgs, Loaded};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit, output};
 

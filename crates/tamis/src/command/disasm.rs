@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 use tamis_bpf::{Program, disasm};
+use tamis_session::RawProgram;
 
-use crate::cli::load::{LoadArgs, RawProgram};
+use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit, output};
 
@@ -63,8 +64,10 @@ pub(crate) fn document(program: &Program) -> Result<String, Failure> {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let loaded = args.load.load(&args.input, global)?;
-    loaded.tell_of_installation(global);
-    let RawProgram { program, .. } = loaded.into_program()?;
+    if let Some(policy) = loaded.policy() {
+        load::tell_of_installation(policy, global);
+    }
+    let RawProgram { program, .. } = loaded.into_program(&tamis_compiler::Options::default())?;
     if global.json {
         args.output.text(&document(&program)?)?;
     } else {

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use serde::Serialize;
 use tamis_abi::{Action, ActionKind, SeccompData, call};
 use tamis_bpf::{Pc, disasm, interp};
+use tamis_session::RawProgram;
 
-use crate::cli::load::{LoadArgs, RawProgram};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{print, print_json};
 use crate::cli::{Failure, Global, call as cli_call, exit};
 
@@ -51,7 +52,10 @@ struct Evaluation {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let raw = args.load.load(&args.input, global)?.into_program()?;
+    let raw = args
+        .load
+        .load(&args.input, global)?
+        .into_program(&tamis_compiler::Options::default())?;
     let arch = args.load.call_arch();
     let mut results = Vec::new();
     for text in &args.calls {

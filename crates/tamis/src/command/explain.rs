@@ -7,8 +7,9 @@ use tamis_abi::{SeccompData, call};
 use tamis_bpf::interp;
 use tamis_diag::{Code, Sources};
 use tamis_rules::{Cause, Origin, Rule};
+use tamis_session::{Loaded, Policy, RawProgram};
 
-use crate::cli::load::{LoadArgs, Loaded, Policy, RawProgram};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{print, print_json};
 use crate::cli::{Failure, Global, call as cli_call, exit};
 
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Loaded::Policy(policy) => Some(policy.clone()),
         Loaded::Program(_) => None,
     };
-    let raw = loaded.into_program()?;
+    let raw = loaded.into_program(&tamis_compiler::Options::default())?;
     let mut explanations = Vec::new();
     for text in &args.calls {
         let data = cli_call::parse(text, args.load.call_arch())?;

@@ -14,11 +14,12 @@ use tamis_compiler::foreign::{Split, optimise};
 use tamis_fuzz::vectors::{self, Vector};
 use tamis_fuzz::{Campaign, FilterCoverage, Found, Gap, Place};
 use tamis_prover::{Limits, Stop, Subject};
+use tamis_session::{Loaded, RawProgram, Side};
 
 use crate::cli::limits::parse_seconds;
-use crate::cli::load::{LoadArgs, Loaded, RawProgram};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, print, print_json};
-use crate::cli::side::{self, Side};
+use crate::cli::side;
 use crate::cli::witness::Witness;
 use crate::cli::{Failure, Global, exit};
 use kernel::KernelEntry;
@@ -138,9 +139,9 @@ struct Ended {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let load = args.load.for_comparison();
-    let left = Side::read(&args.left, &load, global)?;
+    let left = side::read(&args.left, &load, global)?;
     let right = match &args.right {
-        Some(right) => Side::read(right, &load, global)?,
+        Some(right) => side::read(right, &load, global)?,
         None => counterpart(&left)?,
     };
     load.check_profile_options(left.filters().iter().chain(right.filters()))?;

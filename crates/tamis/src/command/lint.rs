@@ -9,9 +9,10 @@ use serde::Serialize;
 use tamis_diag::render::render;
 use tamis_diag::{Code, Diagnostic, Severity};
 use tamis_lint::{Check, Meaning, Subject, registry};
+use tamis_session::{Loaded, Policy, RawProgram};
 
 use crate::cli::limits::LimitArgs;
-use crate::cli::load::{LoadArgs, Loaded, Policy, RawProgram};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{print, print_json};
 use crate::cli::side;
 use crate::cli::{Failure, Global, exit};

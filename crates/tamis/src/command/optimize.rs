@@ -15,12 +15,13 @@ use super::disasm::{InsnEntry, insn_entries};
 use super::dump::{refusal, write_all};
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::judged::JudgedEntry;
-use crate::cli::load::{LoadArgs, Loaded, RawProgram};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::report::Report;
-use crate::cli::side::{self, Side};
+use crate::cli::side;
 use crate::cli::{Failure, Global, exit, message};
 use tamis_embed::annotation;
+use tamis_session::{Loaded, RawProgram, files};
 
 /// Make existing filters smaller and faster, and merge a stack into one filter
 #[derive(clap::Args)]
@@ -129,7 +130,7 @@ struct Given {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for input in &args.inputs {
-        for path in Side::paths(input)?.0 {
+        for path in files::stack_paths(input)?.0 {
             args.output.refuse_to_replace(&path)?;
         }
     }
@@ -200,14 +201,14 @@ fn read(
     };
     let mut filters = Vec::new();
     for argument in arguments {
-        filters.extend(Side::read(argument, load, global)?.into_filters());
+        filters.extend(side::read(argument, load, global)?.into_filters());
     }
     load.check_profile_options(&filters)?;
     let programs = filters.into_iter().map(|filter| match filter {
         Loaded::Program(raw) => Ok(raw),
         Loaded::Policy(policy) => {
             let compiled = compile_any_length(&policy.ruleset, options);
-            let compiled = compiled.map_err(|error| policy.failure(&error))?;
+            let compiled = compiled.map_err(|error| policy.compile_error(&error))?;
             let program = policy.program(&compiled)?.clone();
             let name = policy.name;
             Ok(RawProgram { name, program })

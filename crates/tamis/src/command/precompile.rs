@@ -11,7 +11,6 @@ use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_policy::front_end;
 use tamis_policy::matrix::{self, Combination, Matrix};
 
-use crate::cli::input::{Input, Kind};
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{self, OutputArgs};
@@ -19,6 +18,7 @@ use crate::cli::target::TargetArgs;
 use crate::cli::{Failure, Global, exit};
 use tamis_embed::family::Family;
 use tamis_embed::{self as embed, Language};
+use tamis_session::{InputKind, files};
 
 mod assemble;
 mod folder;
@@ -177,7 +177,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 /// Reads the matrix; warnings go to standard error.
 fn read(args: &Args, global: &Global) -> Result<Read, Failure> {
-    let input = Input::read(&args.matrix)?;
+    let input = files::read(&args.matrix)?;
     let name = input.name.clone();
     let mut sources = Sources::new();
     let source = input.add_to(&mut sources)?;
@@ -201,7 +201,7 @@ fn read(args: &Args, global: &Global) -> Result<Read, Failure> {
 /// What to say of a text that is no matrix and looks like something else.
 fn mistaken(source: SourceId, sources: &Sources) -> Option<Diagnostic> {
     let text = &sources.get(source).text;
-    let kind = Kind::of_text(text).filter(|_| !matrix::recognises(text))?;
+    let kind = InputKind::of_text(text).filter(|_| !matrix::recognises(text))?;
     let help = "`tamis compile` compiles it; in a matrix it is named by `policy = \"FILE\"`";
     Some(front_end::mistaken(
         source,

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
+use tamis_session::profile::call_name;
 
 use crate::cli::load::{native_arch, parse_arch};
 use crate::cli::output::OutputArgs;
@@ -64,7 +65,7 @@ fn table(profile: &Profile, top: usize) -> String {
     text += "   share       count  call\n";
     for (arch, nr, call) in calls.iter().take(top) {
         let share = call.count as f64 / total.max(1) as f64 * 100.0;
-        let name = profile::name(*arch, *nr);
+        let name = call_name(*arch, *nr);
         let _ = writeln!(text, "{share:>6.2} %{:>12}  {arch} {name}", call.count);
     }
     if calls.len() > top {

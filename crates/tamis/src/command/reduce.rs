@@ -7,9 +7,9 @@ use serde::Serialize;
 use tamis_bpf::Program;
 use tamis_bpf::disasm::{self, Style};
 use tamis_fuzz::reduce;
+use tamis_session::{Input, InputKind, Loaded, RawProgram, files};
 
-use crate::cli::input::{Input, Kind};
-use crate::cli::load::{LoadArgs, Loaded, RawProgram};
+use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, print_json};
 use crate::cli::{Failure, Global, exit};
 
@@ -83,9 +83,9 @@ struct Reduced {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let input = Input::read(&args.input)?;
+    let input = files::read(&args.input)?;
     let kind = args.load.from.unwrap_or_else(|| input.kind());
-    if kind == Kind::Bpf && !global.json {
+    if kind == InputKind::Bpf && !global.json {
         args.output.refuse_terminal()?;
     }
     args.output.refuse_to_replace(&args.input)?;
@@ -94,7 +94,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let mut tests = 0;
     let name = input.name.clone();
     let reduced = match kind {
-        Kind::Bpf | Kind::Text(_) => reduce_program(&load, input, kind, &symptom, &mut tests)?,
+        InputKind::Bpf | InputKind::Text(_) => {
+            reduce_program(&load, input, kind, &symptom, &mut tests)?
+        }
         _ => reduce_text(&load, input, &symptom, &mut tests)?,
     };
     let Reduced {
@@ -119,7 +121,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         })?;
     } else {
         match kind {
-            Kind::Bpf => args.output.raw(bytes)?,
+            InputKind::Bpf => args.output.raw(bytes)?,
             _ => args.output.text(text)?,
         }
         global.notice(&format!(
@@ -183,7 +185,7 @@ fn reduce_text(
 fn reduce_program(
     load: &LoadArgs,
     input: Input,
-    kind: Kind,
+    kind: InputKind,
     symptom: &Symptom,
     tests: &mut u64,
 ) -> Result<Reduced, Failure> {
@@ -193,7 +195,7 @@ fn reduce_program(
     let RawProgram { name, program } = given;
     let text = |program: &Program| disasm::disassemble(program, Style::Commented);
     let bytes = |program: &Program| match kind {
-        Kind::Text(_) => text(program).into_bytes(),
+        InputKind::Text(_) => text(program).into_bytes(),
         _ => program.to_bytes(),
     };
     let mut shows = |program: &Program| {

@@ -7,8 +7,9 @@ use tamis_abi::{Action, SeccompData, call};
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
 use tamis_kernel::run::{self, Command, Ended, Killed, Report, RunError, Trapped};
+use tamis_session::{Loaded, Policy};
 
-use crate::cli::load::{self, LoadArgs, Loaded, Policy};
+use crate::cli::load::{self, LoadArgs};
 use crate::cli::side;
 use crate::cli::target::{self, TargetArgs};
 use crate::cli::{Failure, Global, exit, message, output};
@@ -86,7 +87,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             }
             Loaded::Program(_) => None,
         });
-        filters.push(loaded.into_program_for(&options)?);
+        filters.push(loaded.into_program(&options)?);
     }
     for policy in policies.iter().flatten() {
         tell_of_supervisor(policy, global);

@@ -101,7 +101,7 @@ fn a_filter_that_kills_is_measured_and_what_is_cached_is_told() {
 
 #[test]
 fn a_profile_is_a_mix_with_stand_ins_and_the_heaviest_calls() {
-    let arch = tamis_kernel::native_arch().unwrap_or(Arch::X86_64);
+    let arch = tamis_abi::host::arch().unwrap_or(Arch::X86_64);
     let nr = |name| tamis_abi::syscall::number(arch, name).unwrap();
     let mut profile = Profile::default();
     for (name, count) in [("read", 600), ("futex", 250), ("getpid", 100), ("exit", 50)] {

@@ -10,6 +10,7 @@ mod compare;
 mod dump;
 mod embedding;
 mod examples;
+mod facade;
 mod fuzz;
 mod help;
 mod include_policy;

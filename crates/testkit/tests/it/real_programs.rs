@@ -20,7 +20,7 @@ use tamis_testkit::skip::{self, Need};
 /// Docker's filter; `None`, aloud, if it can't be made or installed here.
 #[track_caller]
 fn docker() -> Option<Program> {
-    if tamis_kernel::native_arch() != Some(Arch::X86_64) {
+    if tamis_abi::host::arch() != Some(Arch::X86_64) {
         skip::because(
             Need::Live,
             "the corpus has Docker's profile for x86-64 only",

@@ -33,7 +33,7 @@ fn filter(policy: &str) -> Program {
 /// if it can't be made or doesn't return the same number without a filter.
 #[track_caller]
 fn caller(name: &str, assembly: &str, free: &str) -> Option<PathBuf> {
-    if tamis_kernel::native_arch() != Some(Arch::X86_64) {
+    if tamis_abi::host::arch() != Some(Arch::X86_64) {
         skip::because(Need::Live, "x86-64 is needed");
         return None;
     }

@@ -4,9 +4,10 @@
 use tamis_abi::{Arch, Nr, SeccompData, call, syscall};
 use tamis_kernel::measure::{self, Call};
 use tamis_profile::Profile;
+use tamis_session::profile::call_name;
 
 use super::draw::{Random, Urn};
-use crate::cli::{Failure, call as cli_call, load, profile};
+use crate::cli::{Failure, call as cli_call, load};
 
 /// How many calls the mix has.
 const MIX_CALLS: usize = 8192;
@@ -127,7 +128,7 @@ impl Cases {
             .sum();
         let mut found = Vec::new();
         for (arch, nr, call) in profile.calls().filter(|(_, _, call)| call.count > 0) {
-            let name = profile::name(arch, nr);
+            let name = call_name(arch, nr);
             let reason = match syscall::name(arch, nr) {
                 _ if arch != native => Some("it is not of this machine's architecture"),
                 None => Some("its effect is unknown"),
@@ -282,7 +283,7 @@ fn case(
 }
 
 fn name(data: &SeccompData) -> String {
-    profile::name(load::native_arch(), Nr(data.nr))
+    call_name(load::native_arch(), Nr(data.nr))
 }
 
 /// A call of this machine's architecture.

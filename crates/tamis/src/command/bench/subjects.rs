@@ -3,10 +3,9 @@
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Op, Program, Stack, harmless::harmless};
 use tamis_kernel::NATIVE_ENDIAN;
+use tamis_session::{Loaded, RawProgram, Side};
 
-use crate::cli::load::{Loaded, RawProgram};
-use crate::cli::side::{self, Side};
-use crate::cli::{Failure, Global};
+use crate::cli::{Failure, Global, load, side};
 
 use super::Args;
 
@@ -71,7 +70,7 @@ pub(super) fn subjects(
     let sides: Vec<Side> = args
         .filters
         .iter()
-        .map(|filter| Side::read(filter, &load, global))
+        .map(|filter| side::read(filter, &load, global))
         .collect::<Result<_, _>>()?;
     let inputs = || sides.iter().flat_map(Side::filters);
     load.check_profile_options(inputs())?;
@@ -79,12 +78,13 @@ pub(super) fn subjects(
     let compiles = inputs().any(|input| matches!(input, Loaded::Policy(_)));
     args.target.check_objective_use(compiles)?;
     let options = args.target.options(&load, global)?;
-    inputs().for_each(|input| input.tell_of_installation(global));
+    let policies = inputs().filter_map(Loaded::policy);
+    policies.for_each(|policy| load::tell_of_installation(policy, global));
     for side in sides {
         let name = side.name.clone();
         let programs = side.into_filters().into_iter();
         let programs: Vec<RawProgram> = programs
-            .map(|filter| filter.into_program_for(&options))
+            .map(|filter| Ok(filter.into_program(&options)?))
             .collect::<Result<_, Failure>>()?;
         subjects.push(Subject::new(&name, side::stack(programs)?)?);
     }

@@ -6,10 +6,10 @@ use serde::Serialize;
 use tamis_abi::{SeccompData, call};
 use tamis_bpf::Stack;
 use tamis_kernel::differential::check::{Checked, Contradiction, check};
+use tamis_session::{Loaded, RawProgram, Side};
 
 use crate::cli::Failure;
-use crate::cli::load::{Loaded, RawProgram};
-use crate::cli::side::{self, Side};
+use crate::cli::side;
 
 /// How many contradictions of a side are listed for a person.
 const MAX_CONTRADICTIONS: usize = 10;

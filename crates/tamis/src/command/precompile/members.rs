@@ -9,12 +9,12 @@ use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::front_end;
 use tamis_policy::matrix::{Combination, Goal, Matrix, Settings};
 use tamis_profile::Profile;
+use tamis_session::{Error, Input, InputKind, Policy, files};
 
 use super::Args;
 use super::said::Said;
 use super::work::in_parallel;
-use crate::cli::input::{Input, Kind};
-use crate::cli::load::{LoadArgs, Policy};
+use crate::cli::load::LoadArgs;
 use crate::cli::{Failure, Global, profile, target};
 
 /// A combination with its policy.
@@ -93,7 +93,7 @@ fn input(
     values: &[usize],
     settings: &Settings,
     folder: &Path,
-    known: &mut HashMap<String, (Kind, Vec<u8>, String)>,
+    known: &mut HashMap<String, (InputKind, Vec<u8>, String)>,
 ) -> Result<Input, Failure> {
     let Some(policy) = &settings.policy else {
         unreachable!("a matrix without a policy has been refused");
@@ -103,7 +103,7 @@ fn input(
             Some(_) => policy.value.clone(),
             None => folder.join(&policy.value).display().to_string(),
         };
-        let input = Input::read(&path)?;
+        let input = files::read(&path)?;
         known.insert(
             policy.value.clone(),
             (input.kind(), input.bytes, input.name),
@@ -111,10 +111,10 @@ fn input(
     }
     let (kind, bytes, name) = &known[&policy.value];
     let taken = |option: &str| match kind {
-        Kind::Policy(front_end) => front_end.options.contains(&option),
+        InputKind::Policy(front_end) => front_end.options.contains(&option),
         _ => false,
     };
-    let is_tamis = *kind == Kind::Policy(front_end::ALL[0]);
+    let is_tamis = *kind == InputKind::Policy(front_end::ALL[0]);
     let wrong = [
         (
             matrix.text_span().filter(|_| !is_tamis),
@@ -193,7 +193,7 @@ fn read(
     let understood = in_parallel(&readings, |reading| {
         let mut load = reading.load.clone();
         if is_generated {
-            load.from = Some(Kind::Policy(front_end::ALL[0]));
+            load.from = Some(InputKind::Policy(front_end::ALL[0]));
         }
         let input = Input {
             name: reading.input.name.clone(),
@@ -329,10 +329,10 @@ impl Plan {
         for result in compiled {
             match result {
                 Ok(filter) => filters.push(filter),
-                Err((title, Failure::Diagnostics(diagnostics, sources))) => {
+                Err((title, Error::Diagnostics(diagnostics, sources))) => {
                     said.add(&title, &diagnostics, &sources);
                 }
-                Err((_, other)) => return Err(other),
+                Err((_, other)) => return Err(other.into()),
             }
         }
         let all: Vec<String> = jobs.iter().map(|member| member.title.clone()).collect();

@@ -13,11 +13,11 @@ use tamis_diag::{Code, Diagnostic, suggest};
 use tamis_fuzz::Campaign;
 use tamis_lint::{Meaning, Subject, registry};
 use tamis_prover::{Answer, Limits, Stop, decide};
+use tamis_session::{Input, Loaded, Side};
 
 use super::{Args, file_name};
-use crate::cli::input::Input;
-use crate::cli::load::{LoadArgs, Loaded};
-use crate::cli::side::Side;
+use crate::cli::load::LoadArgs;
+use crate::cli::side;
 use crate::cli::{Failure, Global, call, exit};
 
 /// How many calls are tried where the prover finds none.
@@ -96,7 +96,7 @@ impl Symptom {
         match &args.differs {
             Some(other) => {
                 let load = load.with_kind(args.load.from);
-                let other = Side::read(other, &load, global)?;
+                let other = side::read(other, &load, global)?;
                 differing_call(args, load.call_arch(), &given, &other)
             }
             None => match reason(&given)? {

@@ -1,4 +1,4 @@
-//! `--bind NAME=VALUE`: values for the run-time variables of a policy.
+//! `NAME=VALUE`: values for the run-time variables of a policy.
 //!
 //! A policy for which all variables have values is one without variables: it can be compiled to a complete
 //! program, asked about calls, installed. Without values it can only be compared and compiled to source
@@ -7,34 +7,37 @@
 use tamis_diag::{Diagnostic, code, suggest};
 use tamis_rules::{Ruleset, Variable};
 
-use super::load::Loaded;
-use super::{Failure, Global};
+use crate::error::Error;
+use crate::loaded::Loaded;
 
-/// The option.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(crate) struct BindArgs {
-    /// Give a run-time variable of the policy its value, or a set of them its values, separated by commas;
-    /// may be repeated
-    #[arg(long = "bind", value_name = "NAME=VALUE", value_parser = parse_binding)]
-    bindings: Vec<Binding>,
+/// Values for variables, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bindings(pub Vec<Binding>);
+
+/// A name and its values: one, or those of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The variable's name.
+    pub name: String,
+    /// The values.
+    pub values: Vec<u64>,
 }
 
-/// A name and its values.
-#[derive(Clone, Debug)]
-struct Binding {
-    name: String,
-    values: Vec<u64>,
-}
-
-fn parse_binding(text: &str) -> Result<Binding, String> {
-    let (name, values) = text
-        .split_once('=')
-        .ok_or("write the name, `=` and the value: `fd=3`")?;
-    let values: Option<Vec<u64>> = values.split(',').map(parse_value).collect();
-    Ok(Binding {
-        name: name.to_owned(),
-        values: values.ok_or("values are decimal, or hexadecimal with 0x, up to 64 bits")?,
-    })
+impl Binding {
+    /// Reads `NAME=VALUE`, values separated by commas.
+    ///
+    /// # Errors
+    /// If it isn't that, with what to write.
+    pub fn parse(text: &str) -> Result<Binding, String> {
+        let (name, values) = text
+            .split_once('=')
+            .ok_or("write the name, `=` and the value: `fd=3`")?;
+        let values: Option<Vec<u64>> = values.split(',').map(parse_value).collect();
+        Ok(Binding {
+            name: name.to_owned(),
+            values: values.ok_or("values are decimal, or hexadecimal with 0x, up to 64 bits")?,
+        })
+    }
 }
 
 fn parse_value(text: &str) -> Option<u64> {
@@ -44,12 +47,12 @@ fn parse_value(text: &str) -> Option<u64> {
     }
 }
 
-impl BindArgs {
-    /// Refuses values for names that no input has declared.
-    pub(crate) fn check<'l>(
-        &self,
-        inputs: impl Iterator<Item = &'l Loaded> + Clone,
-    ) -> Result<(), Failure> {
+impl Bindings {
+    /// Refuses values for names that none of the inputs declares.
+    ///
+    /// # Errors
+    /// If there is such a name.
+    pub fn check<'l>(&self, inputs: impl Iterator<Item = &'l Loaded> + Clone) -> Result<(), Error> {
         self.check_names(inputs.flat_map(|input| match input {
             Loaded::Policy(policy) => policy.declared.as_slice(),
             Loaded::Program(_) => &[],
@@ -60,8 +63,8 @@ impl BindArgs {
     pub(crate) fn check_names<'l>(
         &self,
         declared: impl Iterator<Item = &'l Variable> + Clone,
-    ) -> Result<(), Failure> {
-        for binding in &self.bindings {
+    ) -> Result<(), Error> {
+        for binding in &self.0 {
             if !declared
                 .clone()
                 .any(|variable| *variable.name == binding.name)
@@ -73,38 +76,38 @@ impl BindArgs {
     }
 
     /// The ruleset with the values that were given, for all of its variables or for none.
-    pub(crate) fn apply(&self, ruleset: Ruleset) -> Result<Ruleset, Failure> {
+    pub(crate) fn apply(&self, ruleset: Ruleset) -> Result<Ruleset, Error> {
         let variables = ruleset.variables();
         let is_bound = |variable: &Variable| {
-            let mut bindings = self.bindings.iter();
+            let mut bindings = self.0.iter();
             bindings.any(|binding| *binding.name == *variable.name)
         };
         if !variables.iter().any(is_bound) {
             return Ok(ruleset);
         }
-        let values: Result<Vec<u64>, Failure> = variables
+        let values: Result<Vec<u64>, Error> = variables
             .iter()
             .map(|variable| self.value(variable, variables))
             .collect();
         ruleset.bind(&values?).map_err(|error| {
-            Failure::usage(error.to_string(), "bind a value within the declared range")
+            Error::usage(error.to_string(), "bind a value within the declared range")
         })
     }
 
-    fn value(&self, variable: &Variable, variables: &[Variable]) -> Result<u64, Failure> {
+    fn value(&self, variable: &Variable, variables: &[Variable]) -> Result<u64, Error> {
         let name = &variable.name;
         let bindings: Vec<&Binding> = self
-            .bindings
+            .0
             .iter()
             .filter(|binding| *binding.name == **name)
             .collect();
         let [binding] = bindings[..] else {
             return Err(match bindings.is_empty() {
-                true => Failure::usage(
+                true => Error::usage(
                     format!("`{name}` has no value"),
                     format!("bind all variables or none: `--bind {name}=…`"),
                 ),
-                false => Failure::usage(
+                false => Error::usage(
                     format!("`{name}` has two values"),
                     "give values of a set in one option, separated by commas",
                 ),
@@ -113,7 +116,7 @@ impl BindArgs {
         let wanted = variables.iter().filter(|other| other.name == *name).count();
         if binding.values.len() != wanted {
             let given = binding.values.len();
-            return Err(Failure::usage(
+            return Err(Error::usage(
                 format!("`{name}` has {wanted}, but got {given}"),
                 "to bind fewer values, repeat one of them",
             ));
@@ -136,7 +139,7 @@ pub(crate) fn unbound(variable: &Variable) -> Diagnostic {
     ))
 }
 
-fn unknown<'l>(binding: &Binding, declared: impl Iterator<Item = &'l Variable> + Clone) -> Failure {
+fn unknown<'l>(binding: &Binding, declared: impl Iterator<Item = &'l Variable> + Clone) -> Error {
     let name = &binding.name;
     let known = declared.map(|variable| &*variable.name);
     let help = match (suggest::nearest(name, known.clone()), known.clone().next()) {
@@ -144,15 +147,17 @@ fn unknown<'l>(binding: &Binding, declared: impl Iterator<Item = &'l Variable> +
         (None, None) => "declare a variable with `let fd: u32`".to_owned(),
         (None, Some(_)) => format!("there is {}", known.collect::<Vec<_>>().join(", ")),
     };
-    Failure::usage(format!("there is no variable `{name}`"), help)
+    Error::usage(format!("there is no variable `{name}`"), help)
 }
 
 /// Makes policies with variables without values comparable: the same variables at the same places, and only
-/// the values that can be bound. Says which variable is which in examples.
-pub(crate) fn match_variables<'l>(
+/// the values that can be bound. The result is the variables, by index; there are none if no policy has any.
+///
+/// # Errors
+/// If two policies declare different variables.
+pub fn match_variables<'l>(
     inputs: impl Iterator<Item = &'l mut Loaded>,
-    global: &Global,
-) -> Result<(), Failure> {
+) -> Result<Vec<Variable>, Error> {
     let mut order: Option<(String, Vec<Variable>)> = None;
     for input in inputs {
         let Loaded::Policy(policy) = input else {
@@ -165,19 +170,12 @@ pub(crate) fn match_variables<'l>(
         let (first, order) =
             order.get_or_insert_with(|| (name, policy.ruleset.variables().to_vec()));
         let Some(ordered) = policy.ruleset.with_variables_in_order(order) else {
-            return Err(Failure::usage(
+            return Err(Error::usage(
                 format!("{first} and {} declare different variables", policy.name),
                 "declare the same names, widths and ranges, or give values with `--bind`",
             ));
         };
         policy.ruleset = ordered.within_ranges();
     }
-    let titles = order.iter().flat_map(|(_, order)| order.iter().enumerate());
-    let titles: Vec<String> = titles
-        .map(|(index, variable)| format!("var{index} is `{}`", variable.title()))
-        .collect();
-    if !titles.is_empty() {
-        global.notice(&format!("in examples {}", titles.join(", ")));
-    }
-    Ok(())
+    Ok(order.map(|(_, order)| order).unwrap_or_default())
 }

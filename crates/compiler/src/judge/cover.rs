@@ -2,7 +2,7 @@
 //!
 //! Every branch that a call reaches for the first time says itself which calls come next: those on both sides of
 //! its constant, or of the word that it compares with. That reaches all that compiled programs do, but for
-//! what earlier branches rule out; programs that compute are what [`agreement`](fn@crate::agreement) is for.
+//! what earlier branches rule out; programs that compute are what the agreement of two filters in `tamis-fuzz` is for.
 
 use std::collections::VecDeque;
 
@@ -35,21 +35,7 @@ struct Registers {
 
 /// Runs calls on a program that take its branches each way, and shows each with what the reference
 /// interpreter returns, until `see` wants no more.
-///
-/// ```
-/// use tamis_abi::Endian;
-/// use tamis_bpf::{Op, Operand, Program, Test};
-/// let is_39 = Op::Branch { test: Test::Eq, operand: Operand::K(39), jt: 0, jf: 1 };
-/// let ops = [Op::LoadData(0), is_39, Op::RetImm(1), Op::RetImm(2)];
-/// let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
-/// let mut seen = Vec::new();
-/// tamis_fuzz::cover(&program, &mut |call, ret| {
-///     seen.push((call.nr, ret));
-///     true
-/// });
-/// assert!(seen.contains(&(39, 1)) && seen.contains(&(40, 2)));
-/// ```
-pub fn cover(program: &Program, see: &mut impl FnMut(&SeccompData, u32) -> bool) {
+pub(super) fn cover(program: &Program, see: &mut impl FnMut(&SeccompData, u32) -> bool) {
     let endian = program.endian();
     let program = Decoded::new(program);
     let ops = program.ops();
@@ -164,5 +150,28 @@ fn near(
         if let Some(other) = Word::from_index(word.index() ^ 1) {
             calls.push_back(near.with_word(other, near.word(other) ^ 1));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_is_taken_each_way() {
+        let is_39 = Op::Branch {
+            test: Test::Eq,
+            operand: Operand::K(39),
+            jt: 0,
+            jf: 1,
+        };
+        let ops = [Op::LoadData(0), is_39, Op::RetImm(1), Op::RetImm(2)];
+        let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
+        let mut seen = Vec::new();
+        cover(&program, &mut |call, ret| {
+            seen.push((call.nr, ret));
+            true
+        });
+        assert!(seen.contains(&(39, 1)) && seen.contains(&(40, 2)));
     }
 }

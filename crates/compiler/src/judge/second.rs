@@ -1,0 +1,250 @@
+//! The judge of what was made from programs: what a result has to pass before it leaves.
+//!
+//! A foreign filter is read by the prover to be lifted, and what was made of it is compared with it by the
+//! prover. Where the prover misreads an instruction, the same mistake is on both sides, and the proof says
+//! nothing. So a result needs the word of others, who read programs in ways of their own:
+//!
+//! 1. the prover, by diagrams or else by gates: equal for every call;
+//! 2. the reference interpreter and the evaluator of rulesets: the same answers on calls that take every
+//!    branch of both sides each way that it can go ([`tamis_fuzz::agreement`]);
+//! 3. gates, if it was diagrams that proved it and gates come to an answer within a small limit: equal, too.
+//!
+//! What is compiled from a policy is judged by less, because instructions are read on one side only: see
+//! [`compiled`](super::compiled).
+//!
+//! Who disagrees has found a mistake of tamis, which is an error with the call that shows it. Where it is not
+//! settled whether a branch can go one way, there is a result only if both diagrams and gates say equal.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use tamis_abi::{Action, Arch};
+use tamis_bpf::{InvalidProgram, Program};
+use tamis_fuzz::{Agreement, Disagreement, agreement};
+use tamis_prover::misreading::Reading;
+use tamis_prover::{Answer, Equality, Limits, Method, Subject, decide_until, equality_by_gates};
+use tamis_rules::Ruleset;
+
+use super::{Unjudged, narrowed, proved};
+use crate::error::CompileError;
+use crate::options::ProofEffort;
+
+/// What a further opinion may cost, or the prover's own limits where they are lower: gates settle filters of some dozen
+/// instructions within it, longer ones rarely.
+const OPINION: Limits = Limits {
+    max_nodes: 200_000,
+    max_steps: 2_000_000,
+    max_states: 20_000,
+    max_gates: 400_000,
+    max_conflicts: 200,
+    max_paths: 1_000,
+};
+
+/// Who has judged that two subjects are the same function, and by how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// How it was proved for every call.
+    pub method: Method,
+    /// On what the reference interpreter agrees.
+    pub agreement: Agreement,
+    /// Whether gates, asked besides diagrams, came to the same result; they may have reached a limit.
+    pub do_gates_agree: bool,
+}
+
+/// Judges whether what was made is the function that was given.
+///
+/// # Errors
+/// If they differ, if a proof or its confirmation reaches a limit, or if the prover contradicts the reference
+/// interpreter.
+///
+/// # Panics
+/// As [`decide_until`].
+pub fn judge(
+    given: &Subject<'_>,
+    made: &Subject<'_>,
+    effort: &ProofEffort,
+) -> Result<Judged, CompileError> {
+    let answer = decide_until(given, made, &effort.limits, &effort.stop);
+    confirm(answer, given, made, effort)
+}
+
+/// A filter of a task from which a ruleset was read.
+#[derive(Clone, Copy, Debug)]
+pub enum Filter<'a> {
+    /// What a policy means.
+    Policy(&'a Ruleset),
+    /// A program.
+    Program(&'a Program),
+}
+
+/// Judges whether a ruleset is what the filters of a task do together, given from the oldest to the newest; if there are
+/// architectures, only for their calls, and with [`Action::KILL_PROCESS`] for all others.
+///
+/// # Errors
+/// As [`judge`].
+///
+/// # Panics
+/// As [`judge`].
+pub fn judge_reading(
+    filters: &[Filter<'_>],
+    arches: &BTreeSet<Arch>,
+    ruleset: &Ruleset,
+    effort: &ProofEffort,
+) -> Result<Judged, CompileError> {
+    let narrowed: Vec<Narrowed> = filters
+        .iter()
+        .filter(|_| !arches.is_empty())
+        .map(|filter| Narrowed::of(*filter, arches))
+        .collect::<Result<_, _>>()
+        .map_err(|_| CompileError::Unjudged(Unjudged::TooLarge))?;
+    let given: Vec<Subject<'_>> = match arches.is_empty() {
+        true => filters.iter().map(|filter| filter.subject()).collect(),
+        false => narrowed.iter().map(Narrowed::subject).collect(),
+    };
+    judge(&Subject::whole(&given), &Subject::Ruleset(ruleset), effort)
+}
+
+impl<'a> Filter<'a> {
+    fn subject(self) -> Subject<'a> {
+        match self {
+            Filter::Policy(ruleset) => Subject::Ruleset(ruleset),
+            Filter::Program(program) => Subject::Program(program),
+        }
+    }
+}
+
+/// A filter for the calls of some architectures.
+enum Narrowed {
+    Policy(Ruleset),
+    Program(Program),
+}
+
+impl Narrowed {
+    fn of(filter: Filter<'_>, arches: &BTreeSet<Arch>) -> Result<Narrowed, InvalidProgram> {
+        let elsewhere = Action::KILL_PROCESS;
+        Ok(match filter {
+            Filter::Policy(ruleset) => {
+                Narrowed::Policy(narrowed::ruleset(ruleset, arches, elsewhere))
+            }
+            Filter::Program(program) => {
+                Narrowed::Program(narrowed::program(program, arches, elsewhere)?)
+            }
+        })
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        match self {
+            Narrowed::Policy(ruleset) => Filter::Policy(ruleset).subject(),
+            Narrowed::Program(program) => Filter::Program(program).subject(),
+        }
+    }
+}
+
+/// Judges an answer that the prover has given about two subjects.
+pub(crate) fn confirm(
+    answer: Answer,
+    given: &Subject<'_>,
+    made: &Subject<'_>,
+    effort: &ProofEffort,
+) -> Result<Judged, CompileError> {
+    let method = proved(answer)?;
+    let limits = at_most(&effort.limits, &OPINION);
+    let agreement = agreement([given, made], &limits, &effort.stop)?;
+    let do_gates_agree = match method {
+        Method::Gates => false,
+        Method::Diagrams { .. } => do_gates_agree(given, made, &limits, effort)?,
+    };
+    if agreement.unsettled_edges > 0 && !do_gates_agree {
+        let unjudged = Unjudged::Edges(agreement.unsettled_edges);
+        return Err(CompileError::Unjudged(unjudged));
+    }
+    Ok(Judged {
+        method,
+        agreement,
+        do_gates_agree,
+    })
+}
+
+/// Whether gates say equal; they may say nothing, but not the contrary.
+fn do_gates_agree(
+    given: &Subject<'_>,
+    made: &Subject<'_>,
+    limits: &Limits,
+    effort: &ProofEffort,
+) -> Result<bool, CompileError> {
+    match equality_by_gates(given, made, limits, &effort.stop) {
+        Ok(Equality::Equal) => Ok(true),
+        Ok(Equality::Unknown) | Err(_) => Ok(false),
+        Ok(Equality::Different(input)) => {
+            let witness = Box::new(input);
+            let (expected_ret, actual_ret) = (given.answer(&witness), made.answer(&witness));
+            Err(match expected_ret == actual_ret {
+                true => CompileError::Misread {
+                    reading: Reading::Gates,
+                    witness,
+                },
+                false => CompileError::Miscompiled {
+                    witness,
+                    expected_ret,
+                    actual_ret,
+                },
+            })
+        }
+    }
+}
+
+fn at_most(limits: &Limits, most: &Limits) -> Limits {
+    Limits {
+        max_nodes: limits.max_nodes.min(most.max_nodes),
+        max_steps: limits.max_steps.min(most.max_steps),
+        max_states: limits.max_states.min(most.max_states),
+        max_gates: limits.max_gates.min(most.max_gates),
+        max_conflicts: limits.max_conflicts.min(most.max_conflicts),
+        max_paths: limits.max_paths.min(most.max_paths),
+    }
+}
+
+impl From<Disagreement> for CompileError {
+    fn from(disagreement: Disagreement) -> CompileError {
+        match disagreement {
+            Disagreement::Answers(found) => CompileError::Miscompiled {
+                witness: Box::new(found.data.into()),
+                expected_ret: found.left,
+                actual_ret: found.right,
+            },
+            Disagreement::Misread { reading, data } => CompileError::Misread {
+                reading,
+                witness: Box::new(data.into()),
+            },
+            Disagreement::TooLarge(_) => CompileError::Unjudged(Unjudged::TooLarge),
+        }
+    }
+}
+
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let method = match self.method {
+            Method::Diagrams { .. } => "diagrams",
+            Method::Gates => "gates",
+        };
+        let Agreement {
+            calls,
+            edges,
+            infeasible_edges,
+            unsettled_edges,
+        } = self.agreement;
+        let covered = edges - infeasible_edges - unsettled_edges;
+        write!(f, "{method}; interpreter agrees on {calls} calls")?;
+        match (infeasible_edges, unsettled_edges) {
+            // Between policies.
+            _ if edges == 0 => {}
+            (0, 0) => write!(f, " covering all {edges} edges")?,
+            (_, 0) => write!(f, " covering all {covered} feasible edges")?,
+            _ => write!(f, " covering {covered} edges, {unsettled_edges} unsettled")?,
+        }
+        match self.do_gates_agree {
+            true => f.write_str("; gates agree"),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Inputs as they come, before they are understood: bytes with a name.
+
+use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
+
+use crate::error::Error;
+
+/// An input as read, before it is understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// What to call it in messages: the path, `<stdin>`, or the name of the embedded policy. Its extension, if it has
+    /// one, tells its kind, and its folder is that of the files that it includes.
+    pub name: String,
+    /// The content.
+    pub bytes: Vec<u8>,
+}
+
+impl Input {
+    /// An input of this name.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Input {
+        Input {
+            name: name.into(),
+            bytes: bytes.into(),
+        }
+    }
+
+    /// The policy of this name among those that come with tamis.
+    pub fn embedded(name: &str) -> Option<Input> {
+        let policy = tamis_policy::embedded(name)?;
+        Some(Input::new(policy.name, policy.text))
+    }
+
+    /// Adds the input to the sources as text.
+    ///
+    /// # Errors
+    /// If it isn't UTF-8.
+    pub fn add_to(self, sources: &mut Sources) -> Result<SourceId, Error> {
+        match String::from_utf8(self.bytes) {
+            Ok(text) => Ok(sources.add(self.name, without_byte_order_mark(&text))),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                Err(not_utf8(self.name, &text, at))
+            }
+        }
+    }
+}
+
+/// The text that follows a byte order mark: some editors write one, and it means nothing in UTF-8.
+pub(crate) fn without_byte_order_mark(text: &str) -> &str {
+    text.trim_start_matches('\u{feff}')
+}
+
+/// The diagnostic points into the text with every broken byte replaced; what stands before the first
+/// one is unchanged, so its offset is right.
+fn not_utf8(name: String, lossy: &str, at: usize) -> Error {
+    let mut sources = Sources::new();
+    let source = sources.add(name, lossy);
+    let end = at + lossy[at..].chars().next().map_or(0, char::len_utf8);
+    let span = Span::new(source, at, end);
+    let help = match lossy.starts_with("\u{fffd}\u{fffd}") {
+        true => "it looks like UTF-16: save it as UTF-8",
+        false => "a raw program is read with `--from bpf`",
+    };
+    let diagnostic = Diagnostic::error(code::NOT_UTF8, "the text is not UTF-8")
+        .label(span, format!("byte {at} is not part of a valid character"))
+        .help(help);
+    Error::diagnostic(diagnostic, sources)
+}

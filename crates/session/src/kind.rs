@@ -1,0 +1,147 @@
+//! What an input is, and how that is told.
+//!
+//! The kind is what the file's extension says and, where it says nothing, what the content looks like; a caller
+//! that knows better names it, as `--from` does. Everything that takes inputs detects them here.
+
+use std::path::Path;
+
+use tamis_bpf::forms::{self, Form};
+use tamis_diag::{Diagnostic, SourceId, Sources};
+use tamis_policy::front_end::{self, FrontEnd};
+use tamis_policy::tamis;
+
+use crate::input::Input;
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// A policy in this language.
+    Policy(&'static FrontEnd),
+    /// The text form of a ruleset.
+    Rules,
+    /// A program as text in this form.
+    Text(&'static Form),
+    /// A raw program: `struct sock_filter[]` without a header.
+    Bpf,
+}
+
+/// The word that the text form of a ruleset begins with.
+const RULESET: &str = "ruleset";
+
+impl InputKind {
+    /// The language that tamis has of its own.
+    pub const TAMIS: InputKind = InputKind::Policy(&tamis::FRONT_END);
+
+    const RULES: &str = "rules";
+    const BPF: &str = "bpf";
+
+    /// All kinds.
+    pub fn all() -> impl Iterator<Item = InputKind> {
+        let policies = front_end::ALL.into_iter().map(InputKind::Policy);
+        let programs = forms::ALL.iter().map(InputKind::Text);
+        policies
+            .chain([InputKind::Rules])
+            .chain(programs)
+            .chain([InputKind::Bpf])
+    }
+
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Option<InputKind> {
+        InputKind::all().find(|kind| kind.name() == name)
+    }
+
+    /// What `--from` calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            InputKind::Policy(front_end) => front_end.name,
+            InputKind::Rules => InputKind::RULES,
+            InputKind::Text(form) => form.name,
+            InputKind::Bpf => InputKind::BPF,
+        }
+    }
+
+    /// What it is, with its article.
+    pub fn title(self) -> &'static str {
+        match self {
+            InputKind::Policy(front_end) => front_end.title,
+            InputKind::Rules => "the text form of a ruleset",
+            InputKind::Text(form) => form.title,
+            InputKind::Bpf => "a raw program",
+        }
+    }
+
+    /// The same for a list of kinds.
+    pub fn about(self) -> &'static str {
+        match self {
+            InputKind::Policy(front_end) => front_end.about,
+            InputKind::Rules => "The text form of a ruleset",
+            InputKind::Text(form) => form.about,
+            InputKind::Bpf => "A raw program: struct sock_filter[] without a header",
+        }
+    }
+
+    /// Whether it is a program and not a policy.
+    pub fn is_program(self) -> bool {
+        matches!(self, InputKind::Text(_) | InputKind::Bpf)
+    }
+
+    /// Whether a text looks like this.
+    pub fn recognises(self, text: &str) -> bool {
+        match self {
+            InputKind::Policy(front_end) => (front_end.recognises)(text),
+            InputKind::Rules => front_end::first_word(text) == RULESET,
+            InputKind::Text(form) => (form.recognises)(text),
+            // Zeros are letters, but no language has them.
+            InputKind::Bpf => text.contains('\0'),
+        }
+    }
+
+    /// What a text looks like, if it looks like anything.
+    pub fn of_text(text: &str) -> Option<InputKind> {
+        if InputKind::Bpf.recognises(text) {
+            return Some(InputKind::Bpf);
+        }
+        let mut text_kinds = [InputKind::Rules].into_iter().chain(InputKind::all());
+        text_kinds.find(|kind| kind.recognises(text))
+    }
+}
+
+impl Input {
+    /// What the input is: what its extension says, if it has one of ours, else what its content looks
+    /// like. Text that looks like nothing else is taken for the tamis language, whose parser then says
+    /// what it expected.
+    pub fn kind(&self) -> InputKind {
+        let text = match std::str::from_utf8(&self.bytes) {
+            Ok(text) if !self.bytes.contains(&0) => Some(text),
+            _ => None,
+        };
+        let extension = Path::new(&self.name).extension();
+        match extension.and_then(|extension| extension.to_str()) {
+            Some("rules") => return InputKind::Rules,
+            Some("bpf") => return InputKind::Bpf,
+            _ => {}
+        }
+        if let Some(front_end) = front_end::of_file(&self.name, text.unwrap_or_default()) {
+            return InputKind::Policy(front_end);
+        }
+        let Some(text) = text else {
+            return InputKind::Bpf;
+        };
+        if let Some(form) = forms::of_file(&self.name) {
+            return InputKind::Text(form);
+        }
+        InputKind::of_text(text).unwrap_or(InputKind::TAMIS)
+    }
+}
+
+/// What to say of a text that looks like another kind than it is read as, if it does.
+pub(crate) fn mistaken(kind: InputKind, source: SourceId, sources: &Sources) -> Option<Diagnostic> {
+    let text = &sources.get(source).text;
+    let other = InputKind::of_text(text).filter(|_| !kind.recognises(text))?;
+    let help = format!("use `--from {}`", other.name());
+    let diagnostic = front_end::mistaken(source, kind.title(), other.title(), &help);
+    Some(diagnostic)
+}
+
+#[cfg(test)]
+mod tests;

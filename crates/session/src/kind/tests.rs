@@ -1,0 +1,153 @@
+//! Every kind is detected, and named where it is given as another.
+
+use tamis_abi::Arch;
+use tamis_diag::code;
+use tamis_policy::loader::NoIncludes;
+use tamis_testkit::corpus;
+
+use super::*;
+use crate::{Error, LoadOptions, load};
+
+fn kind(name: &str, text: &str) -> &'static str {
+    Input::new(name, text).kind().name()
+}
+
+#[test]
+fn kinds_are_told_by_content_where_the_name_is_silent() {
+    assert_eq!(kind("x", "# comment\n\nallow read\n"), "tamis");
+    assert_eq!(kind("x", "  {\"defaultAction\": 1\n"), "oci");
+    assert_eq!(
+        kind("x", "{\"vmm\": {\"filter_action\": \"allow\"}}"),
+        "firecracker"
+    );
+    assert_eq!(kind("x", "# comment\n@include ./y\n"), "minijail");
+    assert_eq!(kind("x", "read: 1\n"), "minijail");
+    assert_eq!(kind("x", "{open, openat}: return ENOENT\n"), "minijail");
+    assert_eq!(
+        kind("x", "/* a */ #define X 1\nPOLICY a { ALLOW { read } }"),
+        "kafel"
+    );
+    assert_eq!(kind("x", "; a\n# b\n[Service]\nUser=a\n"), "systemd");
+    assert_eq!(kind("x", "ruleset bad-arch allow\n"), "rules");
+    assert_eq!(kind("x", "; comment\n ld [4]\n"), "asm");
+    assert_eq!(kind("x", "start: ret #0\n"), "asm");
+    assert_eq!(kind("x", "{ 0x20, 0, 0, 0x00000004 },\n"), "c-array");
+    assert_eq!(kind("x", "{\n  {6, 0, 0, 0},\n}\n"), "c-array");
+    assert_eq!(kind("x", "1\n6 0 0 0\n"), "decimal");
+    assert_eq!(kind("x", "0600000000000000\n"), "hex");
+    assert_eq!(kind("x", "A = sys_number\n"), "seccomp-tools");
+    assert_eq!(kind("x", "\u{6}\0\0\0\0\0\0\0"), "bpf");
+}
+
+/// A text in every kind.
+const SAMPLES: [(&str, &str); 14] = [
+    ("tamis", "default errno(EPERM)\nallow read\n"),
+    ("systemd", "[Service]\nSystemCallFilter=read\n"),
+    ("oci", "{\"defaultAction\": \"SCMP_ACT_ERRNO\"}"),
+    (
+        "spo",
+        "apiVersion: security-profiles-operator.x-k8s.io/v1\nkind: SeccompProfile\nspec:\n  \
+         defaultAction: SCMP_ACT_ERRNO\n",
+    ),
+    (
+        "firecracker",
+        "{\"a\": {\"mismatch_action\": \"trap\", \"match_action\": \"allow\", \"filter\": []}}",
+    ),
+    ("minijail", "read: 1\nwrite: arg0 == 1\n"),
+    ("kafel", "ALLOW { read } DEFAULT KILL\n"),
+    (
+        "rules",
+        "ruleset bad-arch allow\nsection x86_64 default allow\n",
+    ),
+    ("c-array", "{ 0x06, 0, 0, 0x7fff0000 },\n"),
+    ("asm", "ld [4]\nret #allow\n"),
+    ("seccomp-tools", "A = sys_number\nreturn ALLOW\n"),
+    ("decimal", "1\n6 0 0 2147418112\n"),
+    ("hex", "060000000000ff7f\n"),
+    ("bpf", "\u{6}\0\0\0\0\0\0\0"),
+];
+
+/// What an input that is given as something is said to be; `None` if it is taken.
+fn mistaken(given_as: InputKind, name: &str, bytes: &[u8]) -> Option<String> {
+    let options = LoadOptions {
+        kind: Some(given_as),
+        ..LoadOptions::new(Arch::X86_64)
+    };
+    match load(Input::new(name, bytes), &options, &mut NoIncludes) {
+        Ok(_) => None,
+        Err(Error::Diagnostics(diagnostics, _)) => {
+            let first = &diagnostics[0];
+            let is_named = [code::WRONG_KIND, code::NOT_UTF8].contains(&first.code);
+            Some(format!("{is_named}: {} {:?}", first.message, first.help))
+        }
+        Err(_) => Some("no diagnostics".to_owned()),
+    }
+}
+
+/// Everything that is wrong with how an input of a kind is taken for the others.
+fn confusions(kind: &str, name: &str, bytes: &[u8]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for other in InputKind::all() {
+        let answer = mistaken(other, name, bytes);
+        let is_right = match &answer {
+            // It may want for other files, or for an option.
+            _ if other.name() == kind => {
+                !answer.as_ref().is_some_and(|text| text.starts_with("true"))
+            }
+            Some(text) => text.starts_with("true") && text.contains(&format!("--from {kind}`")),
+            None => false,
+        };
+        if !is_right {
+            wrong.push(format!("{name}: {kind} as {}: {answer:?}", other.name()));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn every_kind_given_as_any_other_is_named() {
+    let mut wrong = Vec::new();
+    for kind in InputKind::all() {
+        let sample = SAMPLES.iter().find(|(name, _)| *name == kind.name());
+        let (name, text) = sample.expect("every kind has a sample");
+        assert_eq!(self::kind("x", text), *name);
+        wrong.extend(confusions(name, "x", text.as_bytes()));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_file_of_the_corpus_given_as_another_kind_is_named() {
+    let folders = [
+        ("docker", ".json", "oci"),
+        ("firecracker", ".json", "firecracker"),
+        ("minijail", ".policy", "minijail"),
+        ("kafel", ".policy", "kafel"),
+        ("systemd/stack", ".bpf", "bpf"),
+    ];
+    let mut wrong = Vec::new();
+    for (folder, suffix, kind) in folders {
+        let Some(files) = corpus::files(folder, suffix) else {
+            return;
+        };
+        for file in files {
+            let path = corpus::path(&file).expect("the file is there");
+            let bytes = std::fs::read(path).expect("it can be read");
+            wrong.extend(confusions(kind, &file, &bytes));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_extension_of_ours_is_believed() {
+    assert_eq!(kind("x.json", "\u{6}\0\0\0\0\0\0\0"), "oci");
+    assert_eq!(
+        kind("x.json", "{\"vmm\": {\"filter_action\": 1}}"),
+        "firecracker"
+    );
+    assert_eq!(kind("x.policy", "not a policy"), "minijail");
+    assert_eq!(kind("x.policy", "ALLOW { read }"), "kafel");
+    assert_eq!(kind("x.bpf", "allow read\n"), "bpf");
+    assert_eq!(kind("x.txt", "allow read\n"), "tamis");
+}

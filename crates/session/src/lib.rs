@@ -1,0 +1,57 @@
+//! The one way in: any input becomes a loaded policy or program, and a policy a compiled one.
+//!
+//! The command line, the macro, build scripts and the library for programs that compile their own filter all do
+//! the same with what they are given. Each step is a module:
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`input`] | bytes with a name; the policies that come with tamis |
+//! | [`kind`] | tells what an input is: a language of policies, a ruleset's text, a form of program |
+//! | [`options`] | what the caller may say of how to read it |
+//! | [`load()`] | from the input to [`Loaded`], a [`Policy`] or a [`RawProgram`] |
+//! | [`bindings`] | values for the run-time variables of a policy |
+//! | [`compiled`] | from the policy to a proved program, with what there is to say of it |
+//! | [`profile`] | how often calls are made, and whether that fits a policy |
+//! | [`side`] | several filters as one, to be compared |
+//! | [`files`] | reads files and standard input: all the I/O of the crate, behind the feature `files` |
+//!
+//! ```
+//! use tamis_abi::Arch;
+//! use tamis_policy::loader::NoIncludes;
+//! use tamis_session::{CompiledPolicy, Input, LoadOptions, load};
+//!
+//! let input = Input::new("profile.json", r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
+//!     {"names": ["read", "raed"], "action": "SCMP_ACT_ALLOW"}]}"#);
+//! let policy = load(input, &LoadOptions::for_program(Arch::X86_64), &mut NoIncludes)?.into_policy("write a policy")?;
+//! let compiled = CompiledPolicy::of(policy, &Default::default())?;
+//! assert!(compiled.warnings().any(|warning| warning.to_string().contains("raed")));
+//! assert!(compiled.program().is_ok());
+//! # Ok::<(), tamis_session::Error>(())
+//! ```
+//!
+//! Nothing prints and nothing looks at the machine: warnings are data beside the result, errors are [`Error`], and the
+//! architecture of the machine is the caller's to say ([`LoadOptions::new`]).
+#![forbid(unsafe_code)]
+
+pub mod bindings;
+pub mod compiled;
+pub mod error;
+#[cfg(feature = "files")]
+pub mod files;
+pub mod input;
+pub mod kind;
+pub mod load;
+pub mod loaded;
+pub mod options;
+pub mod profile;
+pub mod side;
+
+pub use bindings::{Binding, Bindings};
+pub use compiled::{CompiledPolicy, Warning};
+pub use error::{Cause, Error};
+pub use input::Input;
+pub use kind::InputKind;
+pub use load::load;
+pub use loaded::{Loaded, Policy, RawProgram};
+pub use options::LoadOptions;
+pub use side::Side;

@@ -1,0 +1,53 @@
+//! What a caller may say of how to read an input.
+
+use tamis_abi::Arch;
+use tamis_policy::front_end;
+
+use crate::bindings::Bindings;
+use crate::kind::InputKind;
+
+/// How to read an input. What concerns policies of some languages only is ignored for others.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// The kind of the input; `None` if it is to be detected.
+    pub kind: Option<InputKind>,
+    /// What front ends are told: architectures, the kernel, strictness, and the options of single languages.
+    pub policy: front_end::Options,
+    /// Values for run-time variables.
+    pub bindings: Bindings,
+    /// Whether a policy may have variables without values: for whoever compares it, or binds it later.
+    pub keeps_variables: bool,
+}
+
+impl LoadOptions {
+    /// The defaults on a machine of this architecture: a policy that names no architectures is for it and for those
+    /// whose programs such a machine runs as well.
+    pub fn new(native: Arch) -> LoadOptions {
+        LoadOptions {
+            kind: None,
+            policy: front_end::Options::new(native.with_compat().to_vec()),
+            bindings: Bindings::default(),
+            keeps_variables: false,
+        }
+    }
+
+    /// The defaults for a program of this architecture that brings its filter along and binds the variables itself: a
+    /// policy that names no architectures is for this one alone.
+    pub fn for_program(arch: Arch) -> LoadOptions {
+        LoadOptions {
+            policy: front_end::Options {
+                asked_arches: vec![arch],
+                stated_arches_win: true,
+                ..front_end::Options::new(vec![arch])
+            },
+            keeps_variables: true,
+            ..LoadOptions::new(arch)
+        }
+    }
+
+    /// The architecture of calls and tables that name none, and of programs: the first that was asked for, else the
+    /// native one.
+    pub fn call_arch(&self) -> Arch {
+        self.policy.native()
+    }
+}

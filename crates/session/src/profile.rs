@@ -1,0 +1,125 @@
+//! Profiles: read from inputs of any format, and compared with the policy that they are used for.
+
+use std::cmp::Reverse;
+
+use tamis_abi::{ActionKind, Arch, Nr, syscall};
+use tamis_diag::{Diagnostic, Sources, code};
+use tamis_profile::Profile;
+use tamis_rules::{Predicate, Section};
+
+use crate::error::Error;
+use crate::input::Input;
+
+/// How many calls a warning names.
+const MAX_NAMED: usize = 3;
+
+/// A profile that was read, with what there is to say of it.
+#[derive(Clone, Debug)]
+pub struct LoadedProfile {
+    /// How often calls are made.
+    pub profile: Profile,
+    /// What there is to say, short of errors.
+    pub warnings: Vec<Diagnostic>,
+    /// The text of the profile.
+    pub sources: Sources,
+}
+
+/// Reads a profile; a table without architectures is about `arch`.
+///
+/// # Errors
+/// If the input is no profile, or has mistakes.
+pub fn load(input: Input, arch: Arch) -> Result<LoadedProfile, Error> {
+    let mut sources = Sources::new();
+    let source = input.add_to(&mut sources)?;
+    let reading = tamis_profile::read(&sources, source, arch);
+    match reading.profile {
+        Some(profile) => Ok(LoadedProfile {
+            profile,
+            warnings: reading.diagnostics,
+            sources,
+        }),
+        None => Err(Error::Diagnostics(reading.diagnostics, sources)),
+    }
+}
+
+/// What to call a number: its name, else `nr 500`.
+pub fn call_name(arch: Arch, nr: Nr) -> String {
+    match syscall::name(arch, nr) {
+        Some(name) => name.to_owned(),
+        None => format!("nr {}", nr.0),
+    }
+}
+
+/// What doesn't fit, if anything: calls that are counted and never allowed.
+pub fn mismatch(profile: &Profile, sections: &[Section]) -> Option<Diagnostic> {
+    let mut denied = Vec::new();
+    let (mut allows_any, mut total) = (false, 0_u128);
+    for (arch, nr, call) in profile.calls().filter(|(_, _, call)| call.count > 0) {
+        let Some(section) = sections.iter().find(|section| section.arch == arch) else {
+            continue;
+        };
+        total += u128::from(call.count);
+        if may_allow(section, nr) {
+            allows_any = true;
+        } else {
+            denied.push((call.count, arch, nr));
+        }
+    }
+    if total == 0 {
+        let arches: Vec<&str> = sections.iter().map(|section| section.arch.name()).collect();
+        let message = "the profile has no calls of the filter's architectures";
+        let help = "set the architecture of a table with `--arch`, or use another profile";
+        return Some(
+            Diagnostic::warning(code::PROFILE_UNFIT, message)
+                .note(format!("the filter is for {}", arches.join(", ")))
+                .help(help),
+        );
+    }
+    if denied.is_empty() {
+        return None;
+    }
+    denied.sort_by_key(|(count, arch, nr)| (Reverse(*count), *arch, *nr));
+    let message = match allows_any {
+        true => "the profile counts calls that the policy never allows",
+        false => "the policy allows none of the calls that the profile counts",
+    };
+    let named = denied.iter().take(MAX_NAMED).map(|(count, arch, nr)| {
+        let share = *count as f64 / total as f64 * 100.0;
+        format!("{} ({share:.1} %)", call_name(*arch, *nr))
+    });
+    let named: Vec<String> = named.collect();
+    let more = match denied.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(
+        Diagnostic::warning(code::PROFILE_UNFIT, message)
+            .note(format!("never allowed: {}{more}", named.join(", ")))
+            .help("check that the profile and the policy are for the same program"),
+    )
+}
+
+/// Whether some call with this number is let through, perhaps with the help of a tracer.
+fn may_allow(section: &Section, nr: Nr) -> bool {
+    let lets_through = |kind: ActionKind| {
+        let passing = [
+            ActionKind::Allow,
+            ActionKind::Log,
+            ActionKind::Trace,
+            ActionKind::Notify,
+        ];
+        passing.contains(&kind)
+    };
+    for rule in &section.rules {
+        if !rule.syscalls.contains(nr.0) {
+            continue;
+        }
+        if lets_through(rule.action.kind) {
+            return true;
+        }
+        if rule.when == Predicate::True {
+            return false;
+        }
+    }
+    lets_through(section.default.kind)
+}
