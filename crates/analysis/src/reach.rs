@@ -1,24 +1,24 @@
-//! Which instructions of a program some call executes, and which ways its branches go.
+//! Reachability of the instructions and branch outcomes of a program.
 //!
-//! A sweep down the program's states carries the condition under which each is reached. An instruction
-//! of whose states none is reached is never executed. Comparisons of words with each other count as
-//! possible even where they contradict each other: what is said to be dead is dead.
+//! A sweep down the program's states computes the condition under which each is reached. An instruction without a
+//! reachable state is never executed. Contradictory comparisons of two words count as possible, so all reported
+//! code is really dead.
 
 use std::collections::BTreeSet;
 
 use tamis_bpf::{Op, Pc, Program};
 use tamis_prover::{Function, LimitReached, Space, Successor, SymbolicBlock};
 
-/// What no call makes a program do.
+/// The dead code of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadCode {
     /// Instructions that are never executed, ascending.
     pub unexecuted: Vec<Pc>,
-    /// Branches that are executed and always go the same way, ascending: whether the test always holds.
+    /// Branches that are executed and always have the same outcome, ascending: whether the test always holds.
     pub one_way: Vec<(Pc, bool)>,
 }
 
-/// What no call makes a program do.
+/// The dead code of a program.
 ///
 /// # Errors
 /// If the space is full.
@@ -36,10 +36,10 @@ pub fn dead_code(space: &mut Space, program: &Program) -> Result<DeadCode, Limit
 struct Sweep<'a> {
     program: &'a Program,
     blocks: &'a [SymbolicBlock],
-    /// Under which condition each block is reached, as far as the sweep has come.
+    /// The condition under which each block is reached, so far.
     reached: Vec<Function>,
     executed: BTreeSet<Pc>,
-    /// Branches and the outcomes of their tests that were seen.
+    /// Branches with the outcomes found so far.
     outcomes: BTreeSet<(Pc, bool)>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Goes on from a block that is reached.
+    /// Continues from a reached block.
     fn see(
         &mut self,
         space: &mut Space,
@@ -99,7 +99,7 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// Notes which way a branch went whose test needs no input.
+    /// Records the outcome of a branch whose test needs no input.
     fn outcome(&mut self, pc: Pc, next: usize) {
         if let Op::Branch { jt, jf, .. } = self.program.op(pc) {
             let is_target = |skip: u8| self.blocks[next].first.0 == pc.0 + 1 + usize::from(skip);

@@ -1,9 +1,9 @@
-//! The meaning of a program: it runs on symbols.
+//! The meaning of a program, by symbolic execution.
 //!
-//! Jumps only go forward, so two sweeps suffice and nothing recurses: the first goes down the program
-//! and finds the symbolic states in which it can be (see [`explore`](crate::explore)); the second goes
-//! up and composes what the program returns from each of them. Comparisons of one word with constants
-//! stay a list of intervals while they follow each other (see [`piecewise`](crate::piecewise)).
+//! Jumps only go forward, so two sweeps suffice without recursion: the first goes down the program and finds its
+//! symbolic states (see [`explore`](crate::explore)); the second goes up and composes the return value for each of
+//! them. Consecutive comparisons of one word with constants stay a list of intervals (see
+//! [`piecewise`](crate::piecewise)).
 
 use tamis_abi::Word;
 use tamis_bpf::{Program, Template, Test};
@@ -17,11 +17,11 @@ use crate::word_test::masked_test;
 
 type Outcome<T> = Result<T, LimitReached>;
 
-/// A list of this many intervals is made a diagram even if more comparisons follow, because every
-/// change copies part of the list.
+/// A list of this many intervals becomes a diagram even if more comparisons follow, because every change copies
+/// part of the list.
 const MAX_PIECES: usize = 1 << 10;
 
-/// What a program returns from some state on.
+/// The return value of a program from some state on.
 enum Meaning {
     Node(Node),
     Pieces(Piecewise),
@@ -40,7 +40,7 @@ impl Space {
     /// The meaning of a program.
     ///
     /// # Errors
-    /// If the diagrams outgrow the space, or the symbolic states of the program their limit.
+    /// If the diagrams exceed the space, or the symbolic states of the program their limit.
     pub fn program(&mut self, program: &Program) -> Outcome<Function> {
         self.code(Code::Program(program))
     }
@@ -59,7 +59,7 @@ impl Space {
     }
 }
 
-/// The sweep up: what the program returns from its first state.
+/// The sweep up: the return value from the first state.
 fn compose(diagram: &mut Diagram, exploration: &Exploration) -> Outcome<Node> {
     let mut results = Results {
         uses: &exploration.uses,
@@ -100,7 +100,7 @@ fn compose(diagram: &mut Diagram, exploration: &Exploration) -> Outcome<Node> {
         .into_node(diagram)
 }
 
-/// `yes` where the comparison holds, else `no`.
+/// `yes` if the comparison holds, else `no`.
 fn choose(
     diagram: &mut Diagram,
     comparison: Comparison,
@@ -139,8 +139,7 @@ struct Results<'a> {
 }
 
 impl Results<'_> {
-    /// The meaning of going on there. One that several steps lead to becomes a diagram, which all of
-    /// them share.
+    /// The meaning of a successor. One with several predecessors becomes a diagram, which they share.
     fn take(&mut self, diagram: &mut Diagram, next: Next) -> Outcome<Meaning> {
         let id = match next {
             Next::End(node) => return Ok(Meaning::Node(node)),
@@ -187,7 +186,7 @@ mod tests {
 
     const SAMPLES: [u32; 8] = [0, 1, 2, 31, 32, 0x4000_0000, 0x8000_0001, u32::MAX];
 
-    /// A word has too many values for a diagram of what it is.
+    /// A word has too many values for a diagram of its value.
     const SOME_BITS: Op = Op::Alu(AluOp::And, Operand::K(0x8000_003f));
 
     /// Compares the function with the interpreter on all pairs of samples for nr and the lower half
@@ -261,7 +260,7 @@ mod tests {
             let highs = &SAMPLES[..count];
             let mut ops = vec![Op::LoadData(16)];
             for (index, high) in highs.iter().enumerate() {
-                // What is left of the list, the return behind it, and the questions before this one's.
+                // The rest of the list, the return after it, and the tests before this one's.
                 let skipped = count - 1 - index + 1 + 4 * index;
                 ops.push(Op::branch(Test::Eq, !high, skipped as u8, 0));
             }
