@@ -118,12 +118,12 @@ fn op(rng: &mut Rng, behind: usize) -> Op {
         8 | 9 => Op::LoadData(4),
         10 => Op::LoadData(rng.range(2..=15) as u32 * 4),
         11..=14 => Op::Alu(AluOp::And, Operand::K(rng.interesting_u64() as u32)),
-        15..=25 => Op::Branch {
-            test: *rng.choose(&[Test::Eq, Test::Gt, Test::Ge, Test::Set]),
-            operand: Operand::K(k),
-            jt: skip(rng),
-            jf: skip(rng),
-        },
+        15..=25 => Op::branch(
+            *rng.choose(&[Test::Eq, Test::Gt, Test::Ge, Test::Set]),
+            k,
+            skip(rng),
+            skip(rng),
+        ),
         26 => Op::Jump(u32::from(skip(rng))),
         27 => Op::RetImm(*rng.choose(&[Action::ALLOW.ret(), 0x7fff_0001, Action::errno(1).ret()])),
         28 => *rng.choose(&[

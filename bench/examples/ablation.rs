@@ -8,11 +8,12 @@ use std::time::Instant;
 use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bench::policies;
 use tamis_bpf::cfg::Cfg;
-use tamis_bpf::{Insn, Op, Operand, Program, Test, interp};
+use tamis_bpf::{Insn, Op, Program, Test};
 use tamis_compiler::passes::registry::{self, BYTECODE_PASSES, Selection};
 use tamis_compiler::passes::{BytecodePass, PassCx};
 use tamis_compiler::stages;
 use tamis_compiler::{Options, compile};
+use tamis_meter::{Workload, measure};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::rng::Rng;
@@ -27,7 +28,7 @@ fn main() {
     println!(
         "programs of other compilers: instructions and steps over all inputs, before -> after"
     );
-    let inputs: Vec<Vec<SeccompData>> = programs
+    let inputs: Vec<Workload> = programs
         .iter()
         .map(|(_, program)| inputs(program))
         .collect();
@@ -60,7 +61,7 @@ fn foreign_programs() -> Option<Vec<(String, Program)>> {
     Some(programs.collect())
 }
 
-fn inputs(program: &Program) -> Vec<SeccompData> {
+fn inputs(program: &Program) -> Workload {
     let near = Neighbourhood::of(&[program]);
     let mut rng = Rng::new(1);
     let numbers = (0..460).map(|nr| SeccompData {
@@ -70,22 +71,22 @@ fn inputs(program: &Program) -> Vec<SeccompData> {
     });
     let mut inputs: Vec<SeccompData> = numbers.collect();
     inputs.extend((0..NEAR_INPUTS).map(|_| near.draw(&mut rng)));
-    inputs
+    Workload::of_calls(Arch::X86_64, &inputs)
 }
 
 fn optimised(program: &Program, passes: &[BytecodePass]) -> Program {
     stages::optimise(program, passes, &mut PassCx::new(None)).into_unproven()
 }
 
-fn steps(program: &Program, inputs: &[SeccompData]) -> u64 {
-    let runs = inputs.iter().map(|call| interp::run(program, call));
-    runs.map(|run| u64::from(run.steps)).sum()
+fn steps(program: &Program, inputs: &Workload) -> u64 {
+    let cost = measure(std::slice::from_ref(program), inputs, false);
+    cost.uncached.steps as u64
 }
 
 fn row(
     name: &str,
     programs: &[(String, Program)],
-    inputs: &[Vec<SeccompData>],
+    inputs: &[Workload],
     is_chosen: impl Fn(&str) -> bool,
 ) {
     let passes: Vec<BytecodePass> = BYTECODE_PASSES
@@ -128,16 +129,10 @@ fn chain(len_insns: usize) -> Program {
     let mut ops = Vec::new();
     let mut k = 0;
     while ops.len() + 5 < len_insns {
-        let branch = |test, k, jt, jf| Op::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        };
         ops.extend([
             Op::LoadData(0),
-            branch(Test::Ge, k, 0, 2),
-            branch(Test::Eq, k, 0, 1),
+            Op::branch(Test::Ge, k, 0, 2),
+            Op::branch(Test::Eq, k, 0, 1),
             Op::RetImm(k),
         ]);
         k += 2;

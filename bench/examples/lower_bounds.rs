@@ -33,7 +33,7 @@ fn row(case: &Case) {
     let compiled = compile(&case.ruleset, &told).expect("the policy compiles");
     let numbers = Numbers::of(case);
     let fixed = fixed_steps(case);
-    let now = case.mean_steps(compiled.program().unwrap());
+    let now = case.mean_steps(&compiled.program().unwrap().clone().into());
     let best = |tests: usize| {
         let best = fixed + fewest_with_bit_tests(&numbers, tests);
         if best < now + 0.2 {

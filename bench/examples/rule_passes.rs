@@ -10,7 +10,7 @@ use tamis_bench::policies;
 use tamis_compiler::passes::PassCx;
 use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
 use tamis_compiler::stages;
-use tamis_compiler::{ArchStats, Options, compile};
+use tamis_compiler::{Options, compile};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 
 const ROUNDS: u32 = 5;
@@ -43,11 +43,11 @@ fn measure(ruleset: &Ruleset, options: &Options) -> (usize, f64, Duration) {
         let start = Instant::now();
         let compiled = compile(ruleset, options).expect("the policy compiles");
         shortest = shortest.min(start.elapsed());
-        let stats = compiled.stats();
-        let steps = stats.archs.iter().map(ArchStats::mean_steps);
+        let costs = compiled.costs();
+        let steps = costs.iter().map(|(_, cost)| cost.all().mean_steps());
         counts = (
-            stats.length_insns,
-            steps.sum::<f64>() / stats.archs.len() as f64,
+            compiled.template().unbound().len(),
+            steps.sum::<f64>() / costs.len() as f64,
         );
     }
     (counts.0, counts.1, shortest)

@@ -74,9 +74,10 @@ impl Numbers {
             })
         });
         let answer = answer.collect();
-        let whole: f64 = case.samples.iter().map(|sample| sample.weight).sum();
+        let samples = case.calls.samples();
+        let whole: f64 = samples.iter().map(|sample| sample.weight).sum();
         let mut weight = vec![0.0; SIZE + 1];
-        for sample in &case.samples {
+        for sample in samples {
             weight[(sample.data.nr as usize).min(SIZE)] += sample.weight / whole;
         }
         Numbers { answer, weight }
@@ -87,7 +88,7 @@ impl Numbers {
 /// use of each, and the return.
 pub fn fixed_steps(case: &Case) -> f64 {
     let (mut steps, mut whole) = (0.0, 0.0);
-    for sample in &case.samples {
+    for sample in case.calls.samples() {
         let words = 1 + other_words(&case.ruleset, &sample.data);
         steps += sample.weight * (2 * words) as f64;
         whole += sample.weight;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use tamis_abi::{Action, Arch, KernelVersion, Nr, SeccompData, syscall};
 use tamis_analysis::{CaseLimits, decompile};
 use tamis_bpf::{Program, Stack};
+use tamis_meter::{Cost, Sample, Workload, measure};
 use tamis_profile::Profile;
 use tamis_prover::{Function, LimitReached, Limits, Space};
 use tamis_rules::{Ruleset, Section, Values};
@@ -16,7 +17,6 @@ use tamis_testkit::corpus::{self, gvisor, pol_json, profiles};
 use tamis_testkit::inputs::Tests;
 use tamis_testkit::rng::Rng;
 
-use crate::peers::figures;
 use crate::policies::{DOCKER, docker_ruleset};
 
 /// How many calls are tried to find one that a rule allows.
@@ -33,15 +33,6 @@ pub enum Cached {
     IsLeftOut,
 }
 
-/// A call, and how often it happens.
-#[derive(Clone, Copy, Debug)]
-pub struct Sample {
-    /// The call.
-    pub data: SeccompData,
-    /// How often, in any unit.
-    pub weight: f64,
-}
-
 /// A comparison.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -50,7 +41,7 @@ pub struct Case {
     /// The policy.
     pub ruleset: Ruleset,
     /// The calls.
-    pub samples: Vec<Sample>,
+    pub calls: Workload,
     /// What is done about cached calls.
     pub cached: Cached,
     /// What the compiler is told about the calls.
@@ -66,15 +57,22 @@ pub struct Case {
 }
 
 impl Case {
-    /// The weighted mean of a program's steps.
-    pub fn mean_steps(&self, program: &Program) -> f64 {
-        let stack = Stack::from(program.clone());
-        figures::mean_steps(&self.samples, self.cached, &stack)
+    /// The weighted mean of the steps of programs.
+    pub fn mean_steps(&self, stack: &Stack) -> f64 {
+        let cost = self.cost(stack);
+        match self.cached {
+            Cached::Runs | Cached::IsFree => cost.mean_executed_steps(),
+            Cached::IsLeftOut => cost.uncached.mean_steps(),
+        }
     }
 
-    /// The most steps that a stack takes for a call that counts.
+    /// The most steps that programs take for a call for which the kernel runs them.
     pub fn max_steps(&self, stack: &Stack) -> u32 {
-        figures::max_steps(&self.samples, self.cached, stack)
+        self.cost(stack).uncached.max_steps
+    }
+
+    fn cost(&self, stack: &Stack) -> Cost {
+        measure(stack.programs(), &self.calls, self.cached != Cached::Runs)
     }
 }
 
@@ -100,7 +98,7 @@ fn systrap_cases() -> Option<[Case; 2]> {
     let with_bitmap = Case {
         name: "systrap",
         ruleset,
-        samples: recorded(&profile),
+        calls: recorded(&profile),
         cached: Cached::IsFree,
         profile: Some(profile),
         kernel: None,
@@ -136,7 +134,7 @@ fn nvproxy_case() -> Option<Case> {
     call.samples = requests.into_values().map(|args| (args, 1)).collect();
     Some(Case {
         name: "nvproxy, ioctl",
-        samples: recorded(&profile),
+        calls: recorded(&profile),
         ruleset,
         cached: Cached::IsFree,
         profile: Some(profile),
@@ -153,7 +151,7 @@ fn vmm_case() -> Option<Case> {
     let profile = profiles::frequency("minijail/common_device.frequency")?;
     Some(Case {
         name: "firecracker vmm, uncached",
-        samples: weighted(allowed(&ruleset), &profile),
+        calls: weighted(&allowed(&ruleset), &profile),
         ruleset,
         cached: Cached::IsLeftOut,
         profile: Some(profile),
@@ -168,13 +166,13 @@ fn vmm_case() -> Option<Case> {
 /// architectures.
 fn docker_cases() -> Option<[Case; 3]> {
     let ruleset = pol_json::ruleset("peers/docker.pol.json")?;
-    let samples = allowed(&ruleset);
+    let calls = allowed(&ruleset);
     let alone = Case {
         name: "docker x86_64",
         ruleset,
         cached: Cached::Runs,
-        profile: Some(once_each(&samples)),
-        samples,
+        profile: Some(once_each(&calls)),
+        calls,
         kernel: OLD,
         peer: corpus::program("peers/docker-minijail-bst.bpf")?.into(),
         goal_steps: 8.4,
@@ -190,7 +188,7 @@ fn docker_cases() -> Option<[Case; 3]> {
     let three = Case {
         name: "docker, three architectures",
         ruleset: docker_ruleset(DOCKER, &corpus::text(DOCKER)?),
-        samples: known(),
+        calls: known(),
         profile: Some(once_each(&known())),
         peer: corpus::program("docker/docker-libseccomp-opt2.bpf")?.into(),
         goal_steps: 9.0,
@@ -206,7 +204,7 @@ fn gappy_case() -> Option<Case> {
     let profile = profiles::frequency("minijail/common_device.frequency")?;
     Some(Case {
         name: "gappy302, no bitmap",
-        samples: weighted(allowed(&ruleset), &profile),
+        calls: weighted(&allowed(&ruleset), &profile),
         ruleset,
         cached: Cached::Runs,
         profile: Some(profile),
@@ -231,7 +229,7 @@ fn systemd_case() -> Option<Case> {
     Some(Case {
         name: "systemd, 34 filters as one",
         ruleset: ruleset.expect("the stack has a ruleset"),
-        samples: known(),
+        calls: known(),
         cached: Cached::Runs,
         profile: Some(once_each(&known())),
         kernel: OLD,
@@ -241,59 +239,34 @@ fn systemd_case() -> Option<Case> {
     })
 }
 
-/// The calls of a profile that recorded whole argument lists.
-pub(crate) fn recorded(profile: &Profile) -> Vec<Sample> {
-    let mut samples = Vec::new();
-    for (arch, nr, call) in profile.calls() {
-        for (args, count) in &call.samples {
-            samples.push(Sample {
-                data: SeccompData {
-                    nr: nr.0,
-                    arch: arch.audit(),
-                    args: *args,
-                    ..SeccompData::default()
-                },
-                weight: *count as f64,
-            });
-        }
-    }
-    samples
-}
-
 /// Every call that the x86_64 table knows, once, with all arguments 0.
-fn known() -> Vec<Sample> {
-    let call = |nr: u32| SeccompData {
-        nr,
-        arch: Arch::X86_64.audit(),
-        ..SeccompData::default()
-    };
-    let all = syscall::all(Arch::X86_64);
-    all.map(|(nr, _)| Sample {
-        data: call(nr.0),
-        weight: 1.0,
-    })
-    .collect()
+fn known() -> Workload {
+    Workload::every_call(&[Arch::X86_64])
 }
 
 /// A profile in which every number that occurs was called once.
-fn once_each(samples: &[Sample]) -> Profile {
+fn once_each(calls: &Workload) -> Profile {
     let mut profile = Profile::default();
-    for sample in samples {
+    for sample in calls.samples() {
         profile.call_mut(Arch::X86_64, Nr(sample.data.nr)).count = 1;
     }
     profile
 }
 
 /// For every allowed number one call per rule that allows it; all calls of a number weigh 1 together.
-pub(crate) fn allowed(ruleset: &Ruleset) -> Vec<Sample> {
+pub(crate) fn allowed(ruleset: &Ruleset) -> Workload {
     let section = ruleset.section(Arch::X86_64).expect("a policy for x86_64");
     let mut samples = Vec::new();
     for (nr, _) in syscall::all(Arch::X86_64) {
         let calls = allowed_calls(ruleset, section, nr.0);
         let weight = 1.0 / calls.len() as f64;
-        samples.extend(calls.into_iter().map(|data| Sample { data, weight }));
+        samples.extend(calls.into_iter().map(|data| Sample {
+            arch: Arch::X86_64,
+            data,
+            weight,
+        }));
     }
-    samples
+    Workload::new(samples)
 }
 
 fn allowed_calls(ruleset: &Ruleset, section: &Section, nr: u32) -> Vec<SeccompData> {
@@ -323,14 +296,14 @@ fn allowed_calls(ruleset: &Ruleset, section: &Section, nr: u32) -> Vec<SeccompDa
 }
 
 /// The calls, each number as heavy as the profile says.
-pub(crate) fn weighted(samples: Vec<Sample>, profile: &Profile) -> Vec<Sample> {
-    let weight = |sample: &Sample| {
+pub(crate) fn weighted(calls: &Workload, profile: &Profile) -> Workload {
+    calls.weighed(|sample| {
         let call = profile.call(Arch::X86_64, Nr(sample.data.nr));
         sample.weight * call.map_or(0, |call| call.count) as f64
-    };
-    let weigh = |sample: Sample| Sample {
-        weight: weight(&sample),
-        ..sample
-    };
-    samples.into_iter().map(weigh).collect()
+    })
+}
+
+/// The calls of a profile.
+pub(crate) fn recorded(profile: &Profile) -> Workload {
+    Workload::of(Some(profile), &[Arch::X86_64])
 }

@@ -5,7 +5,7 @@
 //! up to two others; several numbers have the same.
 
 use tamis_abi::{Action, Arch, ArgIndex, Endian, Word};
-use tamis_bpf::{Op, Operand, Program, Test};
+use tamis_bpf::{Op, Program, Test};
 use tamis_rules::{CmpOp, IntervalSet, Operand as Value, Predicate, Rule, Ruleset, Section};
 use tamis_testkit::rng::Rng;
 
@@ -82,12 +82,7 @@ impl Rules {
             load(Word::NR),
             // Numbers of x32, but not -1.
             equal(u32::MAX, 2, 0),
-            Op::Branch {
-                test: Test::Ge,
-                operand: Operand::K(Arch::X32_BIT),
-                jt: 0,
-                jf: 1,
-            },
+            Op::branch(Test::Ge, Arch::X32_BIT, 0, 1),
             Op::RetImm(Action::KILL_PROCESS.ret()),
         ];
         for (nr, alternatives) in (0..).zip(&self.0) {
@@ -151,10 +146,5 @@ fn load(word: Word) -> Op {
 }
 
 fn equal(value: u32, jt: u8, jf: u8) -> Op {
-    Op::Branch {
-        test: Test::Eq,
-        operand: Operand::K(value),
-        jt,
-        jf,
-    }
+    Op::branch(Test::Eq, value, jt, jf)
 }

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Action, Arch, SeccompData, syscall};
+use tamis_abi::{Action, Arch, SeccompData};
 use tamis_bpf::{Program, Stack};
+use tamis_meter::{Sample, Workload};
 use tamis_profile::Profile;
 use tamis_rules::{Predicate, Rule, Ruleset, Section};
 use tamis_testkit::corpus::{self, gvisor, pol_json, profiles};
 
 use super::judge::Policy;
-use crate::goals::{self, Sample};
+use crate::goals;
 use crate::policies::{DOCKER, docker_ruleset};
 
 /// One policy, and what is needed to rate programs for it.
@@ -28,9 +29,9 @@ pub struct Case {
     /// How often calls are made, if that is known.
     pub counts: Option<Counts>,
     /// A call for each rule that allows something; the calls of a number weigh 1 together.
-    pub allowed: Vec<Sample>,
+    pub allowed: Workload,
     /// The calls with the weights of the case.
-    pub weighted: Vec<Sample>,
+    pub weighted: Workload,
     /// Programs that others made, with the names of the tools.
     pub stored: Vec<(String, Stack)>,
 }
@@ -188,9 +189,13 @@ fn sandbox(name: &'static str, start: &str, counts: Option<Counts>) -> Option<Ca
     }
     let weigh = |calls: Vec<SeccompData>| {
         let weight = 1.0 / calls.len() as f64;
-        calls.into_iter().map(move |data| Sample { data, weight })
+        calls.into_iter().map(move |data| Sample {
+            arch: Arch::X86_64,
+            data,
+            weight,
+        })
     };
-    let allowed = by_number.into_values().flat_map(weigh).collect();
+    let allowed = Workload::new(by_number.into_values().flat_map(weigh));
     let case = Case::with_calls(name, ruleset, allowed, counts);
     Some(Case {
         gvisor: Some(file),
@@ -240,20 +245,12 @@ fn stack() -> Option<Case> {
     let filters =
         Stack::new(files.iter().map(|file| program(file)).collect()).expect("one machine's");
     let counts = frequency();
-    let arch = Arch::X86_64;
-    let calls = syscall::all(arch).map(|(nr, _)| SeccompData {
-        nr: nr.0,
-        arch: arch.audit(),
-        ..SeccompData::default()
-    });
     let is_allowed = |data: &SeccompData| {
         let ret = filters.run(data).ret;
         Action::from_ret(ret) == Action::ALLOW
     };
-    let allowed: Vec<Sample> = calls
-        .filter(is_allowed)
-        .map(|data| Sample { data, weight: 1.0 })
-        .collect();
+    let known = Workload::every_call(&[Arch::X86_64]);
+    let allowed = known.weighed(|sample| f64::from(u8::from(is_allowed(&sample.data))));
     Some(Case {
         name: "systemd, 34 filters",
         weighted: weigh(&allowed, counts.as_ref()),
@@ -267,10 +264,10 @@ fn stack() -> Option<Case> {
 }
 
 /// The calls with the counts of the profile, or as they are.
-fn weigh(allowed: &[Sample], counts: Option<&Counts>) -> Vec<Sample> {
+fn weigh(allowed: &Workload, counts: Option<&Counts>) -> Workload {
     match counts {
-        Some(counts) => goals::weighted(allowed.to_vec(), &counts.profile),
-        None => allowed.to_vec(),
+        Some(counts) => goals::weighted(allowed, &counts.profile),
+        None => allowed.clone(),
     }
 }
 
@@ -283,17 +280,19 @@ impl Case {
     fn with_calls(
         name: &'static str,
         ruleset: Ruleset,
-        allowed: Vec<Sample>,
+        allowed: Workload,
         counts: Option<Counts>,
     ) -> Case {
         // Recorded arguments are better than any that fit.
-        let recorded = counts
-            .as_ref()
-            .map(|counts| goals::recorded(&counts.profile));
-        let recorded = recorded.filter(|recorded| !recorded.is_empty());
+        let has_lists = |profile: &Profile| {
+            let mut calls = profile.calls();
+            calls.any(|(_, _, call)| !call.samples.is_empty())
+        };
+        let recorded = counts.as_ref().map(|counts| &counts.profile);
+        let recorded = recorded.filter(|profile| has_lists(profile));
         Case {
             name,
-            weighted: recorded.unwrap_or_else(|| weigh(&allowed, counts.as_ref())),
+            weighted: recorded.map_or_else(|| weigh(&allowed, counts.as_ref()), goals::recorded),
             allowed,
             counts,
             docker: None,

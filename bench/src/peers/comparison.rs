@@ -126,7 +126,8 @@ pub fn compared(case: &Case, compilers: &Compilers, rounds: Option<u32>) -> Comp
     let compile = rounds.map(|_| compile_times(&tools));
     let not_timed = times.clone().and_then(Result::err);
     let times = times.and_then(Result::ok);
-    let mut numbers: Vec<u32> = case.allowed.iter().map(|sample| sample.data.nr).collect();
+    let allowed = case.allowed.samples().iter();
+    let mut numbers: Vec<u32> = allowed.map(|sample| sample.data.nr).collect();
     numbers.dedup();
     let weights = case.counts.as_ref();
     let rows = rows(

@@ -1,10 +1,9 @@
 //! What a program costs in counts: exact, and the same on every machine.
 
 use serde::Serialize;
-use tamis_abi::{Arch, syscall};
-use tamis_bpf::{Program, Stack};
-
-use crate::goals::{Cached, Sample};
+use tamis_abi::Arch;
+use tamis_bpf::Stack;
+use tamis_meter::{Workload, measure};
 
 /// The counts of one program, or of all programs of a stack together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,52 +26,18 @@ pub struct Figures {
 
 impl Figures {
     /// The counts for calls that the policy allows and for calls with weights.
-    pub fn of(stack: &Stack, allowed: &[Sample], weighted: &[Sample]) -> Figures {
-        let audit = Arch::X86_64.audit();
-        let is_cached = |nr: u32| stack.is_cacheable(audit, nr);
-        let length = stack.programs().iter().map(Program::len).sum();
+    pub fn of(stack: &Stack, allowed: &Workload, weighted: &Workload) -> Figures {
+        let measure = |calls, has_bitmap| measure(stack.programs(), calls, has_bitmap);
+        let (each, all) = (measure(allowed, false).all(), measure(weighted, true));
+        let known = Workload::every_call(&[Arch::X86_64]);
         Figures {
-            length_insns: length,
-            mean_steps: mean_steps(allowed, Cached::Runs, stack),
-            max_steps: max_steps(allowed, Cached::Runs, stack),
-            weighted_steps: mean_steps(weighted, Cached::Runs, stack),
-            bitmap_steps: mean_steps(weighted, Cached::IsFree, stack),
-            uncached_steps: mean_steps(weighted, Cached::IsLeftOut, stack),
-            cached_calls: syscall::all(Arch::X86_64)
-                .filter(|(nr, _)| is_cached(nr.0))
-                .count(),
+            length_insns: all.length_insns,
+            mean_steps: each.mean_steps(),
+            max_steps: each.max_steps,
+            weighted_steps: all.all().mean_steps(),
+            bitmap_steps: all.mean_executed_steps(),
+            uncached_steps: all.uncached.mean_steps(),
+            cached_calls: measure(&known, true).cached_numbers,
         }
     }
-}
-
-fn steps(stack: &Stack, sample: &Sample) -> u32 {
-    stack.run(&sample.data).steps
-}
-
-/// Whether the stack runs for a call.
-fn is_run(sample: &Sample, cached: Cached, stack: &Stack) -> bool {
-    cached == Cached::Runs || !stack.is_cacheable(sample.data.arch, sample.data.nr)
-}
-
-/// The most steps of a call for which the stack runs; 0 without calls.
-pub fn max_steps(samples: &[Sample], cached: Cached, stack: &Stack) -> u32 {
-    let run = samples
-        .iter()
-        .filter(|sample| sample.weight > 0.0 && is_run(sample, cached, stack));
-    run.map(|sample| steps(stack, sample)).max().unwrap_or(0)
-}
-
-/// The weighted mean of a stack's steps; 0 without calls.
-pub fn mean_steps(samples: &[Sample], cached: Cached, stack: &Stack) -> f64 {
-    let (mut total, mut weight) = (0.0, 0.0);
-    for sample in samples {
-        let is_run = is_run(sample, cached, stack);
-        if is_run {
-            total += sample.weight * f64::from(steps(stack, sample));
-        }
-        if is_run || cached == Cached::IsFree {
-            weight += sample.weight;
-        }
-    }
-    if weight > 0.0 { total / weight } else { 0.0 }
 }

@@ -10,14 +10,14 @@ use serde::Serialize;
 use tamis_abi::{Arch, SeccompData, syscall};
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::Options;
+use tamis_meter::{Workload, measure};
 use tamis_testkit::corpus::{self, gvisor, profiles};
 
 use super::builders;
 use super::cases::has_corpus;
-use super::figures::mean_steps;
 use super::table::Table;
 use super::timing::{NO_FD, NOWHERE, Times, baselines, call, time};
-use crate::goals::{Cached, Sample, recorded};
+use crate::goals::recorded;
 
 /// The policy.
 const POLICY: &str = "gvisor/gvisor-sentry-systrap.json";
@@ -126,7 +126,7 @@ fn corpus_program(file: &str) -> Result<Program, String> {
 fn compared(
     programs: Vec<(&'static str, Result<Program, String>)>,
     calls: &[(&'static str, u64, SeccompData)],
-    samples: &[Sample],
+    made: &Workload,
     rounds: Option<u32>,
 ) -> Result<Sandbox, String> {
     let mut filters = Vec::new();
@@ -136,26 +136,26 @@ fn compared(
         filters.push(Filter {
             name,
             length_insns: stack.programs()[0].len(),
-            bitmap_steps: mean_steps(samples, Cached::IsFree, &stack),
+            bitmap_steps: measure(stack.programs(), made, true).mean_executed_steps(),
             over_empty_ns: None,
         });
         subjects.push(stack);
     }
-    let stacks = &subjects[2..];
-    let steps = |stack: &Stack, data: &SeccompData| stack.run(data).steps;
-    let lines: Vec<CallLine> = calls
-        .iter()
-        .map(|(name, weight, data)| CallLine {
+    let line = |(name, weight, data): &(&'static str, u64, SeccompData)| {
+        let call = Workload::of_calls(Arch::X86_64, &[*data]);
+        let stacks = subjects[2..].iter();
+        let costs = stacks.map(|stack| measure(stack.programs(), &call, true));
+        let costs = costs.map(|cost| (cost.cached_numbers > 0, cost.all().max_steps));
+        let (cached, steps) = costs.unzip();
+        CallLine {
             name,
             weight: *weight,
-            cached: stacks
-                .iter()
-                .map(|stack| stack.is_cacheable(data.arch, data.nr))
-                .collect(),
-            steps: stacks.iter().map(|stack| steps(stack, data)).collect(),
+            cached,
+            steps,
             over_empty_ns: Vec::new(),
-        })
-        .collect();
+        }
+    };
+    let lines: Vec<CallLine> = calls.iter().map(line).collect();
     let mut sandbox = Sandbox {
         published_saving: PUBLISHED_SAVING,
         filters,

@@ -114,7 +114,7 @@ pub fn call(name: &str, args: [u64; 6]) -> Option<SeccompData> {
 /// Some requests of `ioctl` that rules allow, on a descriptor that isn't open.
 fn requests(case: &Case) -> Vec<SeccompData> {
     let ioctl = syscall::number(Arch::X86_64, "ioctl").map(|nr| nr.0);
-    let samples = case.allowed.iter().map(|sample| sample.data);
+    let samples = case.allowed.samples().iter().map(|sample| sample.data);
     let of_ioctl: Vec<SeccompData> = samples.filter(|data| Some(data.nr) == ioctl).collect();
     let step = of_ioctl.len().div_ceil(MAX_REQUESTS).max(1);
     let chosen = of_ioctl.iter().step_by(step);

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Action, Arch, SeccompData, syscall};
 use tamis_bench::policies;
-use tamis_bpf::cache::is_cacheable;
-use tamis_bpf::interp;
 use tamis_compiler::{Compiled, Options, compile};
+use tamis_meter::{Executed, Sample, Workload, measure};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::gvisor;
 use tamis_testkit::generate::ruleset::call;
@@ -29,13 +28,18 @@ fn calls(name: &str, ruleset: &Ruleset) -> Vec<SeccompData> {
     (0..DRAWN).map(|_| call(&mut rng, ruleset)).collect()
 }
 
-fn steps(compiled: &Compiled, data: &SeccompData) -> u64 {
-    let run = interp::run(compiled.program().unwrap(), data);
-    u64::from(run.steps)
-}
-
-fn mean(steps: &[u64]) -> f64 {
-    steps.iter().sum::<u64>() as f64 / steps.len().max(1) as f64
+/// What calls that run the program execute.
+fn executed(compiled: &Compiled, calls: &[SeccompData]) -> Executed {
+    let samples = calls.iter().filter_map(|data| {
+        let arch = Arch::of_call(data.arch, data.nr)?;
+        Some(Sample {
+            arch,
+            data: *data,
+            weight: 1.0,
+        })
+    });
+    let program = compiled.program().unwrap();
+    measure(std::slice::from_ref(program), &Workload::new(samples), true).uncached
 }
 
 #[test]
@@ -45,36 +49,20 @@ fn drawn_calls_and_vectors_are_measured_for_every_policy() {
             continue;
         };
         let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
-        let (mut allowed, mut other) = (Vec::new(), Vec::new());
-        for data in calls(policy.name, &ruleset) {
-            if is_cacheable(compiled.program().unwrap(), data.arch, data.nr) {
-                continue;
-            }
-            let is_allowed = ruleset.decide(&data).action == Action::ALLOW;
-            let list = if is_allowed { &mut allowed } else { &mut other };
-            list.push(steps(&compiled, &data));
-        }
+        let is_allowed = |data: &SeccompData| ruleset.decide(data).action == Action::ALLOW;
+        let calls = calls(policy.name, &ruleset).into_iter();
+        let (allowed, other): (Vec<_>, Vec<_>) = calls.partition(is_allowed);
+        let [allowed, other] = [allowed, other].map(|calls| executed(&compiled, &calls));
         println!(
             "{}\t{}\t{:.2}\t{:.2}\t{}",
             policy.name,
             compiled.program().unwrap().len(),
-            mean(&allowed),
-            mean(&other),
-            allowed.iter().chain(&other).max().unwrap_or(&0)
+            allowed.mean_steps(),
+            other.mean_steps(),
+            allowed.max_steps.max(other.max_steps)
         );
-        assert!(!other.is_empty(), "{}", policy.name);
+        assert!(other.calls > 0.0, "{}", policy.name);
     }
-}
-
-/// The steps of each request that a policy allows for `ioctl`, by request.
-fn ioctl_steps(name: &str, ruleset: &Ruleset, compiled: &Compiled) -> BTreeMap<u64, u64> {
-    let ioctl = syscall::number(Arch::X86_64, "ioctl").map(|nr| nr.0);
-    let allowed = calls(name, ruleset)
-        .into_iter()
-        .filter(|data| Some(data.nr) == ioctl && ruleset.decide(data).action == Action::ALLOW);
-    allowed
-        .map(|data| (data.args[1], steps(compiled, &data)))
-        .collect()
 }
 
 #[test]
@@ -84,16 +72,16 @@ fn a_list_of_ioctl_requests_is_a_tree() {
         return;
     };
     let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
-    let by_request = ioctl_steps(name, &ruleset, &compiled);
-    let steps: Vec<u64> = by_request.values().copied().collect();
-    println!(
-        "{} requests: mean {:.2}, max {}",
-        steps.len(),
-        mean(&steps),
-        steps.iter().max().unwrap_or(&0)
-    );
+    let ioctl = syscall::number(Arch::X86_64, "ioctl").map(|nr| nr.0);
+    let allowed = calls(name, &ruleset)
+        .into_iter()
+        .filter(|data| Some(data.nr) == ioctl && ruleset.decide(data).action == Action::ALLOW);
+    let by_request: BTreeMap<u64, SeccompData> = allowed.map(|data| (data.args[1], data)).collect();
+    let requests: Vec<SeccompData> = by_request.into_values().collect();
+    let executed = executed(&compiled, &requests);
+    println!("{executed:?}");
     assert!(compiled.program().unwrap().len() <= 400);
-    assert_eq!(steps.len(), 71);
-    assert!(mean(&steps) <= 25.0, "{by_request:x?}");
-    assert!(steps.iter().all(|steps| *steps <= 35), "{by_request:x?}");
+    assert_eq!(executed.calls, 71.0);
+    assert!(executed.mean_steps() <= 25.0);
+    assert!(executed.max_steps <= 35);
 }

@@ -8,8 +8,12 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
+use tamis_abi::Arch;
 use tamis_bench::policies::{self, DOCKER, docker_ruleset};
-use tamis_compiler::{Options, Stats, compile};
+use tamis_bpf::Program;
+use tamis_compiler::{Options, compile};
+use tamis_meter::measure_archs;
+use tamis_rules::Ruleset;
 use tamis_testkit::{corpus, diff};
 
 const HEADER: &str = "\
@@ -20,19 +24,19 @@ policy\tarch\tlength_insns\tkernel_insns\tcalls\tcacheable\tmean_steps\tmax_step
 ";
 
 /// The lines of one program, one for each architecture.
-fn lines(name: &str, stats: &Stats) -> String {
+fn lines(name: &str, program: &Program, ruleset: &Ruleset) -> String {
     let mut lines = String::new();
-    for arch in &stats.archs {
+    let archs: Vec<Arch> = ruleset.sections().iter().map(|it| it.arch).collect();
+    for (arch, cost) in measure_archs(std::slice::from_ref(program), &archs) {
         writeln!(
             lines,
-            "{name}\t{}\t{}\t{}\t{}\t{}\t{:.2}\t{}",
-            arch.arch,
-            stats.length_insns,
-            stats.kernel_insns,
-            arch.calls,
-            arch.cacheable,
-            arch.mean_steps(),
-            arch.max_steps
+            "{name}\t{arch}\t{}\t{}\t{}\t{}\t{:.2}\t{}",
+            cost.length_insns,
+            cost.kernel_insns,
+            cost.numbers,
+            cost.cached_numbers,
+            cost.all().mean_steps(),
+            cost.all().max_steps
         )
         .expect("a string takes any text");
     }
@@ -49,7 +53,7 @@ fn measure() -> (String, BTreeSet<&'static str>) {
             continue;
         };
         let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
-        text += &lines(policy.name, &compiled.stats());
+        text += &lines(policy.name, compiled.program().unwrap(), &ruleset);
     }
     for name in policies::DOCKER_PEERS {
         let (Some(program), Some(profile)) = (corpus::program(name), corpus::text(DOCKER)) else {
@@ -57,8 +61,7 @@ fn measure() -> (String, BTreeSet<&'static str>) {
             continue;
         };
         let ruleset = docker_ruleset(DOCKER, &profile);
-        let archs = ruleset.sections().iter().map(|section| section.arch);
-        text += &lines(name, &Stats::of(&program, archs));
+        text += &lines(name, &program, &ruleset);
     }
     (text, missing)
 }

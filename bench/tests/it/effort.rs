@@ -19,7 +19,7 @@ fn steps(case: &Case, options: &Options) -> f64 {
         "{}: {answer:?}",
         case.name
     );
-    case.mean_steps(program)
+    case.mean_steps(&program.clone().into())
 }
 
 #[test]

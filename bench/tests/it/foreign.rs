@@ -13,6 +13,7 @@ use tamis_bench::policies;
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::foreign::{How, Optimised, Split, optimise};
 use tamis_compiler::{Options, compile};
+use tamis_meter::{Workload, measure};
 use tamis_prover::{Limits, Space};
 use tamis_testkit::{corpus, diff};
 
@@ -84,16 +85,9 @@ fn own(name: &str, stack: &[Program]) -> Option<Own> {
 
 /// Mean and most steps of a stack.
 fn figures(programs: &[Program]) -> (f64, u32) {
-    let stack = Stack::new(programs.to_vec()).expect("they are for one machine");
-    let calls = tamis_abi::syscall::all(Arch::X86_64).map(|(nr, _)| tamis_abi::SeccompData {
-        nr: nr.0,
-        arch: Arch::X86_64.audit(),
-        ..Default::default()
-    });
-    let steps: Vec<u32> = calls.map(|data| stack.run(&data).steps).collect();
-    let total: u64 = steps.iter().copied().map(u64::from).sum();
-    let mean = total as f64 / steps.len() as f64;
-    (mean, steps.into_iter().max().unwrap_or(0))
+    let known = Workload::every_call(&[Arch::X86_64]);
+    let all = measure(programs, &known, false).all();
+    (all.mean_steps(), all.max_steps)
 }
 
 fn length(programs: &[Program]) -> usize {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use tamis_bench::goals::{Case, cases};
-use tamis_bpf::Program;
+use tamis_bpf::{Program, Stack};
 use tamis_compiler::{Options, compile};
 use tamis_testkit::diff;
 
@@ -26,21 +26,16 @@ fn line(case: &Case) -> String {
     let compile = |options: &Options| compile(&case.ruleset, options).expect("it compiles");
     let (with, without) = (compile(&told), compile(&Options::default()));
     let mut line = case.name.to_owned();
-    let figures = |program: &Program| {
-        let (mean, max) = (
-            case.mean_steps(program),
-            case.max_steps(&program.clone().into()),
-        );
-        format!("\t{mean:.2}\t{max}\t{}", program.len())
+    let figures = |stack: &Stack| {
+        let length_insns: usize = stack.programs().iter().map(Program::len).sum();
+        let (mean, max) = (case.mean_steps(stack), case.max_steps(stack));
+        format!("\t{mean:.2}\t{max}\t{length_insns}")
     };
-    let peer = case.peer.programs().iter();
-    let peer_steps: f64 = peer.clone().map(|peer| case.mean_steps(peer)).sum();
-    let peer_max = case.max_steps(&case.peer);
-    let peer_insns: usize = peer.map(Program::len).sum();
-    write!(line, "\t{peer_steps:.2}\t{peer_max}\t{peer_insns}").expect("a string takes any text");
+    line += &figures(&case.peer);
     write!(line, "\t{:.2}\t{}", case.goal_steps, case.goal_insns).expect("a string takes any text");
-    line += &figures(with.program().unwrap());
-    line += &figures(without.program().unwrap());
+    for compiled in [with, without] {
+        line += &figures(&compiled.program().unwrap().clone().into());
+    }
     line + "\n"
 }
 

@@ -1,11 +1,11 @@
 //! Sets of values: from a diagram of one argument to tests of it.
 //!
-//! Three forms are tried and the shortest wins: intervals (`x <= 7`, `x in {1, 4..6}`), bits in a mask
-//! (`x & 0xf0 == 0x20`, several of them with the same mask), and unions of both. A set that looks at one
-//! half of the argument only is said of that half.
+//! Three forms are tried and the shortest is used: intervals (`x <= 7`, `x in {1, 4..6}`), bits in a mask (`x &
+//! 0xf0 == 0x20`, several with the same mask), and unions of both. A set that depends on only one half of the
+//! argument becomes a test of this half.
 //!
-//! Prior art for the bits: S. Minato, "Fast Generation of Prime-Irredundant Covers from Binary Decision
-//! Diagrams" (1993).
+//! Prior art for masks: S. Minato, "Fast Generation of Prime-Irredundant Covers from Binary Decision Diagrams"
+//! (1993).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ type Outcome<T> = Result<T, LimitReached>;
 
 /// The most intervals of a set.
 const MAX_INTERVALS: usize = 512;
-/// The most steps of looking for masks; a mask takes at least one.
+/// The most steps of the search for masks; a mask takes at least one.
 const MAX_COVER_STEPS: usize = 4_000;
 
-/// The most bits that a mask leaves open if all its values are to be named.
+/// The most free bits of a mask whose values are listed.
 const MAX_FREE_BITS: u32 = 4;
 
 /// Values of the bits in a mask.
@@ -39,7 +39,7 @@ struct Domain {
     variables: Vec<Variable>,
 }
 
-/// Says of a condition on one subject which values it is about; `None` if they are too many.
+/// The values of a condition on one subject; `None` if they are too many.
 pub(crate) fn say(
     space: &mut Space,
     subject: Subject,
@@ -67,7 +67,7 @@ pub(crate) fn say(
 }
 
 impl Domain {
-    /// The smallest part of a subject that a condition asks about.
+    /// The smallest part of a subject that a condition tests.
     fn of(space: &Space, subject: Subject, condition: Function) -> Domain {
         let (low, high) = Operand {
             subject,
@@ -99,8 +99,8 @@ impl Domain {
             .then_some(found)
     }
 
-    /// Adds the values from `base` on whose bits from `depth` on make the condition hold; `false` if there
-    /// are too many.
+    /// Adds the values from `base` on for whose bits from `depth` on the condition holds; `false` if there are too
+    /// many.
     fn collect(
         &self,
         space: &Space,
@@ -148,7 +148,7 @@ impl Domain {
         Said::test(Predicate::Test(Test::In { operand, set }), cost)
     }
 
-    /// The cube that is all of a condition, if it is one.
+    /// The cube equal to a condition, if it is one.
     fn only_cube(&self, space: &Space, mut condition: Function) -> Option<Cube> {
         let mut cube = Cube { mask: 0, value: 0 };
         for (depth, variable) in self.variables.iter().enumerate() {
@@ -168,8 +168,8 @@ impl Domain {
         Some(cube)
     }
 
-    /// An irredundant union of cubes that holds where `least` does and nowhere where `most` doesn't, with
-    /// its diagram; `None` if that takes too many steps.
+    /// An irredundant union of cubes between `least` and `most`, with its diagram; `None` if that takes too many
+    /// steps.
     fn cover(
         &self,
         space: &mut Space,
@@ -194,7 +194,7 @@ impl Domain {
         if least_low == least_high && most_low == most_high {
             return self.cover(space, least, most, depth + 1, steps_left);
         }
-        // What only one half may have.
+        // The values allowed in only one half.
         let only_low = space.choose(most_high, Function::FALSE, least_low)?;
         let only_high = space.choose(most_low, Function::FALSE, least_high)?;
         let Some((low_cubes, low)) =
@@ -228,8 +228,8 @@ impl Domain {
         Ok(Some((cubes, node)))
     }
 
-    /// A union of cubes: the single values as a set, the others by their masks; of several cubes those
-    /// of few values as values, too, if that is wanted.
+    /// A union of cubes: single values as a set, the others as masked tests; if `wording` selects it, cubes of few
+    /// values are listed too.
     fn say_cubes(&self, cubes: &[Cube], wording: Wording) -> Said {
         let mut by_mask: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for cube in cubes {
@@ -251,7 +251,7 @@ impl Domain {
                 parts.push(self.say_set(set.intervals().to_vec()));
                 continue;
             }
-            // Most bits of the argument in a mask are read as those that aren't in it.
+            // A mask of most bits is shown as the complement of the others.
             let is_inverse = mask.count_ones() * 2 > self.max().count_ones();
             let mut cost = if is_inverse { 4 } else { 2 };
             for value in values {
@@ -268,7 +268,7 @@ impl Domain {
     }
 }
 
-/// Every value that has no bit outside a mask, ascending.
+/// Every value without bits outside a mask, ascending.
 fn submasks(mask: u64) -> impl Iterator<Item = u64> {
     let mut next = Some(0_u64);
     std::iter::from_fn(move || {
@@ -278,7 +278,7 @@ fn submasks(mask: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The variables that a condition asks about.
+/// The variables of a condition.
 fn asked(space: &Space, condition: Function) -> BTreeSet<Variable> {
     let mut asked = BTreeSet::new();
     let mut seen = BTreeSet::new();

@@ -1,11 +1,11 @@
-//! Cases: what a function answers, in terms that a person uses.
+//! Cases: the results of a function in readable terms.
 //!
-//! A diagram is canonical but unreadable: one node a bit. Here it is cut where filters are cut, at the
-//! architecture and at the number, and numbers with the same outcome are put together; what is left
-//! depends on arguments only and is said as a [`Predicate`] (see [`condition`](crate::condition)).
+//! A diagram is canonical but unreadable, with one node per bit. Here it is cut where filters are cut, at the
+//! architecture and at the number, and numbers with the same function are grouped; the rest depends only on
+//! arguments and becomes a [`Predicate`] (see [`condition`](crate::condition)).
 //!
-//! Nothing is approximated. Where a function would need more cases or tests than [`CaseLimits`] allow,
-//! the list says that it isn't complete, or a case that its condition isn't told.
+//! Nothing is approximated. If a function needs more cases or tests than [`CaseLimits`] allow, the list is marked
+//! as incomplete, or a case has no condition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +15,17 @@ use tamis_rules::{IntervalSet, Predicate, Section};
 
 use crate::condition::Conditions;
 
-/// Whom conditions are worded for.
+/// The form of conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wording {
-    /// A reader: whichever form is shortest.
+    /// For readers: the shortest form.
     #[default]
     Shortest,
-    /// A compiler, which finds its own way through a set: as values, unless bits of one mask say it.
+    /// For a compiler, which splits sets itself: sets of values, unless one mask expresses them.
     Values,
 }
 
-/// How much may be said, and how.
+/// The limits and the form of cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaseLimits {
     /// The most intervals of architectures, and of numbers on each of them.
@@ -36,7 +36,7 @@ pub struct CaseLimits {
     pub max_tests: usize,
     /// The most cases in all.
     pub max_cases: usize,
-    /// How it is said.
+    /// The form of conditions.
     pub wording: Wording,
 }
 
@@ -52,51 +52,51 @@ impl Default for CaseLimits {
     }
 }
 
-/// The architectures that a case is about.
+/// The architectures of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Machine {
-    /// One that has a name.
+    /// An architecture with a name.
     Known(Arch),
-    /// All with these audit values: those without a name, and those that are treated like most of them.
+    /// These audit values: those without a name, and those treated like most of them.
     Other(IntervalSet<u32>),
 }
 
-/// Calls with the same answer. The cases of a function are disjoint and, if complete, cover every call.
+/// Calls with the same return value. The cases of a function are disjoint and, if complete, cover every call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Whose calls.
+    /// The architecture.
     pub machine: Machine,
-    /// Which calls; of x86_64 and x32 only their own numbers.
+    /// The numbers; for x86_64 and x32 only their own.
     pub numbers: IntervalSet<u32>,
-    /// Under which condition on arguments and instruction pointer; `None` if it takes more tests than
-    /// allowed, or compares the number or the architecture with an argument.
+    /// The condition on arguments and instruction pointer; `None` if it exceeds the limit of tests, or compares the
+    /// number or the architecture with an argument.
     pub when: Option<Predicate>,
-    /// What is returned.
+    /// The return value.
     pub ret: u32,
 }
 
-/// What a function answers.
+/// The results of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cases {
     /// By architecture, then by the smallest number, then by return value.
     pub list: Vec<Case>,
-    /// Whether the list has all of them; otherwise a limit was reached.
+    /// Whether the list is complete; otherwise a limit was reached.
     pub is_complete: bool,
 }
 
-/// Numbers of one architecture that are treated alike.
+/// Numbers of one architecture with the same function.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) machine: Machine,
     pub(crate) numbers: IntervalSet<u32>,
-    /// What happens to them, by arguments and instruction pointer.
+    /// Their function of arguments and instruction pointer.
     pub(crate) node: Function,
 }
 
-/// Intervals of one word's values, ascending, each with what comes after the word.
+/// Intervals of one word's values, ascending, each with the function after the word.
 type Runs = Vec<(u32, u32, Function)>;
 
-/// What a function answers, by architecture, number and arguments.
+/// The results of a function, by architecture, number and arguments.
 ///
 /// # Errors
 /// If the space is full.
@@ -130,7 +130,7 @@ pub fn cases(
     Ok(Cases { list, is_complete })
 }
 
-/// The numbers that are treated alike, per architecture, and whether these are all.
+/// The groups of numbers with the same function, per architecture, and whether these are all.
 pub(crate) fn groups(space: &Space, function: Function, limits: &CaseLimits) -> (Vec<Group>, bool) {
     let mut is_complete = true;
     let mut groups = Vec::new();
@@ -162,7 +162,7 @@ pub(crate) fn groups(space: &Space, function: Function, limits: &CaseLimits) -> 
             }
         }
     }
-    // x32's numbers stand in the middle of x86_64's.
+    // x32's numbers are between those of x86_64.
     groups.sort_by_key(|group| {
         let place = match group.machine {
             Machine::Known(arch) => (0, arch as u32),
@@ -186,7 +186,7 @@ pub(crate) fn calls_in(
     space.calls(&audits, numbers)
 }
 
-/// The architectures that a function treats otherwise than most audit values.
+/// The architectures that a function treats differently from most audit values.
 pub fn arches(space: &Space, function: Function) -> Vec<Arch> {
     let machines = machines(space, function, &CaseLimits::default(), &mut true);
     let known = |(machine, _)| match machine {
@@ -196,8 +196,7 @@ pub fn arches(space: &Space, function: Function) -> Vec<Arch> {
     machines.into_iter().filter_map(known).collect()
 }
 
-/// The architectures that are treated alike: those with a name one by one, except for those that
-/// are treated like most values.
+/// The groups of architectures: those with a name one by one, except for those treated like most values.
 fn machines(
     space: &Space,
     function: Function,
@@ -253,8 +252,7 @@ fn runs(space: &Space, node: Function, word: Word, max_runs: usize) -> (Runs, bo
     (runs, all)
 }
 
-/// Adds what the numbers from `base` on lead to that have `bits` bits below; `false` if the limit
-/// is reached.
+/// Adds the functions of the numbers from `base` on with `bits` lower bits; `false` if the limit is reached.
 fn collect_runs(
     space: &Space,
     node: Function,

@@ -1,13 +1,12 @@
-//! Conditions: from a diagram of arguments to a predicate that a person can read.
+//! Conditions: from a diagram of arguments to a readable predicate.
 //!
-//! A diagram is cut between arguments. Each node behind the first argument is one thing that may still
-//! have to hold, and the values that lead to it are a set: the condition is "the first argument is in
-//! this set and the rest holds", or the same for another set and another rest. What is implied is used
-//! to say less: where a rest holds whenever another does, the other's values may be added to its own. Each
-//! condition is also tried the other way round, as what must not hold, and the shorter form is kept.
+//! A diagram is cut between arguments. Each node after the first argument is a remaining condition, and the values
+//! that lead to it are a set: the whole is "the first argument is in this set and the remaining condition holds",
+//! or the same for another set and condition. Implications shorten this: if one remaining condition implies
+//! another, the values of the latter may be added to those of the former. Each condition is also tried as a
+//! negation, and the shorter form is kept.
 //!
-//! Whatever is left out, the predicate means exactly what the diagram means; if it can't be said within
-//! the limits, nothing is said.
+//! The predicate is always equivalent to the diagram; if it exceeds the limits, there is none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +19,10 @@ use crate::cases::{CaseLimits, Wording};
 
 type Outcome<T> = Result<T, LimitReached>;
 
-/// The most different rests behind one argument.
+/// The most different remaining conditions after one argument.
 const MAX_EXITS: usize = 128;
 
-/// A predicate and how hard it is to read.
+/// A predicate and its cost for a reader.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     pub(crate) predicate: Predicate,
@@ -32,7 +31,7 @@ pub(crate) struct Said {
     tests: usize,
 }
 
-/// The conditions that were said so far, by their diagrams.
+/// The predicates so far, by their diagrams.
 pub(crate) struct Conditions {
     max_tests: usize,
     wording: Wording,
@@ -48,7 +47,7 @@ impl Conditions {
         }
     }
 
-    /// The predicate that means what a condition means; `None` if that can't be said within the limits.
+    /// The predicate of a condition; `None` if it exceeds the limits.
     pub(crate) fn of(
         &mut self,
         space: &mut Space,
@@ -79,7 +78,7 @@ impl Conditions {
         Ok(said)
     }
 
-    /// Says a condition as what must hold.
+    /// Converts a condition without negating it.
     fn directly(&mut self, space: &mut Space, condition: Function) -> Outcome<Option<Said>> {
         let Some(variable) = top(space, condition) else {
             return Ok(None);
@@ -108,7 +107,7 @@ impl Conditions {
         Ok(best.filter(|said| said.tests <= self.max_tests))
     }
 
-    /// Cuts a condition behind `last`: which values before the cut go with which condition behind it.
+    /// Cuts a condition after `last`: pairs of values before the cut and the remaining condition after it.
     fn by_exits(
         &mut self,
         space: &mut Space,
@@ -147,7 +146,7 @@ impl Conditions {
         }
         let mut terms = Vec::new();
         for (place, index) in told.iter().enumerate() {
-            // What a wider term says of the same values need not be said again.
+            // Values covered by a wider term need not be repeated.
             let mut left = exits[*index];
             for (other, (_, is_widened)) in told.iter().zip(&before) {
                 if *is_widened && other != index && implied[*other][*index] {
@@ -168,7 +167,7 @@ impl Conditions {
         Ok(Some(Said::any(terms)).filter(|said| said.tests <= self.max_tests))
     }
 
-    /// A condition that compares words with each other and nothing else.
+    /// A condition that only compares two words.
     fn relation(&mut self, space: &mut Space, condition: Function) -> Outcome<Option<Said>> {
         let Some(pairs) = compared_pairs(space, condition) else {
             return Ok(None);
@@ -217,7 +216,7 @@ impl Conditions {
     }
 }
 
-/// Which exits hold whenever another does: `[i][j]` if `j` does whenever `i` does.
+/// The implications between exits: `[i][j]` if exit `i` implies exit `j`.
 fn implications(space: &mut Space, exits: &[Function]) -> Outcome<Vec<Vec<bool>>> {
     let mut implied = Vec::with_capacity(exits.len());
     for exit in exits {
@@ -230,7 +229,7 @@ fn implications(space: &mut Space, exits: &[Function]) -> Outcome<Vec<Vec<bool>>
     Ok(implied)
 }
 
-/// Which exits are nothing but the union of those that imply them.
+/// The exits that are equal to the union of those that imply them.
 fn redundant(space: &mut Space, exits: &[Function], implied: &[Vec<bool>]) -> Outcome<Vec<bool>> {
     let mut redundant = vec![false; exits.len()];
     for (index, exit) in exits.iter().enumerate() {
@@ -248,12 +247,12 @@ fn redundant(space: &mut Space, exits: &[Function], implied: &[Vec<bool>]) -> Ou
     Ok(redundant)
 }
 
-/// The subject that a word is a half of; `None` for number and architecture.
+/// The subject of a word; `None` for number and architecture.
 fn subject_of(word: Word) -> Option<Subject> {
     operand_of(word).map(|operand| operand.subject)
 }
 
-/// The half of a subject that a word is.
+/// The half of a subject for a word.
 fn operand_of(word: Word) -> Option<Operand> {
     let subjects = ArgIndex::ALL
         .into_iter()
@@ -273,7 +272,7 @@ fn between(a: Word, op: CmpOp, b: Word) -> Option<Predicate> {
     Some(Predicate::Test(Test::Between { left, op, right }))
 }
 
-/// Every single comparison of these pairs of words, or of the arguments that two pairs make up.
+/// Every single comparison of these pairs of words, or of the arguments that consist of two pairs.
 fn comparisons(pairs: &[(Word, Word)]) -> Vec<Predicate> {
     let mut operands = Vec::new();
     for (a, b) in pairs {
@@ -330,7 +329,7 @@ impl Said {
         )
     }
 
-    /// What holds if one of these does.
+    /// The disjunction of these.
     pub(crate) fn any(parts: Vec<Said>) -> Said {
         Said::joined(
             parts,
@@ -343,7 +342,7 @@ impl Said {
         )
     }
 
-    /// Joins parts in one list; parts that are the neutral element are left out.
+    /// Joins parts in one list, without neutral elements.
     fn joined(
         parts: Vec<Said>,
         neutral: &Predicate,
@@ -383,7 +382,7 @@ impl Said {
                 let op = op.negated();
                 (Predicate::Test(Test::Between { left, op, right }), 0)
             }
-            // Masked tests have their own `!=` wherever they are written.
+            // Masked tests have their own `!=` in all text forms.
             masked @ Predicate::Test(Test::Masked { .. }) => (Predicate::Not(Box::new(masked)), 0),
             other => (Predicate::Not(Box::new(other)), 1),
         };
@@ -403,8 +402,8 @@ fn top(space: &Space, node: Function) -> Option<Variable> {
     }
 }
 
-/// The nodes behind `last` to which a condition leads, without [`Function::FALSE`], those with the
-/// smallest inputs first; `None` if there are too many.
+/// The nodes after `last` to which a condition leads, without [`Function::FALSE`], those with the smallest inputs
+/// first; `None` if there are too many.
 fn exits(
     space: &Space,
     condition: Function,
@@ -431,8 +430,8 @@ fn exits(
     Some(exits)
 }
 
-/// The pairs of words that a condition compares; `None` if it asks anything else, or about the
-/// number or the architecture.
+/// The pairs of words that a condition compares; `None` if it has other tests, or tests of the number or the
+/// architecture.
 fn compared_pairs(space: &Space, condition: Function) -> Option<Vec<(Word, Word)>> {
     let mut pairs = BTreeSet::new();
     let mut seen = BTreeSet::new();
@@ -462,7 +461,7 @@ fn compared_pairs(space: &Space, condition: Function) -> Option<Vec<(Word, Word)
     Some(pairs.into_iter().collect())
 }
 
-/// The condition that a function leads to one of these targets, all of them behind `last`.
+/// The condition that a function leads to one of these targets, all of them after `last`.
 fn reaches(
     space: &mut Space,
     function: Function,

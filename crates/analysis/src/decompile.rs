@@ -1,9 +1,9 @@
-//! The decompiler: from a function back to a ruleset that a person can read.
+//! The decompiler: from a function to a readable ruleset.
 //!
-//! Every group of numbers that is treated alike becomes one rule per answer, with what is left over as
-//! the last; calls whose arguments don't matter become one rule per answer. Defaults are chosen such that
-//! little has to be listed. The ruleset means exactly what the function means, which is compared
-//! at the end: a difference would be a mistake of this module, and then there is no ruleset.
+//! Every group of numbers with the same function becomes one rule per action, the last one for the rest; calls
+//! whose arguments don't matter become one rule per action. Defaults are chosen to minimise the listed calls. The
+//! ruleset is equivalent to the function. This is checked at the end: a difference would be a bug of this module,
+//! and then there is no ruleset.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -16,26 +16,26 @@ use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 use crate::cases::{CaseLimits, Group, Machine, calls_in, groups, outcomes};
 use crate::condition::{Conditions, Said};
 
-/// Why there is no ruleset for a function.
+/// The reason why there is no ruleset for a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undecompilable {
     /// The space is full.
     Limit(LimitReached),
     /// There are more cases than [`CaseLimits`] allow.
     TooManyCases,
-    /// Calls of these foreign architectures are not all answered alike, as a ruleset has to.
+    /// Calls of these foreign architectures don't all have the same action, which a ruleset requires.
     ForeignArches(IntervalSet<u32>),
-    /// It returns a value that is no action with data.
+    /// It returns a value that is not an action with data.
     NotAnAction(u32),
-    /// What happens to this call depends on more than can be said within [`CaseLimits`], or on how
-    /// its number or architecture compares with an argument.
+    /// The condition of this call exceeds [`CaseLimits`], or compares the number or the architecture with an
+    /// argument.
     Condition {
-        /// Whose call.
+        /// The architecture of the call.
         arch: Arch,
         /// Its number.
         nr: u32,
     },
-    /// The ruleset that was made means something else: a mistake of the decompiler.
+    /// The resulting ruleset has another meaning: a bug of the decompiler.
     Refuted,
 }
 
@@ -69,15 +69,15 @@ impl From<LimitReached> for Undecompilable {
 
 type Outcome<T> = Result<T, Undecompilable>;
 
-/// What is stated about calls that no rule lists.
+/// The actions of calls that no rule lists.
 #[derive(Clone, Copy)]
 struct Fallbacks {
     default: u32,
-    /// The answer for numbers without a name, if it isn't the default.
+    /// The action for numbers without a name, if it isn't the default.
     unknown: Option<u32>,
 }
 
-/// The function that is this one for calls of these architectures and always `ret` for others.
+/// This function for calls of these architectures, and `ret` for all others.
 ///
 /// # Errors
 /// If the space is full.
@@ -95,13 +95,13 @@ pub fn narrowed(
     Ok(narrowed)
 }
 
-/// A ruleset that means what the function means.
+/// A ruleset equivalent to the function.
 ///
-/// Rules about the same numbers stand together and say what holds; rules about different numbers
-/// are disjoint. Architectures that are treated as most values are have no section.
+/// Rules for the same numbers are consecutive; rules for different numbers are disjoint. Architectures that are
+/// treated like most audit values have no section.
 ///
 /// # Errors
-/// If no ruleset means that, or it would be too long.
+/// If no ruleset is equivalent, or it would be too long.
 pub fn decompile(space: &mut Space, function: Function, limits: &CaseLimits) -> Outcome<Ruleset> {
     let (groups, is_complete) = groups(space, function, limits);
     if !is_complete {
@@ -133,7 +133,7 @@ pub fn decompile(space: &mut Space, function: Function, limits: &CaseLimits) -> 
     Ok(ruleset)
 }
 
-/// The one answer to calls of architectures without a section.
+/// The action for calls of architectures without a section.
 fn answer_to_foreign(space: &Space, groups: &[Group]) -> Outcome<Action> {
     let mut answer = None;
     for group in groups {
@@ -147,7 +147,7 @@ fn answer_to_foreign(space: &Space, groups: &[Group]) -> Outcome<Action> {
             _ => return Err(Undecompilable::ForeignArches(audits.clone())),
         }
     }
-    // Without foreign architectures, whatever the answer is, nobody gets it.
+    // Without foreign architectures the action is never used.
     action(answer.unwrap_or(Action::KILL_PROCESS.ret()))
 }
 
@@ -175,7 +175,7 @@ fn decompiled_section(
         let rest = conditional(
             space, conditions, limits, arch, group, fallbacks, &mut rules,
         )?;
-        // The default doesn't reach numbers without a name if there is an answer for those.
+        // The default doesn't apply to numbers without a name if these have their own action.
         let listed = match fallbacks.unknown {
             None if rest == fallbacks.default => continue,
             Some(_) if rest == fallbacks.default => group.numbers.intersection(&unnamed),
@@ -212,7 +212,7 @@ fn decompiled_section(
     })
 }
 
-/// Adds the rules of numbers whose arguments matter; what is answered where none of them matches.
+/// Adds the rules of numbers whose arguments matter; returns the action if none of them matches.
 fn conditional(
     space: &mut Space,
     conditions: &mut Conditions,
@@ -222,7 +222,7 @@ fn conditional(
     fallbacks: Fallbacks,
     rules: &mut Vec<Rule>,
 ) -> Outcome<u32> {
-    /// What a rule less is worth, in the cost of tests.
+    /// The cost of a rule, relative to that of tests.
     const RULE_COST: usize = 3;
     let nr = group.numbers.intervals()[0].0;
     let unsayable = Undecompilable::Condition { arch, nr };
@@ -243,7 +243,7 @@ fn conditional(
         };
         said.as_ref().map_or(usize::MAX, |said| said.cost + bonus)
     };
-    // The most expensive condition is the one not to state.
+    // The most expensive condition is omitted: it becomes the rest.
     let rest = (0..said.len()).max_by_key(|index| worth(&said[*index]));
     let (rest, ..) = said.remove(rest.expect("a diagram has a leaf"));
     said.sort_by_key(|entry| {
@@ -254,7 +254,7 @@ fn conditional(
     });
     let mut earlier = Function::FALSE;
     for (ret, holds, exact) in said {
-        // What earlier rules decide may be said again if that is shorter.
+        // A condition may include calls of earlier rules if that is shorter.
         let with_earlier = space.choose(holds, Function::TRUE, earlier)?;
         let exact = exact.ok_or_else(|| unsayable.clone())?;
         let when = match conditions.say(space, with_earlier)? {
@@ -274,7 +274,7 @@ fn leaf_value(space: &Space, node: Function) -> Option<u32> {
     }
 }
 
-/// Adds a rule unless it is about nothing.
+/// Adds a rule unless it has no numbers.
 fn push(
     rules: &mut Vec<Rule>,
     syscalls: IntervalSet<u32>,
@@ -292,7 +292,7 @@ fn push(
     Ok(())
 }
 
-/// The action that a filter says with a return value.
+/// The action of a return value.
 fn action(ret: u32) -> Outcome<Action> {
     let action = Action::from_ret(ret);
     if action.ret() == ret {
@@ -302,8 +302,8 @@ fn action(ret: u32) -> Outcome<Action> {
     }
 }
 
-/// The fallbacks that leave the least to be listed. Only a filter that permits most numbers without a
-/// name gets a default that permits: nobody should read a list of forbidden calls as complete.
+/// The fallbacks with the fewest listed calls. Only a filter that allows most numbers without a name gets an
+/// allowing default: a list of denied calls would otherwise look complete.
 fn fallbacks(
     constant: &BTreeMap<u32, IntervalSet<u32>>,
     named: &IntervalSet<u32>,
@@ -342,7 +342,7 @@ fn fallbacks(
             unknown: None,
         };
     }
-    // What has to be listed with each answer as the default, and what where each is for numbers without a name.
+    // The count of listed calls with each action as the default, and as the action of numbers without a name.
     let named: u64 = split.iter().map(|(_, count, _)| *count).sum();
     let cost_of = |odd: &IntervalSet<u32>| 2 * odd.intervals().len() as u64;
     let odd: u64 = split.iter().map(|(.., odd)| cost_of(odd)).sum();
@@ -373,7 +373,7 @@ fn fallbacks(
     )
 }
 
-/// Whether the call happens.
+/// Whether the call is executed.
 fn permits(ret: u32) -> bool {
     matches!(
         Action::from_ret(ret).kind,

@@ -1,7 +1,7 @@
-//! Differences: where two functions answer differently, grouped as cases are.
+//! Differences: calls with different results of two functions, grouped like cases.
 //!
-//! A [`Comparison`] is a function to the pairs of answers; its cases are the differences. Comparisons of arguments with each other may be told apart in ways that no input can take:
-//! a difference without an example may be one of those.
+//! A [`Comparison`] is a function to pairs of return values; its cases are the differences. Comparisons of two
+//! arguments may differ on paths that no input takes: a difference without an example may be one of those.
 
 use tamis_prover::{Comparison, Function, LimitReached, Scope, Space};
 use tamis_rules::{Input, IntervalSet, Predicate};
@@ -9,34 +9,33 @@ use tamis_rules::{Input, IntervalSet, Predicate};
 use crate::cases::{CaseLimits, Machine, calls_in, groups, outcomes};
 use crate::condition::Conditions;
 
-/// Calls that two functions answer differently, all of them in the same way.
+/// Calls with the same pair of different return values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Whose calls.
+    /// The architecture.
     pub machine: Machine,
-    /// Which calls.
+    /// The numbers.
     pub numbers: IntervalSet<u32>,
-    /// Under which condition; `None` if it can't be said within the limits.
+    /// The condition; `None` if it exceeds the limits.
     pub when: Option<Predicate>,
-    /// What the left function returns.
+    /// The return value of the left function.
     pub left_ret: u32,
-    /// What the right function returns.
+    /// The return value of the right function.
     pub right_ret: u32,
-    /// One of the calls; `None` if none was found, which is possible only where words are compared with
-    /// each other.
+    /// One of the calls; `None` if none was found, which is possible only with comparisons of two words.
     pub example: Option<Input>,
 }
 
-/// Where two functions differ.
+/// The differences of two functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differences {
     /// By architecture, then by the smallest number.
     pub list: Vec<Difference>,
-    /// Whether the list has all of them; otherwise a limit was reached and there are more.
+    /// Whether the list is complete; otherwise a limit was reached and there are more.
     pub is_complete: bool,
 }
 
-/// Where two functions of this space differ, by architecture, number and arguments.
+/// The differences of two functions of this space, by architecture, number and arguments.
 ///
 /// # Errors
 /// If the space is full.
@@ -50,7 +49,7 @@ pub fn differences(
     differences_of(space, &comparison, limits)
 }
 
-/// Where the functions of a comparison differ, within its scope.
+/// The differences of the functions of a comparison, within its scope.
 ///
 /// # Errors
 /// If the space is full.

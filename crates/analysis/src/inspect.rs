@@ -1,8 +1,8 @@
-//! Looking into functions: parts of them, their values, and inputs with wanted values.
+//! Inspecting functions: parts of them, their values, and inputs with wanted values.
 //!
-//! Comparing filters needs equality only. Tools that explain or criticise a filter ask other questions:
-//! what happens to the calls of one number, which words matter there, is there a call that this filter
-//! allows and that one refuses. They are answered on the diagrams, so they are about every input.
+//! Comparing filters needs only equality. Tools that explain or check a filter need more: the function of the calls
+//! of one number, the words that matter there, a call that one filter allows and another denies. All are computed
+//! on the diagrams, so they cover every input.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use tamis_abi::Word;
 use tamis_prover::{Function, LimitReached, Space, Variable, VariableKind, View};
 use tamis_rules::Input;
 
-/// What a search below some nodes came to.
+/// The result of a search below some nodes.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Search {
     Found(Input),
@@ -27,14 +27,13 @@ struct Hunt<'a> {
     wanted: &'a dyn Fn(&[u32]) -> bool,
     /// The branches taken so far.
     path: Vec<(Variable, bool)>,
-    /// Nodes below which nothing is wanted.
+    /// Nodes without wanted values below them.
     absent: HashSet<Vec<Function>>,
     paths_left: usize,
 }
 
-/// The function for inputs with this value in a word. It doesn't look at the word any more, so
-/// inputs that are found for it need not have the value; a comparison of the word with another one
-/// stays as it is.
+/// The function for inputs with this value in a word. It no longer depends on the word, so inputs found for it need
+/// not have the value; a comparison of the word with another one is unchanged.
 ///
 /// # Errors
 /// If the space is full.
@@ -47,8 +46,8 @@ pub fn with_word(
     with_bits(space, function, word, u32::MAX, value)
 }
 
-/// The same for those bits of a word that are in the mask: the function for inputs where they have
-/// the values of the same bits of `value`.
+/// The same for the bits of a word in the mask: the function for inputs in which they have the values of the same
+/// bits of `value`.
 ///
 /// # Errors
 /// If the space is full.
@@ -98,7 +97,7 @@ fn fix(
     Ok(fixed)
 }
 
-/// The words that a function looks at. Proportional to the diagram.
+/// The words on which a function depends. Proportional to the diagram.
 pub fn words(space: &Space, function: Function) -> BTreeSet<Word> {
     let mut words = BTreeSet::new();
     visit(space, function, &mut |view| {
@@ -127,9 +126,9 @@ fn visit(space: &Space, function: Function, see: &mut impl FnMut(View)) {
     }
 }
 
-/// An input for which the values of these functions, in their order, are wanted; checked against
-/// all of them. Bits that don't matter are 0 where nothing else is needed. `None` if there is none,
-/// or none was found within [`Limits::max_paths`](tamis_prover::Limits::max_paths).
+/// An input for which the values of these functions, in their order, are wanted; checked against all of them. Other
+/// bits are 0 unless needed. `None` if there is none, or none was found within
+/// [`Limits::max_paths`](tamis_prover::Limits::max_paths).
 pub fn find(
     space: &Space,
     functions: &[Function],
@@ -150,7 +149,7 @@ pub fn find(
 }
 
 impl Hunt<'_> {
-    /// Goes on from where the functions are on the path.
+    /// Continues from the current nodes of the functions.
     fn search(&mut self, nodes: Vec<Function>) -> Search {
         let views: Vec<View> = nodes.iter().map(|node| self.space.view(*node)).collect();
         let first = views.iter().filter_map(|view| match view {

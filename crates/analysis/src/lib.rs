@@ -1,10 +1,9 @@
-//! Reads filters for people: what a filter answers, where two differ, which ruleset means the same.
+//! Explains filters: the results of a filter, the differences of two, an equivalent ruleset.
 //!
-//! The [prover](tamis_prover) represents filters as functions and decides whether two are equal. This
-//! crate reads such functions: [`cases`] and [`differences`] group calls by answer, [`decompile`] makes a
-//! ruleset, [`find`] an example, [`dead_code`] names what no call executes. It uses what the prover offers
-//! to everyone and nothing that it keeps to itself. No proof depends on it: what is made of a reading
-//! is compared again by whoever uses it.
+//! The [prover](tamis_prover) represents filters as functions and decides whether two are equal. This crate
+//! inspects such functions: [`cases`] and [`differences`] group calls by result, [`decompile`] derives a ruleset,
+//! [`find`] an example, [`dead_code`] unreachable instructions. It uses only the prover's public interface. No
+//! proof depends on it: users compare all results again.
 #![forbid(unsafe_code)]
 
 mod arg_values;

@@ -1,24 +1,24 @@
-//! Which instructions of a program some call executes, and which ways its branches go.
+//! Reachability of the instructions and branch outcomes of a program.
 //!
-//! A sweep down the program's states carries the condition under which each is reached. An instruction
-//! of whose states none is reached is never executed. Comparisons of words with each other count as
-//! possible even where they contradict each other: what is said to be dead is dead.
+//! A sweep down the program's states computes the condition under which each is reached. An instruction without a
+//! reachable state is never executed. Contradictory comparisons of two words count as possible, so all reported
+//! code is really dead.
 
 use std::collections::BTreeSet;
 
 use tamis_bpf::{Op, Pc, Program};
 use tamis_prover::{Function, LimitReached, Space, Successor, SymbolicBlock};
 
-/// What no call makes a program do.
+/// The dead code of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadCode {
     /// Instructions that are never executed, ascending.
     pub unexecuted: Vec<Pc>,
-    /// Branches that are executed and always go the same way, ascending: whether the test always holds.
+    /// Branches that are executed and always have the same outcome, ascending: whether the test always holds.
     pub one_way: Vec<(Pc, bool)>,
 }
 
-/// What no call makes a program do.
+/// The dead code of a program.
 ///
 /// # Errors
 /// If the space is full.
@@ -36,10 +36,10 @@ pub fn dead_code(space: &mut Space, program: &Program) -> Result<DeadCode, Limit
 struct Sweep<'a> {
     program: &'a Program,
     blocks: &'a [SymbolicBlock],
-    /// Under which condition each block is reached, as far as the sweep has come.
+    /// The condition under which each block is reached, so far.
     reached: Vec<Function>,
     executed: BTreeSet<Pc>,
-    /// Branches and the outcomes of their tests that were seen.
+    /// Branches with the outcomes found so far.
     outcomes: BTreeSet<(Pc, bool)>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Goes on from a block that is reached.
+    /// Continues from a reached block.
     fn see(
         &mut self,
         space: &mut Space,
@@ -99,7 +99,7 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// Notes which way a branch went whose test needs no input.
+    /// Records the outcome of a branch whose test needs no input.
     fn outcome(&mut self, pc: Pc, next: usize) {
         if let Op::Branch { jt, jf, .. } = self.program.op(pc) {
             let is_target = |skip: u8| self.blocks[next].first.0 == pc.0 + 1 + usize::from(skip);
@@ -129,7 +129,7 @@ impl<'a> Sweep<'a> {
 #[cfg(test)]
 mod tests {
     use tamis_abi::Endian;
-    use tamis_bpf::{Insn, Operand, Test};
+    use tamis_bpf::{Insn, Test};
     use tamis_prover::Limits;
 
     use super::*;
@@ -140,23 +140,13 @@ mod tests {
         let mut space = Space::new(Limits::default());
         dead_code(&mut space, &program).unwrap()
     }
-
-    fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
-        Op::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        }
-    }
-
     #[test]
     fn a_value_that_was_tested_before_is_not_found_again() {
         let found = dead_code_of(&[
             Op::LoadData(0),
-            branch(Test::Ge, 10, 3, 0),
-            branch(Test::Eq, 9, 2, 0),
-            branch(Test::Eq, 11, 0, 2),
+            Op::branch(Test::Ge, 10, 3, 0),
+            Op::branch(Test::Eq, 9, 2, 0),
+            Op::branch(Test::Eq, 11, 0, 2),
             Op::RetImm(1),
             Op::RetImm(2),
             Op::RetImm(3),
@@ -169,7 +159,7 @@ mod tests {
     fn what_a_constant_decides_and_what_is_jumped_over() {
         let found = dead_code_of(&[
             Op::LoadImm(5),
-            branch(Test::Eq, 5, 1, 0),
+            Op::branch(Test::Eq, 5, 1, 0),
             Op::RetImm(1),
             Op::Jump(1),
             Op::RetImm(2),
@@ -183,7 +173,7 @@ mod tests {
     fn nothing_is_dead_where_every_way_is_taken() {
         let found = dead_code_of(&[
             Op::LoadData(0),
-            branch(Test::Gt, 5, 0, 1),
+            Op::branch(Test::Gt, 5, 0, 1),
             Op::RetImm(1),
             Op::RetImm(2),
         ]);

@@ -1,9 +1,9 @@
 //! The assembler: programs as text.
 //!
-//! The mnemonics are those of the kernel's own `bpf_asm`, and what it accepts and seccomp allows is
-//! accepted here with the same meaning, one instruction a line. On top come names for what a filter
-//! deals with. Everything that can be encoded can be written: [`disasm`](crate::disasm) prints any
-//! program so that assembling it again gives the same instructions, bit for bit.
+//! The mnemonics are those of the kernel's own `bpf_asm`; input that it accepts and seccomp allows is accepted here
+//! with the same meaning, one instruction per line. In addition there are names for the constants of filters. Every
+//! encoding has a text: [`disasm`](crate::disasm) prints any program so that assembling it gives the same
+//! instructions, bit for bit.
 //!
 //! ```text
 //! program  = { line } ;
@@ -79,24 +79,23 @@ fn recognises(text: &str) -> bool {
     }
 }
 
-/// What the assembler made of a text; the kernel may still refuse it, see
-/// [`into_program`](Self::into_program).
+/// The result of the assembler; the kernel may still reject it, see [`into_program`](Self::into_program).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembly {
     /// The instructions.
     pub insns: Vec<Insn>,
-    /// Where each instruction stands in the text; as many as there are instructions.
+    /// The span of each instruction; as many as there are instructions.
     pub spans: Vec<Span>,
-    /// What the writer may want to know although nothing is wrong: labels that nothing jumps to.
+    /// Warnings about labels without jumps.
     pub warnings: Vec<Diagnostic>,
-    /// The byte order of the machines that they are for.
+    /// The byte order of their machines.
     endian: Endian,
     /// The whole text.
     text_span: Span,
 }
 
 impl Assembly {
-    /// The instructions of a text, as many as there are places, unless there is an error.
+    /// The instructions of a text with their spans, unless there is an error.
     pub(crate) fn new(
         insns: Vec<Insn>,
         endian: Endian,
@@ -120,7 +119,7 @@ impl Assembly {
     /// Checks the instructions as the kernel does.
     ///
     /// # Errors
-    /// A diagnostic for each instruction that the kernel would refuse, at its line.
+    /// A diagnostic for each instruction that the kernel would reject, at its line.
     pub fn into_program(self) -> Result<Program, Vec<Diagnostic>> {
         let found = problems(&self.insns);
         let diagnostics: Vec<Diagnostic> = found
@@ -136,10 +135,10 @@ impl Assembly {
     }
 }
 
-/// The result of a step that a mistake in the text may prevent.
+/// The result of a step; an error in the text prevents it.
 pub(crate) type Step<T> = Result<T, Box<Diagnostic>>;
 
-/// Assembles a text for machines of this byte order; it decides which offsets the names of 64-bit fields mean.
+/// Assembles a text for machines of this byte order, which determines the offsets of the halves of 64-bit fields.
 ///
 /// ```
 /// use tamis_abi::Endian;
@@ -152,7 +151,7 @@ pub(crate) type Step<T> = Result<T, Box<Diagnostic>>;
 /// ```
 ///
 /// # Errors
-/// Every mistake in the text, in its order.
+/// Every error in the text, in order.
 pub fn assemble(text: &str, source: SourceId, endian: Endian) -> Result<Assembly, Vec<Diagnostic>> {
     let text_span = Span::new(source, 0, text.len());
     let mut diagnostics = Vec::new();
@@ -161,7 +160,7 @@ pub fn assemble(text: &str, source: SourceId, endian: Endian) -> Result<Assembly
     linked(&unit, endian, text_span, diagnostics)
 }
 
-/// Resolves the labels of a unit; a mistake, there or among those before, leaves no result.
+/// Resolves the labels of a unit; after an error, here or earlier, there is no result.
 pub(crate) fn linked(
     unit: &parse::Unit<'_>,
     endian: Endian,

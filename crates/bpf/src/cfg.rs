@@ -344,21 +344,11 @@ mod tests {
         let insns = ops.iter().copied().map(Insn::from).collect();
         Program::new(insns, Endian::Little).unwrap()
     }
-
-    fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
-        Op::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        }
-    }
-
     #[test]
     fn blocks_begin_at_targets_and_after_ends() {
         let cfg = Cfg::from_program(&program(&[
             Op::LoadData(0),
-            branch(Test::Eq, 7, 1, 0),
+            Op::branch(Test::Eq, 7, 1, 0),
             Op::LoadData(16),
             Op::Alu(crate::AluOp::And, Operand::K(1)),
             Op::RetA,
@@ -381,10 +371,10 @@ mod tests {
     fn reverse_postorder_puts_every_block_before_its_successors() {
         let cfg = Cfg::from_program(&program(&[
             Op::LoadData(0),
-            branch(Test::Gt, 7, 2, 0),
-            branch(Test::Eq, 3, 2, 0),
+            Op::branch(Test::Gt, 7, 2, 0),
+            Op::branch(Test::Eq, 3, 2, 0),
             Op::Jump(1),
-            branch(Test::Eq, 9, 0, 1),
+            Op::branch(Test::Eq, 9, 0, 1),
             Op::RetImm(1),
             Op::RetImm(2),
         ]));

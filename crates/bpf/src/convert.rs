@@ -1,26 +1,25 @@
 //! The length of a program inside the kernel.
 //!
-//! The kernel does not run classic BPF: `bpf_convert_filter` in `net/core/filter.c` translates every
-//! instruction into one or more of extended BPF, without removing or folding anything. The limit on
-//! all filters of a task counts those. Constant blinding (`bpf_jit_harden`) comes later and is not
-//! counted.
+//! The kernel does not run classic BPF: `bpf_convert_filter` in `net/core/filter.c` translates every instruction to
+//! one or more of extended BPF, without optimisation. The limit for all filters of a task counts these. Constant
+//! blinding (`bpf_jit_harden`) comes later and is not counted.
 
 use crate::insn::{AluOp, Op, Operand, Test};
 use crate::program::Program;
 
-/// How many extended instructions run before the first: A = 0, X = 0 and saving the context.
+/// The count of extended instructions before the first: A = 0, X = 0 and saving the context.
 pub const PROLOGUE_INSNS: usize = 3;
 
-/// How many extended instructions the kernel makes of the program. Linear.
+/// The count of extended instructions of the converted program. Linear.
 pub fn kernel_len_insns(program: &Program) -> usize {
     PROLOGUE_INSNS + program.ops().map(op_len_insns).sum::<usize>()
 }
 
-/// How many extended instructions the kernel makes of one instruction: 1 to 5.
+/// The count of extended instructions of one converted instruction: 1 to 5.
 pub const fn op_len_insns(op: Op) -> usize {
     match op {
         Op::RetImm(_) => 2,
-        // Zero-extend X, test it for zero, and a way out of two instructions before the division.
+        // Zero-extend X, test it for zero, and two instructions for the exit, before the division.
         Op::Alu(AluOp::Div, Operand::X) => 5,
         Op::Branch {
             test,
@@ -37,12 +36,11 @@ pub const fn op_len_insns(op: Op) -> usize {
     }
 }
 
-/// How many extended instructions run when one instruction does; `is_taken` says whether the test of a
-/// branch held. Two-sided branches are a conditional jump for the one side and a plain one behind it for
-/// the other.
+/// The count of extended instructions executed for one instruction; `is_taken` is whether the test of a branch
+/// held. Two-sided branches are a conditional jump for one side, followed by an unconditional one for the other.
 pub const fn op_executed_insns(op: Op, is_taken: bool) -> usize {
     match op {
-        // The way out for zero is jumped over.
+        // The exit for zero is skipped.
         Op::Alu(AluOp::Div, Operand::X) => 3,
         Op::Branch {
             test, operand, jt, ..

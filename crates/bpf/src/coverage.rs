@@ -76,16 +76,11 @@ mod tests {
     use tamis_abi::Endian;
 
     use super::*;
-    use crate::insn::{Operand, Test};
+    use crate::insn::Test;
 
     #[test]
     fn reached_instructions_and_outcomes_disappear_from_the_lists() {
-        let branch = Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(5),
-            jt: 1,
-            jf: 0,
-        };
+        let branch = Op::branch(Test::Eq, 5, 1, 0);
         let ops = [Op::LoadData(0), branch, Op::RetImm(0), Op::RetImm(1)];
         let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
         let call = |nr| SeccompData {

@@ -1,9 +1,8 @@
 //! The disassembler: programs as text.
 //!
-//! The text is what [`asm`](crate::asm) reads, and assembling it gives the same instructions, bit for
-//! bit. An instruction is spelt with its mnemonic if that loses nothing, else as `.insn`: fields that
-//! the kernel ignores may hold anything. Labels are named after the instruction that they stand
-//! before and appear only where something jumps to.
+//! [`asm`](crate::asm) assembles the text to the same instructions, bit for bit. An instruction is printed as its
+//! mnemonic if this loses nothing, else as `.insn`: fields that the kernel ignores may have any value. Labels are
+//! named after their instruction and are printed only for jump targets.
 
 mod facts;
 
@@ -15,10 +14,10 @@ use self::facts::Facts;
 use crate::insn::{AluOp, Insn, Op, Operand, Test};
 use crate::program::Program;
 
-/// How much a disassembly says.
+/// The amount of detail of a disassembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Instructions and labels; the kernel's `bpf_asm` reads it too, unless it has `.insn`.
+    /// Instructions and labels; the kernel's `bpf_asm` accepts them too, except for `.insn`.
     Plain,
     /// With comments that name fields, actions, architectures and system calls.
     Commented,
@@ -41,8 +40,8 @@ pub fn disassemble(program: &Program, style: Style) -> String {
     disassemble_insns(program.insns(), program.endian(), style)
 }
 
-/// Disassembles instructions for machines of this byte order, which need not make a program: what seccomp
-/// would refuse, and jumps that leave the list, are spelt as `.insn`.
+/// Disassembles instructions for machines of this byte order, which may be an invalid program: instructions that
+/// seccomp rejects, and jumps out of the list, are printed as `.insn`.
 pub fn disassemble_insns(insns: &[Insn], endian: Endian, style: Style) -> String {
     let listing = Listing::new(insns);
     let facts = match style {
@@ -70,11 +69,11 @@ pub fn disassemble_insns(insns: &[Insn], endian: Endian, style: Style) -> String
     text
 }
 
-/// What is known of a list before its lines are written.
+/// A list prepared for printing.
 struct Listing {
-    /// The instructions that have a mnemonic which loses nothing.
+    /// The instructions with a mnemonic that loses nothing.
     ops: Vec<Option<Op>>,
-    /// The instructions that such an instruction jumps to.
+    /// The targets of these instructions.
     labels: BTreeSet<usize>,
 }
 
@@ -144,7 +143,7 @@ impl Listing {
     }
 }
 
-/// Where an instruction jumps to, whether or not it stays in the list.
+/// The targets of an instruction, inside or outside the list.
 fn targets(op: Op, pc: usize) -> impl Iterator<Item = u64> {
     let next = pc as u64 + 1;
     let [first, second] = match op {
@@ -155,11 +154,11 @@ fn targets(op: Op, pc: usize) -> impl Iterator<Item = u64> {
     first.into_iter().chain(second)
 }
 
-/// The sides of a branch as they are spelt.
+/// The printed sides of a branch.
 enum Sides {
     /// The second side falls through.
     True(u8),
-    /// The first side falls through and the test has an opposite.
+    /// The first side falls through, and the test has a negation.
     False(u8),
     Both(u8, u8),
 }
@@ -172,7 +171,7 @@ const fn sides(test: Test, jt: u8, jf: u8) -> Sides {
     }
 }
 
-/// The targets whose labels appear in the spelling of an instruction that stays in the list.
+/// The targets with labels in the text of an instruction that stays in the list.
 fn named_targets(op: Op, pc: usize) -> impl Iterator<Item = usize> {
     let at = |skip: u8| Some(pc + 1 + usize::from(skip));
     let [first, second] = match op {
@@ -248,7 +247,7 @@ fn action_text(ret: u32) -> String {
     }
 }
 
-/// What a constant means that A is compared with.
+/// The meaning of a constant compared with A.
 fn constant_text(test: Test, k: u32, facts: Facts) -> Option<String> {
     match facts.a? {
         Word::ARCH if test == Test::Eq => {

@@ -1,6 +1,6 @@
 //! The registry of programs as text: the name, detection and parser of each form.
 //!
-//! To add a form, write its reader and add its [`Form`] to [`ALL`].
+//! To add a form, write its parser and add its [`Form`] to [`ALL`].
 
 mod array;
 mod c_tokens;
@@ -15,7 +15,7 @@ use tamis_diag::{Diagnostic, SourceId, Span};
 
 use crate::asm::{self, Assembly};
 
-/// All forms. Where a text looks like several, the first counts.
+/// All forms. If a text looks like several, the first one is used.
 pub static ALL: [Form; 5] = [
     array::FORM,
     asm::FORM,
@@ -32,16 +32,16 @@ pub static ASM: &Form = &ALL[1];
 pub struct Form {
     /// Its name for `--from`: lower case, one word.
     pub name: &'static str,
-    /// What a program in it is called, with its article: `assembler text`.
+    /// The description of a program in this form, with its article: `assembler text`.
     pub title: &'static str,
-    /// What it is, in a few words, for a list of kinds.
+    /// A short description, for a list of kinds.
     pub about: &'static str,
     /// The extensions of its files, without the dot.
     pub extensions: &'static [&'static str],
-    /// Whether a text looks as if it were written in it. Mistakes in the text should not matter.
+    /// Whether a text looks like this form, even if it has errors.
     pub recognises: fn(&str) -> bool,
-    /// Reads a program for an architecture, which decides the byte order and, where the text names
-    /// calls without their architecture, the numbers. Every mistake in the text, in its order.
+    /// Parses a program for an architecture, which selects the byte order and the numbers of calls that are named
+    /// without an architecture. Returns every error in the text, in order.
     pub read: fn(&str, SourceId, Arch) -> Result<Assembly, Vec<Diagnostic>>,
 }
 
@@ -53,13 +53,13 @@ impl PartialEq for Form {
 
 impl Eq for Form {}
 
-/// The form of a file by its extension, if that is one of ours.
+/// The form of a file by its extension, if known.
 pub fn of_file(name: &str) -> Option<&'static Form> {
     let extension = Path::new(name).extension()?.to_str()?;
     ALL.iter().find(|form| form.extensions.contains(&extension))
 }
 
-/// The words of a part of a text, between characters that separate, with their places in the text.
+/// The words of a part of a text, between separators, with their spans in the text.
 fn words<'t>(
     text: &'t str,
     part: &'t str,

@@ -93,12 +93,7 @@ fn tail(denied: u32) -> [Insn; 4] {
     let allow = Action::ALLOW.ret();
     [
         Op::Alu(AluOp::And, Operand::K(ACTION_MASK)),
-        Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(allow),
-            jt: 0,
-            jf: 1,
-        },
+        Op::branch(Test::Eq, allow, 0, 1),
         Op::RetImm(allow),
         Op::RetImm(denied),
     ]

@@ -163,6 +163,22 @@ pub enum Op {
 }
 
 impl Op {
+    /// A branch on a comparison of A with a constant, with the distances if it holds and if it doesn't.
+    ///
+    /// ```
+    /// use tamis_bpf::{Op, Operand, Test};
+    /// let (test, operand) = (Test::Eq, Operand::K(39));
+    /// assert_eq!(Op::branch(test, 39, 0, 1), Op::Branch { test, operand, jt: 0, jf: 1 });
+    /// ```
+    pub const fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
+        Op::Branch {
+            test,
+            operand: Operand::K(k),
+            jt,
+            jf,
+        }
+    }
+
     /// The same with other distances where it jumps or branches; a branch takes their low eight bits.
     #[must_use]
     pub fn with_skips(self, skip: impl Fn(usize) -> usize) -> Op {

@@ -195,12 +195,7 @@ mod tests {
 
     #[test]
     fn the_trace_names_every_step() {
-        let branch = Op::Branch {
-            test: Test::Ge,
-            operand: Operand::K(0x8000_0000),
-            jt: 1,
-            jf: 0,
-        };
+        let branch = Op::branch(Test::Ge, 0x8000_0000, 1, 0);
         let ops = [
             Op::LoadData(0),
             branch,

@@ -1,9 +1,9 @@
 //! The machine that runs seccomp filters: classic BPF as accepted by seccomp in Linux.
 //!
-//! [`Insn`] is one instruction as the kernel takes it, [`Op`] the same decoded, [`Program`] a list
-//! that the kernel's checker ([`validate`]) would accept. [`interp`] evaluates a program; [`cache`],
-//! [`convert`] and [`stack`] model the kernel's treatment of it; [`asm`] and [`disasm`] are its text forms.
-//! See `docs/decisions` for why a program is valid by type.
+//! [`Insn`] is one encoded instruction, [`Op`] a decoded one, [`Program`] a list that the kernel's checker
+//! ([`validate`]) would accept. [`interp`] evaluates a program; [`cache`], [`convert`] and [`stack`] model the
+//! kernel's treatment of it; [`asm`] and [`disasm`] are its text forms. See `docs/decisions` for why a program is
+//! valid by type.
 #![forbid(unsafe_code)]
 
 pub mod asm;

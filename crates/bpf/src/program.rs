@@ -9,11 +9,11 @@ use crate::validate::{InvalidProgram, problems};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pc(pub usize);
 
-/// A non-empty list of instructions that passes every check of the kernel, except that it may be
-/// longer than a filter may be: see [`is_installable`](Program::is_installable).
+/// A non-empty list of instructions that passes every check of the kernel, except that it may exceed the length of
+/// a filter: see [`is_installable`](Program::is_installable).
 ///
-/// It is for machines of one byte order, which decides which half of an argument a load reads and how
-/// the raw form is written.
+/// It is for machines of one byte order, which determines the half of an argument that a load reads and the raw
+/// form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Program {
     insns: Vec<Insn>,
@@ -21,23 +21,23 @@ pub struct Program {
 }
 
 impl Program {
-    /// The most instructions that the kernel takes in one filter, `BPF_MAXINSNS`.
+    /// The most instructions that the kernel accepts in one filter, `BPF_MAXINSNS`.
     pub const MAX_INSNS: usize = 4096;
 
-    /// The most instructions that a program may have at all.
+    /// The most instructions of a program.
     ///
     /// Far above what any compiler of filters emits, and low enough that every analysis of a program
     /// can count instructions in 32 bits.
     pub const MAX_INPUT_INSNS: usize = 1 << 20;
 
-    /// Checks a list and makes it a program for machines of this byte order.
+    /// Checks a list and converts it to a program for machines of this byte order.
     ///
-    /// Lists longer than [`MAX_INSNS`](Self::MAX_INSNS) are accepted if nothing else is wrong with
-    /// them: they are input for the optimiser and can be evaluated, though not installed. The bound
-    /// is [`MAX_INPUT_INSNS`](Self::MAX_INPUT_INSNS).
+    /// Lists longer than [`MAX_INSNS`](Self::MAX_INSNS) are accepted if they have no other errors: they are input
+    /// for the optimiser and can be evaluated, though not installed. The bound is
+    /// [`MAX_INPUT_INSNS`](Self::MAX_INPUT_INSNS).
     ///
     /// # Errors
-    /// The first reason for which the kernel would refuse it.
+    /// The first reason for which the kernel would reject it.
     pub fn new(insns: Vec<Insn>, endian: Endian) -> Result<Program, InvalidProgram> {
         match problems(&insns).into_iter().next() {
             Some(problem) => Err(problem),
@@ -45,7 +45,7 @@ impl Program {
         }
     }
 
-    /// The byte order of the machines that it is for.
+    /// The byte order of its machines.
     pub fn endian(&self) -> Endian {
         self.endian
     }
@@ -55,7 +55,7 @@ impl Program {
         &self.insns
     }
 
-    /// How many instructions it has; at least 1.
+    /// The count of instructions; at least 1.
     #[expect(clippy::len_without_is_empty, reason = "a program is never empty")]
     pub fn len(&self) -> usize {
         self.insns.len()
@@ -75,7 +75,7 @@ impl Program {
         (0..self.len()).map(|pc| self.op(Pc(pc)))
     }
 
-    /// The same with other constants in some tests. Any constant is legal there, so it stays a program.
+    /// The same with other constants in some tests. Any constant is valid there, so the result is a program.
     pub(crate) fn with_tests_of(&self, constants: impl Iterator<Item = (Pc, u32)>) -> Program {
         let mut insns = self.insns.clone();
         for (pc, k) in constants {
@@ -84,13 +84,13 @@ impl Program {
         Program { insns, ..*self }
     }
 
-    /// Whether the kernel takes it: at most [`MAX_INSNS`](Self::MAX_INSNS) instructions.
+    /// Whether the kernel accepts it: at most [`MAX_INSNS`](Self::MAX_INSNS) instructions.
     pub fn is_installable(&self) -> bool {
         self.len() <= Program::MAX_INSNS
     }
 
-    /// The raw form that the kernel, bubblewrap, minijail and crun take: `struct sock_filter[]` in
-    /// its byte order, without a header.
+    /// The raw form for the kernel, bubblewrap, minijail and crun: `struct sock_filter[]` in its byte order,
+    /// without a header.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.len() * Insn::SIZE_BYTES);
         for insn in &self.insns {

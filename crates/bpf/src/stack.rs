@@ -1,9 +1,8 @@
 //! Several filters on one task.
 //!
-//! Filters are never replaced, only added, and every system call is put to all of them. The most
-//! restrictive action wins; of equal actions the one whose filter was installed last, because the
-//! kernel asks the newest first and replaces an answer only by a stricter one
-//! (`seccomp_run_filters` in `kernel/seccomp.c`).
+//! Filters are never replaced, only added, and all of them run for every system call. The most restrictive action
+//! wins; of equal actions that of the newest filter, because the kernel runs the newest first and replaces a result
+//! only by a stricter one (`seccomp_run_filters` in `kernel/seccomp.c`).
 
 use std::error;
 use std::fmt;
@@ -15,11 +14,11 @@ use crate::convert::kernel_len_insns;
 use crate::interp;
 use crate::program::Program;
 
-/// What the kernel starts with: the answer if no filter says anything stricter.
+/// The kernel's initial value: the result if no filter is stricter.
 pub const NO_FILTER: u32 = Action::ALLOW.ret();
 
-/// Which of the return values of a stack's filters wins, given from the oldest to the newest; `None` if
-/// none is stricter than [`NO_FILTER`].
+/// The index of the winning return value of a stack's filters, given from the oldest to the newest; `None` if none
+/// is stricter than [`NO_FILTER`].
 pub fn winner(oldest_first: &[u32]) -> Option<usize> {
     let mut kept = (NO_FILTER, None);
     for (index, ret) in oldest_first.iter().enumerate().rev() {
@@ -36,10 +35,10 @@ pub struct Stack {
     programs: Vec<Program>,
 }
 
-/// Programs for machines of different byte orders, which no task can have together.
+/// Programs for machines of different byte orders, which one task can't have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MixedEndian {
-    /// The first whose byte order is not that of those before it, counted from the oldest.
+    /// The first one whose byte order differs from the earlier ones, counted from the oldest.
     pub filter: usize,
 }
 
@@ -55,30 +54,29 @@ impl fmt::Display for MixedEndian {
 
 impl error::Error for MixedEndian {}
 
-/// What a stack answered.
+/// The result of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackRun {
-    /// The winning return value; `ALLOW` without data if no filter answered anything stricter.
+    /// The winning return value; `ALLOW` without data if no filter was stricter.
     pub ret: u32,
-    /// The filter that it came from, counted from the oldest; `None` if nothing was stricter than
-    /// `ALLOW`.
+    /// The index of its filter, counted from the oldest; `None` if nothing was stricter than `ALLOW`.
     pub decided_by: Option<usize>,
-    /// How many instructions all filters executed together.
+    /// The total count of executed instructions.
     pub steps: u32,
 }
 
 impl Stack {
-    /// The most instructions that the kernel takes on one task, `MAX_INSNS_PER_PATH`, counted as
-    /// [`charge_insns`](Self::charge_insns) does.
+    /// The most instructions that the kernel accepts on one task, `MAX_INSNS_PER_PATH`, as counted by
+    /// [`charge_insns`](Self::charge_insns).
     pub const MAX_KERNEL_INSNS: usize = 32768;
 
-    /// What each filter that is already there adds to its length.
+    /// The addition to the length of each existing filter.
     const PENALTY_INSNS: usize = 4;
 
     /// A stack of these programs, the oldest first.
     ///
     /// # Errors
-    /// If they are not all of one byte order.
+    /// If they have different byte orders.
     pub fn new(programs: Vec<Program>) -> Result<Stack, MixedEndian> {
         let mut stack = Stack::default();
         programs
@@ -90,7 +88,7 @@ impl Stack {
     /// Adds a filter, which becomes the newest.
     ///
     /// # Errors
-    /// If its byte order is not that of the others.
+    /// If its byte order differs from the others.
     pub fn push(&mut self, program: Program) -> Result<(), MixedEndian> {
         if self
             .endian()
@@ -108,7 +106,7 @@ impl Stack {
         &self.programs
     }
 
-    /// The byte order of the machines that they are for; `None` if there are none.
+    /// The byte order of their machines; `None` if there are none.
     pub fn endian(&self) -> Option<Endian> {
         self.programs.first().map(Program::endian)
     }
@@ -129,22 +127,22 @@ impl Stack {
         }
     }
 
-    /// Whether the kernel runs no filter at all for this number of this architecture, if it has a
-    /// bitmap for it: see [`cache`].
+    /// Whether the kernel runs no filter for this number of this architecture, provided that it has a bitmap for
+    /// it: see [`cache`].
     pub fn is_cacheable(&self, audit_arch: u32, nr: u32) -> bool {
         self.programs
             .iter()
             .all(|program| cache::is_cacheable(program, audit_arch, nr))
     }
 
-    /// What the kernel counts when the newest filter is installed: the converted length of every
-    /// filter, and four for each that was there before. 0 if there are none.
+    /// The kernel's count when the newest filter is installed: the converted length of every filter, and four for
+    /// each earlier one. 0 if there are none.
     pub fn charge_insns(&self) -> usize {
         let lengths: usize = self.programs.iter().map(kernel_len_insns).sum();
         lengths + Stack::PENALTY_INSNS * self.programs.len().saturating_sub(1)
     }
 
-    /// Whether the kernel takes all of them, one after the other, on one task.
+    /// Whether the kernel accepts all of them, one after the other, on one task.
     pub fn is_installable(&self) -> bool {
         self.programs.iter().all(Program::is_installable)
             && self.charge_insns() <= Stack::MAX_KERNEL_INSNS

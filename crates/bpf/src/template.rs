@@ -1,9 +1,8 @@
-//! Templates: programs in which the right-hand sides of some tests are filled in when they are installed.
+//! Templates: programs in which the right-hand sides of some tests are set at installation.
 //!
-//! A policy with run-time variables is compiled once. Where the program compares with a variable, the
-//! instruction's constant is a *patch*: a place and the word of the variable that belongs there. Binding
-//! copies the instructions and stores the words; it knows nothing of policies and can't fail. That the
-//! result means what the policy says for every value is the prover's business.
+//! A policy with run-time variables is compiled once. In a comparison with a variable, the instruction's constant
+//! is a *patch*: a position and the word of the variable. Binding copies the instructions and stores the words; it
+//! is independent of policies and can't fail. The prover proves the result for all values.
 
 use tamis_abi::{Endian, Word};
 
@@ -11,12 +10,12 @@ use crate::insn::{Insn, Op, Operand};
 use crate::program::{Pc, Program};
 use crate::validate::InvalidProgram;
 
-/// The constant of a test that binding fills in.
+/// The constant of a test that binding sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Patch {
     /// The instruction.
     pub pc: Pc,
-    /// The word of a variable that its constant is.
+    /// The word of the variable.
     pub word: Word,
 }
 
@@ -28,11 +27,11 @@ pub struct Template {
 }
 
 impl Template {
-    /// Makes a template of instructions, of which those that test may have an [`Operand::Variable`], for
-    /// machines of this byte order.
+    /// Creates a template from instructions, in which tests may have an [`Operand::Variable`], for machines of this
+    /// byte order.
     ///
     /// # Errors
-    /// The first reason for which the kernel would refuse it, whatever is bound.
+    /// The first reason for which the kernel would reject it for all values.
     pub fn new(ops: &[Op], endian: Endian) -> Result<Template, InvalidProgram> {
         let patches = ops.iter().enumerate().filter_map(|(pc, op)| match op {
             Op::Branch {
@@ -50,22 +49,22 @@ impl Template {
         })
     }
 
-    /// The byte order of the machines that it is for.
+    /// The byte order of its machines.
     pub fn endian(&self) -> Endian {
         self.program.endian()
     }
 
-    /// The program with 0 in the place of all variables.
+    /// The program with 0 for all variables.
     pub fn unbound(&self) -> &Program {
         &self.program
     }
 
-    /// Where variables stand, in the order of the program.
+    /// The positions of variables, in the order of the program.
     pub fn patches(&self) -> &[Patch] {
         &self.patches
     }
 
-    /// The decoded instruction at `pc`, with variables as such.
+    /// The decoded instruction at `pc`, with symbolic variables.
     ///
     /// # Panics
     /// If `pc` is outside the program.

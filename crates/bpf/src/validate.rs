@@ -1,11 +1,11 @@
-//! The kernel's checker: which instruction lists it accepts as a seccomp filter.
+//! The kernel's checker: the instruction lists that it accepts as seccomp filters.
 //!
-//! Three functions of the kernel decide: `bpf_check_classic` and `check_load_and_stores` in
-//! `net/core/filter.c`, and `seccomp_check_filter` in `kernel/seccomp.c`, which narrows the codes and
-//! the loads further. This module gives the same verdict and says which rule was broken. The order in
-//! which problems are reported is that of the program, not that of the kernel's passes.
+//! Three functions of the kernel decide: `bpf_check_classic` and `check_load_and_stores` in `net/core/filter.c`,
+//! and `seccomp_check_filter` in `kernel/seccomp.c`, which further restricts codes and loads. This module has the
+//! same verdict and names the violated rule. Problems are reported in the order of the program, not of the kernel's
+//! passes.
 //!
-//! The kernel's limit of 4096 instructions is left to
+//! The kernel's limit of 4096 instructions is checked by
 //! [`Program::is_installable`](crate::Program::is_installable): longer lists are useful as input.
 
 use std::error::Error;
@@ -19,19 +19,19 @@ use crate::program::{Pc, Program};
 /// The number of scratch memory slots, `BPF_MEMWORDS`.
 pub const SLOTS: u32 = 16;
 
-/// The size of `struct seccomp_data`, which is what `ld len` loads.
+/// The size of `struct seccomp_data`, the value of `ld len`.
 pub const DATA_SIZE_BYTES: u32 = Word::COUNT as u32 * 4;
 
-/// Why the kernel rejects a program.
+/// The reason why the kernel rejects a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidProgram {
-    /// The offending instruction; 0 if the list as a whole is at fault.
+    /// The invalid instruction; 0 for an error of the whole list.
     pub pc: Pc,
-    /// What is wrong with it.
+    /// The error.
     pub reason: Reason,
 }
 
-/// What is wrong with an instruction or with the list.
+/// An error of an instruction or of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -39,10 +39,10 @@ pub enum Reason {
     Empty,
     /// There are more than [`Program::MAX_INPUT_INSNS`] instructions.
     TooLong {
-        /// How many there are.
+        /// The length.
         len_insns: usize,
     },
-    /// The code is no instruction, or none that seccomp allows.
+    /// The code is not an instruction, or one that seccomp rejects.
     IllegalCode(u16),
     /// A load of a word that does not start at 0, 4, … 60.
     DataOffset(u32),
@@ -52,9 +52,9 @@ pub enum Reason {
     DivisionByZero,
     /// A shift by a constant of 32 or more.
     Shift(u32),
-    /// A jump behind the last instruction.
+    /// A jump past the last instruction.
     JumpOutside {
-        /// The instruction that it would reach; at least the length of the program.
+        /// The target; at least the length of the program.
         target: u64,
     },
     /// The last instruction is not a return.
@@ -64,7 +64,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The rule that was broken, as a sentence without a full stop.
+    /// The violated rule, as a sentence without a full stop.
     pub const fn rule(self) -> &'static str {
         match self {
             Reason::Empty => "a filter has at least one instruction",
@@ -86,7 +86,7 @@ impl Reason {
     }
 }
 
-/// The rule for a refused code, with the nearest thing that the writer may have meant.
+/// The rule for a rejected code, with the most similar valid instruction.
 const fn rule_for_code(code: u16) -> &'static str {
     match code {
         0x28 | 0x30 | 0x40 | 0x48 | 0x50 | 0xb1 => {
@@ -130,11 +130,10 @@ impl fmt::Display for InvalidProgram {
 
 impl Error for InvalidProgram {}
 
-/// Everything that is wrong with a list, in the order of the program; empty if the kernel would
-/// accept it (its limit of 4096 instructions aside). Linear.
+/// All errors of a list, in the order of the program; empty if the kernel would accept it (except for its limit of
+/// 4096 instructions). Linear.
 ///
-/// Slots are followed only if everything else is right, as in the kernel: otherwise there is no
-/// control flow to follow them along.
+/// As in the kernel, slots are checked only if there are no other errors: otherwise there is no valid control flow.
 pub fn problems(insns: &[Insn]) -> Vec<InvalidProgram> {
     let at_start = |reason| vec![InvalidProgram { pc: Pc(0), reason }];
     let len_insns = insns.len();
@@ -171,7 +170,7 @@ pub fn problems(insns: &[Insn]) -> Vec<InvalidProgram> {
     found
 }
 
-/// Checks one instruction with `behind` instructions behind it.
+/// Checks one instruction with `behind` instructions after it.
 fn check_op(op: Op, pc: u64, behind: u64) -> Result<(), Reason> {
     let jump = |skip: u64| {
         if skip < behind {
@@ -201,11 +200,11 @@ fn check_op(op: Op, pc: u64, behind: u64) -> Result<(), Reason> {
     }
 }
 
-/// Reads of slots that some path has not written, found as the kernel does: one pass over the list
-/// that keeps, for each instruction, the slots written on every path to it.
+/// Reads of slots that some path has not written, computed as in the kernel: one pass over the list that keeps, for
+/// each instruction, the slots written on every path to it.
 ///
-/// Behind a jump only its targets count, so dead code there may read anything; behind a return the
-/// kernel goes on as if execution did, and so does this.
+/// After a jump only its targets count, so dead code there may read anything; after a return the kernel continues
+/// as if it were executed, and so does this.
 fn unwritten_slots(ops: &[Op]) -> Vec<InvalidProgram> {
     const ALL: u16 = u16::MAX;
     let mut written_before = vec![ALL; ops.len()];

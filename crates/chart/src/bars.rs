@@ -9,13 +9,13 @@ const GROUP_GAP: f64 = 12.0;
 const TOP: f64 = 40.0;
 /// The room for a group's name; longer ones are cut.
 const MAX_NAME_CHARS: usize = 40;
-/// The room for the figure behind the longest bar.
+/// The room for the figure after the longest bar.
 const FIGURE_WIDTH: f64 = 60.0;
 
 /// A chart of bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The unit of all figures.
     pub unit: String,
@@ -25,7 +25,7 @@ pub struct Bars {
     pub groups: Vec<Group>,
 }
 
-/// What is compared at one place of the chart.
+/// A group of compared bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// Its name.
@@ -37,9 +37,9 @@ pub struct Group {
 /// One bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
-    /// Where it ends; it begins at 0.
+    /// Its end; it begins at 0.
     pub value: f64,
-    /// A figure that is marked on it, for instance a median on a bar of minima.
+    /// A marked figure, for instance a median on a bar of minima.
     pub mark: Option<f64>,
 }
 
@@ -106,7 +106,7 @@ impl Bars {
     }
 }
 
-/// A figure with two digits that say something, or a decimal.
+/// A figure with two significant digits, or a decimal.
 fn figure(value: f64) -> String {
     match value.abs() < 0.95 {
         true => format!("{value:.2}"),

@@ -1,13 +1,13 @@
-//! An SVG that is being drawn: lines, rectangles, circles and text, each with a class of the style sheet.
+//! A canvas for SVG: lines, rectangles, circles and text, each with a class of the style sheet.
 
 use std::fmt::{self, Write};
 
-/// The colours of the series, told apart by colour-blind people too (Okabe and Ito).
+/// The colours of the series, distinguishable by colour-blind people (Okabe and Ito).
 const COLOURS: [&str; 8] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#000000",
 ];
 
-/// What all charts look like; the background makes them readable on dark pages.
+/// The common style of charts; the background makes them readable on dark pages.
 const STYLE: &str = "text{font:12px sans-serif;fill:#222}.title{font-size:15px;font-weight:bold}\
     .small{font-size:11px;fill:#555}.axis{stroke:#888}.grid{stroke:#ddd}.mark{stroke:#222;stroke-width:2}\
     .curve{fill:none;stroke-width:1.5}";
@@ -15,7 +15,7 @@ const STYLE: &str = "text{font:12px sans-serif;fill:#222}.title{font-size:15px;f
 /// The approximate width of a character.
 const CHAR_WIDTH: f64 = 7.0;
 
-/// Where a text begins, as SVG names it.
+/// The anchor of a text in SVG.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -23,7 +23,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// An SVG that is being drawn.
+/// An unfinished SVG.
 pub(crate) struct Canvas {
     width: f64,
     height: f64,
@@ -35,7 +35,7 @@ pub(crate) fn colour(series: usize) -> &'static str {
     COLOURS[series % COLOURS.len()]
 }
 
-/// About how wide a text is.
+/// The approximate width of a text.
 pub(crate) fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * CHAR_WIDTH
 }
@@ -49,7 +49,7 @@ pub(crate) fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // XML has no other control characters, not even escaped.
+            // XML allows no other control characters, not even escaped.
             c if c.is_control() && c != '\n' => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
@@ -113,7 +113,7 @@ impl Canvas {
         ));
     }
 
-    /// The names of series with their colours, from a place downwards, one per line.
+    /// The names of series with their colours, from a position downwards, one per line.
     pub(crate) fn legend(&mut self, (x, y): (f64, f64), names: &[&str]) {
         for (series, name) in names.iter().enumerate() {
             let y = y + series as f64 * LEGEND_LINE;
@@ -126,7 +126,7 @@ impl Canvas {
         let _ = writeln!(self.body, "{element}");
     }
 
-    /// The drawing; `title` is for people who have it read to them.
+    /// The drawing; `title` is for screen readers.
     pub(crate) fn finish(self, title: &str) -> Drawing {
         Drawing {
             width: self.width,
@@ -181,5 +181,5 @@ impl fmt::Display for Drawing {
     }
 }
 
-/// How far the lines of a legend are apart.
+/// The distance of the lines of a legend.
 pub(crate) const LEGEND_LINE: f64 = 17.0;

@@ -1,4 +1,4 @@
-//! Points and lines between two axes: how a figure grows with another.
+//! Points and lines between two axes: the growth of one figure with another.
 
 use crate::canvas::{Anchor, Canvas, Drawing, LEGEND_LINE, colour};
 use crate::scale::{Scale, number};
@@ -12,7 +12,7 @@ const TOP: f64 = 40.0;
 /// A chart of curves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curves {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The axis at the bottom.
     pub x: Axis,
@@ -25,9 +25,9 @@ pub struct Curves {
 /// One axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// What it measures, with the unit.
+    /// The label, with the unit.
     pub label: String,
-    /// Whether equal distances are equal ratios. Such an axis has no 0.
+    /// Whether the axis is logarithmic, without 0.
     pub is_log: bool,
 }
 
@@ -36,13 +36,13 @@ pub struct Axis {
 pub struct Curve {
     /// Its name.
     pub name: String,
-    /// The points, in the order in which a line joins them. What isn't a finite number is left out.
+    /// The points, in the order of the line. Values that are not finite are skipped.
     pub points: Vec<(f64, f64)>,
-    /// How it is drawn.
+    /// The style.
     pub style: Style,
 }
 
-/// How a curve is drawn.
+/// The style of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// A dot for each point.
@@ -54,8 +54,8 @@ pub enum Style {
 }
 
 impl Curves {
-    /// The chart. A curve with the name of an earlier one has its colour and no entry of its own in
-    /// the legend, so that measured dots and a fitted line can go together.
+    /// The chart. A curve with the name of an earlier one has its colour and no separate entry in the legend, so
+    /// that measured dots and a fitted line can be combined.
     pub fn draw(&self) -> Drawing {
         let names = self.names();
         let top = TOP + names.len() as f64 * LEGEND_LINE + 24.0;
@@ -98,7 +98,7 @@ impl Curves {
         canvas.finish(&self.title)
     }
 
-    /// The names, each once.
+    /// The names, without duplicates.
     fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for curve in &self.curves {

@@ -1,12 +1,11 @@
-//! Charts as text: bars and curves as SVG, and HTML pages that hold them.
+//! Charts as text: bars and curves as SVG, and HTML pages that contain them.
 //!
-//! Measurements are read as tables by programs and as pictures by people. The two kinds of picture that
-//! tamis needs are here: [`Bars`] compare a figure of several subjects in several groups, [`Curves`] show
-//! how a figure grows. Both are plain data with a method that gives a [`Drawing`], which is a complete SVG as text;
-//! [`page`] puts drawings and a text on one HTML page. The same data always gives the same text, and what comes
-//! out refers to nothing outside.
+//! tamis needs two kinds of chart: [`Bars`] compare a figure of several subjects in several groups, [`Curves`] show
+//! the growth of a figure. Both are plain data with a method that returns a [`Drawing`], which is a complete SVG as
+//! text; [`page`] combines drawings and a text on one HTML page. The same data always gives the same text, without
+//! external references.
 //!
-//! What it doesn't do: no measuring, no statistics, no interaction, no files.
+//! Not included are measuring, statistics, interaction and files.
 //!
 //! ```
 //! use tamis_chart::{Bar, Bars, Group};

@@ -1,10 +1,10 @@
-//! An HTML page with charts and the table that they were made of.
+//! An HTML page with charts and their table.
 
 use std::fmt::Write;
 
 use crate::canvas::{Drawing, escape};
 
-/// A page with charts and a text below them in a fixed-width font. It needs no other file and no script.
+/// A page with charts and a text below them in a fixed-width font, without other files and scripts.
 pub fn page(title: &str, charts: &[Drawing], text: &str) -> String {
     let title = escape(title);
     let mut page = format!(

@@ -1,9 +1,9 @@
-//! From figures to places: linear and logarithmic axes with round numbers on them.
+//! From figures to positions: linear and logarithmic axes with round numbers.
 
-/// About how many numbers an axis has.
+/// The approximate count of numbers on an axis.
 const TICKS: f64 = 6.0;
 
-/// An axis: which figures it spans and where they lie.
+/// An axis: its range of figures and of positions.
 pub(crate) struct Scale {
     first: f64,
     last: f64,
@@ -13,7 +13,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// A linear axis with all figures and 0 on it, from one place to another.
+    /// A linear axis with all figures and 0 on it, from one position to another.
     pub(crate) fn linear(figures: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale {
         let (least, most) = range(figures, 0.0);
         let most = if most > least { most } else { least + 1.0 };
@@ -27,8 +27,7 @@ impl Scale {
         }
     }
 
-    /// A logarithmic axis from a power of ten to another; figures that aren't positive lie at its
-    /// beginning.
+    /// A logarithmic axis from one power of ten to another; figures that aren't positive are at its beginning.
     pub(crate) fn log(figures: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale {
         let is_shown = |figure: &f64| figure.is_finite() && *figure > 0.0;
         let mut positive = figures.filter(is_shown).peekable();
@@ -44,7 +43,7 @@ impl Scale {
         }
     }
 
-    /// Where a figure lies.
+    /// The position of a figure.
     pub(crate) fn place(&self, figure: f64) -> f64 {
         let figure = match self.is_log {
             true if figure > 0.0 => figure.log10(),
@@ -55,7 +54,7 @@ impl Scale {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// The figures to write beside the axis.
+    /// The figures to write along the axis.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         let step = match self.is_log {
             true => 1.0,
@@ -70,7 +69,7 @@ impl Scale {
     }
 }
 
-/// The least and the largest of figures and one more; what isn't a number is passed over.
+/// The minimum and maximum of the figures and one more; values that are not numbers are skipped.
 fn range(figures: impl Iterator<Item = f64>, one: f64) -> (f64, f64) {
     figures
         .filter(|figure| figure.is_finite())
@@ -87,7 +86,7 @@ fn step(range: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// A figure on an axis: as few digits as tell the ticks apart.
+/// A figure on an axis: the fewest digits that distinguish the ticks.
 pub(crate) fn number(figure: f64) -> String {
     let size = figure.abs();
     let (scaled, suffix) = match size {

@@ -7,7 +7,7 @@
 //! Pettis and R. C. Hansen, "Profile Guided Code Positioning", 1990). Jumps lead forward only, so a join
 //! is refused if another block would have to stand in between.
 //!
-//! How often a branch goes which way is counted by running the calls of the profile through the program
+//! How often a branch goes which way is measured by running the calls of the profile through the program
 //! in its usual order, with 0 for what is bound later. Whatever the new order saves, the program is not longer in
 //! it and calls take no more steps on average; else the usual order stays.
 //!
@@ -16,11 +16,11 @@
 
 use std::borrow::Cow;
 
+use tamis_bpf::Template;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::validate::InvalidProgram;
-use tamis_bpf::{Op, Program, Template, interp};
+use tamis_meter::{Cost, Workload, measure_branches};
 
-use crate::expected::{Expected, Sample};
 use crate::hot_copies;
 use crate::linearise::{Placed, in_order, place, sizes};
 use crate::options::{Objective, Options};
@@ -39,7 +39,7 @@ const STEPS_FOR_AN_INSN: f64 = 1.0 / 4096.0;
 struct Edge {
     from: BlockId,
     to: BlockId,
-    /// How many instructions of the kernel that saves, in the unit of the samples' weights.
+    /// How many instructions of the kernel that saves, in the unit of the workload.
     saved: f64,
     /// How many other edges lead to the block.
     rivals: usize,
@@ -49,33 +49,35 @@ struct Edge {
 struct Lined {
     placed: Placed,
     template: Template,
-    cost: Expected,
+    cost: Cost,
+    /// By place, how much weight did not take and took a branch.
+    sides: Vec<[f64; 2]>,
 }
 
-/// The program of the graph, in an order that suits these calls. Linear in blocks and samples, but for a
+/// The program of the graph, in an order that suits these calls. Linear in blocks and calls, but for a
 /// bound on the number of edges.
 ///
 /// # Errors
 /// If the kernel would not take the program.
 pub(crate) fn order_blocks(
     graph: &Cfg,
-    samples: &[Sample],
+    calls: &Workload,
     options: &Options,
 ) -> Result<Template, InvalidProgram> {
     let has_bitmap = options.has_bitmap();
-    let mut best = Lined::by_chains(graph, samples, has_bitmap)?;
+    let mut best = Lined::by_chains(graph, calls, has_bitmap)?;
     if options.objective == Objective::Length {
         return Ok(best.template);
     }
     let mut graph = Cow::Borrowed(graph);
     for _ in 0..MAX_COPYING {
         let program = best.template.unbound();
-        let edges = hot_copies::edges(&graph, &best.placed, program, samples, has_bitmap);
+        let edges = hot_copies::edges(&graph, &best.placed, program, calls, has_bitmap);
         if edges.is_empty() {
             break;
         }
         hot_copies::copy(graph.to_mut(), &edges);
-        match Lined::by_chains(&graph, samples, has_bitmap) {
+        match Lined::by_chains(&graph, calls, has_bitmap) {
             Ok(copied) if best.is_worth_replacing_by(&copied) => best = copied,
             _ => break,
         }
@@ -84,79 +86,55 @@ pub(crate) fn order_blocks(
 }
 
 impl Lined {
-    fn new(placed: Placed, samples: &[Sample], has_bitmap: bool) -> Result<Lined, InvalidProgram> {
+    fn new(placed: Placed, calls: &Workload, has_bitmap: bool) -> Result<Lined, InvalidProgram> {
         let template = placed.template()?;
-        let cost = Expected::of(template.unbound(), samples, has_bitmap);
+        let (cost, sides) = measure_branches(template.unbound(), calls, has_bitmap);
         Ok(Lined {
             placed,
             template,
             cost,
+            sides,
         })
     }
 
     /// Whether a program saves enough steps for the instructions that it has more.
     fn is_worth_replacing_by(&self, other: &Lined) -> bool {
-        let len = |lined: &Lined| lined.template.unbound().len() as f64;
-        let added_insns = (len(other) - len(self)).max(0.0);
-        self.cost.steps - other.cost.steps > added_insns * STEPS_FOR_AN_INSN
+        let [before, after] = [&self.cost, &other.cost];
+        let added_insns = after.length_insns.saturating_sub(before.length_insns) as f64;
+        let saved_steps = before.mean_executed_steps() - after.mean_executed_steps();
+        saved_steps > added_insns * STEPS_FOR_AN_INSN
     }
 
     /// The blocks in chains by how often edges are taken, or in their usual order if that is not worse.
-    fn by_chains(
-        graph: &Cfg,
-        samples: &[Sample],
-        has_bitmap: bool,
-    ) -> Result<Lined, InvalidProgram> {
-        let usual = Lined::new(place(graph), samples, has_bitmap)?;
-        let program = usual.template.unbound();
-        let counts = counts(graph, &usual.placed, program, samples, has_bitmap);
+    fn by_chains(graph: &Cfg, calls: &Workload, has_bitmap: bool) -> Result<Lined, InvalidProgram> {
+        let usual = Lined::new(place(graph), calls, has_bitmap)?;
+        let counts = usual.counts(graph);
         let mut chains = Chains::new(graph);
         for edge in edges(graph, &counts).iter().take(MAX_EDGES) {
             chains.join(edge.from, edge.to);
         }
         let reordered = in_order(graph, &chains.order());
-        let Ok(reordered) = Lined::new(reordered, samples, has_bitmap) else {
+        let Ok(reordered) = Lined::new(reordered, calls, has_bitmap) else {
             return Ok(usual);
         };
-        let is_better = reordered.template.unbound().len() <= program.len()
-            && reordered.cost.steps <= usual.cost.steps
-            && reordered.cost.kernel_insns < usual.cost.kernel_insns;
+        let [before, after] = [&usual.cost, &reordered.cost];
+        let is_better = after.length_insns <= before.length_insns
+            && after.uncached.steps <= before.uncached.steps
+            && after.uncached.kernel_steps < before.uncached.kernel_steps;
         Ok(if is_better { reordered } else { usual })
     }
-}
 
-/// How often the test at the end of each block did not hold.
-fn counts(
-    graph: &Cfg,
-    placed: &Placed,
-    program: &Program,
-    samples: &[Sample],
-    has_bitmap: bool,
-) -> Vec<f64> {
-    let mut block_of = vec![None; program.len()];
-    for (id, block) in graph.blocks() {
-        if let (Some(first), End::Branch { .. }) = (placed.first_insn(id), block.end) {
-            block_of[first + block.ops.len()] = Some(id);
-        }
-    }
-    let mut counts = vec![0.0; graph.len()];
-    for sample in samples
-        .iter()
-        .filter(|sample| sample.runs(program, has_bitmap))
-    {
-        let mut at = None;
-        interp::run_traced(program, &sample.data, &mut |pc| {
-            if let Some((branch, id)) = at.take()
-                && let Op::Branch { jt, .. } = program.op(branch)
-                && pc.0 != branch.0 + 1 + usize::from(jt)
-            {
-                let id: BlockId = id;
-                counts[id.index()] += sample.weight;
+    /// How often the test at the end of each block did not hold.
+    fn counts(&self, graph: &Cfg) -> Vec<f64> {
+        let mut counts = vec![0.0; graph.len()];
+        for (id, block) in graph.blocks() {
+            if let (Some(first), End::Branch { .. }) = (self.placed.first_insn(id), block.end) {
+                let [not_taken, _] = self.sides[first + block.ops.len()];
+                counts[id.index()] = not_taken;
             }
-            at = block_of[pc.0].map(|id| (pc, id));
-        });
+        }
+        counts
     }
-    counts
 }
 
 /// Edges in the order in which they are to be joined: those that would take a jump of their own, then
@@ -277,10 +255,11 @@ impl<'a> Chains<'a> {
 mod tests {
     use super::*;
     use crate::linearise::linearise;
-    use tamis_abi::{Arch, Endian, KernelVersion, SeccompData};
+    use tamis_abi::{Arch, Endian, KernelVersion, Nr};
     use tamis_bpf::cfg::Block;
     use tamis_bpf::convert::PROLOGUE_INSNS;
-    use tamis_bpf::{Operand, Test};
+    use tamis_bpf::{Op, Operand, Test};
+    use tamis_meter::{Sample, measure};
 
     /// Two branches that share both of their targets: only one of them can fall through.
     fn two_branches() -> Cfg {
@@ -306,14 +285,10 @@ mod tests {
         graph
     }
 
-    fn call(nr: u32, weight: f64) -> Sample {
-        let arch = Arch::X86_64;
-        let data = SeccompData {
-            nr,
-            arch: arch.audit(),
-            ..SeccompData::default()
-        };
-        Sample { arch, data, weight }
+    /// Calls of these numbers, as often as they say.
+    fn calls(made: &[(u32, f64)]) -> Workload {
+        let sample = |(nr, weight): &_| Sample::new(Arch::X86_64, Nr(*nr), [0; 6], *weight);
+        Workload::new(made.iter().map(sample))
     }
 
     /// A kernel without a bitmap: every call runs the program.
@@ -354,14 +329,14 @@ mod tests {
         let entry = graph.push(branch(vec![Op::LoadData(0)], 1000, shared, next));
         graph.set_entry(entry);
         let steps = |objective| {
-            let samples = [call(1000, 1.0)];
+            let calls = calls(&[(1000, 1.0)]);
             let options = Options {
                 objective,
                 ..options()
             };
-            let template = order_blocks(&graph, &samples, &options).unwrap();
-            let program = template.unbound();
-            (Expected::of(program, &samples, false).steps, program.len())
+            let template = order_blocks(&graph, &calls, &options).unwrap();
+            let cost = measure(&[template.unbound().clone()], &calls, false);
+            (cost.uncached.steps, cost.length_insns)
         };
         let (few, more) = (steps(Objective::Steps), steps(Objective::Length));
         assert_eq!((few.0, more.0), (5.0, 6.0));
@@ -372,14 +347,14 @@ mod tests {
     fn the_branch_that_is_taken_more_often_falls_through() {
         let graph = two_branches();
         for (hot, cold) in [(3, 30), (30, 3)] {
-            let samples = [call(hot, 100.0), call(cold, 1.0)];
-            let template = order_blocks(&graph, &samples, &options()).unwrap();
-            let program = template.unbound();
-            let cost = |nr: u32| Expected::of(program, &[call(nr, 1.0)], false);
+            let made = calls(&[(hot, 100.0), (cold, 1.0)]);
+            let template = order_blocks(&graph, &made, &options()).unwrap();
+            let program = [template.unbound().clone()];
+            let cost = |nr: u32| measure(&program, &calls(&[(nr, 1.0)]), false).uncached;
             let needed = cost(hot).steps + (PROLOGUE_INSNS + 1) as f64;
-            assert_eq!(cost(hot).kernel_insns, needed);
-            assert_eq!(cost(cold).kernel_insns, needed + 1.0);
-            assert_eq!(program.len(), linearise(&graph).unwrap().len());
+            assert_eq!(cost(hot).kernel_steps, needed);
+            assert_eq!(cost(cold).kernel_steps, needed + 1.0);
+            assert_eq!(program[0].len(), linearise(&graph).unwrap().len());
         }
     }
 

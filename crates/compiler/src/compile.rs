@@ -1,6 +1,6 @@
 //! Compilation: from a ruleset to a program, stage by stage.
 
-use tamis_abi::{Endian, Nr, syscall};
+use tamis_abi::{Arch, Endian, Nr, syscall};
 use tamis_bpf::cfg::Cfg;
 use tamis_bpf::{Program, Template};
 use tamis_rules::{Operand, Part, Predicate, Ruleset, Section, Subject, Test};
@@ -10,7 +10,6 @@ use crate::cost;
 use crate::dag::Walk;
 use crate::emit::emit;
 use crate::error::{CompileError, Contributor};
-use crate::expected;
 use crate::layout::{self, Layout, Outcome};
 use crate::linearise::place;
 use crate::options::Options;
@@ -34,7 +33,7 @@ const MAX_LISTED: usize = 5;
 /// let source = sources.add("a.rules", text);
 /// let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
 /// let compiled = compile(&ruleset, &Options::default()).unwrap();
-/// assert_eq!(compiled.stats().archs[0].cacheable, 4);
+/// assert_eq!(compiled.costs()[0].1.cached_numbers, 4);
 /// assert!(compiled.program().is_ok());
 /// ```
 ///
@@ -138,7 +137,11 @@ pub(crate) fn build(
         watch(pass, Made::Graph(graph));
     });
     let template = match &options.profile {
-        Some(profile) => order_blocks(&graph, &expected::samples(profile), options),
+        // The frequencies of ordinary programs differ too little to gain anything here.
+        Some(_) => {
+            let archs: Vec<Arch> = ruleset.sections().iter().map(|it| it.arch).collect();
+            order_blocks(&graph, &options.workload(&archs), options)
+        }
         None => place(&graph).template(),
     };
     let template = template.map_err(CompileError::Invalid)?;

@@ -1,19 +1,12 @@
-//! The cost model that layout and statistics share.
+//! What decisions cost before there is a program: the cost model of layout.
 //!
 //! A *step* is one executed classic BPF instruction; *length* counts instructions whether executed or
-//! not. [`tamis_bpf::convert`] has the conversion in the kernel.
+//! not. What programs cost is measured by [`tamis_meter`].
+
+use tamis_meter::price::{MISPREDICTION_NS, STEP_NS};
 
 use crate::dag::{Dag, Node, NodeId, Question, Walk};
 use crate::options::Objective;
-
-/// A predicted instruction of the kernel: the middle of the measured 0.1 to 0.3 ns.
-pub const STEP_NS: f64 = 0.2;
-
-/// A mispredicted branch. A random branch, of which every other is mispredicted, took 3.2 ns.
-pub const MISPREDICTION_NS: f64 = 6.4;
-
-/// The time added by running the smallest filter, compared with a bitmap hit.
-pub const UNCACHED_NS: f64 = 17.0;
 
 /// The cost of questions, in units of a step. Secondary objectives break ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

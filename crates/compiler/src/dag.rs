@@ -218,7 +218,7 @@ impl Dag {
     }
 
     /// The decision that code outside of the graph makes, at a place that the caller knows by this number.
-    #[cfg(feature = "foreign")]
+    #[cfg(any(test, feature = "foreign"))]
     pub(crate) fn continue_at(&mut self, place: u32) -> NodeId {
         self.intern(Node::Continue(place))
     }

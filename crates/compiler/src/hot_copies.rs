@@ -19,8 +19,8 @@ use std::collections::BTreeSet;
 
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{Op, Pc, Program, interp};
+use tamis_meter::Workload;
 
-use crate::expected::Sample;
 use crate::linearise::Placed;
 
 /// The longest block that is copied, without its end.
@@ -34,7 +34,7 @@ pub(crate) fn edges(
     graph: &Cfg,
     placed: &Placed,
     program: &Program,
-    samples: &[Sample],
+    calls: &Workload,
     has_bitmap: bool,
 ) -> Vec<Edge> {
     if !program.ops().any(|op| matches!(op, Op::Jump(_))) {
@@ -47,8 +47,9 @@ pub(crate) fn edges(
         }
     }
     let mut edges = BTreeSet::new();
-    for sample in samples {
-        if !sample.runs(program, has_bitmap) {
+    let alone = std::slice::from_ref(program);
+    for sample in calls.samples() {
+        if has_bitmap && sample.is_cached(alone) {
             continue;
         }
         let mut from = graph.entry();

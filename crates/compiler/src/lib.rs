@@ -23,7 +23,6 @@
 pub mod cost;
 pub mod dag;
 pub mod error;
-pub mod expected;
 #[cfg(feature = "foreign")]
 pub mod foreign;
 pub mod judge;
@@ -31,7 +30,6 @@ pub mod options;
 pub mod passes;
 pub mod report;
 pub mod stages;
-pub mod stats;
 pub mod tree;
 pub mod weights;
 
@@ -60,5 +58,4 @@ pub use compile::{MAX_DEPTH, compile, compile_any_length};
 pub use error::{CompileError, Contributor};
 pub use options::{Effort, Objective, Options, ProofEffort};
 pub use passes::{PassCx, PassInfo, Remark, Run, Size, Stage};
-pub use stats::{ArchStats, Stats};
 pub use verify::Compiled;

@@ -1,6 +1,7 @@
 //! Options of a compilation.
 
-use tamis_abi::KernelVersion;
+use tamis_abi::{Arch, KernelVersion};
+use tamis_meter::Workload;
 use tamis_profile::Profile;
 use tamis_prover::{Limits, Stop};
 
@@ -87,6 +88,12 @@ impl Effort {
 const FIRST_WITH_BITMAP: KernelVersion = KernelVersion::new(5, 11);
 
 impl Options {
+    /// The calls of these architectures by which programs are measured: those of the profile or, without one, of
+    /// ordinary programs.
+    pub fn workload(&self, archs: &[Arch]) -> Workload {
+        Workload::of(self.profile.as_ref(), archs)
+    }
+
     /// Whether calls that are allowed by number alone cost nothing.
     pub fn has_bitmap(&self) -> bool {
         self.kernel.is_none_or(|kernel| kernel >= FIRST_WITH_BITMAP)

@@ -9,7 +9,7 @@
 
 use std::cell::OnceCell;
 
-use tamis_abi::{Action, ArgIndex, SeccompData, Word};
+use tamis_abi::{Action, SeccompData, Word};
 use tamis_profile::Call;
 use tamis_rules::IntervalSet;
 
@@ -356,34 +356,28 @@ fn recorded(others: &[Sample], seen: &[&Call]) -> Vec<Sample> {
         .collect()
 }
 
-/// Calls whose arguments occur as often as their values were seen: evenly spaced ranks of every
-/// argument's values, in an order of its own so that arguments are independent of each other.
-pub(crate) fn by_values(others: &[Sample], call: &Call, count: u64) -> Vec<(SeccompData, u64)> {
-    /// Prime, so that every stride visits every rank.
-    const RANKS: u64 = 61;
-    let data = |rank: u64| {
-        let other = others.get(rank as usize % others.len().max(1));
+/// Calls whose arguments occur as often as their values were seen.
+fn by_values(
+    others: &[Sample],
+    call: &Call,
+    count: u64,
+) -> impl Iterator<Item = (SeccompData, u64)> {
+    let lists = call.value_lists();
+    let each = count.div_ceil(lists.len() as u64);
+    lists.enumerate().map(move |(rank, values)| {
+        let other = others.get(rank % others.len().max(1));
         let mut data = other.map_or_else(SeccompData::default, Sample::data);
-        for (index, values) in &call.values {
-            let place = rank * (2 * u64::from(*index) + 1) % RANKS;
-            let wanted = u128::from(call.count) * u128::from(2 * place + 1) / u128::from(2 * RANKS);
-            let mut before = 0;
-            let value = values.iter().find(|(_, count)| {
-                before += u128::from(**count);
-                wanted < before
-            });
-            if let (Some((value, _)), Some(index)) = (value, ArgIndex::new(*index)) {
-                data.args[index.index()] = *value;
-            }
+        for (arg, value) in data.args.iter_mut().zip(values) {
+            *arg = value.unwrap_or(*arg);
         }
-        data
-    };
-    let each = count.div_ceil(RANKS);
-    (0..RANKS).map(|rank| (data(rank), each)).collect()
+        (data, each)
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use tamis_abi::ArgIndex;
+
     use super::*;
 
     const LOW: Word = Word::IP_LOW;

@@ -7,6 +7,7 @@
 
 use tamis_abi::{Arch, Endian};
 use tamis_bpf::{Program, Template};
+use tamis_meter::{Cost, measure_archs};
 use tamis_prover::{Subject, decide_until};
 use tamis_rules::{BindError, Ruleset, Variable, variable};
 
@@ -15,7 +16,6 @@ use crate::error::CompileError;
 use crate::judge;
 use crate::options::ProofEffort;
 use crate::passes::Remark;
-use crate::stats::Stats;
 
 /// A program together with the proof that it means what its ruleset means, whatever is bound to the run-time
 /// variables that the ruleset has.
@@ -91,10 +91,10 @@ impl Compiled {
         Binding::new(self)
     }
 
-    /// Figures about the program, all variables being 0, for the architectures of the ruleset in order. Made
-    /// anew each time, by running the program.
-    pub fn stats(&self) -> Stats {
-        Stats::of(self.template.unbound(), self.archs.iter().copied())
+    /// What every known call costs, made once with all arguments 0, for each architecture of the ruleset; all
+    /// variables are 0. Measured anew each time.
+    pub fn costs(&self) -> Vec<(Arch, Cost)> {
+        measure_archs(std::slice::from_ref(self.template.unbound()), &self.archs)
     }
 }
 

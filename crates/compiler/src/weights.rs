@@ -4,8 +4,6 @@
 //! the profile itself. A call that the kernel decides from its bitmap (5.11) runs no instruction, so it
 //! counts little: not nothing, because other kernels and stacks may still run it.
 
-use std::sync::{LazyLock, OnceLock};
-
 use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
 
@@ -27,45 +25,6 @@ pub enum Kind {
     Answered,
     /// By the arguments.
     ByArguments,
-}
-
-/// How often ordinary programs make the calls of an architecture.
-#[derive(Debug, Default)]
-struct Ordinary {
-    /// The known numbers, ascending.
-    numbers: Vec<u32>,
-    /// What all calls before each of them count together, and then what all count.
-    counts_before: Vec<u64>,
-}
-
-impl Ordinary {
-    /// Of one architecture; found once per process.
-    fn of(arch: Arch) -> &'static Ordinary {
-        static KNOWN: LazyLock<Vec<OnceLock<Ordinary>>> =
-            LazyLock::new(|| Arch::all().map(|_| OnceLock::new()).collect());
-        // Architectures are numbered in the order in which they are listed.
-        KNOWN[arch as usize].get_or_init(|| Ordinary::new(arch))
-    }
-
-    fn new(arch: Arch) -> Ordinary {
-        let profile = Profile::builtin(arch);
-        let mut ordinary = Ordinary::default();
-        let mut before = 0;
-        for (_, nr, call) in profile.calls() {
-            ordinary.numbers.push(nr.0);
-            ordinary.counts_before.push(before);
-            before += call.count;
-        }
-        ordinary.counts_before.push(before);
-        ordinary
-    }
-
-    /// What the calls with a number in `first..=last` count together. Logarithmic.
-    fn count(&self, first: Nr, last: Nr) -> u64 {
-        let start = self.numbers.partition_point(|nr| *nr < first.0);
-        let end = self.numbers.partition_point(|nr| *nr <= last.0);
-        self.counts_before[end] - self.counts_before[start]
-    }
 }
 
 /// How much each decision counts.
@@ -106,22 +65,26 @@ impl<'a> Weights<'a> {
         self.effort
     }
 
-    /// How much the numbers `first..=last` count, all of which are decided alike. Logarithmic, and linear
-    /// in the recorded calls of the range.
+    /// How much the numbers `first..=last` count, all of which are decided alike: as often as the profile says, or
+    /// as ordinary programs make them, times what one such call counts. Linear in the known calls of the range.
     pub fn numbers(&self, arch: Arch, first: Nr, last: Nr, kind: Kind) -> u64 {
+        let profile = self.profile.unwrap_or_else(|| Profile::builtin(arch));
+        let count = profile.count(arch, first, last);
+        count.saturating_mul(self.per_call(arch, kind))
+    }
+
+    /// How much one call counts that is decided in this way.
+    pub(crate) fn per_call(&self, arch: Arch, kind: Kind) -> u64 {
+        let is_cached = self.has_bitmap && kind == Kind::Allowed && arch != Arch::X32;
         match self.profile {
-            Some(profile) => {
-                let is_cached = self.has_bitmap && kind == Kind::Allowed && arch != Arch::X32;
-                let factor = if is_cached { 1 } else { CACHED_PER_UNCACHED };
-                profile.count(arch, first, last).saturating_mul(factor)
-            }
-            None => Ordinary::of(arch).count(first, last) * self.unrecorded(arch, kind),
+            Some(_) if is_cached => 1,
+            Some(_) => CACHED_PER_UNCACHED,
+            None => self.unrecorded(arch, kind),
         }
     }
 
-    /// How much a call counts about which no profile says anything, times how often ordinary programs
-    /// make it. Programs seldom make calls that are
-    /// denied, and hardly any of an architecture's other kinds. Calls that run the filter on every kernel
+    /// How much one call of ordinary programs counts. Programs seldom make calls that are denied, and hardly any of
+    /// an architecture's other kinds. Calls that run the filter on every kernel
     /// count for more than those that a bitmap may answer; not for all that counts, because filters run
     /// on old kernels, too.
     fn unrecorded(&self, arch: Arch, kind: Kind) -> u64 {

@@ -43,20 +43,20 @@ use tamis_policy::loader::NoIncludes;
 use tamis_prover::{Function, LimitReached, Scope, Space, Verdict};
 use tamis_rules::{Predicate, Ruleset, Section};
 
-/// What is known of a policy beside its meaning.
+/// Properties of a policy in addition to its meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// What to call the result, where a language names it.
+    /// The name of the result, for languages with names.
     pub name: String,
-    /// The architectures that it is for, even where it treats their calls as it does those of others;
-    /// those that it treats differently are known without.
+    /// The architectures of the policy, even if their calls are treated like those of others; architectures that
+    /// are treated differently are found without this list.
     pub arches: Vec<Arch>,
-    /// What it wants of whoever installs its filter.
+    /// Its installation requirements.
     pub installation: Installation,
 }
 
 impl Source {
-    /// A policy of which no more than a name is known.
+    /// A policy with only a name.
     pub fn named(name: &str) -> Source {
         Source {
             name: name.to_owned(),
@@ -70,19 +70,19 @@ impl Source {
 pub struct Converted {
     /// The text.
     pub text: String,
-    /// The machines that it is for.
+    /// The machines for the text.
     pub machines: Vec<Machine>,
     /// What could not be expressed; if empty, the text was proved equivalent to the policy.
     pub losses: Vec<Loss>,
-    /// How the text compares with the policy, for calls of the machines' architectures.
+    /// The comparison of the text with the policy, for calls of the machines' architectures.
     pub verdict: Verdict,
     /// The calls that differ: the policy's action on the left, the text's on the right.
     pub differences: Vec<Difference>,
-    /// Whether these are all.
+    /// Whether the list of differences is complete.
     pub is_complete: bool,
 }
 
-/// Why there is no text.
+/// The reason why there is no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A limit of the prover was reached.
@@ -142,8 +142,8 @@ pub fn convert(
     }
 }
 
-/// What a function means, call by call, for the architectures that it treats differently from most, and for
-/// these.
+/// The meaning of a function, call by call, for these architectures and for those that it treats differently from
+/// most.
 ///
 /// # Errors
 /// If it treats architectures without a name differently, or a limit was reached.
@@ -193,7 +193,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
     }
     let bad_arch = Action::from_ret(bad_arch.unwrap_or(Action::KILL_PROCESS.ret()));
     let is_bad = |outcome: &Outcome| outcome.action == bad_arch;
-    // x32 and x86_64 are told apart by numbers, so that one of them may be as foreign as any other.
+    // x32 and x86_64 differ only in numbers, so one of them may be as foreign as any other.
     listings.retain(|listing| {
         let mut outcomes = listing.groups.iter().flat_map(|group| &group.outcomes);
         arches.contains(&listing.arch) || !outcomes.all(is_bad)
@@ -216,7 +216,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
     })
 }
 
-/// An architecture whose calls get what those of unknown ones do.
+/// An architecture whose calls have the action of unknown ones.
 fn foreign_listing(arch: Arch, bad_arch: Action) -> Listing {
     let outcome = Outcome {
         action: bad_arch,
@@ -238,14 +238,14 @@ fn unsayable(message: &str) -> Refusal {
     ))
 }
 
-/// How a text compares with the policy.
+/// A comparison of a text with the policy.
 struct Found {
     verdict: Verdict,
     differences: Vec<Difference>,
     is_complete: bool,
 }
 
-/// Reads a text back as its machines do and compares.
+/// Parses a text as on its machines and compares.
 fn compare(
     space: &mut Space,
     function: Function,
@@ -283,10 +283,10 @@ fn compare(
     Ok(found)
 }
 
-/// What a text means on a machine of this architecture.
+/// The meaning of a text on a machine of this architecture.
 ///
 /// # Errors
-/// If its language does not take it.
+/// If its front end rejects it.
 pub fn read_back(exporter: &Exporter, text: &str, native: Arch) -> Result<Ruleset, Refusal> {
     let mut sources = Sources::new();
     let source = sources.add(format!("<{}>", exporter.name), text);
@@ -302,8 +302,8 @@ pub fn read_back(exporter: &Exporter, text: &str, native: Arch) -> Result<Rulese
     })
 }
 
-/// How strict a text's answer is beside the policy's: whether the process or only the thread is killed
-/// makes no difference here, as neither executes the call.
+/// The strictness of a text's action relative to the policy's: killing the process and killing the thread are equal
+/// here, as neither executes the call.
 fn strictness(difference: &Difference) -> std::cmp::Ordering {
     let place = |ret: u32| match Action::from_ret(ret).kind {
         ActionKind::KillThread => Action::precedence(ActionKind::KillProcess.ret()),
@@ -323,8 +323,7 @@ fn names(difference: &Difference) -> BTreeSet<&'static str> {
     named.map(|(_, name)| name).collect()
 }
 
-/// The calls to write with more care: those that got looser, and those that got stricter although
-/// the exporter knows of no loss.
+/// The calls to export with more care: those that got looser, and those that got stricter without a known loss.
 fn more_care(
     differences: &[Difference],
     losses: &[Loss],
@@ -353,7 +352,7 @@ fn more_care(
     more
 }
 
-/// The result, with the losses that only the comparison showed; none if something got looser.
+/// The result, with the losses found only by the comparison; `None` if something got looser.
 fn finish(
     meaning: &Meaning,
     exporter: &Exporter,
@@ -402,7 +401,7 @@ fn finish(
     })
 }
 
-/// Calls for which the text has another meaning than written.
+/// The loss for calls for which the text has another meaning than intended.
 fn read_otherwise(exporter: &Exporter, calls: Vec<&'static str>) -> Loss {
     let is_multiplexer = |call: &&str| ["socketcall", "ipc"].contains(call);
     let (code, message) = match calls.iter().all(is_multiplexer) {
@@ -445,7 +444,7 @@ fn foreign(exporter: &Exporter, wanted: Action, said: Action) -> Loss {
     }
 }
 
-/// What a language cannot express beside the meaning.
+/// The loss of installation requirements that a language cannot express.
 fn installation(exporter: &Exporter, source: &Source) -> Option<Loss> {
     if exporter.takes_installation {
         return None;

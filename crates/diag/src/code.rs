@@ -6,14 +6,14 @@
 //! 12 resources of the security-profiles-operator, 13 exporting, 14 matrices of options. A number is
 //! never given a second meaning. [`Code::explanation`] is what `tamis explain TM0201` prints.
 
-/// A stable name for one kind of mistake.
+/// A stable name for one kind of diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code {
     /// `TM0201`.
     pub id: &'static str,
-    /// The mistake in a few words.
+    /// A short title.
     pub title: &'static str,
-    /// Why it is one, and what to do: a paragraph or more of plain text.
+    /// The reason and the correction: a paragraph or more of plain text.
     pub explanation: &'static str,
 }
 

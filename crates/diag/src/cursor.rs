@@ -1,12 +1,11 @@
-//! A cursor: what a lexer moves through a text.
+//! A cursor in a text, for lexers.
 //!
-//! Every language here has a lexer of its own, because its tokens and comments are its own. What they
-//! share is this: the rest of the text, steps over characters, words, lines and symbols, and the span of what
-//! was passed.
+//! Every language has a separate lexer, because tokens and comments differ. Shared are the rest of the text, steps
+//! over characters, words, lines and symbols, and spans.
 
 use crate::{SourceId, Span};
 
-/// A place in a text of the [`Sources`](crate::Sources), always on a character boundary.
+/// A position in a text of the [`Sources`](crate::Sources), always on a character boundary.
 ///
 /// ```
 /// use tamis_diag::{Cursor, Sources};
@@ -38,12 +37,12 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// How many bytes of the text were passed.
+    /// The offset in the text, in bytes.
     pub const fn at(&self) -> usize {
         self.at
     }
 
-    /// The same cursor for a text that ends `length` bytes further on. Places stay those of the whole text.
+    /// The same cursor for a text that ends after `length` more bytes. Offsets stay those of the whole text.
     ///
     /// # Panics
     /// If the rest is shorter, or a character would be split.
@@ -55,7 +54,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// What was not passed yet.
+    /// The rest of the text.
     pub fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
@@ -70,7 +69,7 @@ impl<'t> Cursor<'t> {
         self.rest().starts_with(prefix)
     }
 
-    /// Passes so many bytes, or all that are left, and returns them.
+    /// Consumes this many bytes, or all that are left, and returns them.
     ///
     /// # Panics
     /// If a character would be split.
@@ -81,44 +80,44 @@ impl<'t> Cursor<'t> {
         taken
     }
 
-    /// Passes one character, if there is one.
+    /// Consumes one character, if there is one.
     pub fn take_char(&mut self) -> Option<char> {
         let first = self.first()?;
         self.at += first.len_utf8();
         Some(first)
     }
 
-    /// Passes the characters for which `belongs` holds, and returns them.
+    /// Consumes the characters for which `belongs` holds, and returns them.
     pub fn take_while(&mut self, belongs: impl Fn(char) -> bool) -> &'t str {
         self.take_until(|c: char| !belongs(c))
     }
 
-    /// Passes what is left of the line, without its line break, and returns it.
+    /// Consumes the rest of the line, without its line break, and returns it.
     pub fn take_line(&mut self) -> &'t str {
         self.take_until(|c| c == '\n')
     }
 
-    /// Passes the first of these symbols with which the rest begins, and returns it. Longer symbols must
-    /// stand before their own beginnings.
+    /// Consumes the first of these symbols with which the rest begins, and returns it. Longer symbols must precede
+    /// their own prefixes.
     pub fn take_symbol(&mut self, symbols: &[&'static str]) -> Option<&'static str> {
         let found = symbols.iter().find(|symbol| self.is_before(symbol))?;
         self.at += found.len();
         Some(found)
     }
 
-    /// Passes everything up to and including `end`, and returns it; `None`, and passes nothing, if the rest
+    /// Consumes everything up to and including `end`, and returns it; `None`, and consumes nothing, if the rest
     /// doesn't contain it.
     pub fn take_through(&mut self, end: &str) -> Option<&'t str> {
         let before = self.rest().find(end)?;
         Some(self.take(before + end.len()))
     }
 
-    /// The text from a place that was passed to here.
+    /// The text from an earlier offset to here.
     pub fn text_from(&self, start: usize) -> &'t str {
         &self.text[start..self.at]
     }
 
-    /// The span from a place that was passed to here.
+    /// The span from an earlier offset to here.
     pub const fn span_from(&self, start: usize) -> Span {
         Span::new(self.source, start, self.at)
     }

@@ -3,12 +3,12 @@
 use crate::code::Code;
 use crate::source::Span;
 
-/// How bad it is.
+/// The severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Information; nothing is wrong.
+    /// Information, not an error.
     Note,
-    /// The result exists but may not be what the user meant.
+    /// There is a result, but possibly not the intended one.
     Warning,
     /// There is no result.
     Error,
@@ -30,7 +30,7 @@ impl Severity {
 pub struct Label {
     /// The place.
     pub span: Span,
-    /// What is there.
+    /// The text of the label.
     pub text: String,
 }
 
@@ -50,15 +50,15 @@ pub struct Label {
 pub struct Diagnostic {
     /// The stable code.
     pub code: Code,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong: a lower-case fragment without a full stop.
+    /// The error: a lower-case fragment without a full stop.
     pub message: String,
-    /// Where; the first label is the place, the others are related places.
+    /// The places; the first label is the main one, the others are related.
     pub labels: Vec<Label>,
-    /// Why.
+    /// The reasons.
     pub notes: Vec<String>,
-    /// What to type instead.
+    /// The correction.
     pub help: Option<String>,
 }
 
@@ -102,14 +102,14 @@ impl Diagnostic {
         self
     }
 
-    /// Sets the help text: how to correct the mistake.
+    /// Sets the help text, which states the correction.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
-    /// Whether there is no result because of this.
+    /// Whether it is an error, so that there is no result.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

@@ -18,11 +18,11 @@ use crate::suggest;
 /// The diagnostics and limits of a language of JSON documents.
 #[derive(Debug)]
 pub struct Dialect {
-    /// What a document is called: `a profile`.
+    /// The name of a document in messages: `a profile`.
     pub document: &'static str,
     /// The most bytes of a text.
     pub max_bytes: usize,
-    /// How deep objects and arrays may be nested.
+    /// The deepest nesting of objects and arrays.
     pub max_depth: usize,
     /// The text is too large.
     pub too_large: Code,
@@ -34,15 +34,15 @@ pub struct Dialect {
     pub duplicate_key: Code,
     /// A value has the wrong type.
     pub wrong_type: Code,
-    /// A number is no integer or out of range.
+    /// A number is not an integer or out of range.
     pub range: Code,
-    /// A key that must be there is not.
+    /// A required key is missing.
     pub missing: Code,
-    /// A string is none of the names that may stand there.
+    /// A string is not one of the known names.
     pub unknown_name: Code,
     /// A key is not known.
     pub unknown_member: Code,
-    /// What becomes of such a member: `container engines ignore this`.
+    /// The effect of an unknown member: `container engines ignore this`.
     pub unknown_member_label: &'static str,
 }
 
@@ -53,7 +53,7 @@ pub struct Reader {
     source: SourceId,
     /// Whether ignored input is an error.
     strict: bool,
-    /// What is wrong, in the order of discovery.
+    /// The diagnostics, in the order of discovery.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -165,7 +165,7 @@ impl Reader {
         self.error(self.dialect.nesting, range, message, label);
     }
 
-    /// What the language of the text says of its mistakes.
+    /// The diagnostics and limits of the text's language.
     pub fn dialect(&self) -> &'static Dialect {
         self.dialect
     }
@@ -280,7 +280,7 @@ impl Reader {
         None
     }
 
-    /// The value of a member that must be there.
+    /// The value of a required member.
     pub fn required<'v, 't>(
         &mut self,
         object: &'v Object<'t>,
@@ -314,7 +314,7 @@ impl Reader {
         found.map(|(_, meaning)| *meaning)
     }
 
-    /// What to say of a name that is none of the known ones.
+    /// The error for an unknown name.
     pub fn unknown_name(&self, what: &str, name: &str, range: Range, known: &[&str]) -> Diagnostic {
         let message = format!("unknown {what} `{name}`");
         let diagnostic = Diagnostic::error(self.dialect.unknown_name, message)
@@ -325,7 +325,7 @@ impl Reader {
         }
     }
 
-    /// Reports a member whose key is none of the known ones.
+    /// Reports a member with an unknown key.
     pub fn unknown_member(&mut self, member: &ObjectProp, what: &str, known: &[&str]) {
         let key = member.name.as_str();
         let message = format!("{what} has no member `{key}`");

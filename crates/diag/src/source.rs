@@ -1,11 +1,11 @@
 //! The texts that diagnostics point into.
 //!
-//! Every text that was read gets a [`SourceId`]; a [`Span`] is a byte range of one of them. The text
-//! is UTF-8 by then: reading and decoding are the caller's business.
+//! Every text gets a [`SourceId`]; a [`Span`] is a byte range of one of them. The text is UTF-8: the caller reads
+//! and decodes it.
 
 use std::sync::Arc;
 
-/// Which of the [`Sources`] a span lies in.
+/// The index of a text in [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(u32);
 
@@ -21,7 +21,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes from `start` to before `end`. Offsets have 32 bits, as [`Sources::add`] demands.
+    /// The bytes from `start` to before `end`. Offsets have 32 bits, see [`Sources::add`].
     pub const fn new(source: SourceId, start: usize, end: usize) -> Span {
         Span {
             source,
@@ -30,7 +30,7 @@ impl Span {
         }
     }
 
-    /// The empty span behind it.
+    /// The empty span after it.
     #[must_use]
     pub const fn after(self) -> Span {
         Span {
@@ -39,7 +39,7 @@ impl Span {
         }
     }
 
-    /// The smallest span that covers both; `other` must lie in the same source.
+    /// The smallest span that covers both; `other` must be in the same source.
     #[must_use]
     pub fn to(self, other: Span) -> Span {
         debug_assert_eq!(self.source, other.source, "a span lies in one source");
@@ -63,7 +63,7 @@ pub struct Position {
 /// One text with the name that diagnostics show for it.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What the user calls it: a path, or `<stdin>`.
+    /// The name for the user: a path, or `<stdin>`.
     pub name: Arc<str>,
     /// The text.
     pub text: Arc<str>,
@@ -73,7 +73,7 @@ pub struct Source {
     is_ascii: bool,
 }
 
-/// All texts of one run, in the order in which they were read.
+/// All texts of one run, in the order of reading.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: Vec<Source>,
@@ -85,7 +85,7 @@ impl Sources {
         Sources::default()
     }
 
-    /// Registers a text. Texts of 4 GiB or more are the caller's to refuse: offsets have 32 bits.
+    /// Registers a text. The caller must reject texts of 4 GiB or more: offsets have 32 bits.
     pub fn add(&mut self, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> SourceId {
         let text: Arc<str> = text.into();
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
@@ -104,7 +104,7 @@ impl Sources {
     /// The source with this id, which must come from this collection.
     ///
     /// # Panics
-    /// If the id was made by another collection.
+    /// If the id is from another collection.
     pub fn get(&self, id: SourceId) -> &Source {
         &self.files[id.0 as usize]
     }
@@ -129,7 +129,7 @@ impl Sources {
         &self.get(span.source).text[span.start as usize..span.end as usize]
     }
 
-    /// Where a span begins, for people. Logarithmic in the number of lines; linear in the length of the
+    /// The line and column of a span's beginning. Logarithmic in the number of lines; linear in the length of the
     /// line if the text is not all ASCII.
     pub fn position(&self, span: Span) -> Position {
         let source = self.get(span.source);

@@ -1,6 +1,6 @@
 //! "Did you mean": the known name nearest to a misspelt one.
 
-/// How different a name may be from what was typed, in edits per character typed.
+/// The largest edit distance of a suggestion, per typed character.
 const MAX_EDITS_PER_CHAR: f64 = 0.34;
 
 /// Longer words are not treated as misspelt names: comparing them with every name would be slow.
@@ -8,8 +8,8 @@ const MAX_TYPED_CHARS: usize = 64;
 
 /// The candidate nearest to `typed`, if one is near enough to be a misspelling of it.
 ///
-/// Of equally near candidates the first in alphabetical order is taken, so the answer does not
-/// depend on the order of the candidates.
+/// Of equally near candidates the first in alphabetical order is returned, so the result does not depend on the
+/// order of the candidates.
 ///
 /// ```
 /// assert_eq!(tamis_diag::suggest::nearest("raed", ["write", "read"]), Some("read"));

@@ -17,8 +17,8 @@ use tamis_bpf::{InvalidProgram, Op, Operand, Pc};
 use tamis_prover::misreading::Reading;
 use tamis_prover::{Branches, Limits, Stop, Subject};
 
-use crate::campaign::{Campaign, Found};
-use crate::coverage::{Place, dead};
+use crate::campaign::{Campaign, FilterId, Found};
+use crate::coverage::{Place, dead, places};
 use crate::feasible::{Feasible, feasible_by_diagrams};
 use crate::path::Path;
 use crate::side::{Filter, Words, data, words};
@@ -77,14 +77,8 @@ pub fn agreement(
     };
     judge.run_waiting(stop)?;
     judge.near_constants(stop)?;
-    let mut number = 0;
-    for side in 0..judge.campaign.sides.len() {
-        for index in 0..judge.campaign.sides[side].filters.len() {
-            if !judge.campaign.sides[side].filters[index].is_policy {
-                judge.settle(side, index, number, limits, stop)?;
-            }
-            number += 1;
-        }
+    for id in judge.campaign.programs() {
+        judge.settle(id, limits, stop)?;
     }
     judge.agreement.calls = judge.calls();
     Ok(judge.agreement)
@@ -132,88 +126,63 @@ impl Judge<'_> {
     /// Tries calls that meet each constant of the programs, changed from the first kept call that gets there.
     fn near_constants(&mut self, stop: &Stop) -> Outcome<()> {
         let kept: Vec<Words> = self.campaign.kept().map(|data| words(&data)).collect();
-        for side in 0..self.campaign.sides.len() {
-            for index in 0..self.campaign.sides[side].filters.len() {
-                let mut met = BTreeSet::new();
-                for call in &kept {
-                    let filter = &self.campaign.sides[side].filters[index];
-                    let path = Path::of(&filter.program, call);
-                    for (word, meets) in operands(&path, filter, &mut met) {
-                        let k = match meets {
-                            Meets::Constant(k) => k,
-                            Meets::Word(other) => call[other.index()],
-                        };
-                        for near in near(call, word, k) {
-                            self.try_call(near)?;
-                        }
+        for id in self.campaign.filters() {
+            let mut met = BTreeSet::new();
+            for call in &kept {
+                let filter = self.campaign.filter(id);
+                let path = Path::of(&filter.program, call);
+                for (word, meets) in operands(&path, filter, &mut met) {
+                    let k = match meets {
+                        Meets::Constant(k) => k,
+                        Meets::Word(other) => call[other.index()],
+                    };
+                    for near in near(call, word, k) {
+                        self.try_call(near)?;
                     }
-                    if stop.is_asked_for() {
-                        return Ok(());
-                    }
+                }
+                if stop.is_asked_for() {
+                    return Ok(());
                 }
             }
         }
         self.run_waiting(stop)
     }
 
-    /// The outcomes of a filter's branches, and those that no call has had.
-    fn outcomes(&self, side: usize, index: usize, number: usize) -> (usize, BTreeSet<(Pc, bool)>) {
-        let filter = &self.campaign.sides[side].filters[index];
-        let reached = &self.campaign.reached[number];
-        let (mut all, mut open) = (0, BTreeSet::new());
-        for (pc, op) in filter.program.ops().enumerate() {
-            if !matches!(op, Op::Branch { .. }) {
-                continue;
-            }
-            for outcome in [false, true] {
-                all += 1;
-                if !reached[pc].outcomes[usize::from(outcome)] {
-                    open.insert((Pc(pc), outcome));
-                }
-            }
+    /// Settles which outcomes of a program's branches are impossible, of those that no call has had.
+    fn settle(&mut self, id: FilterId, limits: &Limits, stop: &Stop) -> Outcome<()> {
+        let is_outcome = |place: &Place| matches!(place, Place::Outcome(..));
+        let mut open: Vec<Place> = places(self.campaign.filter(id))
+            .filter(is_outcome)
+            .collect();
+        self.agreement.edges += open.len();
+        self.drop_reached(id, &mut open);
+        if open.is_empty() {
+            return Ok(());
         }
-        (all, open)
-    }
-
-    /// Settles which of the outcomes that no call has had are impossible.
-    fn settle(
-        &mut self,
-        side: usize,
-        index: usize,
-        number: usize,
-        limits: &Limits,
-        stop: &Stop,
-    ) -> Outcome<()> {
-        let is_settled_by_gates = self.ask_gates(side, index, number, limits, stop)?;
-        let mut unsettled = 0;
-        let (_, open) = self.outcomes(side, index, number);
-        if !open.is_empty() {
-            unsettled = self.ask_diagrams(side, index, number, limits, stop)?;
-        }
-        let (all, open) = self.outcomes(side, index, number);
+        let is_settled_by_gates = self.ask_gates(id, &mut open, limits, stop)?;
+        let mut unsettled = self.ask_diagrams(id, &open, limits, stop)?;
+        self.drop_reached(id, &mut open);
         if !is_settled_by_gates {
             unsettled = open.len();
         }
-        self.agreement.edges += all;
         self.agreement.unsettled_edges += unsettled;
         self.agreement.infeasible_edges += open.len() - unsettled;
         Ok(())
     }
 
-    /// Runs inputs that gates name for outcomes, until they say that there are no more: whether they did.
+    fn drop_reached(&self, id: FilterId, open: &mut Vec<Place>) {
+        open.retain(|place| !self.campaign.is_reached(id, *place));
+    }
+
+    /// Runs inputs that gates name for open outcomes, until they say that there are no more: whether they did.
     fn ask_gates(
         &mut self,
-        side: usize,
-        index: usize,
-        number: usize,
+        id: FilterId,
+        open: &mut Vec<Place>,
         limits: &Limits,
         stop: &Stop,
     ) -> Outcome<bool> {
-        let (_, mut open) = self.outcomes(side, index, number);
-        if open.is_empty() {
-            return Ok(true);
-        }
-        let filter = &self.campaign.sides[side].filters[index];
+        let filter = self.campaign.filter(id);
         let limits = Limits {
             max_conflicts: limits.max_conflicts + CONFLICTS_PER_EDGE * open.len() as u64,
             ..*limits
@@ -222,55 +191,54 @@ impl Judge<'_> {
             return Ok(false);
         };
         loop {
-            match branches.input_for_any(open.iter().copied()) {
+            let outcomes = open.iter().filter_map(|place| match place {
+                Place::Outcome(pc, outcome) => Some((*pc, *outcome)),
+                Place::Insn(_) => None,
+            });
+            match branches.input_for_any(outcomes) {
                 Ok(None) => return Ok(true),
                 Err(_) => return Ok(false),
                 Ok(Some(data)) => {
                     self.run_named(&data, stop)?;
-                    let (_, left) = self.outcomes(side, index, number);
-                    if left.len() == open.len() {
+                    let before = open.len();
+                    self.drop_reached(id, open);
+                    if open.len() == before {
                         let reading = Reading::Gates;
                         return Err(Disagreement::Misread { reading, data });
                     }
-                    open = left;
                 }
             }
         }
     }
 
-    /// How many outcomes diagrams don't call impossible.
+    /// How many of the open outcomes diagrams don't call impossible.
     fn ask_diagrams(
         &mut self,
-        side: usize,
-        index: usize,
-        number: usize,
+        id: FilterId,
+        open: &[Place],
         limits: &Limits,
         stop: &Stop,
     ) -> Outcome<usize> {
-        let (_, open) = self.outcomes(side, index, number);
-        let filter = &self.campaign.sides[side].filters[index];
-        let dead = dead(filter, limits, stop);
+        if open.is_empty() {
+            return Ok(0);
+        }
+        let dead = dead(self.campaign.filter(id), limits, stop);
         let mut asked = 0;
         let mut unsettled = 0;
-        for (pc, outcome) in open {
-            let place = Place::Outcome(pc, outcome);
-            if dead.contains(&place) {
-                continue;
-            }
+        for place in open.iter().copied().filter(|place| !dead.contains(place)) {
             asked += 1;
             if asked > MAX_ASKED || stop.is_asked_for() {
                 unsettled += 1;
                 continue;
             }
-            let filter = &self.campaign.sides[side].filters[index];
+            let filter = self.campaign.filter(id);
             match feasible_by_diagrams(&filter.program, place, limits, stop) {
                 Feasible::Never => {}
                 Feasible::Unknown(_) => unsettled += 1,
                 Feasible::By(data) => {
                     self.run_named(&data, stop)?;
-                    let reached = &self.campaign.reached[number][pc.0];
                     // Either it gets there, which gates have missed or not been able to say, or it doesn't.
-                    if !reached.outcomes[usize::from(outcome)] {
+                    if !self.campaign.is_reached(id, place) {
                         let reading = Reading::Diagrams;
                         return Err(Disagreement::Misread { reading, data });
                     }
@@ -380,7 +348,6 @@ mod tests {
     use tamis_bpf::{AluOp, Program, Test};
 
     use super::*;
-    use crate::testing::branch;
 
     fn agree(left: &[Op], right: &[Op]) -> Result<Agreement, Disagreement> {
         let programs = [left, right].map(|ops| {
@@ -399,11 +366,11 @@ mod tests {
         // Only an input that solves the sum gets to the last answer; nothing is both above 9 and below 9.
         let ops = [
             Op::LoadData(16),
-            branch(Test::Gt, 9, 0, 2),
-            branch(Test::Ge, 9, 1, 0),
+            Op::branch(Test::Gt, 9, 0, 2),
+            Op::branch(Test::Ge, 9, 1, 0),
             DENY,
             Op::Alu(AluOp::Mul, Operand::K(0x0001_2345)),
-            branch(Test::Eq, 0x9abc_def1, 0, 1),
+            Op::branch(Test::Eq, 0x9abc_def1, 0, 1),
             DENY,
             ALLOW,
         ];
@@ -417,13 +384,13 @@ mod tests {
     fn a_half_that_one_side_forgets_is_found() {
         let whole = [
             Op::LoadData(16),
-            branch(Test::Eq, 7, 0, 2),
+            Op::branch(Test::Eq, 7, 0, 2),
             Op::LoadData(20),
-            branch(Test::Eq, 0, 1, 0),
+            Op::branch(Test::Eq, 0, 1, 0),
             DENY,
             ALLOW,
         ];
-        let low = [Op::LoadData(16), branch(Test::Eq, 7, 1, 0), DENY, ALLOW];
+        let low = [Op::LoadData(16), Op::branch(Test::Eq, 7, 1, 0), DENY, ALLOW];
         let refusal = agree(&whole, &low);
         let Err(Disagreement::Answers(found)) = refusal else {
             panic!("{refusal:?}");

@@ -11,11 +11,11 @@ use tamis_abi::{SeccompData, Word};
 use tamis_bpf::InvalidProgram;
 use tamis_prover::{Stop, Subject};
 
-use crate::coverage::Proved;
+use crate::coverage::{Place, Proved};
 use crate::dictionary::Dictionary;
 use crate::path::Path;
 use crate::rng::Rng;
-use crate::side::{Side, Words, data, words};
+use crate::side::{Filter, Side, Words, data, words};
 use crate::witness::plain;
 
 /// How many changes of one kept input are run before another is taken.
@@ -43,7 +43,7 @@ pub struct Found {
 /// use tamis_fuzz::Campaign;
 /// use tamis_prover::{Stop, Subject};
 /// let program = |k| {
-///     let test = Op::Branch { test: Test::Eq, operand: Operand::K(k), jt: 0, jf: 1 };
+///     let test = Op::branch(Test::Eq, k, 0, 1);
 ///     let ops = [Op::LoadData(0), test, Op::RetImm(0x7fff_0000), Op::RetImm(0)];
 ///     Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap()
 /// };
@@ -64,17 +64,28 @@ pub struct Campaign<'a> {
     waiting: VecDeque<Words>,
     /// Per filter of both sides and per instruction: whether it was executed, and which outcomes of it, if
     /// it is a branch, were seen: of the failing and of the holding test.
-    pub(crate) reached: Vec<Vec<Reached>>,
+    reached: Vec<Vec<Reached>>,
     /// Per filter, what the prover said about the rest.
-    pub(crate) proved: Vec<Proved>,
+    proved: Vec<Proved>,
     evaluations: u64,
+}
+
+/// Which filter of a campaign.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FilterId {
+    /// Whose it is: 0 is the left side.
+    pub(crate) side: usize,
+    /// Which filter of the side, the oldest first.
+    pub(crate) index: usize,
+    /// Which of all filters, those of the left side first.
+    number: usize,
 }
 
 /// What kept inputs reached of an instruction, by the reference interpreter.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reached {
-    pub(crate) is_executed: bool,
-    pub(crate) outcomes: [bool; 2],
+struct Reached {
+    is_executed: bool,
+    outcomes: [bool; 2],
     /// How often inputs were made to turn it.
     turns: u8,
 }
@@ -112,6 +123,49 @@ impl Kept {
         }
         near.retain(|words| *words != self.words);
         near
+    }
+}
+
+impl Campaign<'_> {
+    /// All filters, those of the left side first.
+    pub(crate) fn filters(&self) -> Vec<FilterId> {
+        let sides = self.sides.iter().enumerate();
+        let places = sides.flat_map(|(side, of)| (0..of.filters.len()).map(move |at| (side, at)));
+        let ids = places.enumerate().map(|(number, (side, index))| FilterId {
+            side,
+            index,
+            number,
+        });
+        ids.collect()
+    }
+
+    /// The filters that are programs: policies have no instructions.
+    pub(crate) fn programs(&self) -> Vec<FilterId> {
+        let mut programs = self.filters();
+        programs.retain(|id| !self.filter(*id).is_policy);
+        programs
+    }
+
+    pub(crate) fn filter(&self, id: FilterId) -> &Filter {
+        &self.sides[id.side].filters[id.index]
+    }
+
+    /// What the prover said about a filter.
+    pub(crate) fn proved(&self, id: FilterId) -> &Proved {
+        &self.proved[id.number]
+    }
+
+    pub(crate) fn proved_mut(&mut self, id: FilterId) -> &mut Proved {
+        &mut self.proved[id.number]
+    }
+
+    /// Whether a kept input reached a place of a filter, counted over both sides.
+    pub(crate) fn is_reached(&self, id: FilterId, place: Place) -> bool {
+        let reached = &self.reached[id.number][place.pc().0];
+        match place {
+            Place::Insn(_) => reached.is_executed,
+            Place::Outcome(_, outcome) => reached.outcomes[usize::from(outcome)],
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use tamis_analysis::dead_code;
 use tamis_bpf::{Op, Pc};
 use tamis_prover::{LimitReached, Limits, Space, Stop};
 
-use crate::campaign::{Campaign, Found};
+use crate::campaign::{Campaign, FilterId, Found};
 use crate::feasible::{Feasible, feasible};
 use crate::side::{Filter, words};
 
@@ -69,7 +69,7 @@ impl FilterCoverage {
 }
 
 /// All places of a program.
-fn places(filter: &Filter) -> impl Iterator<Item = Place> {
+pub(crate) fn places(filter: &Filter) -> impl Iterator<Item = Place> {
     let ops = filter.program.ops().enumerate();
     ops.flat_map(|(pc, op)| {
         let outcomes: &[bool] = match op {
@@ -90,45 +90,31 @@ impl Campaign<'_> {
     /// # Errors
     /// If such an input shows a difference.
     pub fn prove_coverage(&mut self, limits: &Limits, stop: &Stop) -> Result<(), Found> {
-        let mut number = 0;
-        for side in 0..self.sides.len() {
-            for index in 0..self.sides[side].filters.len() {
-                if !self.sides[side].filters[index].is_policy {
-                    self.prove_filter(side, index, number, limits, stop)?;
-                }
-                number += 1;
-            }
-        }
-        Ok(())
+        let mut programs = self.programs().into_iter();
+        programs.try_for_each(|id| self.prove_filter(id, limits, stop))
     }
 
     /// Asks the prover about all places of a filter that nothing reached, and it doesn't know of yet.
-    fn prove_filter(
-        &mut self,
-        side: usize,
-        index: usize,
-        number: usize,
-        limits: &Limits,
-        stop: &Stop,
-    ) -> Result<(), Found> {
-        let filter = &self.sides[side].filters[index];
-        let is_open = |place: &Place| !self.is_reached(number, *place);
-        let open: Vec<Place> = places(filter).filter(is_open).collect();
-        if !open.is_empty() && !self.proved[number].is_swept {
-            self.proved[number].impossible = dead(filter, limits, stop);
-            self.proved[number].is_swept = true;
+    fn prove_filter(&mut self, id: FilterId, limits: &Limits, stop: &Stop) -> Result<(), Found> {
+        let mut open: Vec<Place> = places(self.filter(id)).collect();
+        open.retain(|place| !self.is_reached(id, *place));
+        if !open.is_empty() && !self.proved(id).is_swept {
+            let dead = dead(self.filter(id), limits, stop);
+            let proved = self.proved_mut(id);
+            proved.impossible = dead;
+            proved.is_swept = true;
         }
         for place in open {
-            if self.proved[number].is_known(place) || self.is_reached(number, place) {
+            if self.proved(id).is_known(place) || self.is_reached(id, place) {
                 continue;
             }
-            if stop.is_asked_for() || self.proved[number].has_enough() {
+            if stop.is_asked_for() || self.proved(id).has_enough() {
                 break;
             }
-            self.proved[number].asked += 1;
-            let filter = &self.sides[side].filters[index];
+            let filter = self.filter(id);
             let answer = feasible(&filter.program, place, limits);
-            let proved = &mut self.proved[number];
+            let proved = self.proved_mut(id);
+            proved.asked += 1;
             match answer {
                 Feasible::Never => {
                     proved.impossible.insert(place);
@@ -142,21 +128,10 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// What was reached of every program, the left side's first. Policies have no instructions.
+    /// What was reached of every program, the left side's first.
     pub fn coverage(&self) -> Vec<FilterCoverage> {
-        let filters = self.sides.iter().enumerate().flat_map(|(side, of_side)| {
-            let filters = of_side.filters.iter().enumerate();
-            filters.map(move |(index, filter)| (side, index, filter))
-        });
-        filters
-            .zip(0..)
-            .filter(|((_, _, filter), _)| !filter.is_policy)
-            .map(|((side, index, filter), number)| FilterCoverage {
-                side,
-                index,
-                ..self.coverage_of(filter, number)
-            })
-            .collect()
+        let programs = self.programs().into_iter();
+        programs.map(|id| self.coverage_of(id)).collect()
     }
 
     /// Runs an input that the prover found, and what it leads to.
@@ -166,19 +141,14 @@ impl Campaign<'_> {
         found.map_or(Ok(()), Err)
     }
 
-    /// Whether a kept input reached a place of a filter, counted over both sides.
-    fn is_reached(&self, number: usize, place: Place) -> bool {
-        let reached = &self.reached[number][place.pc().0];
-        match place {
-            Place::Insn(_) => reached.is_executed,
-            Place::Outcome(_, outcome) => reached.outcomes[usize::from(outcome)],
-        }
-    }
-
-    fn coverage_of(&self, filter: &Filter, number: usize) -> FilterCoverage {
-        let proved = &self.proved[number];
-        let mut coverage = FilterCoverage::default();
-        for place in places(filter) {
+    fn coverage_of(&self, id: FilterId) -> FilterCoverage {
+        let proved = self.proved(id);
+        let mut coverage = FilterCoverage {
+            side: id.side,
+            index: id.index,
+            ..FilterCoverage::default()
+        };
+        for place in places(self.filter(id)) {
             let (all, reached, impossible) = match place {
                 Place::Insn(_) => (
                     &mut coverage.insns,
@@ -192,7 +162,7 @@ impl Campaign<'_> {
                 ),
             };
             *all += 1;
-            if self.is_reached(number, place) {
+            if self.is_reached(id, place) {
                 *reached += 1;
             } else if proved.impossible.contains(&place) {
                 *impossible += 1;

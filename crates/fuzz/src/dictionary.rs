@@ -41,7 +41,7 @@ impl Dictionary {
     /// use tamis_abi::{Endian, Word};
     /// use tamis_bpf::{Op, Operand, Program, Test};
     /// use tamis_fuzz::Dictionary;
-    /// let is_39 = Op::Branch { test: Test::Eq, operand: Operand::K(39), jt: 0, jf: 1 };
+    /// let is_39 = Op::branch(Test::Eq, 39, 0, 1);
     /// let ops = [Op::LoadData(0), is_39, Op::RetImm(0), Op::RetImm(1)];
     /// let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
     /// let dictionary = Dictionary::of([&program]);
@@ -199,12 +199,7 @@ mod tests {
 
     #[test]
     fn of_a_mask_each_bit_is_drawn_alone() {
-        let some = Op::Branch {
-            test: Test::Set,
-            operand: Operand::K(0x1_0900),
-            jt: 0,
-            jf: 1,
-        };
+        let some = Op::branch(Test::Set, 0x1_0900, 0, 1);
         let ops = [Op::LoadData(0), some, Op::RetImm(0), Op::RetImm(1)];
         let program = Program::new(ops.map(Insn::from).to_vec(), Endian::Little).unwrap();
         let dictionary = Dictionary::of([&program]);

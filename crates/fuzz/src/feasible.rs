@@ -89,14 +89,13 @@ mod tests {
     use tamis_bpf::Test;
 
     use super::*;
-    use crate::testing::branch;
 
     #[test]
     fn places_behind_a_contradiction_are_never_reached() {
         let ops = [
             Op::LoadData(16),
-            branch(Test::Ge, 10, 0, 2),
-            branch(Test::Gt, 8, 2, 0),
+            Op::branch(Test::Ge, 10, 0, 2),
+            Op::branch(Test::Gt, 8, 2, 0),
             Op::RetImm(7),
             Op::RetA,
             Op::RetImm(8),

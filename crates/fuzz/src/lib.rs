@@ -23,8 +23,6 @@ mod path;
 pub mod reduce;
 pub mod rng;
 mod side;
-#[cfg(test)]
-mod testing;
 mod translate;
 pub mod vectors;
 mod witness;

@@ -177,15 +177,14 @@ mod tests {
     use tamis_abi::Endian;
 
     use super::*;
-    use crate::testing::branch;
 
     #[test]
     fn a_fork_is_turned_without_turning_earlier_ones() {
         let ops = [
             Op::LoadData(16),
-            branch(Test::Ge, 100, 0, 3),
-            branch(Test::Gt, 200, 2, 0),
-            branch(Test::Set, 0x13, 0, 1),
+            Op::branch(Test::Ge, 100, 0, 3),
+            Op::branch(Test::Gt, 200, 2, 0),
+            Op::branch(Test::Set, 0x13, 0, 1),
             Op::RetImm(1),
             Op::RetImm(2),
         ];

@@ -1,12 +1,11 @@
 //! Reading the filters of a running task: `PTRACE_SECCOMP_GET_FILTER`, kernel 4.4.
 //!
-//! The task is traced for a moment: attached with `PTRACE_SEIZE`, stopped with `PTRACE_INTERRUPT`, read,
-//! and let go, with the signal that it was about to get if there was one. All this happens on a thread
-//! of its own, so that however it ends, the kernel lets the task go.
+//! The task is traced briefly: attached with `PTRACE_SEIZE`, stopped with `PTRACE_INTERRUPT`, read, and detached,
+//! with its pending signal if there was one. This runs on a separate thread, so that the kernel releases the task
+//! in any case.
 //!
-//! The kernel keeps the classic instructions as they were installed if it was built with
-//! `CONFIG_CHECKPOINT_RESTORE`, and hands them to tracers that have `CAP_SYS_ADMIN` and no filter
-//! themselves.
+//! The kernel keeps the classic instructions if it was built with `CONFIG_CHECKPOINT_RESTORE`, and returns them to
+//! tracers that have `CAP_SYS_ADMIN` and no filter themselves.
 
 use std::error;
 use std::fmt;
@@ -22,54 +21,54 @@ use crate::status::Status;
 use crate::sys::seccomp;
 use crate::tracee::{Event, Options, Stopped, Tracee};
 
-/// How often it is looked whether a task has stopped. One that sleeps where nothing can wake it, such
-/// as a process whose `vfork` child hasn't started a program yet, doesn't. Looks are counted instead of
-/// time, since on a machine under load everything takes longer but this.
+/// The most polls for the stop of a task. A task in uninterruptible sleep, such as a process whose `vfork` child
+/// hasn't started a program yet, doesn't stop. Polls are counted instead of time, which depends on the load of the
+/// machine.
 const MAX_LOOKS: usize = 2000;
-/// Between two looks.
+/// The pause between two polls.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The bit of `CAP_SYS_ADMIN`.
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Why the filters of a task can't be read.
+/// The reason why the filters of a task can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DumpError {
     /// There is no such task, or it has just ended.
     NoTask,
-    /// It has ended, and its parent hasn't taken notice yet.
+    /// It has ended, but its parent hasn't reaped it yet.
     Ended,
-    /// It is in strict mode, which is no filter: only `read`, `write`, `_exit` and `sigreturn`.
+    /// It is in strict mode, which has no filter: only `read`, `write`, `_exit` and `sigreturn`.
     Strict,
     /// The caller lacks `CAP_SYS_ADMIN` in the first user namespace.
     NotPrivileged,
-    /// The caller has a filter itself; the kernel refuses then.
+    /// The caller has a filter itself, which the kernel rejects.
     OwnFilter,
-    /// Somebody else traces it.
+    /// Another process traces it.
     Traced {
-        /// That process.
+        /// The tracing process.
         tracer: u32,
     },
     /// Tracing it is not permitted: a security module, another user's task, a kernel thread.
     NotTraceable(Errno),
-    /// It can't be stopped: it sleeps where nothing can wake it.
+    /// It can't be stopped: it is in uninterruptible sleep.
     DoesNotStop,
     /// The kernel doesn't keep the instructions: it lacks `CONFIG_CHECKPOINT_RESTORE`, or is older
     /// than 4.4.
     NotKept,
     /// The kernel has no classic instructions for this filter.
     NotClassic {
-        /// Which one; the oldest is 0.
+        /// The index of the filter; the oldest is 0.
         index: usize,
     },
-    /// The kernel hands out instructions that are no valid program.
+    /// The kernel returned instructions that are not a valid program.
     Invalid {
-        /// Which filter; the oldest is 0.
+        /// The index of the filter; the oldest is 0.
         index: usize,
-        /// What is wrong with it.
+        /// The error.
         error: InvalidProgram,
     },
-    /// The kernel refused for a reason of its own.
+    /// The kernel failed with another error.
     Refused(Errno),
 }
 
@@ -105,11 +104,10 @@ impl fmt::Display for DumpError {
 
 impl error::Error for DumpError {}
 
-/// The filters of a task, the oldest first; none if it has none, for which nothing needs to be
-/// permitted.
+/// The filters of a task, the oldest first. Empty if it has none, which needs no permissions.
 ///
-/// A process is meant by the number of its first thread; others may have more filters. The task is
-/// stopped for some microseconds a filter.
+/// The number of a process selects its first thread; other threads may have more filters. The task is stopped for
+/// some microseconds per filter.
 ///
 /// # Errors
 /// See [`DumpError`].
@@ -121,7 +119,7 @@ pub fn dump(pid: i32) -> Result<Vec<Program>, DumpError> {
     match status.number("Seccomp") {
         Some(0) => return Ok(Vec::new()),
         Some(1) => return Err(DumpError::Strict),
-        // Without the field the kernel has the last word.
+        // Without the field, the kernel's own checks decide.
         _ => {}
     }
     if let Some(tracer @ 1..) = status.number("TracerPid") {
@@ -145,7 +143,7 @@ pub fn dump(pid: i32) -> Result<Vec<Program>, DumpError> {
     })
 }
 
-/// The same, by this thread.
+/// The same, on this thread.
 fn filters(pid: i32) -> Result<Vec<Program>, DumpError> {
     let stopped = stop(pid)?;
     let filters = filters_of(&stopped);
@@ -155,11 +153,11 @@ fn filters(pid: i32) -> Result<Vec<Program>, DumpError> {
     filters
 }
 
-/// Attaches to a task and stops it. If it doesn't stop, it is let go when this thread ends.
+/// Attaches to a task and stops it. If it doesn't stop, it is released when this thread ends.
 fn stop(pid: i32) -> Result<Stopped, DumpError> {
     let tracee = Tracee::seize(pid, Options::NONE).map_err(|error| match error.errno {
         Errno(libc::ESRCH) => DumpError::NoTask,
-        // What has ended meanwhile isn't traceable either.
+        // An ended task isn't traceable either.
         _ if Status::of(pid).is_none_or(|status| status.is_dead()) => DumpError::Ended,
         errno => DumpError::NotTraceable(errno),
     })?;
@@ -167,7 +165,7 @@ fn stop(pid: i32) -> Result<Stopped, DumpError> {
     for _ in 0..MAX_LOOKS {
         match tracee.poll_stop() {
             Ok(Some(Event::Stopped(stopped))) => return Ok(stopped),
-            // The end of a task is its parent's to take.
+            // Only the parent may reap the task.
             Ok(Some(Event::Ended(_))) | Err(_) => return Err(DumpError::NoTask),
             Ok(None) => thread::sleep(PAUSE),
         }
@@ -189,7 +187,7 @@ fn filters_of(stopped: &Stopped) -> Result<Vec<Program>, DumpError> {
     }
 }
 
-/// Why a filter of a task that has some isn't handed out.
+/// The reason why the kernel doesn't return a filter.
 fn explain(errno: Errno, index: usize) -> DumpError {
     match errno.0 {
         libc::EACCES => DumpError::NotPrivileged,

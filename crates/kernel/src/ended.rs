@@ -1,8 +1,8 @@
-//! How a process ended, and ending the same way.
+//! The end of a process, and ending in the same way.
 
 use crate::sys::signal;
 
-/// How a process or thread ended.
+/// The end of a process or thread.
 ///
 /// ```
 /// use tamis_kernel::Ended;
@@ -12,7 +12,7 @@ use crate::sys::signal;
 pub enum Ended {
     /// It exited with this code, 0 to 255.
     Exited(u8),
-    /// A signal ended it.
+    /// It was killed by a signal.
     Signalled {
         /// The signal's number.
         signal: i32,
@@ -22,14 +22,14 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Ends the calling process the same way: gives the exit code to end with, or doesn't return
-    /// because the command's signal ends the process, without a core dump of its own.
+    /// Ends the calling process in the same way: returns the exit code, or doesn't return because the command's
+    /// signal kills the process, without a core dump.
     pub fn pass_on(self) -> u8 {
         match self {
             Ended::Exited(code) => code,
             Ended::Signalled { signal, .. } => {
                 signal::raise_fatal(signal);
-                // Shells report a deadly signal so.
+                // The convention of shells for a deadly signal.
                 128u8.wrapping_add(signal as u8)
             }
         }

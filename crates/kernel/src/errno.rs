@@ -1,4 +1,4 @@
-//! Error numbers as the kernel answers them.
+//! Error numbers of the kernel.
 
 use std::error;
 use std::fmt;
@@ -12,12 +12,12 @@ impl Errno {
     /// No such file or directory.
     pub const ENOENT: Errno = Errno(libc::ENOENT);
 
-    /// The number that the last failed call of this thread left behind.
+    /// The error number of this thread's last failed call.
     pub(crate) fn last() -> Errno {
         Errno(io::Error::last_os_error().raw_os_error().unwrap_or(0))
     }
 
-    /// The symbolic name of the numbers that this crate has to do with.
+    /// The symbolic name of the numbers used in this crate.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             libc::EPERM => "EPERM",
@@ -43,7 +43,7 @@ impl Errno {
 }
 
 impl fmt::Display for Errno {
-    /// The name if it is a known one, and the system's text: `EACCES (Permission denied)`.
+    /// The name, if known, and the system's text: `EACCES (Permission denied)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = io::Error::from_raw_os_error(self.0).to_string();
         let text = text.split(" (os error").next().unwrap_or_default();

@@ -8,22 +8,22 @@ use tamis_abi::KernelVersion;
 /// One flag of `seccomp(SECCOMP_SET_MODE_FILTER)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flag {
-    /// Put the filter on all threads of the process. Kernel 3.17.
+    /// Install the filter on all threads of the process. Kernel 3.17.
     Tsync,
-    /// Write an audit record of every answer but allow. Kernel 4.14.
+    /// Write an audit record of every action except allow. Kernel 4.14.
     Log,
     /// Don't turn on the mitigation against speculative store bypass. Kernel 4.17.
     SpecAllow,
-    /// Return a listener for the calls that the filter answers with notify. Kernel 5.0.
+    /// Return a listener for the calls for which the filter returns notify. Kernel 5.0.
     NewListener,
-    /// Let a failed [`Tsync`](Flag::Tsync) return `ESRCH` instead of a thread. Kernel 5.7.
+    /// Make a failed [`Tsync`](Flag::Tsync) return `ESRCH` instead of a thread. Kernel 5.7.
     TsyncEsrch,
-    /// Let only deadly signals interrupt a call that the listener has received. Kernel 5.19.
+    /// Allow only deadly signals to interrupt a call that the listener has received. Kernel 5.19.
     WaitKillableRecv,
 }
 
 impl Flag {
-    /// All flags, in the order in which the kernel got them.
+    /// All flags, in the order of their introduction.
     pub const ALL: [Flag; 6] = [
         Flag::Tsync,
         Flag::Log,
@@ -50,7 +50,7 @@ impl Flag {
         }
     }
 
-    /// The flag of this name in the kernel's headers, such as `SECCOMP_FILTER_FLAG_LOG`.
+    /// The flag with this name in the kernel's headers, such as `SECCOMP_FILTER_FLAG_LOG`.
     pub fn from_constant(name: &str) -> Option<Flag> {
         let name = name.strip_prefix("SECCOMP_FILTER_FLAG_")?;
         Flag::ALL
@@ -58,7 +58,7 @@ impl Flag {
             .find(|flag| flag.name().to_ascii_uppercase() == name)
     }
 
-    /// The first kernel that knows it.
+    /// The first kernel that supports it.
     pub const fn since(self) -> KernelVersion {
         match self {
             Flag::Tsync => KernelVersion::new(3, 17),
@@ -87,7 +87,7 @@ impl Flags {
     /// No flag.
     pub const NONE: Flags = Flags(0);
 
-    /// The word that the kernel takes.
+    /// The flags word for the kernel.
     pub const fn bits(self) -> u32 {
         self.0
     }

@@ -1,7 +1,7 @@
-//! Installing a program as a filter, with errors that say what to do.
+//! Installing a program as a filter, with errors that state the correction.
 //!
-//! The kernel answers most mistakes with `EINVAL`. What can be checked beforehand is checked here,
-//! and what can't is told apart afterwards by asking the kernel about each flag.
+//! The kernel reports most errors as `EINVAL`. All that can be checked beforehand is checked here; the other causes
+//! are distinguished afterwards by testing each flag in the kernel.
 
 use std::error;
 use std::fmt;
@@ -14,18 +14,18 @@ use crate::flags::{Flag, Flags};
 use crate::status::Status;
 use crate::sys;
 
-/// How to install.
+/// Options of the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Install {
     /// The flags of the installation.
     pub flags: Flags,
-    /// Set `no_new_privs` on the calling thread first: needed without `CAP_SYS_ADMIN`, can't be
-    /// undone, and takes away the privileges that set-user-ID programs would give.
+    /// Set `no_new_privs` on the calling thread first: needed without `CAP_SYS_ADMIN`, can't be undone, and
+    /// disables the privileges of set-user-ID programs.
     pub no_new_privs: bool,
 }
 
 impl Default for Install {
-    /// No flags, with `no_new_privs`: works for everybody.
+    /// No flags, with `no_new_privs`: works without privileges.
     fn default() -> Install {
         Install {
             flags: Flags::NONE,
@@ -37,58 +37,57 @@ impl Default for Install {
 /// An installed filter. It can't be removed; dropping this closes the listener only.
 #[derive(Debug)]
 pub struct Installed {
-    /// The listener that [`Flag::NewListener`] asked for, closed on `execve`.
+    /// The listener requested by [`Flag::NewListener`], closed on `execve`.
     pub listener: Option<OwnedFd>,
 }
 
-/// Why a filter was not installed.
+/// The reason why a filter was not installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InstallError {
     /// The program has more instructions than a filter may have.
     TooLong {
-        /// How many it has.
+        /// The length of the program.
         len_insns: usize,
     },
-    /// A flag, or the combination of flags, needs another one.
+    /// A flag, or a combination of flags, requires another one.
     MissingFlag {
-        /// The flag that is refused.
+        /// The rejected flag.
         flag: Flag,
-        /// What it needs.
+        /// The required flag.
         needs: Flag,
     },
-    /// The kernel doesn't know a flag.
+    /// The kernel doesn't support a flag.
     UnknownFlag(Flag),
     /// The thread has neither `no_new_privs` nor `CAP_SYS_ADMIN`.
     NotPermitted,
     /// Setting `no_new_privs` failed.
     NoNewPrivs(Errno),
-    /// No room: the filters of a task may have 32768 converted instructions together.
+    /// No room: the filters of a task may have 32768 converted instructions in total.
     NoRoom {
-        /// How many filters were on the thread already, if known.
+        /// The count of filters already on the thread, if known.
         filters: Option<u32>,
     },
-    /// Another thread has filters that this one hasn't, so that all can't have the same.
+    /// Another thread has filters that this one doesn't have, so they can't be synchronised.
     ThreadDiffers {
-        /// That thread; unknown with [`Flag::TsyncEsrch`].
+        /// The other thread; unknown with [`Flag::TsyncEsrch`].
         thread: Option<i32>,
     },
-    /// A filter with a listener is there already; a task can have only one.
+    /// The task already has a filter with a listener; only one is possible.
     ListenerExists,
-    /// The process has as many open files as it may have, so that there is none for the listener.
+    /// The process has reached its limit of open files, so there is no descriptor for the listener.
     NoDescriptor,
-    /// A filter that was installed before kills whoever installs another; [`install`] can't return that.
+    /// An earlier filter kills for the installation of another; [`install`] can't return this error.
     Killed,
     /// The kernel has no `seccomp(2)`, or an earlier filter hides it.
     NotAvailable,
-    /// An earlier filter, or the kernel for a reason that it doesn't tell, refused.
+    /// An earlier filter denied the call, or the kernel failed for an unknown reason.
     Refused(Errno),
 }
 
 /// Installs a program on the calling thread, or on all threads with [`Flag::Tsync`].
 ///
-/// New threads and processes inherit the filter. When it returns an error, nothing is installed,
-/// though `no_new_privs` stays set.
+/// New threads and processes inherit the filter. After an error nothing is installed, but `no_new_privs` stays set.
 ///
 /// # Errors
 /// See [`InstallError`].
@@ -113,7 +112,7 @@ pub fn install(program: &Program, install: &Install) -> Result<Installed, Instal
     }
 }
 
-/// Finds what the kernel would refuse without saying why.
+/// Finds errors that the kernel would report without a reason.
 pub(crate) fn check(program: &Program, flags: Flags) -> Result<(), InstallError> {
     if !program.is_installable() {
         return Err(InstallError::TooLong {
@@ -122,7 +121,7 @@ pub(crate) fn check(program: &Program, flags: Flags) -> Result<(), InstallError>
     }
     let has = |flag| flags.contains(flag);
     if has(Flag::Tsync) && has(Flag::NewListener) && !has(Flag::TsyncEsrch) {
-        // A failed tsync answers a thread, a new listener a descriptor: they can't be told apart.
+        // A failed tsync returns a thread, a new listener a descriptor: they can't be distinguished.
         return Err(InstallError::MissingFlag {
             flag: Flag::NewListener,
             needs: Flag::TsyncEsrch,
@@ -137,7 +136,7 @@ pub(crate) fn check(program: &Program, flags: Flags) -> Result<(), InstallError>
     Ok(())
 }
 
-/// Tells what an error number of `seccomp(SECCOMP_SET_MODE_FILTER)` means for a checked program.
+/// The meaning of an error number of `seccomp(SECCOMP_SET_MODE_FILTER)` for a checked program.
 pub(crate) fn explain(errno: Errno, flags: Flags) -> InstallError {
     match errno.0 {
         libc::EACCES => InstallError::NotPermitted,
@@ -155,7 +154,7 @@ pub(crate) fn explain(errno: Errno, flags: Flags) -> InstallError {
     }
 }
 
-/// The first flag of a set that the running kernel doesn't know.
+/// The first flag of a set that the running kernel doesn't support.
 fn unknown_flag(flags: Flags) -> Option<Flag> {
     flags
         .iter()
@@ -163,7 +162,7 @@ fn unknown_flag(flags: Flags) -> Option<Flag> {
 }
 
 impl InstallError {
-    /// What to do about it.
+    /// The correction.
     pub fn hint(&self) -> String {
         match self {
             InstallError::TooLong { .. } => {

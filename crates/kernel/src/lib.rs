@@ -1,24 +1,24 @@
-//! The running kernel: what it can, installing filters, running commands under them.
+//! The running kernel: its features, installing filters, running commands under them.
 //!
-//! | module | what it does |
+//! | module | function |
 //! |---|---|
-//! | [`mod@probe`] | tells what this kernel and this process can, as plain data |
-//! | [`mod@install`] | puts a program on the calling thread or on all threads, with precise errors |
-//! | [`mod@run`] | runs a command under filters and explains which call got it killed |
+//! | [`mod@probe`] | detects the features of this kernel and process, as plain data |
+//! | [`mod@install`] | installs a program on the calling thread or on all threads, with precise errors |
+//! | [`mod@run`] | runs a command under filters and reports the call for which it was killed |
 //! | [`mod@dump`] | reads the filters of a running process |
-//! | [`mod@differential`] | puts programs and calls to the kernel, to compare what it answers |
+//! | [`mod@differential`] | compares programs and calls in the kernel with tamis |
 //! | [`mod@measure`] | times system calls under filters |
 //!
-//! These stand on three primitives, of which other systems can be made:
+//! These use three primitives, with which other systems can be built:
 //!
-//! | module | what it does |
+//! | module | function |
 //! |---|---|
 //! | [`mod@spawn`] | starts a child under filters |
 //! | [`mod@tracee`] | traces tasks: stops, registers, system calls |
-//! | [`mod@listener`] | answers the calls that a filter hands to user space |
+//! | [`mod@listener`] | replies to the calls that a filter passes to user space |
 //!
-//! All `unsafe` is in the private module `sys`: thin wrappers over single system calls, and the code
-//! that a child runs between `fork` and `exec`. Everything above it is safe Rust.
+//! All `unsafe` is in the private module `sys`: thin wrappers of single system calls, and the code that a child
+//! runs between `fork` and `exec`. All other code is safe Rust.
 #![deny(unsafe_code)]
 
 pub mod differential;
@@ -45,5 +45,5 @@ pub use measure::{MeasureError, Measured, measure};
 pub use probe::{Probe, probe};
 pub use run::{Command, Killed, Report, RunError, run, supervise};
 
-/// The byte order of this machine, in which the kernel lays out what a filter sees.
+/// The byte order of this machine, in which the kernel stores `struct seccomp_data`.
 pub const NATIVE_ENDIAN: tamis_abi::Endian = tamis_abi::host::TARGET.endian;

@@ -1,14 +1,13 @@
-//! Answering the calls that a filter hands to user space with the action notify. Kernel 5.0.
+//! Replying to the calls for which a filter returns notify. Kernel 5.0.
 //!
-//! Installing with [`Flag::NewListener`](crate::Flag::NewListener) gives a descriptor, which
-//! [`Listener`] wraps: it receives notified calls and answers them. [`run::supervise`] runs a command
-//! under such a filter; [`spawn`](crate::spawn) gives the listener of a child.
+//! Installing with [`Flag::NewListener`](crate::Flag::NewListener) gives a descriptor, which [`Listener`] wraps: it
+//! receives notified calls and sends replies. [`run::supervise`] runs a command under such a filter;
+//! [`spawn`](crate::spawn) gives the listener of a child.
 //!
-//! What an answer is worth: a supervisor that looks at memory behind an argument and then lets the
-//! call [`Continue`](Reply::Continue) decides nothing, because another thread can change that memory
-//! before the kernel reads it. Perform the call on behalf of the caller and answer with its result,
-//! or decide by numbers alone. Thread numbers can be reused: after reading from `/proc`, ask
-//! [`Listener::is_waiting`] whether what was read belonged to the caller.
+//! Security: a supervisor that checks memory behind an argument and then replies with [`Continue`](Reply::Continue)
+//! enforces nothing, because another thread can change that memory before the kernel reads it. Perform the call on
+//! behalf of the caller and reply with its result, or decide by numbers alone. Thread numbers can be reused: after
+//! reading from `/proc`, use [`Listener::is_waiting`] to check that the data belonged to the caller.
 //!
 //! [`run::supervise`]: crate::run::supervise
 
@@ -41,14 +40,14 @@ use crate::sys::listener::{self, Buffers, Timeout};
 pub struct Listener {
     fd: OwnedFd,
     buffers: Buffers,
-    /// Held while a call that is there is received.
+    /// Held while a pending call is received.
     receiving: Mutex<()>,
 }
 
-/// A call that waits for an answer.
+/// A call that waits for a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// Names the call in answers. Never reused during the life of a listener.
+    /// Identifies the call in replies. Never reused during the life of a listener.
     pub id: u64,
     /// The thread that made the call, as seen from the supervisor; 0 if it can't see it.
     pub thread: i32,
@@ -56,7 +55,7 @@ pub struct Notification {
     pub call: SeccompData,
 }
 
-/// An answer to a notified call.
+/// A reply to a notified call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Skip the call; it returns this value.
@@ -67,28 +66,28 @@ pub enum Reply {
     Continue,
 }
 
-/// What came of an answer.
+/// The result of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// The caller has it.
+    /// The caller has received it.
     Delivered,
     /// The caller was killed or interrupted by a signal meanwhile.
     Gone,
 }
 
-/// A request to the kernel about a listener.
+/// A request to the kernel for a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Request {
-    /// Asking for the sizes of its structures.
+    /// Getting the sizes of its structures.
     Sizes,
     /// Waiting for a call.
     Wait,
     /// Receiving a call.
     Receive,
-    /// Answering.
+    /// Replying.
     Reply,
-    /// Asking whether a call still waits.
+    /// Checking whether a call still waits.
     IsWaiting,
     /// Giving a descriptor to the caller.
     AddFd,
@@ -96,12 +95,12 @@ pub enum Request {
     SetFlags,
 }
 
-/// A request about a listener that failed.
+/// A failed request for a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ListenerError {
     /// The request.
     pub request: Request,
-    /// What the kernel answered.
+    /// The kernel's error.
     pub errno: Errno,
 }
 
@@ -139,7 +138,7 @@ impl Listener {
     /// Wraps a listener descriptor.
     ///
     /// # Errors
-    /// [`Request::Sizes`] if the kernel knows no notifications.
+    /// [`Request::Sizes`] if the kernel has no notifications.
     pub fn new(fd: OwnedFd) -> Result<Listener, ListenerError> {
         let buffers = Buffers::new().map_err(Request::Sizes.failed())?;
         Ok(Listener {
@@ -149,11 +148,11 @@ impl Listener {
         })
     }
 
-    /// Waits for a call; `None` when no task with the filter is left (5.8) or, first, when there is
-    /// something to read from `until`. Several threads may share one listener, each with an `until` of its own.
+    /// Waits for a call; `None` if no task with the filter is left (5.8) or, with precedence, if `until` is
+    /// readable. Several threads may share one listener, each with its own `until`.
     ///
     /// # Errors
-    /// [`Request::Wait`] and [`Request::Receive`], if this isn't a listener for one.
+    /// [`Request::Wait`] and [`Request::Receive`], for example if the descriptor isn't a listener.
     pub fn receive(
         &self,
         until: Option<BorrowedFd<'_>>,
@@ -168,7 +167,7 @@ impl Listener {
             }
             let receiving = self.receiving.lock();
             let _receiving = receiving.unwrap_or_else(PoisonError::into_inner);
-            // Another thread may have taken the call, and receiving would block without regard to `until`.
+            // Another thread may have received the call, and receiving would block regardless of `until`.
             if !wait(Timeout::AtOnce)? {
                 continue;
             }
@@ -181,10 +180,10 @@ impl Listener {
         }
     }
 
-    /// Answers a call.
+    /// Replies to a call.
     ///
     /// # Errors
-    /// [`Request::Reply`] with `EINPROGRESS` for a call that has its answer already.
+    /// [`Request::Reply`] with `EINPROGRESS` for a call that already has a reply.
     pub fn reply(&self, id: u64, reply: Reply) -> Result<Delivery, ListenerError> {
         match listener::send(self.fd.as_fd(), &self.buffers, id, reply) {
             Ok(()) => Ok(Delivery::Delivered),
@@ -193,12 +192,12 @@ impl Listener {
         }
     }
 
-    /// Answers a call with a copy of a descriptor, closed on `execve`: the call returns its number
-    /// there, which this returns too. `None` if the caller is gone. Kernel 5.14.
+    /// Replies to a call with a copy of a descriptor, closed on `execve`: the call returns its number in the
+    /// caller, which this returns too. `None` if the caller is gone. Kernel 5.14.
     ///
     /// # Errors
-    /// [`Request::AddFd`] with `EMFILE` if the caller has too many, `EINVAL` on older kernels; the call
-    /// still waits then.
+    /// [`Request::AddFd`] with `EMFILE` if the caller has too many, `EINVAL` on older kernels; the call then still
+    /// waits.
     pub fn reply_fd(&self, id: u64, fd: BorrowedFd<'_>) -> Result<Option<i32>, ListenerError> {
         match listener::add_fd(self.fd.as_fd(), id, fd, listener::AddFd::AndReply) {
             Ok(number) => Ok(Some(number)),
@@ -207,10 +206,10 @@ impl Listener {
         }
     }
 
-    /// Whether a call still waits for its answer, so that its thread number is still its own.
+    /// Whether a call still waits for its reply, so that its thread number is still valid.
     ///
     /// # Errors
-    /// [`Request::IsWaiting`], if this isn't a listener for one.
+    /// [`Request::IsWaiting`], for example if the descriptor isn't a listener.
     pub fn is_waiting(&self, id: u64) -> Result<bool, ListenerError> {
         match listener::is_valid(self.fd.as_fd(), id) {
             Ok(()) => Ok(true),
@@ -219,8 +218,8 @@ impl Listener {
         }
     }
 
-    /// Gives the caller a copy of a descriptor, closed on `execve`; its number there. The call still
-    /// waits for its answer. Kernel 5.9.
+    /// Gives the caller a copy of a descriptor, closed on `execve`; returns its number there. The call still waits
+    /// for its reply. Kernel 5.9.
     ///
     /// # Errors
     /// [`Request::AddFd`] with `ENOENT` if the caller is gone, `EMFILE` if it has too many.
@@ -229,8 +228,8 @@ impl Listener {
             .map_err(Request::AddFd.failed())
     }
 
-    /// Sets whether caller and supervisor take turns on one CPU: each wakes the other in its own place,
-    /// which is faster when the supervisor answers at once. Kernel 6.6.
+    /// Sets whether caller and supervisor alternate on one CPU: each wakes the other on its own CPU, which is
+    /// faster if the supervisor replies immediately. Kernel 6.6.
     ///
     /// # Errors
     /// [`Request::SetFlags`] with `EINVAL` on older kernels.

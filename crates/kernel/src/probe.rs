@@ -1,8 +1,8 @@
-//! What the running kernel and this process can do about seccomp.
+//! The seccomp features of the running kernel and this process.
 //!
-//! Every answer is asked from the kernel where it can be asked without side effects; where it can't
-//! (the action bitmap), it is derived from the version and says so. [`probe`] never fails: what can't
-//! be found out is [`Support::Unknown`] or `None`. Nothing is cached and nothing is changed.
+//! Every feature is tested in the kernel if this has no side effects; otherwise (the action bitmap) it is derived
+//! from the version and marked as such. [`probe`] never fails: a feature that can't be tested is
+//! [`Support::Unknown`] or `None`. Nothing is cached and nothing is changed.
 
 use std::fs;
 
@@ -17,21 +17,21 @@ use tamis_abi::KernelVersion;
 /// Whether the kernel has a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Support {
-    /// It has it: it said so.
+    /// The kernel has it, as tested.
     Yes,
-    /// It doesn't; kernels have it from this version on, unless configured without.
+    /// The kernel doesn't have it; kernels have it from this version on, unless configured without.
     No {
         /// The first version.
         since: KernelVersion,
     },
-    /// Not asked but derived from the version.
+    /// Not tested but derived from the version.
     Assumed(bool),
-    /// It could not be found out.
+    /// It could not be determined.
     Unknown,
 }
 
 impl Support {
-    /// Whether it is there, as far as known.
+    /// Whether it is present, as far as known.
     pub const fn is_present(self) -> bool {
         matches!(self, Support::Yes | Support::Assumed(true))
     }
@@ -48,25 +48,25 @@ pub enum Mode {
     Filter,
 }
 
-/// Yama's rule on who may trace whom, `/proc/sys/kernel/yama/ptrace_scope`.
+/// Yama's restriction of tracing, `/proc/sys/kernel/yama/ptrace_scope`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PtraceScope {
-    /// Any process of the same user; also when Yama isn't there.
+    /// Any process of the same user; also without Yama.
     SameUser,
     /// Descendants only. Enough for running and explaining a command.
     Descendants,
     /// Only with `CAP_SYS_PTRACE`.
     Admin,
-    /// Nobody, until the next boot.
+    /// No process, until the next boot.
     Nobody,
 }
 
-/// Whether a command can be traced to explain how it was killed.
+/// Whether a command can be traced to explain kills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ptrace {
-    /// What `ptrace(2)` itself answers to a harmless request: an error if an outer filter forbids it.
+    /// The result of a harmless `ptrace(2)` request: an error if an outer filter denies it.
     pub call: Result<(), Errno>,
-    /// Yama's rule; `None` if it can't be read.
+    /// Yama's restriction; `None` if it can't be read.
     pub scope: Option<PtraceScope>,
     /// Whether this thread has `CAP_SYS_PTRACE` in its user namespace.
     pub capable: Option<bool>,
@@ -87,10 +87,10 @@ impl Ptrace {
 /// The state of the BPF JIT, `/proc/sys/net/core/bpf_jit_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Jit {
-    /// 0 off, 1 on, 2 on with debug output; seccomp filters are compiled if it isn't 0. `None` if
-    /// the file can't be read.
+    /// 0 off, 1 on, 2 on with debug output; seccomp filters are compiled unless it is 0. `None` if the file can't
+    /// be read.
     pub enable: Option<u32>,
-    /// 0 off, 1 for programs of the unprivileged, 2 for all: constants are blinded, code grows.
+    /// 0 off, 1 for unprivileged programs, 2 for all: constants are blinded, code grows.
     pub harden: Option<u32>,
 }
 
@@ -105,10 +105,10 @@ pub struct NotifySizes {
     pub data: u16,
 }
 
-/// What the running kernel and this thread can.
+/// The features of the running kernel and this thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The release as `uname` tells it.
+    /// The release from `uname`.
     pub release: Option<String>,
     /// The version in it.
     pub version: Option<KernelVersion>,
@@ -118,7 +118,7 @@ pub struct Probe {
     pub actions: Vec<(ActionKind, Support)>,
     /// Every flag.
     pub flags: Vec<(Flag, Support)>,
-    /// The action bitmap: calls that are always allowed don't run the filter. From the version.
+    /// The action bitmap: the filter isn't run for calls that are always allowed. Derived from the version.
     pub action_bitmap: Support,
     /// The sizes of the notification structures; `None` if there are no notifications.
     pub notify_sizes: Option<NotifySizes>,
@@ -128,7 +128,7 @@ pub struct Probe {
     pub sys_admin: Option<bool>,
     /// The mode of this thread.
     pub mode: Option<Mode>,
-    /// How many filters are on this thread. Kernel 5.9.
+    /// The count of filters on this thread. Kernel 5.9.
     pub filters: Option<u32>,
     /// Whether a command can be traced.
     pub ptrace: Ptrace,
@@ -159,7 +159,7 @@ fn find<T: Copy + PartialEq>(list: &[(T, Support)], wanted: T) -> Support {
         .map_or(Support::Unknown, |(_, support)| *support)
 }
 
-/// Asks the running kernel.
+/// Tests the features of the running kernel.
 ///
 /// ```
 /// let probe = tamis_kernel::probe();
@@ -239,7 +239,7 @@ fn action(kind: ActionKind, version: Option<KernelVersion>) -> Support {
     match (sys::seccomp::action_available(kind.ret()), version) {
         (Ok(()), _) => Support::Yes,
         (Err(Errno(libc::EOPNOTSUPP)), _) => Support::No { since },
-        // The question itself is newer than the old actions.
+        // The request is newer than the old actions.
         (Err(_), Some(version)) if version < SINCE_ACTION_AVAIL => {
             Support::Assumed(version >= since)
         }
@@ -248,7 +248,7 @@ fn action(kind: ActionKind, version: Option<KernelVersion>) -> Support {
 }
 
 pub(crate) fn flag(flag: Flag) -> Support {
-    // The kernel refuses this flag on its own even where it knows it.
+    // The kernel rejects this flag alone even if it supports it.
     let asked = match flag {
         Flag::WaitKillableRecv => flag | Flag::NewListener,
         other => other.into(),
@@ -262,7 +262,7 @@ pub(crate) fn flag(flag: Flag) -> Support {
     }
 }
 
-/// The bitmap can't be asked for: it shows in the time of calls only.
+/// The bitmap can't be queried: only timing shows it.
 fn action_bitmap(version: Option<KernelVersion>) -> Support {
     const WITHOUT: [&str; 5] = ["mips", "mips64", "sparc", "sparc64", "hexagon"];
     match version {

@@ -1,19 +1,19 @@
-//! `/proc/…/status`: the fields that say how a task stands to seccomp, signals and capabilities.
+//! `/proc/…/status`: the fields on seccomp, signals and capabilities of a task.
 
 use std::fs;
 
-/// The text of a status file, asked by field.
+/// The text of a status file.
 pub(crate) struct Status(String);
 
 impl Status {
-    /// The calling thread's; `None` without `/proc`.
+    /// The status of the calling thread; `None` without `/proc`.
     pub(crate) fn of_this_thread() -> Option<Status> {
         fs::read_to_string("/proc/thread-self/status")
             .ok()
             .map(Status)
     }
 
-    /// That of any task; `None` when it is gone or `/proc` isn't there.
+    /// The status of any task; `None` if it is gone or without `/proc`.
     pub(crate) fn of(tid: i32) -> Option<Status> {
         fs::read_to_string(format!("/proc/{tid}/status"))
             .ok()
@@ -28,7 +28,7 @@ impl Status {
         })
     }
 
-    /// Whether the task has ended and only waits for its parent to take notice.
+    /// Whether the task has ended and hasn't been reaped yet.
     pub(crate) fn is_dead(&self) -> bool {
         let state = self.field("State");
         state.is_some_and(|state| state.starts_with(['Z', 'X']))

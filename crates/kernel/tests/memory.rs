@@ -4,7 +4,7 @@
 //! this package may install filters meanwhile.
 
 use tamis_abi::Action;
-use tamis_bpf::{Insn, Op, Operand, Program, Test};
+use tamis_bpf::{Insn, Op, Program, Test};
 use tamis_kernel::NATIVE_ENDIAN;
 use tamis_kernel::measure::memory::{self, MemoryError};
 use tamis_testkit::skip::{self, Need};
@@ -25,12 +25,7 @@ fn longer_programs_take_more_memory() {
         vec![program(ops)]
     };
     // A comparison with so large a constant is two instructions once it is converted: more than a page.
-    let grows = Op::Branch {
-        test: Test::Eq,
-        operand: Operand::K(u32::MAX),
-        jt: 0,
-        jf: 0,
-    };
+    let grows = Op::branch(Test::Eq, u32::MAX, 0, 0);
     let mut ops = vec![grows; 400];
     ops.push(Op::RetImm(Action::ALLOW.ret()));
     let grown = vec![program(ops)];

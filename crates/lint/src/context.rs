@@ -1,8 +1,7 @@
-//! What all checks share: the diagram of the filter, cut into the calls of its architectures.
+//! The context of all checks: the diagram of the filter, split into the calls of its architectures.
 //!
-//! A call is *open* if every arrangement of its arguments is executed, *refused* if none is, else
-//! *conditional*. It is restricted *on purpose* if someone must have thought of it: see
-//! [`Context::on_purpose`].
+//! A call is *open* if it is executed for all arguments, *refused* if for none, else *conditional*. It is
+//! restricted *on purpose* if the author must have intended it: see [`Context::on_purpose`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -22,12 +21,12 @@ use crate::tables::Form;
 
 type Outcome<T> = Result<T, LimitReached>;
 
-/// A number that no kernel has used or will use soon.
+/// A number that no kernel uses or will use soon.
 const UNKNOWN_NR: u32 = 0x3fff_fff1;
 /// An audit value that no architecture has.
 const UNKNOWN_AUDIT: u32 = 0x3fff_ffff;
 
-/// How far a call is allowed.
+/// The degree to which a call is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Open,
@@ -41,28 +40,28 @@ pub(crate) struct Call {
     pub(crate) arch: Arch,
     pub(crate) nr: Nr,
     pub(crate) name: &'static str,
-    /// The answer, by the arguments.
+    /// The function from the arguments to actions.
     pub(crate) function: Function,
     pub(crate) access: Access,
-    /// An argument that has this value.
+    /// An argument with a fixed value.
     pub(crate) fixed: Option<(ArgIndex, u32)>,
 }
 
 pub(crate) struct Context<'a> {
     pub(crate) space: Space,
-    /// The answer to every call.
+    /// The function from all calls to actions.
     pub(crate) function: Function,
     meaning: Meaning<'a>,
-    /// The architectures that the filter is for, in the order of the policy.
+    /// The architectures of the filter, in the order of the policy.
     pub(crate) arches: Vec<Arch>,
-    /// Whether the answer depends on the architecture.
+    /// Whether the result depends on the architecture.
     pub(crate) looks_at_arch: bool,
     calls: BTreeMap<Arch, Vec<Call>>,
-    /// What stands for answers that are computed, where there are too many.
+    /// The constant that replaces computed return values, if there are too many.
     computed: Option<u32>,
-    /// The calls with such answers: nothing is said about them.
+    /// The calls with such return values, which are not checked.
     unknown: BTreeSet<&'static str>,
-    /// Made when the first check asks.
+    /// Computed on first use.
     statements: Option<Rc<[Statement<'a>]>>,
 }
 
@@ -113,14 +112,14 @@ impl<'a> Context<'a> {
         Ok(context)
     }
 
-    /// The architectures that a program treats unlike those that it doesn't know.
+    /// The architectures that a program treats differently from unknown ones.
     fn served(&mut self) -> Outcome<Vec<Arch>> {
         let foreign = self.of_audit(UNKNOWN_AUDIT)?;
         let mut served = Vec::new();
         for arch in Arch::all() {
             let own = self.of_audit(arch.audit())?;
             let is_served = match arch {
-                // Its numbers have rules of their own, rather than falling through.
+                // Its numbers have their own rules, rather than falling through.
                 Arch::X32 => {
                     let calls = self.calls_of(arch)?;
                     calls.iter().any(|call| call.function != calls[0].function)
@@ -154,7 +153,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The statements of the policy, in the order of the text; none of a program.
+    /// The statements of the policy, in the order of the text; empty for a program.
     pub(crate) fn statements(&mut self) -> Outcome<Rc<[Statement<'a>]>> {
         if let Some(known) = &self.statements {
             return Ok(Rc::clone(known));
@@ -167,7 +166,7 @@ impl<'a> Context<'a> {
         Ok(made)
     }
 
-    /// All calls of an architecture, whether the filter is for it or not.
+    /// All calls of an architecture, even if the filter has no rules for it.
     pub(crate) fn calls_of(&mut self, arch: Arch) -> Outcome<Vec<Call>> {
         if let Some(calls) = self.calls.get(&arch) {
             return Ok(calls.clone());
@@ -194,7 +193,7 @@ impl<'a> Context<'a> {
         Ok(calls)
     }
 
-    /// What is not looked at, because its answers are computed.
+    /// The calls that are not checked because of computed return values.
     pub(crate) fn gap(&self) -> Option<String> {
         self.computed?;
         let unknown = list(self.unknown.iter().copied());
@@ -203,13 +202,13 @@ impl<'a> Context<'a> {
         ))
     }
 
-    /// All calls of the architectures that the filter is for.
+    /// All calls of the filter's architectures.
     pub(crate) fn calls(&self) -> impl Iterator<Item = Call> {
         let calls = self.arches.iter().filter_map(|arch| self.calls.get(arch));
         calls.flatten().copied()
     }
 
-    /// The call of this name, if the filter is for the architecture.
+    /// The call of this name, if the architecture is one of the filter's.
     pub(crate) fn call(&self, arch: Arch, name: &str) -> Option<Call> {
         let nr = syscall::number(arch, name)?;
         let mut calls = self.calls.get(&arch)?.iter();
@@ -231,7 +230,7 @@ impl<'a> Context<'a> {
         self.with_argument(call, index, value as u32).map(Some)
     }
 
-    /// Those of the calls whose argument has this value, with the upper half clear.
+    /// The calls whose argument has this value, with the upper half clear.
     pub(crate) fn with_argument(
         &mut self,
         call: Call,
@@ -262,7 +261,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What an architecture's numbers get that no kernel has.
+    /// A call of an architecture with a number that no kernel has, and its function.
     pub(crate) fn unknown_call(&mut self, arch: Arch) -> Outcome<(SeccompData, Function)> {
         let bit = if arch == Arch::X32 { Arch::X32_BIT } else { 0 };
         let nr = (UNKNOWN_NR & !Arch::X32_BIT) | bit;
@@ -285,15 +284,15 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether calls of this architecture that nobody thought of are executed.
+    /// Whether unknown calls of this architecture are executed.
     pub(crate) fn allows_by_default(&mut self, arch: Arch) -> Outcome<bool> {
         let (_, function) = self.unknown_call(arch)?;
         Ok(self.space.values(function).into_iter().any(is_executed))
     }
 
-    /// Whether a call is restricted and someone meant it: it has a condition, or a rule of the policy is
-    /// about it, or it is refused in another way than most calls, or all the rest is allowed. A refusal
-    /// with ENOSYS is none: it asks the caller to use another call.
+    /// Whether a call is restricted on purpose: it has a condition, or a rule of the policy names it, or it is
+    /// denied in another way than most calls, or all others are allowed. A denial with `ENOSYS` doesn't count: it
+    /// makes the caller use another call.
     pub(crate) fn on_purpose(&mut self, call: &Call) -> Outcome<bool> {
         if call.access != Access::Refused {
             return Ok(call.access == Access::Conditional);
@@ -319,7 +318,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The answer that most refused calls of an architecture get.
+    /// The most frequent action of the denied calls of an architecture.
     fn usual_refusal(&self, arch: Arch) -> Option<u32> {
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
         for call in self.calls.get(&arch)? {
@@ -333,27 +332,27 @@ impl<'a> Context<'a> {
         Some(most.0)
     }
 
-    /// The answer of a kernel that doesn't have a call.
+    /// The action equivalent to a kernel without the call.
     pub(crate) fn enosys(&self, arch: Arch) -> Action {
         const ENOSYS_OF_MOST: u64 = 38;
         let errno = consts::value(arch, "ENOSYS").unwrap_or(ENOSYS_OF_MOST);
         Action::errno(errno as u16)
     }
 
-    /// One of the calls whose return value is wanted.
+    /// One of the calls with a wanted return value.
     fn data(&self, call: &Call, wanted: impl Fn(u32) -> bool) -> Option<SeccompData> {
         let found = find(&self.space, &[call.function], &|values| wanted(values[0]))?;
         Some(call.complete(found.data))
     }
 
-    /// One of the calls that is executed, or isn't, with its answer.
+    /// One of the calls that is executed, or one that isn't, with its action.
     pub(crate) fn example(&self, call: &Call, executed: bool) -> Option<Example> {
         let data = self.data(call, |ret| is_executed(ret) == executed)?;
         let example = self.answer(&data);
         (is_executed(example.action.ret()) == executed).then_some(example)
     }
 
-    /// A call with the answer that it gets.
+    /// A call with its action.
     pub(crate) fn answer(&self, data: &SeccompData) -> Example {
         Example {
             call: *data,
@@ -361,7 +360,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What decides about a call: a rule with a place, or an instruction.
+    /// The rule or instruction that decides a call, with its place.
     pub(crate) fn place(&self, data: &SeccompData, label: &str) -> Option<Place> {
         match self.meaning {
             Meaning::Policy(ruleset) => {
@@ -370,7 +369,7 @@ impl<'a> Context<'a> {
             }
             Meaning::Filters(stack) => {
                 let only = (stack.programs().len() == 1).then_some(0);
-                // What all filters allow, none decides.
+                // No filter decides a call that all allow.
                 let filter = stack.run(data).decided_by.or(only)?;
                 let mut last = Pc(0);
                 interp::run_traced(&stack.programs()[filter], data, &mut |pc| last = pc);
@@ -379,7 +378,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// ` on x86` where the filter is for others besides.
+    /// ` on x86` if the filter has other architectures, too.
     pub(crate) fn on(&self, arches: &[Arch]) -> String {
         if arches.len() == self.arches.len() {
             return String::new();
@@ -390,7 +389,7 @@ impl<'a> Context<'a> {
 }
 
 impl Call {
-    /// An input for which the function was found to have some value, made one of these calls.
+    /// Completes an input of a function to one of these calls.
     pub(crate) fn complete(&self, found: SeccompData) -> SeccompData {
         let mut data = SeccompData {
             nr: self.nr.0,

@@ -1,49 +1,49 @@
-//! Findings: what is wrong, where, since when one can see it, and what to do.
+//! Findings: the problem, its places, examples, and the correction.
 
 use tamis_abi::{Action, SeccompData, call};
 use tamis_bpf::Pc;
 use tamis_diag::{Code, Severity};
 use tamis_rules::Origin;
 
-/// Something that a check found.
+/// A finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Its kind.
     pub code: Code,
-    /// How bad it is; never an error.
+    /// Its severity; never an error.
     pub severity: Severity,
-    /// What is wrong: a lower-case fragment without a full stop.
+    /// The problem: a lower-case fragment without a full stop.
     pub message: String,
-    /// Where, the main place first; may be empty.
+    /// The places, the main one first; may be empty.
     pub places: Vec<Place>,
-    /// Calls that show it, with the answers they really get.
+    /// Example calls with their real actions.
     pub examples: Vec<Example>,
-    /// Why it matters.
+    /// The reason why it matters.
     pub why: String,
-    /// What to do.
+    /// The correction.
     pub help: String,
 }
 
-/// Where a finding is.
+/// The place of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A rule of a policy, with a few words about its part.
+    /// A rule of a policy, with a label.
     Rule(Origin, String),
-    /// The instruction that returns the answer.
+    /// The instruction that returns the action.
     Insn {
-        /// The program, counted from the oldest.
+        /// The index of the program, counted from the oldest.
         filter: usize,
         /// The instruction.
         pc: Pc,
     },
 }
 
-/// A call and the answer that it gets.
+/// A call and its action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Example {
     /// The call.
     pub call: SeccompData,
-    /// The answer.
+    /// The action.
     pub action: Action,
 }
 
@@ -66,7 +66,7 @@ impl Finding {
         }
     }
 
-    /// Adds calls that show it.
+    /// Adds example calls.
     pub(crate) fn examples(mut self, examples: impl IntoIterator<Item = Example>) -> Finding {
         self.examples.extend(examples);
         self
@@ -87,7 +87,7 @@ impl Example {
 }
 
 impl Place {
-    /// For sorting: line and column; instructions keep the order of the checks.
+    /// The sort key: line and column; instructions keep the order of the checks.
     pub(crate) fn order(&self) -> (u32, u32) {
         match self {
             Place::Rule(origin, _) => (origin.line, origin.column),

@@ -1,13 +1,13 @@
-//! Lint: what is legal in a policy or program and still probably not meant.
+//! Lint: finds legal but probably unintended parts of policies and programs.
 //!
-//! A check looks at what a filter *does*: it asks the prover's diagrams, which know the answer to every
-//! call, so it finds a gap however the rules or instructions are written, and finds the same in a policy
-//! and in the program made from it. Checks about single rules exist for policies only. Every example
-//! call in a finding has been put to the evaluator of rulesets or to the reference interpreter.
+//! A check examines the *function* of a filter with the prover's diagrams, which cover every call. So it finds a
+//! gap in any form of rules or instructions, and finds the same in a policy and in the program compiled from it.
+//! Checks of single rules exist for policies only. Every example call in a finding has been confirmed by the
+//! evaluator of rulesets or by the reference interpreter.
 //!
-//! [`run`] runs the checks of the [`registry`], one file each in `checks`; a new check is a copy of the
-//! file beside it, a code in `tamis_diag::code`, a row in the registry and a folder of goldens. What
-//! checks know about system calls stands in `tables`, as data.
+//! [`run`] runs the checks of the [`registry`], one file each in `checks`; a new check is a copy of a similar file,
+//! a code in `tamis_diag::code`, a row in the registry and a folder of goldens. Facts about system calls are data
+//! in `tables`.
 #![forbid(unsafe_code)]
 
 mod checks;
@@ -42,8 +42,7 @@ use tamis_diag::Severity;
 /// ```
 ///
 /// # Errors
-/// If the diagrams of the filter need more room or time than allowed, even without the answers that it
-/// computes.
+/// If the diagrams of the filter exceed the limits of size or time, even without the computed return values.
 pub fn run(
     subject: &Subject,
     checks: &[Check],
@@ -59,7 +58,7 @@ pub fn run(
             Err(limit) => gaps.push(format!("{} was not checked: {limit}", check.name)),
         }
     }
-    // Stable: findings of one check keep its order where nothing else tells.
+    // Stable: otherwise equal findings keep the order of the check.
     findings.sort_by_key(|finding| {
         let line = finding.places.first().map(Place::order);
         (std::cmp::Reverse::<Severity>(finding.severity), line)
@@ -67,11 +66,11 @@ pub fn run(
     Ok(Found { findings, gaps })
 }
 
-/// What checks found, and what they did not look at.
+/// The findings, and the parts that were not checked.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What was found, the worst first, then by place.
+    /// The findings, the most severe first, then by place.
     pub findings: Vec<Finding>,
-    /// What was not looked at and why, for a person; nothing of most filters.
+    /// Parts that were not checked, with the reason, as text; empty for most filters.
     pub gaps: Vec<String>,
 }

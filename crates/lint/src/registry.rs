@@ -17,13 +17,13 @@ use tamis_prover::LimitReached;
 pub struct Check {
     /// Its name, in kebab case.
     pub name: &'static str,
-    /// What its findings are.
+    /// The code of its findings.
     pub code: Code,
-    /// How bad its worst findings are.
+    /// The severity of its worst findings.
     pub severity: Severity,
-    /// What it looks for, in a few words.
+    /// A short description.
     pub summary: &'static str,
-    /// Codes with which a front end reports the same about a policy: the finding is left out then.
+    /// Codes with which a front end reports the same for a policy: the finding is then omitted.
     pub told_by: &'static [Code],
     pub(crate) run: fn(&mut Context) -> Result<Vec<Finding>, LimitReached>,
 }
@@ -70,7 +70,7 @@ pub fn of_code(code: Code) -> Option<Check> {
     ALL.into_iter().find(|check| check.code == code)
 }
 
-/// What a check that warns is made of, so that its file says only what differs.
+/// A check with warnings.
 pub(crate) const fn warning(
     name: &'static str,
     code: Code,
@@ -87,7 +87,7 @@ pub(crate) const fn warning(
     }
 }
 
-/// The same for a check whose findings are notes.
+/// A check with notes.
 pub(crate) const fn note(
     name: &'static str,
     code: Code,

@@ -1,4 +1,4 @@
-//! The rules of a policy as functions: which calls each matches, and which it is the first to match.
+//! The rules of a policy as functions: the calls that each matches, and those that it is the first to match.
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_analysis::find;
@@ -24,7 +24,7 @@ pub(crate) struct RuleView<'a> {
     pub(crate) decides: Function,
 }
 
-/// The rules that come from one place of the policy: one statement gives a rule for each architecture.
+/// The rules with the same place in the policy: a statement has one rule per architecture.
 pub(crate) struct Statement<'a> {
     pub(crate) origin: Option<&'a Origin>,
     pub(crate) rules: Vec<RuleView<'a>>,
@@ -47,7 +47,7 @@ impl<'a> RuleView<'a> {
 }
 
 impl Statement<'_> {
-    /// Where it stands.
+    /// Its place.
     pub(crate) fn place(&self, label: &str) -> Option<Place> {
         let origin = self.origin?.clone();
         Some(Place::Rule(origin, label.to_owned()))
@@ -60,7 +60,7 @@ pub(crate) fn place(rule: &Rule, label: &str) -> Option<Place> {
     Some(Place::Rule(origin, label.to_owned()))
 }
 
-/// How to name a rule that may have no place: `rule 3 of x86_64`, or `a rule` if its place is shown.
+/// The name of a rule in messages: `rule 3 of x86_64`, or `a rule` if its place is shown.
 pub(crate) fn name(rule: &RuleView) -> String {
     match rule.rule().origin {
         Some(_) => "a rule".to_owned(),
@@ -95,7 +95,7 @@ pub(crate) fn condition(
     space.ruleset(&ruleset)
 }
 
-/// The rules of a policy by the statements that they come from, in the order of the text.
+/// The rules of a policy, grouped by statement in the order of the text.
 pub(crate) fn statements<'a>(
     space: &mut Space,
     policy: &'a Ruleset,

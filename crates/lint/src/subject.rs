@@ -1,30 +1,30 @@
-//! What is looked at: a policy, or the filters of one task.
+//! The subject of the checks: a policy, or the filters of one task.
 
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_bpf::{Insn, Op, Program, Stack};
 use tamis_prover::{Function, LimitReached, Space};
 use tamis_rules::Ruleset;
 
-/// What decides about calls.
+/// The policy or filters of a subject.
 #[derive(Clone, Copy, Debug)]
 pub enum Meaning<'a> {
     /// A policy.
     Policy(&'a Ruleset),
-    /// Programs that are installed on one task; mostly one.
+    /// Programs installed on one task; usually one.
     Filters(&'a Stack),
 }
 
-/// What to look at.
+/// The subject of the checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// What decides about calls.
+    /// The policy or filters.
     pub meaning: Meaning<'a>,
-    /// Whose numbers a program means that never looks at the architecture.
+    /// The architecture of a program that never tests the architecture.
     pub assumed_arch: Arch,
 }
 
 impl Meaning<'_> {
-    /// The answer to a call, by the evaluator of rulesets or by the reference interpreter.
+    /// The action for a call, by the evaluator of rulesets or by the reference interpreter.
     pub fn decide(&self, data: &SeccompData) -> Action {
         match self {
             Meaning::Policy(ruleset) => ruleset.decide(data).action,
@@ -32,8 +32,8 @@ impl Meaning<'_> {
         }
     }
 
-    /// The same for programs that return what they computed, with one value in place of all of these, and
-    /// that value; `None` if no program does so.
+    /// The same subject with one constant in place of all computed return values, and that constant; `None` if no
+    /// program returns a computed value.
     pub(crate) fn without_computed_answers(
         &self,
         space: &mut Space,
@@ -46,7 +46,7 @@ impl Meaning<'_> {
         if !ops().any(|op| op == Op::RetA) {
             return Ok(None);
         }
-        // The kernel kills a process for the first of these, which no call survives.
+        // The kernel kills a process for the first of these values, so no call is executed.
         let is_returned = |ret: &u32| ops().any(|op| op == Op::RetImm(*ret));
         let mut unused = (Action::KILL_PROCESS.ret()..).skip(1);
         let Some(mark) = unused.find(|ret| !is_returned(ret)) else {
@@ -67,7 +67,7 @@ impl Meaning<'_> {
         Ok(Some((function, mark)))
     }
 
-    /// The answers to all calls.
+    /// The function from all calls to actions.
     pub(crate) fn function(&self, space: &mut Space) -> Result<Function, LimitReached> {
         match self {
             Meaning::Policy(ruleset) => space.ruleset(ruleset),

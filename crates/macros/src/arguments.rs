@@ -4,41 +4,41 @@ use std::iter::Peekable;
 
 use proc_macro::{Delimiter, Ident, Span, TokenStream, TokenTree, token_stream};
 
-/// What the macro was given.
+/// The arguments of the macro.
 pub(crate) struct Arguments {
     /// `pub`, `pub(crate)`, or nothing.
     pub(crate) visibility: TokenStream,
-    /// What to call the module, if not like the policy.
+    /// The name of the module, if not that of the policy.
     pub(crate) module: Option<Ident>,
-    /// Where the policy is.
+    /// The path of the policy.
     pub(crate) path: Text,
-    /// The architectures to make the filter for.
+    /// The architectures of the filter.
     pub(crate) archs: Vec<Text>,
     /// The policy's language.
     pub(crate) from: Option<Text>,
     /// The thread of a Firecracker file.
     pub(crate) thread: Option<Text>,
-    /// Where to look for included files.
+    /// The directories of included files.
     pub(crate) include_dirs: Vec<Text>,
-    /// How much work goes into the filter.
+    /// The effort of compiling the filter.
     pub(crate) effort: Option<Text>,
-    /// Whether warnings are errors.
+    /// Treat warnings as errors.
     pub(crate) strict: bool,
 }
 
-/// A string with its place.
+/// A string with its span.
 pub(crate) struct Text {
     pub(crate) text: String,
     pub(crate) span: Span,
 }
 
-/// What is wrong, and where.
+/// An error with its span.
 pub(crate) struct Mistake {
     pub(crate) span: Span,
     pub(crate) message: String,
 }
 
-/// What is left of the arguments.
+/// The rest of the arguments.
 type Rest = Peekable<token_stream::IntoIter>;
 
 const USAGE: &str = "write `include_policy!(\"server.tamis\")` or `include_policy!(pub mod name = \"server.tamis\")`";
@@ -123,7 +123,7 @@ impl Arguments {
     }
 }
 
-/// What stands before the path: `pub(crate) mod name =`.
+/// The part before the path: `pub(crate) mod name =`.
 fn module(rest: &mut Rest) -> Result<(TokenStream, Option<Ident>), Mistake> {
     let mut visibility = TokenStream::new();
     while let Some(token) = rest.peek() {
@@ -145,7 +145,7 @@ fn module(rest: &mut Rest) -> Result<(TokenStream, Option<Ident>), Mistake> {
     }
 }
 
-/// A string, perhaps one that a macro has passed on.
+/// A string, possibly passed on by a macro.
 fn string(rest: &mut Rest, usage: &str) -> Result<Text, Mistake> {
     let Some(token) = rest.next() else {
         return Err(Mistake::new(Span::call_site(), usage));
@@ -163,7 +163,7 @@ fn string(rest: &mut Rest, usage: &str) -> Result<Text, Mistake> {
     }
 }
 
-/// What a literal says: `"text"` without escapes, or a raw string.
+/// The value of a literal: `"text"` without escapes, or a raw string.
 fn unquoted(literal: &str) -> Option<String> {
     let is_raw = literal.starts_with('r');
     let bare = literal.trim_start_matches('r').trim_matches('#');

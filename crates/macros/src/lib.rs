@@ -1,7 +1,7 @@
 //! Policies inside Rust programs: [`include_policy!`].
 //!
-//! The macro reads a policy when the program is built, compiles it, has the filter proved, and leaves a module
-//! with the instructions. The program carries neither the policy nor tamis. Everything but the macro's own
+//! The macro reads a policy during the build of the program, compiles it, has the filter proved, and expands to a
+//! module with the instructions. The program contains neither the policy nor tamis. Everything except the macro's
 //! arguments (`arguments.rs`) is done by `tamis-embed`, which build scripts use as well.
 #![forbid(unsafe_code)]
 
@@ -14,7 +14,7 @@ use tamis_embed::{EmbedError, Embedded, PolicyFile, RUST, build, name};
 
 use arguments::{Arguments, Mistake, Text};
 
-/// Makes a module of a policy.
+/// Expands to a module with the filter of a policy.
 ///
 /// ```ignore
 /// tamis::include_policy!("server.tamis");
@@ -24,21 +24,21 @@ use arguments::{Arguments, Mistake, Text};
 /// filter.install(0, true)?;
 /// ```
 ///
-/// The path is relative to the file with the macro, as for `include_str!`. The module is named after the policy,
-/// or as given. It holds a `Filter` with `install`; a policy with run-time variables has typed `Values` and `bind`,
-/// another `Filter::new`. What follows the path says how to read the policy:
+/// The path is relative to the file with the macro, as for `include_str!`. The module has the name of the policy,
+/// or the given one. It contains a `Filter` with `install`; for a policy with run-time variables typed `Values` and
+/// `bind`, otherwise `Filter::new`. The arguments after the path:
 ///
 /// | | |
 /// |---|---|
-/// | `arch = "x86_64"` | make the filter for this architecture, whatever the policy says; may be repeated. Without it the filter is for what the policy says or, if it says nothing, for the machine that compiles |
+/// | `arch = "x86_64"` | the architecture of the filter, instead of the policy's; may be repeated. By default the architectures of the policy or, without any, that of the compiling machine |
 /// | `from = "oci"` | the policy's language, if it can't be detected |
-/// | `thread = "vmm"` | which filter of a Firecracker file |
-/// | `include_dir = "…"` | where included files are looked for that are not where the policy says; relative to the file with the macro; may be repeated |
+/// | `thread = "vmm"` | the filter in a Firecracker file |
+/// | `include_dir = "…"` | a further directory for included files; relative to the file with the macro; may be repeated |
 /// | `effort = "quick"` | less than half the work, for about 1 % more executed instructions on average |
-/// | `strict` | warnings that change what the filter does are errors |
+/// | `strict` | treat warnings that affect the filter as errors |
 ///
-/// Mistakes in the policy are errors of the compiler, with the file, the line and what to type; warnings are
-/// warnings. The program is built again when the policy or a file that it includes changes.
+/// Errors in the policy are compiler errors, with file, line and correction; warnings are warnings. The program is
+/// rebuilt when the policy or an included file changes.
 #[proc_macro]
 pub fn include_policy(input: TokenStream) -> TokenStream {
     match expand(input) {
@@ -67,7 +67,7 @@ fn expand(input: TokenStream) -> Result<TokenStream, Vec<Mistake>> {
     Ok(module(&arguments, &embedded, items))
 }
 
-/// The folder of the file with the macro, or of the package if the compiler can't say.
+/// The folder of the file with the macro, or of the package if the compiler doesn't report it.
 fn folder() -> PathBuf {
     match Span::call_site().local_file() {
         Some(file) => file.parent().unwrap_or(Path::new("")).to_owned(),
@@ -106,12 +106,12 @@ fn policy_file(arguments: &Arguments, folder: &Path) -> Result<PolicyFile, Mista
     })
 }
 
-/// What is around the items: the module, what makes cargo build again, warnings.
+/// The items' surroundings: the module, dependencies for cargo, warnings.
 fn module(arguments: &Arguments, embedded: &Embedded, items: TokenStream) -> TokenStream {
     let name = match &arguments.module {
         Some(name) => name.clone(),
         None => {
-            // A name that can be asked for exists for every path.
+            // A default name exists for every path.
             let name = name::of(&RUST, None, &arguments.path.text).unwrap_or_default();
             Ident::new(&name, arguments.path.span)
         }
@@ -137,7 +137,7 @@ fn module(arguments: &Arguments, embedded: &Embedded, items: TokenStream) -> Tok
         )));
     }
     for (index, warning) in embedded.warnings().iter().enumerate() {
-        // A warning that a stable compiler shows: the use of something that is deprecated.
+        // The only warning that works with a stable compiler: the use of a deprecated item.
         inside.extend(parsed(&format!(
             "#[deprecated(note = {warning:?})] const POLICY_WARNING_{index}: () = ();
              const _: () = POLICY_WARNING_{index};"
@@ -148,13 +148,13 @@ fn module(arguments: &Arguments, embedded: &Embedded, items: TokenStream) -> Tok
 }
 
 /// # Panics
-/// If the text is no Rust, which is a mistake in this file.
+/// If the text is not valid Rust, which is a bug in this file.
 fn parsed(text: &str) -> TokenStream {
     text.parse().expect("the text is Rust")
 }
 
 impl Mistake {
-    /// `compile_error!` at the place of the mistake.
+    /// `compile_error!` at the span of the error.
     fn into_tokens(self) -> TokenStream {
         let mut literal = Literal::string(&self.message);
         literal.set_span(self.span);

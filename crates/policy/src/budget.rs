@@ -1,20 +1,20 @@
-//! What the files of one policy may take together, in number and in bytes.
+//! Limits on the count and total size of the files of one policy.
 
 use tamis_diag::{Code, Diagnostic, Span, code};
 
 use crate::limits::{MAX_FILES, MAX_SOURCE_BYTES};
 use crate::sink::Sink;
 
-/// What has been taken so far.
+/// The count and bytes used so far.
 pub(crate) struct Budget {
     files: usize,
     source_bytes: usize,
-    /// The code of the language for its limits.
+    /// The language's error code for too many files.
     too_many: Code,
 }
 
 impl Budget {
-    /// Nothing yet; too many files are told with this code.
+    /// An unused budget; too many files are reported with this code.
     pub(crate) fn new(too_many: Code) -> Budget {
         Budget {
             files: 0,
@@ -23,7 +23,7 @@ impl Budget {
         }
     }
 
-    /// Takes one more file; says so and stops reading if that is too much.
+    /// Counts one more file; reports an error and stops reading if a limit is exceeded.
     pub(crate) fn take(
         &mut self,
         bytes: usize,

@@ -3,13 +3,13 @@
 /// A policy that comes with tamis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Embedded {
-    /// The name that the command line knows it by.
+    /// The name on the command line.
     pub name: &'static str,
-    /// Its text in the tamis language; it includes nothing.
+    /// Its text in the tamis language, without includes.
     pub text: &'static str,
 }
 
-/// All of them, by name.
+/// All embedded policies, sorted by name.
 pub const ALL: [Embedded; 3] = [
     Embedded {
         name: "container-default",

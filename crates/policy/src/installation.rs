@@ -1,23 +1,23 @@
-//! What a policy wants of whoever installs its filter: flags, and a supervisor that listens.
+//! Installation requirements of a policy: flags, and the supervisor that receives notifications.
 //!
-//! It is no part of the meaning, and no program has room for it. A command that hands out a program made of such a
-//! policy warns of it ([`Installation::left_out`]).
+//! They are not part of the meaning, and a program can't contain them. A command that outputs the program of such a
+//! policy warns of them ([`Installation::left_out`]).
 
 use tamis_diag::{Diagnostic, code};
 
-/// What a policy wants of whoever installs its filter. OCI profiles and the SeccompProfile resources of Kubernetes have it.
+/// Installation requirements of a policy, from an OCI profile or a `SeccompProfile` resource of Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installation {
     /// The names of flags, such as `SECCOMP_FILTER_FLAG_LOG`.
     pub flags: Vec<String>,
-    /// Where a supervisor listens for the calls that the filter hands over.
+    /// The socket on which a supervisor receives notifications.
     pub listener_path: Option<String>,
     /// Metadata for the supervisor.
     pub listener_metadata: Option<String>,
 }
 
 impl Installation {
-    /// All of it for a person, a phrase each.
+    /// A description in phrases, one for each requirement.
     ///
     /// ```
     /// use tamis_policy::installation::Installation;
@@ -41,7 +41,7 @@ impl Installation {
             .collect()
     }
 
-    /// The warning that a compiled filter doesn't say it; none if there is nothing to say.
+    /// The warning that the compiled filter lacks these requirements; `None` if there are none.
     pub fn left_out(&self) -> Option<Diagnostic> {
         let phrases = self.phrases();
         let message = format!(

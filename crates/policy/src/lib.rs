@@ -1,12 +1,11 @@
 //! Policy languages: from text to a [`Ruleset`], with diagnostics.
 //!
-//! Each front end is a module with one function `parse` that returns [`Parsed`], and an entry in the
-//! registry, [`front_end`]. Front ends do no I/O: the root text is in [`tamis_diag::Sources`] already
-//! and further files come through a loader that the caller gives. Whatever the input, a front end
-//! returns; [`limits`] bounds what it takes.
+//! Each front end is a module with one function `parse` that returns [`Parsed`], and an entry in the registry,
+//! [`front_end`]. Front ends do no I/O: the root text is already in [`tamis_diag::Sources`], and included files
+//! come from a loader of the caller. A front end returns for every input; [`limits`] bounds the size of the input.
 //!
-//! What they share, beside this: [`loader`]; `sink`, which collects diagnostics; `literal`, the integers
-//! of C; and the strict JSON of [`tamis_diag::json`].
+//! Shared parts: [`loader`]; `sink`, which collects diagnostics; `literal`, the integers of C; and the strict JSON
+//! of [`tamis_diag::json`].
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -35,7 +34,7 @@ pub use embedded::embedded;
 use tamis_diag::{Diagnostic, Sources, Span};
 use tamis_rules::{Origin, Ruleset};
 
-/// What a front end made of a policy.
+/// The result of a front end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
     /// The meaning; `None` exactly if one of the diagnostics is an error.
@@ -45,10 +44,10 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// A result that keeps the promise of [`Parsed::ruleset`]: an error discards the ruleset.
+    /// A result in which an error discards the ruleset, as [`Parsed::ruleset`] requires.
     ///
     /// # Panics
-    /// If there is neither a ruleset nor an error: a front end must say why it has no result.
+    /// If there is neither a ruleset nor an error: a missing result needs a reason.
     pub fn new(ruleset: Option<Ruleset>, diagnostics: Vec<Diagnostic>) -> Parsed {
         let failed = diagnostics.iter().any(Diagnostic::is_error);
         assert!(failed || ruleset.is_some(), "no ruleset and no error");
@@ -59,7 +58,7 @@ impl Parsed {
     }
 }
 
-/// Where a rule stands in its text.
+/// The source position of a rule.
 pub(crate) fn origin(sources: &Sources, span: Span) -> Origin {
     let position = sources.position(span);
     Origin {

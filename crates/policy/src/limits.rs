@@ -1,6 +1,6 @@
-//! What a front end takes before it gives up with an error: bounds on hostile or mistaken input.
+//! Limits of front ends against hostile or mistaken input. Exceeding one is an error.
 //!
-//! Real policies stay two orders of magnitude below each of these.
+//! Real policies are two orders of magnitude below each limit.
 
 /// The most source text of one policy, in bytes, all files together.
 pub const MAX_SOURCE_BYTES: usize = 16 << 20;
@@ -17,7 +17,7 @@ pub const MAX_FILES: usize = 1 << 10;
 /// The most rules of a ruleset, all architectures together.
 pub const MAX_RULES: usize = 1 << 17;
 
-/// How many diagnostics of one policy are reported; more would not be read.
+/// The most diagnostics that are reported for one policy.
 pub const MAX_DIAGNOSTICS: usize = 100;
 
 /// The most calls, sets and numbers that the rules of one policy may name.
@@ -26,5 +26,6 @@ pub const MAX_TARGETS: usize = 1 << 15;
 /// The most names that `let` and `set` statements may define.
 pub const MAX_NAMES: usize = 1 << 15;
 
-/// The most elements of all sets that a policy defines, each counted with the sets it contains.
+/// The most elements of all sets that a policy defines; an element of a nested set counts in each set that contains
+/// it.
 pub const MAX_SET_ELEMENTS: usize = 1 << 20;

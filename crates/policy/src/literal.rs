@@ -1,8 +1,8 @@
-//! Integers as C writes them: decimal, hexadecimal behind `0x`, octal behind `0`.
+//! Integer literals of C: decimal, hexadecimal with prefix `0x`, octal with prefix `0`.
 
-/// The value of a literal without a sign, or what is wrong with it.
+/// The value of a literal without a sign, or the error.
 ///
-/// A digit that the base lacks is a mistake: C's `strtol` would silently stop before it, and `08` be 0.
+/// A digit outside the base is an error: C's `strtol` would silently stop before it and read `08` as 0.
 pub(crate) fn c_integer(text: &str) -> Result<u64, &'static str> {
     let (radix, digits) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (16, &text[2..]),

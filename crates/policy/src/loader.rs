@@ -1,10 +1,10 @@
-//! How a front end gets at the files that a policy includes, without doing I/O itself.
+//! Access to the files that a policy includes; front ends do no I/O themselves.
 
-/// A file that was included.
+/// An included file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
-    /// What diagnostics call it. Two paths to the same file should give the same name: names tell
-    /// whether a file was included before.
+    /// The name in diagnostics. Two paths to the same file should give the same name: names determine whether a
+    /// file was included before.
     pub name: String,
     /// Its text.
     pub text: String,
@@ -12,21 +12,21 @@ pub struct Loaded {
 
 /// Reads included files on behalf of a front end.
 pub trait Loader {
-    /// The file at `path`, which the source called `from` includes.
+    /// The file at `path`, included by the source named `from`.
     ///
     /// # Errors
-    /// Why it cannot be read, as a fragment that can follow a colon.
+    /// The reason why it cannot be read, as a fragment that can follow a colon.
     fn load(&mut self, path: &str, from: &str) -> Result<Loaded, String>;
 }
 
-/// A function from path and includer to the file is a loader.
+/// A function of path and including file is a loader.
 impl<F: FnMut(&str, &str) -> Result<Loaded, String>> Loader for F {
     fn load(&mut self, path: &str, from: &str) -> Result<Loaded, String> {
         self(path, from)
     }
 }
 
-/// The loader of input that stands alone, such as standard input or an embedded policy.
+/// The loader for input without includes, such as standard input or an embedded policy.
 #[derive(Clone, Copy, Debug)]
 pub struct NoIncludes;
 

@@ -1,8 +1,7 @@
-//! Where the stages of the front end put what they have to tell the user.
+//! Collects the diagnostics of a front end's stages.
 //!
-//! A rule is lowered once per architecture, so the same mistake is found several times; the sink keeps
-//! the first. It also turns warnings into errors where the caller asked for that, and stops listening
-//! when there are too many to read.
+//! A rule is lowered once per architecture, so the same error is found several times; the sink keeps the first. It
+//! also turns warnings into errors if the caller requests this, and drops diagnostics beyond the limit.
 
 use std::collections::HashSet;
 
@@ -14,14 +13,14 @@ use crate::limits::MAX_DIAGNOSTICS;
 pub(crate) struct Sink {
     strict: bool,
     diagnostics: Vec<Diagnostic>,
-    /// Code and place of what was reported.
+    /// Codes and places already reported.
     seen: HashSet<(&'static str, Option<Span>)>,
     failed: bool,
     stopped: bool,
 }
 
 impl Sink {
-    /// An empty sink; a strict one makes errors of warnings.
+    /// An empty sink; a strict one turns warnings into errors.
     pub(crate) fn new(strict: bool) -> Sink {
         Sink {
             strict,
@@ -32,7 +31,7 @@ impl Sink {
         }
     }
 
-    /// Takes a diagnostic, unless the same code was reported at the same place.
+    /// Adds a diagnostic, unless the same code was reported at the same place.
     pub(crate) fn report(&mut self, mut diagnostic: Diagnostic) {
         if self.strict && diagnostic.severity == Severity::Warning {
             diagnostic.severity = Severity::Error;
@@ -40,7 +39,7 @@ impl Sink {
         self.take(diagnostic);
     }
 
-    /// Takes a diagnostic that is no more severe if strict: it is about a wish of the caller.
+    /// Adds a diagnostic about an option of the caller; strict mode leaves its severity unchanged.
     pub(crate) fn advise(&mut self, diagnostic: Diagnostic) {
         self.take(diagnostic);
     }
@@ -53,7 +52,7 @@ impl Sink {
         }
     }
 
-    /// Takes an error after which it makes no sense to go on.
+    /// Adds an error and stops the front end.
     pub(crate) fn stop(&mut self, diagnostic: Diagnostic) {
         self.report(diagnostic);
         self.stopped = true;
@@ -64,17 +63,17 @@ impl Sink {
         self.failed
     }
 
-    /// Whether to give up: after [`stop`](Self::stop), or with errors and no room for more.
+    /// Whether to stop: after [`stop`](Self::stop), or with errors and no room for more.
     pub(crate) fn is_finished(&self) -> bool {
         self.stopped || self.failed && self.diagnostics.len() >= MAX_DIAGNOSTICS
     }
 
-    /// What was reported, errors, warnings and notes in the order of discovery.
+    /// All errors, warnings and notes in the order of discovery.
     pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
         self.diagnostics
     }
 
-    /// The first error is kept even behind a full load of warnings.
+    /// The first error is kept even if warnings have filled the sink.
     fn has_room_for(&self, diagnostic: &Diagnostic) -> bool {
         self.diagnostics.len() < MAX_DIAGNOSTICS
             || diagnostic.is_error() && !self.diagnostics.iter().any(Diagnostic::is_error)

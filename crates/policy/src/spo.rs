@@ -12,9 +12,9 @@
 //!     names: [read, write, exit_group]
 //! ```
 //!
-//! The operator writes `spec` to the nodes as the profile that the container runtime reads, so the meaning
-//! is that of [`oci`]; only the schema is another. What a base profile adds is not in the file: a warning
-//! says so, or an error where the filter would allow more without it. The cluster is never asked.
+//! The operator writes `spec` to the nodes as the profile of the container runtime, so it has the meaning of
+//! [`oci`] with another schema. The rules of a base profile are not in the file. A missing base profile is a
+//! warning, or an error if the filter would allow more without it. The cluster is never queried.
 
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::{Range, Ranged};
@@ -74,8 +74,7 @@ pub(crate) fn recognises(text: &str) -> bool {
     has_key("apiVersion") && has_key("kind")
 }
 
-/// Reads the one `SeccompProfile` of a text. The options are those of OCI profiles; capabilities say
-/// nothing of these.
+/// Parses the only `SeccompProfile` of a text. The options are those of OCI profiles; capabilities have no effect.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch};
@@ -133,7 +132,7 @@ fn is_json(text: &str) -> bool {
     inside.is_some_and(|inside| inside.trim_start().starts_with('"'))
 }
 
-/// What the documents hold.
+/// The resources found in the documents.
 #[derive(Default)]
 struct Found<'v, 't> {
     profiles: Vec<&'v Object<'t>>,
@@ -188,7 +187,7 @@ fn only_spec<'v, 't>(reader: &mut Reader, documents: &'v [Value<'t>]) -> Option<
     reader.object(spec, "`spec`")
 }
 
-/// Where a resource begins, without what follows.
+/// The span of a resource's beginning.
 fn place(object: &Object) -> Range {
     match object
         .properties
@@ -204,7 +203,7 @@ fn place(object: &Object) -> Range {
     }
 }
 
-/// Looks at one document, or at the items of a list.
+/// Collects profiles from one document, or from the items of a list.
 fn collect<'v, 't>(reader: &mut Reader, document: &'v Value<'t>, found: &mut Found<'v, 't>) {
     if matches!(document, Value::NullKeyword(_)) {
         return;
@@ -250,7 +249,7 @@ fn collect<'v, 't>(reader: &mut Reader, document: &'v Value<'t>, found: &mut Fou
     }
 }
 
-/// What a spec says beyond a profile of runtimes.
+/// Checks the members of a spec that runtime profiles lack.
 fn check_spec(reader: &mut Reader, spec: &Object) {
     if let Some(value) = member(spec, "disabled") {
         match value {

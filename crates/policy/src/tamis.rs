@@ -1,4 +1,4 @@
-//! The tamis language: policies as people would like to write them.
+//! The tamis language.
 //!
 //! ```text
 //! arch x86_64, x86, x32
@@ -7,9 +7,9 @@
 //! allow socket(family in {AF_UNIX, AF_INET}, type & SOCK_TYPE_MASK == SOCK_STREAM)
 //! ```
 //!
-//! The grammar and the rules are in `docs/book/language.md`. The stages, one file each: [`parse()`]
-//! drives; `lexer` and `parser` make the [`ast`]; `include` puts files together; `names` and `value`
-//! know what words mean; `condition` and `lower` make the ruleset. [`export`] goes the other way.
+//! The grammar and the rules are in `docs/book/language.md`. The stages, one file each: [`parse()`] runs them;
+//! `lexer` and `parser` build the [`ast`]; `include` merges files; `names` and `value` resolve words; `condition`
+//! and `lower` build the ruleset. [`export`] prints rulesets as policies.
 
 pub mod ast;
 mod condition;
@@ -62,12 +62,12 @@ fn parse_for_any(
     parse(sources, root, loader, &options).into()
 }
 
-/// How to read a policy.
+/// Options of parsing a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// For which architectures.
+    /// The architectures of the filter.
     pub arches: Arches,
-    /// Whether warnings are errors.
+    /// Treat warnings as errors.
     pub strict: bool,
 }
 
@@ -76,12 +76,12 @@ pub struct Options {
 pub enum Arches {
     /// These, unless the policy has an `arch` statement.
     UnlessStated(Vec<Arch>),
-    /// These, whatever the policy says.
+    /// These, regardless of `arch` statements.
     Exactly(Vec<Arch>),
 }
 
 impl Options {
-    /// Not strict, for these architectures unless the policy says otherwise.
+    /// Not strict, for these architectures unless the policy has an `arch` statement.
     pub fn new(arches: Vec<Arch>) -> Options {
         Options {
             arches: Arches::UnlessStated(arches),
@@ -90,7 +90,7 @@ impl Options {
     }
 }
 
-/// Reads a policy: `root`, which is among the sources, and the files that it includes, which are added.
+/// Parses a policy: `root`, already in the sources, and the files that it includes, which are added to them.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch, SeccompData};
@@ -115,9 +115,9 @@ pub fn parse(
     Parsed::new(ruleset, sink.into_diagnostics())
 }
 
-/// Reads the syntax of one file without resolving names or includes, for tools that print policies.
+/// Parses the syntax of one file without resolving names or includes, for tools that print policies.
 ///
-/// Statements with mistakes are left out; the diagnostics say which.
+/// Statements with errors are omitted and reported.
 pub fn parse_syntax(sources: &Sources, source: SourceId) -> (ast::Policy, Vec<Diagnostic>) {
     let mut sink = Sink::new(false);
     let policy = parser::parse(source, &sources.get(source).text, &mut sink);

@@ -1,9 +1,9 @@
-//! YAML with places, as the values of JSON: what resources of Kubernetes are written in.
+//! YAML as JSON values with source positions, for resources of Kubernetes.
 //!
-//! The events of `saphyr-parser` become the values that the readers of JSON take, so that one reader of
-//! profiles serves both. Plain scalars are what Kubernetes takes them for: numbers, booleans - also `yes`,
-//! `off` and the like -, `null` or text. Anchors, aliases, tags and merge keys are refused: what they make of a
-//! text is not what a reviewer sees. Numbers keep their text, and only decimal ones get past the readers.
+//! The events of `saphyr-parser` become the values that the JSON readers accept, so one reader of profiles serves
+//! both. Plain scalars have the types that Kubernetes gives them: numbers, booleans (also `yes`, `off` and the
+//! like), `null` or text. Anchors, aliases, tags and merge keys are rejected, because a reviewer would not see
+//! their effect. Numbers keep their text, and the readers accept only decimal ones.
 
 use std::borrow::Cow;
 
@@ -15,8 +15,8 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use tamis_diag::Code;
 use tamis_diag::json::Reader;
 
-/// The documents of a text; `None` after an error that leaves nothing to look at. `unread` is the code of
-/// what is YAML and refused all the same.
+/// The documents of a text; `None` after an error that prevents further parsing. `unread` is the code for YAML
+/// features that are rejected.
 pub(crate) fn documents<'t>(
     reader: &mut Reader,
     text: &'t str,
@@ -43,11 +43,11 @@ pub(crate) fn documents<'t>(
     (!failed).then_some(documents)
 }
 
-/// Bytes of characters, as the parser counts the latter.
+/// Converts character offsets, which the parser gives, to byte offsets.
 struct Offsets<'t> {
     text: &'t str,
     is_ascii: bool,
-    /// A character and its byte: the last that was asked for. Places come nearly in order.
+    /// The last character offset and its byte offset. Most queries are in ascending order.
     last: (usize, usize),
 }
 
@@ -84,10 +84,10 @@ impl<'t> Offsets<'t> {
     }
 }
 
-/// A sequence or mapping whose end has not come yet.
+/// An unfinished sequence or mapping.
 enum Open<'t> {
     Sequence(Array<'t>),
-    /// With the key whose value comes next.
+    /// With the key of the next value.
     Mapping(Object<'t>, Option<StringLit<'t>>),
 }
 
@@ -101,7 +101,7 @@ struct Builder<'r, 't> {
 }
 
 impl<'t> Builder<'_, 't> {
-    /// Reads to the end, or to the first mistake that is not YAML.
+    /// Reads to the end, or to the first syntax error.
     fn read(&mut self) -> Option<()> {
         let mut parser = Parser::new_from_str(self.offsets.text);
         while let Some(event) = parser.next_event() {
@@ -178,7 +178,7 @@ impl<'t> Builder<'_, 't> {
         Some(())
     }
 
-    /// Puts a value where it belongs: it is an element, a key, the value of one, or a document.
+    /// Attaches a value as an element, a key, the value of a key, or a document.
     fn attach(&mut self, value: Value<'t>) {
         match self.open.last_mut() {
             None => self.documents.push(value),
@@ -277,7 +277,7 @@ fn null<'t>(range: Range) -> Value<'t> {
     Value::NullKeyword(NullKeyword { range })
 }
 
-/// The words that are booleans to the readers of Kubernetes.
+/// The words that Kubernetes parses as booleans.
 fn boolean(word: &str) -> Option<bool> {
     match word {
         "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),

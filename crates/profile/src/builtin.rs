@@ -1,31 +1,30 @@
-//! A profile of ordinary programs, for callers that have none of their own.
+//! A profile of ordinary programs, for callers without one.
 //!
-//! Counts of ordinary programs on x86_64 (`data/README.md` says which) are evened out by a square root
-//! and laid on a floor that every known call has: the most frequent call counts four times as much as
-//! one that was never seen. So a filter is a little better where most programs spend their time, and
-//! no call pays much for it.
+//! Counts of ordinary programs on x86_64 (listed in `data/README.md`) are compressed by a square root and added to
+//! a minimum for every known call: the most frequent call has four times the count of one that never occurred. So a
+//! filter is a little faster for the most frequent calls, and no call becomes much slower.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use tamis_abi::{Arch, syscall};
 use tamis_diag::Sources;
 
 use crate::Profile;
 
-/// What was measured.
+/// The measured counts.
 const MEASURED: &str = include_str!("../data/default.json");
-/// The architecture that it was measured on; other ones take the counts by name.
+/// The measured architecture; others get the counts by name.
 const MEASURED_ON: Arch = Arch::X86_64;
-/// How much every known call counts.
+/// The count of every known call.
 const FLOOR: u64 = 100;
-/// How much the most frequent call counts on top.
+/// The count added for the most frequent call.
 const RANGE: u64 = 300;
-/// How much less all calls of an architecture count that is there for old or foreign programs.
+/// The divisor for all counts of an architecture for old or foreign programs.
 const FOREIGN_DIVISOR: u64 = 10;
 
 impl Profile {
-    /// A profile of ordinary programs: every known call of the architecture counts 100 to 400, or a
-    /// tenth of that on 32-bit architectures and x32, which only run beside the native one.
+    /// A profile of ordinary programs: every known call of the architecture has a count of 100 to 400, or a tenth
+    /// of that on 32-bit architectures and x32, which only run in addition to the native one. Made once per process.
     ///
     /// ```
     /// use tamis_abi::{Arch, Nr};
@@ -33,19 +32,26 @@ impl Profile {
     /// let count = |nr| profile.call(Arch::X86_64, Nr(nr)).unwrap().count;
     /// assert!(count(0) > count(155), "read is more frequent than pivot_root");
     /// ```
-    pub fn builtin(arch: Arch) -> Profile {
-        let most = measured().calls().map(|(_, _, call)| call.count).max();
-        let most = most.unwrap_or(0).max(1).isqrt();
-        let divisor = if arch.is_64_bit() { 1 } else { FOREIGN_DIVISOR };
-        let mut profile = Profile::default();
-        for (nr, name) in syscall::all(arch) {
-            let there = syscall::number(MEASURED_ON, name);
-            let seen = there.and_then(|nr| measured().call(MEASURED_ON, nr));
-            let share = seen.map_or(0, |call| RANGE * call.count.isqrt() / most);
-            profile.call_mut(arch, nr).count = (FLOOR + share) / divisor;
-        }
-        profile
+    pub fn builtin(arch: Arch) -> &'static Profile {
+        static KNOWN: LazyLock<Vec<OnceLock<Profile>>> =
+            LazyLock::new(|| Arch::all().map(|_| OnceLock::new()).collect());
+        // Architectures are numbered in the order in which they are listed.
+        KNOWN[arch as usize].get_or_init(|| ordinary(arch))
     }
+}
+
+fn ordinary(arch: Arch) -> Profile {
+    let most = measured().calls().map(|(_, _, call)| call.count).max();
+    let most = most.unwrap_or(0).max(1).isqrt();
+    let divisor = if arch.is_64_bit() { 1 } else { FOREIGN_DIVISOR };
+    let mut profile = Profile::default();
+    for (nr, name) in syscall::all(arch) {
+        let there = syscall::number(MEASURED_ON, name);
+        let seen = there.and_then(|nr| measured().call(MEASURED_ON, nr));
+        let share = seen.map_or(0, |call| RANGE * call.count.isqrt() / most);
+        profile.call_mut(arch, nr).count = (FLOOR + share) / divisor;
+    }
+    profile
 }
 
 fn measured() -> &'static Profile {

@@ -1,18 +1,18 @@
-//! What the readers of tables share: words with places, names of calls, mistakes.
+//! Shared parts of the parsers of tables: words with places, names of calls, errors.
 
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_diag::{Code, Diagnostic, SourceId, Span, code, suggest};
 
 use crate::{Format, Profile, Reading};
 
-/// The most mistakes of one text that are reported; more would not be read.
+/// The most errors of one text that are reported.
 pub(crate) const MAX_DIAGNOSTICS: usize = 100;
 
 /// A part of the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word<'t> {
     pub(crate) text: &'t str,
-    /// The place of its first byte in the whole text.
+    /// The offset of its first byte in the whole text.
     pub(crate) start: usize,
 }
 
@@ -34,7 +34,7 @@ impl<'t> Word<'t> {
         self.split(char::is_whitespace)
     }
 
-    /// Without white space around it.
+    /// The word without surrounding white space.
     pub(crate) fn trim(self) -> Word<'t> {
         let before = self.text.len() - self.text.trim_start().len();
         Word {
@@ -44,7 +44,7 @@ impl<'t> Word<'t> {
     }
 }
 
-/// The lines of a text, the empty ones too.
+/// The lines of a text, including empty ones.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = Word<'_>> {
     let mut start = 0;
     text.split_inclusive('\n').map(move |line| {
@@ -57,10 +57,10 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = Word<'_>> {
     })
 }
 
-/// Gathers the counts of one table and what is wrong with it.
+/// Collects the counts and errors of one table.
 pub(crate) struct Collector {
     source: SourceId,
-    /// What calls are of.
+    /// The architecture of the calls.
     pub(crate) arch: Arch,
     profile: Profile,
     diagnostics: Vec<Diagnostic>,
@@ -91,7 +91,7 @@ impl Collector {
         Span::new(self.source, word.start, word.start + word.text.len())
     }
 
-    /// Whether further mistakes are not reported any more.
+    /// Whether no more errors are reported.
     fn is_full(&self) -> bool {
         self.diagnostics.len() >= MAX_DIAGNOSTICS
     }
@@ -106,7 +106,7 @@ impl Collector {
         }
     }
 
-    /// Reports something that is left out.
+    /// Reports an omitted part.
     pub(crate) fn warn(&mut self, code: Code, place: Word<'_>, message: &str, label: &str) {
         if !self.is_full() {
             let span = self.span(place);
@@ -148,8 +148,7 @@ impl Collector {
     }
 }
 
-/// The number of a call by the name that a table gives it; `strace` writes those without a name as
-/// `syscall_0x1f4`.
+/// The number of a call by its name in a table; `strace` writes calls without a name as `syscall_0x1f4`.
 fn number(arch: Arch, name: &str) -> Option<Nr> {
     if let Some(digits) = name.strip_prefix("syscall_0x") {
         let nr = u32::from_str_radix(digits, 16).ok()?;
@@ -158,7 +157,7 @@ fn number(arch: Arch, name: &str) -> Option<Nr> {
     syscall::number(arch, name)
 }
 
-/// The error about a name that is not a call of the architecture, without its place.
+/// The error for an unknown name of a call, without its place.
 pub(crate) fn unknown_call(arch: Arch, name: &str) -> Diagnostic {
     let shown = name.escape_debug();
     let message = format!("`{shown}` is not a call of {arch}");

@@ -1,7 +1,7 @@
-//! Frequency files, as minijail's policy compiler takes them: lines `NAME: COUNT` with `#` comments.
+//! Frequency files, the format of minijail's policy compiler: lines `NAME: COUNT` with `#` comments.
 //!
-//! Counts of repeated names add up. `NAME[arch=a,b]` counts on those architectures only, and
-//! `{NAME, NAME}: COUNT` counts each of the names.
+//! Counts of repeated names are added. `NAME[arch=a,b]` counts only on those architectures, and `{NAME, NAME}:
+//! COUNT` counts for each of the names.
 
 use tamis_abi::Arch;
 use tamis_diag::code;

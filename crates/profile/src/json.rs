@@ -1,9 +1,9 @@
-//! The documented JSON of profiles: reading it with places, writing it byte for byte the same.
+//! The documented JSON of profiles: parsing with places, printing with deterministic bytes.
 
 mod read;
 mod write;
 
 pub(crate) use read::read;
 
-/// What the member `schema` says.
+/// The value of the member `schema`.
 const SCHEMA: &str = "tamis-profile/1";

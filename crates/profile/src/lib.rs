@@ -1,13 +1,14 @@
-//! How often a program makes which system calls, with which arguments.
+//! Profiles: the frequencies of a program's system calls and their arguments.
 //!
-//! A [`Profile`] is what a filter is optimised for: counts per architecture and number, and for calls
-//! whose arguments were seen, how often each value occurred. It comes from a recording or from another
-//! tool's table ([`read`]), several of them merge into one, and [`Profile::to_json`] writes it down.
-//! [`Profile::builtin`] is one of ordinary programs, for callers that have none.
+//! Filters are optimised for a [`Profile`]: counts per architecture and number, and for calls with recorded
+//! arguments the count of each value. It comes from a recording or from another tool's table ([`read`]); several
+//! can be merged into one, and [`Profile::to_json`] prints it. [`Profile::builtin`] is a profile of ordinary
+//! programs, for callers without one.
 //!
-//! This crate knows nothing of filters and policies, and does no I/O.
+//! This crate is independent of filters and policies, and does no I/O.
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod builtin;
 mod collect;
 mod frequency;

@@ -1,7 +1,7 @@
-//! Summaries of `perf trace -s`: one table per thread, which add up.
+//! Summaries of `perf trace -s`: one table per thread; their counts are added.
 //!
-//! A table begins with a heading `syscall calls …` and ends with an empty line. With `--errno-summary`
-//! lines with names of errors stand between the rows.
+//! A table begins with a heading `syscall calls …` and ends with an empty line. With `--errno-summary` there are
+//! lines with names of errors between the rows.
 
 use tamis_diag::code;
 

@@ -7,16 +7,16 @@ use tamis_abi::{Arch, Nr};
 /// The six arguments of a call.
 pub type Args = [u64; 6];
 
-/// What was seen of one system call.
+/// The counts of one system call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// How often it was made.
+    /// The count of calls.
     pub count: u64,
-    /// Per argument (0..=5) whose values were counted: how often each value occurred. What the counts
-    /// lack to [`count`](Call::count) had values that are not known.
+    /// For each argument (0..=5) whose values were counted: the count of each value. If they add up to less than
+    /// [`count`](Call::count), the other values are unknown.
     pub values: BTreeMap<u8, BTreeMap<u64, u64>>,
-    /// Whole argument lists, and how often each occurred. They tell more than `values` where arguments
-    /// depend on each other.
+    /// Whole argument lists and their counts. They are more precise than `values` if arguments depend on each
+    /// other.
     pub samples: BTreeMap<Args, u64>,
 }
 
@@ -33,11 +33,12 @@ pub struct Call {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    calls: BTreeMap<(Arch, u32), Call>,
+    /// Ascending: layout asks for the counts of ranges, several hundred times per compilation.
+    calls: Vec<((Arch, Nr), Call)>,
 }
 
 impl Call {
-    /// Adds what another machine saw of the same call.
+    /// Adds the counts of the same call from another profile.
     pub fn merge(&mut self, other: &Call) {
         add(&mut self.count, other.count);
         for (index, values) in &other.values {
@@ -53,39 +54,49 @@ impl Call {
 }
 
 impl Profile {
-    /// What was seen of a call, if it was seen at all.
+    /// The counts of a call, if it occurred.
     pub fn call(&self, arch: Arch, nr: Nr) -> Option<&Call> {
-        self.calls.get(&(arch, nr.0))
+        let place = self.place(arch, nr).ok()?;
+        Some(&self.calls[place].1)
     }
 
-    /// The entry of a call, made if it was not seen yet.
+    /// The entry of a call; a missing one is created, linear in the later calls.
     pub fn call_mut(&mut self, arch: Arch, nr: Nr) -> &mut Call {
-        self.calls.entry((arch, nr.0)).or_default()
+        let place = self.place(arch, nr).unwrap_or_else(|place| {
+            self.calls.insert(place, ((arch, nr), Call::default()));
+            place
+        });
+        &mut self.calls[place].1
     }
 
-    /// All calls seen, by architecture and number.
-    pub fn calls(&self) -> impl Iterator<Item = (Arch, Nr, &Call)> {
+    fn place(&self, arch: Arch, nr: Nr) -> Result<usize, usize> {
         self.calls
-            .iter()
-            .map(|((arch, nr), call)| (*arch, Nr(*nr), call))
+            .binary_search_by_key(&(arch, nr), |(key, _)| *key)
     }
 
-    /// How often calls with a number in `first..=last` were made. Linear in the calls of the range.
+    /// All calls of the profile, by architecture and number.
+    pub fn calls(&self) -> impl Iterator<Item = (Arch, Nr, &Call)> {
+        let calls = self.calls.iter();
+        calls.map(|((arch, nr), call)| (*arch, *nr, call))
+    }
+
+    /// The count of calls with a number in `first..=last`. Linear in the calls of the range.
     pub fn count(&self, arch: Arch, first: Nr, last: Nr) -> u64 {
-        let calls = self.calls.range((arch, first.0)..=(arch, last.0));
+        let start = self.calls.partition_point(|(key, _)| *key < (arch, first));
+        let calls = self.calls[start..].iter();
+        let calls = calls.take_while(|(key, _)| *key <= (arch, last));
         calls.fold(0, |sum, (_, call)| sum.saturating_add(call.count))
     }
 
-    /// Whether nothing was seen.
+    /// Whether there are no calls.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Adds another profile. Associative and commutative: counts add up, and stop at the largest
-    /// `u64`.
+    /// Adds another profile. Associative and commutative: counts are added and saturate at the largest `u64`.
     pub fn merge(&mut self, other: &Profile) {
         for ((arch, nr), call) in &other.calls {
-            self.call_mut(*arch, Nr(*nr)).merge(call);
+            self.call_mut(*arch, *nr).merge(call);
         }
     }
 }

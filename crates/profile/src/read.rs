@@ -1,4 +1,4 @@
-//! From a text to a profile: telling the format by the content.
+//! From a text to a profile: detection of the format.
 
 use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
@@ -6,7 +6,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 use crate::collect::Collector;
 use crate::{Profile, frequency, json, perf, strace};
 
-/// What a text with counts is written in.
+/// The formats of profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The documented JSON of [`Profile::to_json`].
@@ -15,25 +15,25 @@ pub enum Format {
     Strace,
     /// Summaries of `perf trace -s`, one per thread.
     Perf,
-    /// Lines `NAME: COUNT`, as minijail's compiler takes them.
+    /// Lines `NAME: COUNT`, the format of minijail's compiler.
     Frequency,
 }
 
-/// What was read.
+/// The result of reading a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The counts; `None` exactly if one of the diagnostics is an error.
     pub profile: Option<Profile>,
-    /// What the text was taken for.
+    /// The detected format.
     pub format: Option<Format>,
     /// Errors and warnings, in the order of discovery.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a profile in any format. Tables name no architecture: they are about `arch`, and their parts
-/// for 32-bit programs about its 32-bit sister.
+/// Reads a profile in any format. Tables have no architecture: they are assigned to `arch`, and their parts for
+/// 32-bit programs to its 32-bit sister.
 ///
-/// Linear in the text; the first hundred mistakes are reported.
+/// Linear in the text; the first hundred errors are reported.
 ///
 /// ```
 /// use tamis_abi::{Arch, Nr};

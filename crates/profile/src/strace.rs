@@ -1,9 +1,8 @@
 //! Tables of `strace -c`: one row per call, one table per personality.
 //!
-//! The columns vary with the version and with `-U` and `-w`, so they are found by their headings; only
-//! `calls` and the name, which is always last, are needed. The column `errors` is blank where there were
-//! none: a row that is one word short lacks that one. What a traced program printed around a table is
-//! skipped.
+//! The columns vary with the version and with `-U` and `-w`, so they are found by their headings; only `calls` and
+//! the name, which is always last, are required. The column `errors` is blank for calls without errors: a row with
+//! one word less lacks this one. Output of the traced program around a table is skipped.
 
 use tamis_abi::Arch;
 use tamis_diag::code;
@@ -12,12 +11,12 @@ use crate::collect::{Collector, Word, lines};
 
 /// The heading that contains a space.
 const TIME: &str = "% time";
-/// Ends a table, below a second ruler.
+/// The last row of a table, below a second ruler.
 const TOTAL: &str = "total";
-/// Begins the line above the table of another personality.
+/// The beginning of the line above the table of another personality.
 const OTHER_MODE: &str = "System call usage summary for ";
 
-/// Where a row has what.
+/// The positions of the columns.
 struct Columns {
     count: usize,
     calls: usize,

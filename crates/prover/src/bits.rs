@@ -1,8 +1,7 @@
 //! 32-bit values as functions of the input: one diagram per bit.
 //!
-//! Values that are a word, perhaps masked, shifted or inverted, keep one variable per bit and cost
-//! next to nothing. Sums and products of words are exact as well but may outgrow the limit: that is
-//! an error, and the answer becomes *unknown*.
+//! Words, optionally masked, shifted or inverted, keep one variable per bit and are cheap. Sums and products of
+//! words are exact as well but may exceed the limit: that is an error, and the answer becomes *unknown*.
 
 use tamis_abi::Word;
 use tamis_bpf::{AluOp, Test};
@@ -30,7 +29,7 @@ pub(crate) fn constant(value: u32) -> Bits {
     std::array::from_fn(|bit| if value >> bit & 1 == 1 { TRUE } else { FALSE })
 }
 
-/// The value, if it is the same for every input.
+/// The value, if it is constant.
 pub(crate) fn as_constant(bits: &Bits) -> Option<u32> {
     bits.iter().rev().try_fold(0, |value, bit| match *bit {
         TRUE => Some(value << 1 | 1),
@@ -39,7 +38,7 @@ pub(crate) fn as_constant(bits: &Bits) -> Option<u32> {
     })
 }
 
-/// The word and the mask, if the value is some bits of one word in their places.
+/// The word and the mask, if the value is a masked word.
 pub(crate) fn as_masked(diagram: &mut Diagram, bits: &Bits) -> Outcome<Option<(Word, u32)>> {
     let first_variable = bits.iter().find_map(|node| match diagram.view(*node) {
         View::Branch { variable, .. } => Some(variable),
@@ -89,7 +88,7 @@ fn equal(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Outcome<Node> {
     Ok(all)
 }
 
-/// `a > b`, or `tie` where they are equal: decided by the highest bit that differs.
+/// `a > b`, or `tie` if they are equal: decided by the highest bit that differs.
 fn greater(diagram: &mut Diagram, a: &Bits, b: &Bits, tie: Node) -> Outcome<Node> {
     let mut result = tie;
     for bit in 0..32 {
@@ -99,7 +98,7 @@ fn greater(diagram: &mut Diagram, a: &Bits, b: &Bits, tie: Node) -> Outcome<Node
     Ok(result)
 }
 
-/// The value of `a op b` as the machine computes it; division by zero is the caller's business.
+/// The value of `a op b` as the machine computes it; the caller handles division by zero.
 pub(crate) fn alu(diagram: &mut Diagram, op: AluOp, a: &Bits, b: &Bits) -> Outcome<Bits> {
     match op {
         AluOp::Add => add(diagram, a, b, FALSE),
@@ -123,7 +122,7 @@ pub(crate) fn negate(diagram: &mut Diagram, a: &Bits) -> Outcome<Bits> {
     subtract(diagram, &constant(0), a)
 }
 
-/// `yes` where the condition holds, else `no`.
+/// `yes` if the condition holds, else `no`.
 pub(crate) fn select(
     diagram: &mut Diagram,
     condition: Node,
@@ -182,8 +181,8 @@ fn multiply(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Outcome<Bits> {
     Ok(product)
 }
 
-/// Long division, the highest bit first: the remainder takes one more bit and loses the divisor if
-/// it can. The remainder has 33 bits before the subtraction; its top bit says that it surely can.
+/// Long division, the highest bit first: the remainder gets one more bit, and the divisor is subtracted if
+/// possible. The remainder has 33 bits before the subtraction; if its top bit is set the subtraction is possible.
 fn divide(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Outcome<Bits> {
     let mut quotient = constant(0);
     let mut remainder = constant(0);
@@ -277,7 +276,7 @@ mod tests {
             for kind in Test::ALL {
                 let before = diagram.len();
                 test(&mut diagram, kind, &nr, &constant(value)).unwrap();
-                // The negations of the bits are made once.
+                // The negations of the bits are created once.
                 assert!(diagram.len() - before <= 2 * 32, "{kind:?} {value:#x}");
             }
         }

@@ -1,4 +1,4 @@
-//! Instructions to be given a meaning: of a program, or of a template whose variables stay symbols.
+//! The instructions of a program, or of a template with symbolic variables.
 
 use tamis_abi::Endian;
 use tamis_bpf::{Op, Pc, Program, Template};
@@ -19,12 +19,12 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// The byte order of the machines that it is for.
+    /// The byte order of its machines.
     pub(crate) fn endian(self) -> Endian {
         self.shape().endian()
     }
 
-    /// The program, of a template with 0 for its variables: all that doesn't depend on constants.
+    /// The program; for a template with 0 for its variables, for all uses that don't depend on constants.
     pub(crate) fn shape(self) -> &'a Program {
         match self {
             Code::Program(program) => program,

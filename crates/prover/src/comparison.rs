@@ -1,8 +1,8 @@
-//! Comparing two functions: which pairs of different answers occur, and what they say about strictness.
+//! Comparing two functions: the pairs of different return values, and which function is stricter.
 //!
-//! Both functions are walked together into one whose leaves are pairs of different answers. Everything
-//! that is asked about two filters is read off that function: they are equal if there is no pair, one
-//! is stricter if all pairs say so, and a scope takes away pairs or calls.
+//! Both functions are walked together into one whose leaves are pairs of different values. All results are derived
+//! from that function: the two are equal if there is no pair, one is stricter if all pairs are, and a scope removes
+//! pairs or calls.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,27 +14,27 @@ use crate::diagram::{FALSE, LimitReached, Node, TRUE, View};
 use crate::order;
 use crate::space::{Function, Space};
 
-/// Which calls are compared, and what of their answers. By default all, and everything.
+/// The calls and the parts of return values that are compared. By default all calls, and the whole values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Only calls of these architectures; if empty, of all audit values. x86_64 and x32 have only
-    /// their own numbers.
+    /// Only calls of these architectures; if empty, of all audit values. x86_64 and x32 have only their own
+    /// numbers.
     pub arches: Vec<Arch>,
-    /// Only numbers below 2^30: not those of x32, and not the -1 with which a tracer skips a call.
+    /// Only numbers below 2^30: without those of x32, and the -1 with which a tracer skips a call.
     pub native_only: bool,
-    /// Only what happens to the call: the data of an action is ignored, and so is whether the process or
-    /// the thread is killed.
+    /// Only the kind of action: its data is ignored, and so is the difference between killing the process and the
+    /// thread.
     pub actions_only: bool,
 }
 
-/// Two answers that some call gets, one from each function.
+/// Two different return values for a call, one of each function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// What the first function returns.
+    /// The return value of the first function.
     pub left: u32,
-    /// What the second returns.
+    /// The return value of the second.
     pub right: u32,
-    /// A call that gets them. `None` if no such call was found within the limits; perhaps none exists.
+    /// A call with these values. `None` if none was found within the limits; possibly none exists.
     pub example: Option<Input>,
 }
 
@@ -42,28 +42,28 @@ pub struct Pair {
 #[derive(Clone, Debug)]
 pub struct Comparison {
     function: Function,
-    /// By the value of the leaf; 0 stands for equal answers.
+    /// The pairs by the value of the leaf; 0 means equal values.
     answers: Vec<(u32, u32)>,
     pairs: Vec<Pair>,
 }
 
-/// What a comparison says about the two functions, the first of which is the subject.
+/// The result of a comparison of a first function, the subject, with a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// They answer everything alike.
+    /// They are equal.
     Equal,
-    /// They take the same action everywhere, but not always with the same data.
+    /// They have the same action for all calls, but not always the same data.
     SameActions,
-    /// The first never takes a looser action, and somewhere a stricter one.
+    /// The first never has a looser action, and for some call a stricter one.
     Stricter,
-    /// The first never takes a stricter action, and somewhere a looser one.
+    /// The first never has a stricter action, and for some call a looser one.
     Looser,
-    /// Here the one is stricter, there the other.
+    /// Each is stricter for some call.
     Incomparable,
 }
 
 impl Verdict {
-    /// What one pair of different answers says, of which the first is less if it is the stricter one.
+    /// The verdict for one pair of different values: less if the first is stricter.
     pub const fn of_pair(strictness: Ordering) -> Verdict {
         match strictness {
             Ordering::Less => Verdict::Stricter,
@@ -72,7 +72,7 @@ impl Verdict {
         }
     }
 
-    /// What two verdicts say together, each about a part of the calls.
+    /// Combines two verdicts, each for a part of the calls.
     ///
     /// ```
     /// use tamis_prover::Verdict::{Equal, Incomparable, Looser, SameActions, Stricter};
@@ -90,7 +90,7 @@ impl Verdict {
     }
 }
 
-/// Whether two answers count as equal.
+/// Whether two return values count as equal.
 fn is_same(left: u32, right: u32, scope: &Scope) -> bool {
     let without_data = |ret: u32| match Action::from_ret(ret).kind {
         ActionKind::KillThread => ActionKind::KillProcess,
@@ -100,8 +100,8 @@ fn is_same(left: u32, right: u32, scope: &Scope) -> bool {
 }
 
 impl Pair {
-    /// Which of the answers is the stricter one: less if it is the first. The kernel's order of actions;
-    /// data don't count.
+    /// The order of the two values by strictness: less if the first is stricter. The kernel's order of actions,
+    /// without data.
     pub fn strictness(&self) -> Ordering {
         let place = |ret: u32| Action::from_ret(ret).kind.ret().cast_signed();
         place(self.left).cmp(&place(self.right))
@@ -109,27 +109,27 @@ impl Pair {
 }
 
 impl Comparison {
-    /// The pairs of different answers that occur, ascending.
+    /// The pairs of different values that occur, ascending.
     pub fn pairs(&self) -> &[Pair] {
         &self.pairs
     }
 
-    /// The function that tells which pair of answers a call gets: 0 where they count as equal, else a value
-    /// that [`answers`](Self::answers) knows.
+    /// The function from calls to pairs: 0 if the values count as equal, else an argument for
+    /// [`answers`](Self::answers).
     pub fn function(&self) -> Function {
         self.function
     }
 
-    /// What the two functions return where the comparison has this value other than 0.
+    /// The return values of the two functions for a value of [`function`](Self::function) other than 0.
     ///
     /// # Panics
-    /// If it never has.
+    /// If the function never has this value.
     pub fn answers(&self, value: u32) -> (u32, u32) {
         assert_ne!(value, 0, "0 stands for all equal answers");
         self.answers[value as usize]
     }
 
-    /// The verdict; `None` if it depends on a pair of which no example was found.
+    /// The verdict; `None` if it depends on a pair without an example.
     pub fn verdict(&self) -> Option<Verdict> {
         let all = verdict(self.pairs.iter());
         let sure = verdict(self.pairs.iter().filter(|pair| pair.example.is_some()));
@@ -137,7 +137,7 @@ impl Comparison {
     }
 }
 
-/// What pairs of answers say about the whole.
+/// The combined verdict of pairs.
 pub(crate) fn verdict<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Verdict {
     let each = pairs.map(|pair| Verdict::of_pair(pair.strictness()));
     each.fold(Verdict::Equal, Verdict::and)
@@ -186,7 +186,7 @@ impl Space {
         })
     }
 
-    /// The conditions that a call is one that people know, the best known first.
+    /// The conditions that a call is well known, the best known first.
     fn familiar(&mut self) -> Result<[Node; 2], LimitReached> {
         let mut any = FALSE;
         for arch in Arch::all() {
@@ -196,7 +196,7 @@ impl Space {
         Ok([self.calls_with_names(Arch::X86_64)?, any])
     }
 
-    /// The condition that a call is one of an architecture's, up to the last that has a name.
+    /// The condition that a call is an architecture's, up to the last number with a name.
     fn calls_with_names(&mut self, arch: Arch) -> Result<Node, LimitReached> {
         let last = syscall::last(arch).map_or(0, |nr| nr.0);
         let numbers = Section::domain(arch).intersection(&IntervalSet::from_iter([0..=last]));
@@ -237,7 +237,7 @@ impl Space {
     }
 }
 
-/// Two functions, walked together.
+/// A simultaneous walk over two functions.
 struct Walk<'a> {
     scope: &'a Scope,
     known: BTreeMap<(Node, Node), Node>,
@@ -245,7 +245,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The function that tells which pair of answers there is, 0 where they are the same.
+    /// The function of pairs, 0 if the values are equal.
     fn pairs(&mut self, space: &mut Space, left: Node, right: Node) -> Result<Node, LimitReached> {
         if left == right {
             return Ok(FALSE);

@@ -1,9 +1,9 @@
 //! The node table: canonical, hash-consed decision diagrams with 32-bit values at the leaves.
 //!
-//! A node tests one variable and has a branch for each outcome; variables ascend along every path, no
-//! node has equal branches, and no two nodes are alike. Therefore two functions are equal exactly if
-//! their roots are the same node. Booleans are functions with the values 0 and 1, so one table and
-//! one operation, [`Diagram::ite`], serve conditions and filters alike.
+//! A node tests one variable and has a branch for each outcome; variables ascend along every path, no node has
+//! equal branches, and no two nodes are equal. So two functions are equal exactly if their roots are the same node.
+//! Booleans are functions with the values 0 and 1, so one table and one operation, [`Diagram::ite`], serve
+//! conditions and filters alike.
 
 use std::error::Error;
 use std::fmt;
@@ -14,13 +14,13 @@ use crate::stop::Stop;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Node(u32);
 
-/// A variable of decision diagrams; smaller ones are tested first. What one stands for says
-/// [`Space::kind`](crate::Space::kind).
+/// A variable of decision diagrams; smaller ones are tested first. [`Space::kind`](crate::Space::kind) returns its
+/// meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Variable(pub(crate) u32);
 
 impl Variable {
-    /// Stands in leaves and sorts after every variable.
+    /// The variable of leaves; it sorts after every other.
     pub(crate) const LEAF: Variable = Variable(u32::MAX);
 }
 
@@ -29,22 +29,22 @@ pub(crate) const FALSE: Node = Node(0);
 /// The constant true.
 pub(crate) const TRUE: Node = Node(1);
 
-/// A limit of [`Limits`](crate::Limits) doesn't suffice.
+/// A limit of [`Limits`](crate::Limits) was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitReached {
     /// The decision diagrams need more than `max_nodes`.
     Nodes,
-    /// A program can be in more than `max_states`.
+    /// A program has more than `max_states`.
     States,
     /// Composing the diagrams takes more than `max_steps`.
     Steps,
-    /// Comparisons of words with each other leave more than `max_paths` open.
+    /// Comparisons of two words leave more than `max_paths` open.
     Paths,
     /// The circuit of gates needs more than `max_gates`.
     Gates,
-    /// The SAT solver met more than `max_conflicts`.
+    /// The SAT solver had more than `max_conflicts`.
     Conflicts,
-    /// The caller had enough, see [`Stop`](crate::Stop).
+    /// The caller cancelled, see [`Stop`](crate::Stop).
     Stopped,
 }
 
@@ -66,13 +66,13 @@ impl fmt::Display for LimitReached {
 
 impl Error for LimitReached {}
 
-/// What a node is.
+/// A row of the node table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     variable: Variable,
-    /// The branch for 0; in a leaf the value.
+    /// The branch for 0; the value of a leaf.
     low: u32,
-    /// The branch for 1; in a leaf 0.
+    /// The branch for 1; 0 in a leaf.
     high: u32,
 }
 
@@ -82,7 +82,7 @@ impl Row {
     }
 }
 
-/// A remembered result of [`Diagram::ite`].
+/// A cached result of [`Diagram::ite`].
 #[derive(Clone, Copy)]
 struct Remembered {
     condition: Node,
@@ -91,7 +91,7 @@ struct Remembered {
     result: Node,
 }
 
-/// What a node says: a value, or which way to go on.
+/// The contents of a node: a value, or a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
     Leaf(u32),
@@ -110,27 +110,27 @@ pub(crate) enum Tag {
 
 pub(crate) struct Diagram {
     rows: Vec<Row>,
-    /// Open-addressing hash table of row numbers; [`EMPTY`] where there is none.
+    /// Open-addressing hash table of row numbers; [`EMPTY`] for free slots.
     unique: Vec<u32>,
-    /// Direct-mapped and lossy: a collision forgets the older result.
+    /// Direct-mapped and lossy: a collision overwrites the older result.
     memory: Vec<Remembered>,
-    /// So many rows fit before tables grow, a limit is reached or the caller is asked whether to stop.
+    /// The count of rows before tables grow, a limit is reached or cancellation is checked.
     room: usize,
     max_nodes: usize,
     steps_left: u64,
-    /// Asked now and then.
+    /// Checked periodically.
     pub(crate) stop: Stop,
 }
 
-/// A chain of tests each of which settles one of its sides, from the first to the last.
+/// A chain of tests each of which decides one of its sides, from the first to the last.
 pub(crate) struct Links {
-    /// The variable, what the settled side is, and whether that is the one for 0.
+    /// The variable, the decided side, and whether that is the one for 0.
     list: [(Variable, Node, bool); Links::MAX],
     count: usize,
 }
 
 impl Links {
-    /// A word's worth; a longer chain is made of several.
+    /// The bits of a word; longer chains are split.
     const MAX: usize = 32;
 
     pub(crate) const fn new() -> Links {
@@ -150,7 +150,7 @@ impl Links {
         true
     }
 
-    /// The function that the chain leads to if none of its tests settles it otherwise, with the chain above.
+    /// The function of the chain, whose undecided last side is `last`.
     pub(crate) fn above(&self, diagram: &mut Diagram, last: Node) -> Result<Node, LimitReached> {
         let links = self.list[..self.count].iter().rev();
         links
@@ -166,16 +166,16 @@ impl Links {
 }
 
 const EMPTY: u32 = u32::MAX;
-/// Node numbers from here on stand for operations in the memory of results.
+/// Node numbers from here on are operations in the cache of results.
 const FIRST_TAG: u32 = u32::MAX - 0xff;
 const INITIAL_SLOTS: usize = 1 << 14;
-/// How many slots of the hash table there are for each of the memory of results: most functions are made of
-/// conditions that need no memory, and fresh memory takes longer to get than to use.
+/// The ratio of slots of the hash table to those of the result cache: most functions consist of conditions that
+/// need no cache, and fresh memory takes longer to allocate than to use.
 const SLOTS_PER_RESULT: usize = 4;
-/// How often the caller is asked whether to stop; some ten thousand steps take a millisecond.
+/// The interval of checks for cancellation; some ten thousand steps take a millisecond.
 const STEPS_BETWEEN_CHECKS: u64 = 1 << 13;
 const NODES_BETWEEN_CHECKS: usize = 1 << 12;
-/// Beyond this size the memory of results stops growing; it would leave the processor's cache.
+/// The largest result cache; a larger one would exceed the processor's cache.
 const MAX_MEMORY_SLOTS: usize = 1 << 18;
 
 impl Diagram {
@@ -207,7 +207,7 @@ impl Diagram {
         diagram
     }
 
-    /// How many nodes exist.
+    /// The count of nodes.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -219,7 +219,7 @@ impl Diagram {
             + self.memory.len() * size_of::<Remembered>()
     }
 
-    /// The function that is this value everywhere.
+    /// The constant function of this value.
     pub(crate) fn leaf(&mut self, value: u32) -> Result<Node, LimitReached> {
         self.intern(Row {
             variable: Variable::LEAF,
@@ -233,8 +233,8 @@ impl Diagram {
         self.branch(variable, FALSE, TRUE)
     }
 
-    /// The function that is `low` where the variable is 0 and `high` where it is 1; both must depend
-    /// on later variables only.
+    /// The function that is `low` if the variable is 0 and `high` if it is 1; both must depend on later variables
+    /// only.
     #[inline]
     pub(crate) fn branch(
         &mut self,
@@ -274,10 +274,10 @@ impl Diagram {
         self.row(node).variable
     }
 
-    /// The function that is `yes` where the condition holds and `no` elsewhere.
+    /// The function that is `yes` if the condition holds and `no` otherwise.
     ///
-    /// Proportional to the number of distinct triples of sub-diagrams that meet; a condition on one
-    /// word that stands above both branches costs one step per node of the condition.
+    /// Proportional to the number of distinct triples of sub-diagrams that occur; a condition on one word above
+    /// both branches costs one step per node of the condition.
     pub(crate) fn ite(
         &mut self,
         condition: Node,
@@ -330,8 +330,8 @@ impl Diagram {
         Ok(result)
     }
 
-    /// [`Diagram::ite`] where the condition is a chain above both branches: each node decides one way
-    /// or leads to the next, as in a comparison with a constant. Only the ends are remembered.
+    /// [`Diagram::ite`] if the condition is a chain above both branches: each node decides one side or leads to the
+    /// next, as in a comparison with a constant. Only the ends are cached.
     fn ite_along(
         &mut self,
         condition: Node,
@@ -362,11 +362,11 @@ impl Diagram {
         links.above(self, result)
     }
 
-    /// The function that is `yes` where one of two others is, and `no` elsewhere. Both have these two values
-    /// only, which are constants.
+    /// The function that is `yes` if one of two others is, and `no` otherwise. Both have only these two values,
+    /// which are constants.
     ///
-    /// What the two have in common with the result is shared with it, which a condition made of `TRUE` and
-    /// `FALSE` has not. Of a chain of tests that settle one side each, only the result is remembered.
+    /// Common parts of the two are shared with the result, unlike those of a condition with `TRUE` and `FALSE`. For
+    /// a chain of tests that decide one side each, only the result is cached.
     pub(crate) fn either(
         &mut self,
         mut a: Node,
@@ -384,7 +384,7 @@ impl Diagram {
             return Ok(result);
         }
         let pair = (a.min(b), a.max(b));
-        // No choice by a condition is remembered under a constant.
+        // No choice by a condition is cached under a constant.
         if let Some(result) = self.recall(yes, pair.0, pair.1)? {
             return Ok(result);
         }
@@ -409,10 +409,10 @@ impl Diagram {
         Ok(result)
     }
 
-    /// The function whose value is chosen from the values of two others: those of `a` where `keeps`
-    /// says so of the two, else those of `b`.
+    /// The function whose value is chosen from the values of two others: that of `a` if `keeps` is true for the
+    /// two, else that of `b`.
     ///
-    /// `tag` tells the operation from other ones; the same always comes with the same `keeps`.
+    /// `tag` identifies the operation; the same tag must always have the same `keeps`.
     pub(crate) fn choose_pointwise(
         &mut self,
         tag: Tag,
@@ -441,7 +441,7 @@ impl Diagram {
         Ok(result)
     }
 
-    /// Takes one step of those that are allowed.
+    /// Counts one step.
     pub(crate) fn count_step(&mut self) -> Result<(), LimitReached> {
         self.steps_left = self.steps_left.checked_sub(1).ok_or(LimitReached::Steps)?;
         if self.steps_left.is_multiple_of(STEPS_BETWEEN_CHECKS) {
@@ -450,7 +450,7 @@ impl Diagram {
         Ok(())
     }
 
-    /// A remembered result. Asking is the unit of [`LimitReached::Steps`].
+    /// A cached result. Each lookup counts for [`LimitReached::Steps`].
     fn recall(&mut self, a: Node, b: Node, c: Node) -> Result<Option<Node>, LimitReached> {
         self.count_step()?;
         let known = self.memory[self.slot(a, b, c)];
@@ -472,12 +472,12 @@ impl Diagram {
         hash3(a.0, b.0, c.0) as usize & (self.memory.len() - 1)
     }
 
-    /// The condition that another one doesn't hold.
+    /// The negation of a condition.
     pub(crate) fn not(&mut self, condition: Node) -> Result<Node, LimitReached> {
         self.ite(condition, FALSE, TRUE)
     }
 
-    /// The two halves of a function: where the variable is 0, where it is 1.
+    /// The two cofactors of a function: for 0 and for 1.
     pub(crate) fn cofactors(&self, node: Node, variable: Variable) -> (Node, Node) {
         let row = self.row(node);
         if row.variable == variable {
@@ -491,8 +491,7 @@ impl Diagram {
         self.rows[node.0 as usize]
     }
 
-    /// The node of a row. Part of every loop that makes nodes one above the other, which is nearly all that the
-    /// prover does.
+    /// The node of a row. Inlined, because it is the inner loop of nearly all that the prover does.
     #[inline(always)]
     fn intern(&mut self, row: Row) -> Result<Node, LimitReached> {
         let hash = row.hash() as usize;

@@ -1,8 +1,8 @@
-//! The sweep down a program: in which states each instruction is reached.
+//! The sweep down a program: the states in which each instruction is reached.
 //!
-//! A state says what A, X and the scratch memory hold, as functions of the input. Where the program
-//! forks, each side is entered in a state that lacks what it can't need any more, so that states meet
-//! again after a branch; what lies between two forks is run at once.
+//! A state has the contents of A, X and scratch memory, as functions of the input. At a branch, each side is
+//! entered in a state without dead values, so that states merge again after the branch; the instructions between
+//! two branches are run as one step.
 
 use std::iter;
 
@@ -24,25 +24,25 @@ type Outcome<T> = Result<T, LimitReached>;
 
 const SLOTS: usize = validate::SLOTS as usize;
 
-/// Where few states are known, looking at each of them is the quickest way to find one.
+/// For up to this many states linear search is fastest.
 const FEW: usize = 8;
 
 /// The number of a state, over all instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StateId(pub(crate) usize);
 
-/// Where a fork leads.
+/// The successor of a step.
 #[derive(Clone, Copy)]
 pub(crate) enum Next {
     State(StateId),
-    /// The program ends with what this function says.
+    /// The program ends with the value of this function.
     End(Node),
 }
 
-/// What a program does from one state to the next.
+/// A step from one state to the next.
 pub(crate) enum Step {
     Goto(Next),
-    /// It goes on with `yes` if a comparison of some bits of a word with a constant holds.
+    /// Continues with `yes` if a comparison of some bits of a word with a constant holds.
     Compare {
         word: Word,
         mask: u32,
@@ -51,7 +51,7 @@ pub(crate) enum Step {
         yes: Next,
         no: Next,
     },
-    /// It goes on with `yes` if a condition holds.
+    /// Continues with `yes` if a condition holds.
     Fork {
         condition: Node,
         yes: Next,
@@ -59,7 +59,7 @@ pub(crate) enum Step {
     },
 }
 
-/// What the machine holds before an instruction.
+/// The contents of the machine before an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct State {
     a: Value,
@@ -81,21 +81,21 @@ struct Entries {
     count: usize,
 }
 
-/// What a program does in one state.
+/// The step of a program in one state.
 pub(crate) struct Visit {
     pub(crate) state: StateId,
-    /// Where it is entered.
+    /// The first instruction.
     pub(crate) first: Pc,
     /// The instruction at which it forks, meets another state or ends.
     pub(crate) last: Pc,
     pub(crate) step: Step,
 }
 
-/// All states that a program can be in and what it does in each of them.
+/// All states of a program with their steps.
 pub(crate) struct Exploration {
-    /// What happens in each state; a step leads to states of later visits only.
+    /// The step of each state; it leads to states of later visits only.
     pub(crate) visits: Vec<Visit>,
-    /// How many steps lead to each state.
+    /// The count of steps to each state.
     pub(crate) uses: Vec<u32>,
 }
 
@@ -106,11 +106,11 @@ struct Explorer<'a> {
     values: Values,
     states: Vec<State>,
     uses: Vec<u32>,
-    /// Per instruction: the states in which it is entered, if it is.
+    /// For each instruction: the states in which it is entered, if any.
     entered: Vec<Option<Entries>>,
-    /// Per state: the next one in which the same instruction is entered.
+    /// For each state: the next one in which the same instruction is entered.
     next: Vec<Option<StateId>>,
-    /// The states of instructions that have more than a few.
+    /// The states of instructions with many states.
     crowded: FastMap<(Pc, State), StateId>,
 }
 
@@ -150,7 +150,8 @@ pub(crate) fn explore(space: &mut Space, code: Code<'_>) -> Outcome<Exploration>
 }
 
 impl Explorer<'_> {
-    /// Runs the program from an instruction to the next fork or to its end, and says where that is.
+    /// Runs the program from an instruction to the next branch or to its end, and returns the last instruction and
+    /// the step.
     fn run(&mut self, mut pc: Pc, mut state: State) -> Outcome<(Pc, Step)> {
         loop {
             let op = misreading::op(Reading::Diagrams, self.code.op(pc));
@@ -232,8 +233,8 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    /// Divides by X. The machine ends the program with 0, which kills the thread, where X is zero; if
-    /// that depends on the input the step forks.
+    /// Divides by X. If X is zero the machine ends the program with 0, which kills the thread; if this depends on
+    /// the input the step forks.
     fn divide(&mut self, state: &mut State, after: Pc) -> Outcome<Option<Step>> {
         let by_zero = Right::Constant(0);
         let by_zero = self.condition(Test::Eq, state.x, &by_zero)?;
@@ -330,7 +331,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Notes that an instruction is reached in a state, less what it can't need.
+    /// Records that an instruction is reached in a state, without dead values.
     fn enter(&mut self, target: Pc, mut state: State) -> Outcome<Next> {
         state.forget(self.live[target.0]);
         let entries = self.entered[target.0];
@@ -367,7 +368,7 @@ impl Explorer<'_> {
     }
 }
 
-/// The input word that a value is, unchanged.
+/// The input word of a value, if it is unchanged.
 fn as_word(shape: &Shape) -> Option<Word> {
     match shape {
         Shape::Masked {
@@ -379,7 +380,7 @@ fn as_word(shape: &Shape) -> Option<Word> {
 }
 
 impl State {
-    /// Gives everything that isn't live one value.
+    /// Replaces all values that aren't live by one.
     fn forget(&mut self, live: Live) {
         if !live.a {
             self.a = ZERO;

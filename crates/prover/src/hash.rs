@@ -1,7 +1,7 @@
 //! A fast hash for tables whose keys are a few nodes or other small numbers.
 //!
-//! The standard hasher resists keys that an attacker chooses, at several times the price. Here bad keys cost
-//! time only, which the limits bound anyway, and no answer depends on the order of a table.
+//! The standard hasher resists keys chosen by an attacker, at several times the cost. Here bad keys cost only time,
+//! which the limits bound, and no answer depends on the order of a table.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -37,7 +37,7 @@ impl Hasher for FastHasher {
     }
 
     fn finish(&self) -> u64 {
-        // The tables take the place from the low bits, which depend on the low bits of the keys only.
+        // The tables use the low bits, which depend only on the low bits of the keys.
         self.0 ^ self.0 >> 32
     }
 }

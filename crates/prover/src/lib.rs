@@ -1,16 +1,15 @@
-//! Decides whether two seccomp filters mean the same, for every input, or shows one where they don't.
+//! Decides whether two seccomp filters are equivalent for every input, or returns an input for which they differ.
 //!
-//! A filter is a function of 512 input bits to a 32-bit value. A [`Space`] represents such functions
-//! as canonical decision diagrams, so that equal functions are equal [`Function`]s: rulesets are
-//! translated from their definition ([`Space::ruleset`]), programs by running them on symbols
-//! ([`Space::program`]), stacks by combining their programs ([`Space::stack`]). Two functions that
-//! differ are told apart by walking both diagrams to an input where they do ([`Space::witness`]).
-//! It decides and does nothing else: what reads filters for people looks at functions by [`Space::view`].
+//! A filter is a function of 512 input bits to a 32-bit value. A [`Space`] represents such functions as canonical
+//! decision diagrams, so that equal functions are equal [`Function`]s: rulesets are translated from their
+//! definition ([`Space::ruleset`]), programs by symbolic execution ([`Space::program`]), stacks by combining their
+//! programs ([`Space::stack`]). For two functions that differ, both diagrams are walked to an input for which they
+//! do ([`Space::witness`]). The crate only decides; tools that explain filters inspect functions by
+//! [`Space::view`].
 //!
-//! The crate shares no code with the compiler: it depends on the types of programs and rulesets only,
-//! and a mistake in a pass or in layout can't hide here. It answers *unknown* where a construct would
-//! make the diagrams too large ([`Limits`]) and gates don't help either ([`decide`], [`prove`]), never a
-//! wrong *equal*.
+//! The crate shares no code with the compiler: it depends only on the types of programs and rulesets, so it can't
+//! repeat a mistake of a pass or of layout. The answer is *unknown* if the diagrams become too large ([`Limits`])
+//! and gates are inconclusive too ([`decide`], [`prove`]), never a wrong *equal*.
 //!
 //! Prior art: R. E. Bryant, "Graph-Based Algorithms for Boolean Function Manipulation" (1986);
 //! M. Fujita et al., "Multi-Terminal Binary Decision Diagrams" (1997).

@@ -1,4 +1,4 @@
-//! Which registers and scratch slots an instruction may still need.
+//! Liveness of registers and scratch slots.
 
 use tamis_bpf::{Op, Operand, Pc, Program};
 
@@ -48,7 +48,7 @@ impl Live {
     }
 }
 
-/// What may be read from each instruction on, in one sweep up.
+/// The live registers and slots before each instruction, in one sweep up.
 pub(crate) fn live_before(program: &Program) -> Vec<Live> {
     let mut live = vec![NOTHING; program.len()];
     for pc in (0..program.len()).rev() {
@@ -65,7 +65,7 @@ pub(crate) fn live_before(program: &Program) -> Vec<Live> {
     live
 }
 
-/// What an instruction reads.
+/// The registers and slots that an instruction reads.
 fn read(op: Op) -> Live {
     match op {
         Op::LoadMem(slot) | Op::LoadXMem(slot) => Live::slot(slot),
@@ -80,7 +80,7 @@ fn read(op: Op) -> Live {
     }
 }
 
-/// What an instruction overwrites.
+/// The registers and slots that an instruction overwrites.
 fn written(op: Op) -> Live {
     match op {
         Op::LoadData(_) | Op::LoadImm(_) | Op::LoadMem(_) | Op::LoadLen => A,

@@ -1,12 +1,12 @@
-//! Deliberate misreadings of programs, for tests: does anything wrong leave when the prover is wrong?
+//! Deliberate misreadings of programs, to test that no wrong result is returned if the prover is wrong.
 //!
-//! A test picks a [`Misreading`] and one of the two [`Reading`]s that the prover has, and runs something
-//! inside [`with`]; in the meantime that reading, on that thread, takes instructions or stacks for
-//! something else. Most misreadings put one instruction in place of another where an engine fetches it;
-//! the rest are asked for where an engine shifts, divides, compares or combines filters.
+//! A test selects a [`Misreading`] and one of the prover's two [`Reading`]s, and runs code inside [`with`];
+//! meanwhile this reading, on this thread, misinterprets instructions or stacks. Most misreadings replace an
+//! instruction when an engine fetches it; the rest are hooks in shifts, divisions, comparisons or the combination
+//! of filters.
 //!
-//! There is nothing of this in a program that is released: the hooks are identities unless the feature
-//! `misreadings` is on, which only the test support enables, *and* debug assertions are.
+//! None of this is in released programs: the hooks are identities unless the feature `misreadings`, which only the
+//! test support enables, *and* debug assertions are on.
 
 #[cfg(not(all(feature = "misreadings", debug_assertions)))]
 pub(crate) use disabled::{has, op};
@@ -17,7 +17,7 @@ pub(crate) use enabled::{has, op};
 
 use tamis_bpf::Op;
 
-/// One of the two ways in which the prover gives programs a meaning.
+/// One of the prover's two translations of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// As decision diagrams.
@@ -26,12 +26,12 @@ pub enum Reading {
     Gates,
 }
 
-/// A way to misunderstand programs or stacks.
+/// A misinterpretation of programs or stacks.
 #[derive(Clone, Copy, Debug)]
 pub enum Misreading {
-    /// Each instruction is taken for another, or for itself.
+    /// Each instruction is replaced by another, or by itself.
     Op(fn(Op) -> Op),
-    /// Something else is misunderstood.
+    /// A rule is misinterpreted.
     Rule(Rule),
 }
 
@@ -40,7 +40,7 @@ pub enum Misreading {
 pub enum Rule {
     /// Shifts by 32 and more give 0 instead of using five bits of the distance.
     ShiftDistance,
-    /// A division by X = 0 goes on with some quotient instead of ending the program.
+    /// A division by X = 0 continues with some quotient instead of ending the program.
     DivisionByZero,
     /// Comparisons are of signed numbers.
     Signedness,
@@ -79,7 +79,7 @@ mod enabled {
         static CURRENT: Cell<Option<(Reading, Misreading)>> = const { Cell::new(None) };
     }
 
-    /// Ends the misreading also if what runs inside panics.
+    /// Ends the misreading even if the code inside panics.
     struct Restore(Option<(Reading, Misreading)>);
 
     impl Drop for Restore {
@@ -88,13 +88,13 @@ mod enabled {
         }
     }
 
-    /// Runs something while one of the readings on this thread misreads.
+    /// Runs code while one of the readings on this thread misreads.
     pub fn with<T>(reading: Reading, misreading: Misreading, body: impl FnOnce() -> T) -> T {
         let _restore = Restore(CURRENT.replace(Some((reading, misreading))));
         body()
     }
 
-    /// The instruction that a reading takes this one for.
+    /// The instruction as interpreted by a reading.
     pub(crate) fn op(reading: Reading, op: Op) -> Op {
         match CURRENT.get() {
             Some((of, Misreading::Op(map))) if of == reading => map(op),
@@ -102,7 +102,7 @@ mod enabled {
         }
     }
 
-    /// Whether a reading gets a rule wrong.
+    /// Whether a reading misinterprets a rule.
     pub(crate) fn has(reading: Reading, rule: Rule) -> bool {
         match CURRENT.get() {
             Some((of, Misreading::Rule(wrong))) => of == reading && wrong == rule,

@@ -1,19 +1,19 @@
-//! Which variable stands for which input bit.
+//! The order of variables, which represent input bits.
 //!
-//! Filters look at the architecture first, then at the number, then at arguments, and compare words
-//! from the top; with the variables in that order a comparison with a constant has at most 32 nodes
-//! and stays above what it decides. Between words the order is architecture, number, then for each
-//! 64-bit value the high half before the low, the call's before those of run-time variables. After the input bits
-//! come the variables for relations between two words, see [`Relations`](crate::relation::Relations).
+//! Filters test the architecture first, then the number, then arguments, and compare words from the highest bit.
+//! With variables in this order a comparison with a constant has at most 32 nodes and is above the nodes of its
+//! outcomes. The order of words is architecture, number, then for each 64-bit value the high half before the low,
+//! those of the call before those of run-time variables. After the input bits come the variables for relations
+//! between two words, see [`Relations`](crate::relation::Relations).
 
 use tamis_abi::Word;
 
 use crate::diagram::Variable;
 
-/// The first variable that is no input bit.
+/// The first variable that is not an input bit.
 pub(crate) const INPUT_BITS: u32 = 32 * Word::COUNT_WITH_VARIABLES as u32;
 
-/// The place of a word in the order: architecture, number, then high and low halves.
+/// The rank of a word in the order: architecture, number, then high and low halves.
 const fn rank(word: Word) -> u32 {
     // In the order of `Word` every pair is (first, second): nr and arch, low and high.
     (word.index() ^ 1) as u32
@@ -24,7 +24,7 @@ pub(crate) const fn variable(word: Word, bit: u32) -> Variable {
     Variable(rank(word) * 32 + (31 - bit))
 }
 
-/// The word and bit that a variable stands for; `None` for a relation.
+/// The word and bit of a variable; `None` for a relation.
 pub(crate) fn input_bit(variable: Variable) -> Option<(Word, u32)> {
     let word = Word::from_index((variable.0 as usize / 32) ^ 1)?;
     Some((word, 31 - variable.0 % 32))

@@ -1,13 +1,13 @@
-//! Functions that are one thing on each of a few intervals of a word.
+//! Functions that are given separately on each of a few intervals of a word.
 //!
-//! A filter looks a number up by a chain or a tree of comparisons. Composing them one by one makes a
-//! diagram of the whole word for each, of which only the last is of use. While the comparisons are of
-//! one word with constants, what they compute is kept as a list of intervals instead, and the diagram
-//! is made once at the end, with a node for every bit at which the list really divides.
+//! A filter looks a number up by a chain or a tree of comparisons. Composing them one by one creates a diagram of
+//! the whole word for each, of which only the last is used. So while comparisons of one word with constants follow
+//! each other, their function is a list of intervals, and the diagram is created once at the end, with a node for
+//! every bit at which the list divides.
 //!
-//! What a piece is may depend on words that are tested before the divided one, as where a program looks at the
-//! low half of an argument first and at the high half only then. The few functions of that kind are
-//! replaced by what is left of them for each outcome of the earlier tests when the diagram is made.
+//! A piece may depend on words that are tested before the divided one, for example if a program tests the low half
+//! of an argument before the high half. When the diagram is created, these few functions are replaced by their
+//! cofactors for each outcome of the earlier tests.
 
 use std::hash::Hash;
 
@@ -25,16 +25,16 @@ const MAX_EARLIER: usize = 128;
 #[derive(Clone, Debug)]
 pub(crate) struct Piecewise {
     word: Word,
-    /// Where each interval begins, ascending from 0, and the function there; neighbours differ.
+    /// The beginning of each interval, ascending from 0, and its function; neighbours differ.
     pieces: Vec<(u32, Node)>,
-    /// Functions that may be pieces and depend on words that are tested before this one.
+    /// Functions that may be pieces and depend on earlier words in the order.
     earlier: Vec<Node>,
 }
 
 impl Piecewise {
-    /// The function that is the same everywhere and depends on no word that is tested before this one.
+    /// A function without intervals that depends on no earlier word in the order.
     pub(crate) fn everywhere(word: Word, node: Node) -> Piecewise {
-        // Most get a few more.
+        // Most lists grow by a few pieces.
         let mut pieces = Vec::with_capacity(4);
         pieces.push((0, node));
         Piecewise {
@@ -44,8 +44,8 @@ impl Piecewise {
         }
     }
 
-    /// The function that is this on each interval, given by where it begins, ascending from 0. None depends on a
-    /// word that is tested before this one.
+    /// The function of these pieces, given by the beginnings of their intervals, ascending from 0. None depends on
+    /// an earlier word in the order.
     pub(crate) fn of_pieces(word: Word, mut pieces: Vec<(u32, Node)>) -> Piecewise {
         debug_assert!(pieces.first().is_some_and(|(start, _)| *start == 0));
         debug_assert!(pieces.is_sorted_by(|one, next| one.0 < next.0));
@@ -57,7 +57,7 @@ impl Piecewise {
         }
     }
 
-    /// The function that is the same everywhere.
+    /// A function without intervals.
     pub(crate) fn of(diagram: &Diagram, word: Word, node: Node) -> Piecewise {
         let mut pieces = Piecewise::everywhere(word, node);
         if diagram.top(node) < first_variable(word) {
@@ -66,7 +66,7 @@ impl Piecewise {
         pieces
     }
 
-    /// Whether both can become one: together they have few functions of earlier words.
+    /// Whether both can be combined: together they have few functions of earlier words.
     pub(crate) fn fits(&self, other: &Piecewise) -> bool {
         let more = other.earlier.iter();
         let more = more.filter(|node| !self.earlier.contains(node));
@@ -78,17 +78,17 @@ impl Piecewise {
         self.word
     }
 
-    /// How many intervals there are.
+    /// The count of intervals.
     pub(crate) fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// The function where the word has this value.
+    /// The function for this value of the word.
     pub(crate) fn at(&self, value: u32) -> Node {
         self.pieces[self.index_of(value)].1
     }
 
-    /// `yes` on the interval, `no` elsewhere.
+    /// `yes` on the interval, `no` outside.
     pub(crate) fn choose(on: Interval, yes: &Piecewise, mut no: Piecewise) -> Piecewise {
         for node in &yes.earlier {
             if !no.earlier.contains(node) {
@@ -103,7 +103,7 @@ impl Piecewise {
         }
     }
 
-    /// The same but for one value of the word.
+    /// The same except for one value of the word.
     pub(crate) fn with_value(self, value: u32, node: Node) -> Piecewise {
         if self.at(value) == node {
             return self;
@@ -128,7 +128,7 @@ impl Piecewise {
         } else {
             pieces[index].1 = node;
         }
-        // Neighbours may have become alike.
+        // Neighbours may have become equal.
         if pieces.get(index + 1).is_some_and(|(_, next)| *next == node) {
             pieces.remove(index + 1);
         }
@@ -148,7 +148,7 @@ impl Piecewise {
         Piecewise::choose(Interval::From(from), &all, self)
     }
 
-    /// The intervals up to a value that is excluded and not 0; the last of them goes on for ever.
+    /// The intervals up to a value, which is excluded and not 0; the last of them is unbounded.
     fn until(mut self, end: u32) -> Piecewise {
         let kept = self.pieces.partition_point(|(start, _)| *start < end);
         self.pieces.truncate(kept);
@@ -172,8 +172,8 @@ impl Piecewise {
 
     /// The diagram of the function.
     ///
-    /// Proportional to the number of intervals times 32 at most, for every way in which the outcomes of
-    /// earlier tests leave different functions.
+    /// At most proportional to the number of intervals times 32, for every combination of outcomes of earlier tests
+    /// with different functions.
     pub(crate) fn to_node(&self, diagram: &mut Diagram) -> Result<Node, LimitReached> {
         if let [(_, node)] = self.pieces[..] {
             return Ok(node);
@@ -188,8 +188,8 @@ impl Piecewise {
         }
     }
 
-    /// The function where `left` is left of these functions of earlier words. Of a chain of tests that decide one
-    /// way each, as in a comparison with a constant, only the result is remembered.
+    /// The function in which `left` is the remainder of these functions of earlier words. For a chain of tests that
+    /// decide one side each, as in a comparison with a constant, only the result is cached.
     fn replaced<L>(
         &self,
         diagram: &mut Diagram,
@@ -211,7 +211,7 @@ impl Piecewise {
         let mut links = Links::new();
         let mut rest = left.clone();
         let mut variable = first_of(diagram, &rest);
-        // What the last of the decided sides was, and what comes of it.
+        // The last decided side, and its result.
         let mut latest: Option<(L, Node)> = None;
         let last = loop {
             if variable >= end {
@@ -248,7 +248,7 @@ impl Piecewise {
         Ok(made)
     }
 
-    /// The function where this is left of these functions of earlier words, and no test of those remains.
+    /// The function for this remainder of the functions of earlier words, in which no earlier test is left.
     fn with_left(
         &self,
         diagram: &mut Diagram,
@@ -267,8 +267,7 @@ impl Piecewise {
         self.block(diagram, 32, 0, &pieces)
     }
 
-    /// The function on the numbers that share their bits from `bit` up with `base`, given the
-    /// intervals that meet them.
+    /// The function on the numbers with the bits of `base` from `bit` up, given the intervals that intersect them.
     fn block(
         &self,
         diagram: &mut Diagram,
@@ -295,7 +294,7 @@ impl Piecewise {
             let starts_there = pieces.get(split).is_some_and(|(start, _)| *start == middle);
             let high_from = if starts_there { split } else { split - 1 };
             let variable = order::variable(self.word, bit);
-            // Where a half is one piece, the other one is all that is left to do.
+            // If a half is one piece, only the other one remains.
             match (&pieces[..split], &pieces[high_from..]) {
                 ([(_, node)], high)
                     if links.add(variable, self.under(diagram, bit, base, *node), true) =>
@@ -317,7 +316,7 @@ impl Piecewise {
         links.above(diagram, last)
     }
 
-    /// `node` where the lowest `bits` of the word are those of the value, else `other`.
+    /// `node` if the lowest `bits` of the word are those of the value, else `other`.
     fn value(
         &self,
         diagram: &mut Diagram,
@@ -336,12 +335,12 @@ impl Piecewise {
         })
     }
 
-    /// Whether both functions depend on words that are tested after this one only.
+    /// Whether both functions depend only on later words in the order.
     fn is_above(&self, diagram: &Diagram, one: Node, other: Node) -> bool {
         order::variable(self.word, 0) < diagram.top(one).min(diagram.top(other))
     }
 
-    /// A function where the word's bits from `bit` up are those of `base`.
+    /// A function for the bits of `base` from `bit` up.
     fn under(&self, diagram: &Diagram, bit: u32, base: u32, mut node: Node) -> Node {
         let first = first_variable(self.word);
         while let View::Branch {
@@ -367,7 +366,7 @@ fn first_variable(word: Word) -> Variable {
 pub(crate) enum Interval {
     Nothing,
     Value(u32),
-    /// This one and all that are greater.
+    /// This value and all greater ones.
     From(u32),
 }
 
@@ -379,7 +378,7 @@ impl Interval {
             Test::Gt => Some(k.checked_add(1).map_or(Interval::Nothing, Interval::From)),
             Test::Ge => Some(Interval::From(k)),
             Test::Set if k == 0 => Some(Interval::Nothing),
-            // The highest bits: one of them is set in all numbers from the lowest of them on.
+            // The highest bits: one of them is set in all numbers that are at least the lowest of them.
             Test::Set if k.leading_ones() + k.trailing_zeros() == 32 => {
                 Some(Interval::From(k & k.wrapping_neg()))
             }
@@ -413,7 +412,7 @@ mod tests {
         value_for(diagram, node, &[(Word::NR, nr)])
     }
 
-    /// The value where words have these values; there is no test of others, and none comes twice or too late.
+    /// The value for these values of the words; no other words are tested, and none twice or out of order.
     fn value_for(diagram: &Diagram, mut node: Node, words: &[(Word, u32)]) -> u32 {
         let mut latest = None;
         loop {
@@ -434,7 +433,7 @@ mod tests {
         }
     }
 
-    /// Chains and trees of tests: every choice of two of the functions made so far is another.
+    /// Chains and trees of tests: every choice between two of the functions so far is another one.
     #[test]
     fn choices_and_their_diagrams_agree_with_the_tests() {
         let mut diagram = Diagram::new(1 << 20, 1 << 20);
@@ -477,7 +476,7 @@ mod tests {
     const HIGH: Word = Word::arg_high(ArgIndex::ALL[0]);
     const LOW: Word = Word::arg_low(ArgIndex::ALL[0]);
 
-    /// `yes` where the words have these values, else `no`, node by node. Words ascend in the order.
+    /// `yes` if the words have these values, else `no`, node by node. Words ascend in the order.
     fn where_equal(diagram: &mut Diagram, words: &[(Word, u32)], yes: Node, no: Node) -> Node {
         let bits = words.iter().rev();
         let mut bits = bits.flat_map(|word| (0..32).map(move |bit| (word, bit)));
@@ -491,14 +490,15 @@ mod tests {
         .unwrap()
     }
 
-    /// Which leaf a function of the number and both halves has.
+    /// The leaf of a function of the number and both halves.
     type Oracle = Box<dyn Fn(u32, u32, u32) -> u32>;
 
-    /// The high halves that functions of them compare with: comparisons part from each other at different bits.
+    /// The high halves in comparisons, which diverge at different bits.
     const HIGHS: [u32; 5] = [0x5555_5555, 0x5555_aaaa, 0, u32::MAX, 0x8000_0001];
     const NUMBER: u32 = 0xc000_003b;
 
-    /// Functions of the high half, or of the number and it, that are leaves or in one case look at the low half too.
+    /// Functions of the high half, or of it and the number, that are leaves or in one case also depend on the low
+    /// half.
     fn functions(diagram: &mut Diagram, count: usize, with_number: bool) -> Vec<(Node, Oracle)> {
         let odd = diagram.variable(order::variable(LOW, 0)).unwrap();
         let functions = HIGHS.into_iter().zip(0..).take(count);
@@ -511,7 +511,7 @@ mod tests {
                 let words = [(Word::NR, NUMBER), (HIGH, asked)];
                 let words = &words[usize::from(!with_number)..];
                 let mut node = where_equal(diagram, words, yes, no);
-                // Both sides of the first test lead to more.
+                // Neither side of the first test is a leaf.
                 if index == 4 {
                     let first = order::variable(words[0].0, 31);
                     let (_, matched) = diagram.cofactors(node, first);
@@ -531,12 +531,12 @@ mod tests {
             .collect()
     }
 
-    /// A value and those that differ in one bit.
+    /// A value and its neighbours at a distance of one bit.
     fn around(value: u32) -> impl Iterator<Item = u32> {
         std::iter::once(value).chain((0..32).map(move |bit| value ^ 1 << bit))
     }
 
-    /// Where a low half is divided: up to which values one function after the other reaches, and two more values.
+    /// The division of a low half: the upper bounds of consecutive functions, and two more values.
     const DIVIDED: [Interval; 8] = [
         Interval::From(3),
         Interval::From(4),
@@ -556,13 +556,13 @@ mod tests {
         }
     }
 
-    /// The functions in turns, each where it was chosen last, against what they are one by one.
+    /// Compares a division into these functions in turns with composing them one by one.
     fn check_division(diagram: &mut Diagram, parts: &[(Node, Oracle)]) {
         let chosen = (1..)
             .zip(DIVIDED)
             .map(|(index, on)| (on, index % parts.len()));
         let mut pieces = Piecewise::of(diagram, LOW, parts[0].0);
-        // The only node of the function, composed one by one.
+        // The canonical node of the function, composed one by one.
         let mut composed = parts[0].0;
         for (on, part) in chosen.clone() {
             let node = parts[part].0;
@@ -593,8 +593,8 @@ mod tests {
         }
     }
 
-    /// A low half is divided into functions of earlier words: of few and of many, by chains of tests that are longer
-    /// than what is kept at a time.
+    /// A low half is divided into functions of earlier words: few and many, by chains of tests that are longer than
+    /// the limit of a chain.
     #[test]
     fn functions_of_earlier_words_are_pieces_too() {
         for count in [1, 2, 5] {
@@ -609,7 +609,7 @@ mod tests {
         }
     }
 
-    /// One value of a word among functions of the word itself: a test of each bit, of which every other settles
+    /// One value of a word among functions of the word itself: a test of each bit, of which every second decides
     /// the upper side.
     #[test]
     fn a_test_for_every_bit_of_the_word() {

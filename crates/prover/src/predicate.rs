@@ -1,7 +1,6 @@
 //! The meaning of a predicate: the condition that it holds.
 //!
-//! Sets become conditions by halving, comparisons with constants are sets, comparisons of words with
-//! each other are relations.
+//! Sets become conditions by halving, comparisons with constants are sets, comparisons of two words are relations.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -22,10 +21,10 @@ impl Space {
         self.choose_by(predicate, TRUE, FALSE)
     }
 
-    /// The function that is `yes` where the predicate holds and `no` elsewhere.
+    /// The function that is `yes` if the predicate holds and `no` otherwise.
     ///
-    /// The tests of a conjunction make no nodes but those of the function, if the functions chosen from are
-    /// constants or depend on later variables only.
+    /// The tests of a conjunction create only nodes of the function, if `yes` and `no` are constants or depend on
+    /// later variables only.
     fn choose_by(&mut self, predicate: &Predicate, yes: Node, no: Node) -> Outcome<Node> {
         match predicate {
             Predicate::True => Ok(yes),
@@ -48,14 +47,14 @@ impl Space {
             let condition = self.choose_by_all(parts, TRUE, FALSE)?;
             return self.diagram.ite(condition, yes, no);
         }
-        // What is tested last comes first: then every other test stands above what there is already.
+        // The last test first: then every other test is above the existing nodes.
         let mut parts = parts.to_vec();
         parts.sort_by_cached_key(|part| std::cmp::Reverse(first_variable(part)));
         let mut parts = parts.into_iter();
         parts.try_fold(yes, |rest, part| self.choose_by(part, rest, no))
     }
 
-    /// The function that is `yes` where one of the predicates holds and `no` elsewhere.
+    /// The function that is `yes` if one of the predicates holds and `no` otherwise.
     pub(crate) fn choose_by_any(
         &mut self,
         parts: &[&Predicate],
@@ -86,7 +85,7 @@ impl Space {
             let set = ranges.into_iter().collect();
             return self.choose_by_set(Digits::of(operand), &set, yes, no);
         }
-        // With constants to choose from, what is found is made of parts of what each alternative chooses.
+        // If `yes` and `no` are constants, the result shares the parts of each alternative.
         let is_constant = self.diagram.top(yes).min(self.diagram.top(no)) == Variable::LEAF;
         let (holds, fails) = if is_constant {
             (yes, no)
@@ -153,8 +152,8 @@ impl Space {
         }
     }
 
-    /// `yes` where the number of these digits is in the set, else `no`. Proportional to the intervals of the
-    /// set times the number of digits, if both depend on later variables only.
+    /// `yes` if the number of these digits is in the set, else `no`. Proportional to the intervals of the set times
+    /// the number of digits, if both depend on later variables only.
     fn choose_by_set(
         &mut self,
         digits: Digits,
@@ -166,14 +165,14 @@ impl Space {
             let condition = self.choose_by_set(digits, set, TRUE, FALSE)?;
             return self.diagram.ite(condition, yes, no);
         }
-        // Numbers of these digits lie in no other intervals.
+        // Numbers of these digits are in no other intervals.
         let intervals = set.intervals();
         let possible = intervals.partition_point(|(first, _)| *first <= digits.largest(0));
         self.choose_by_intervals(digits, 0, &intervals[..possible], [yes, no])
     }
 
-    /// `yes` where `base` with these as its lowest digits lies in one of the intervals, of which only those
-    /// that it may lie in are given, else `no`.
+    /// `yes` if `base` with these as its lowest digits is in one of the intervals, else `no`. Only possible
+    /// intervals are given.
     fn choose_by_intervals(
         &mut self,
         mut digits: Digits,
@@ -224,7 +223,7 @@ impl Space {
         links.above(&mut self.diagram, last)
     }
 
-    /// `yes` where the digits are the lowest bits of the value as far as they are in the mask, else `no`.
+    /// `yes` if the digits are the lowest bits of the value under the mask, else `no`.
     fn choose_by_value(
         &mut self,
         digits: Digits,
@@ -243,7 +242,7 @@ impl Space {
         Ok(matches)
     }
 
-    /// Whether both functions depend on variables after the digits only.
+    /// Whether both functions depend only on variables after the digits.
     fn is_above(&self, digits: Digits, yes: Node, no: Node) -> bool {
         digits.variable(0) < self.diagram.top(yes).min(self.diagram.top(no))
     }
@@ -262,7 +261,7 @@ impl Space {
         }
     }
 
-    /// A comparison of two 64-bit values: the high halves decide, or tie and leave it to the low.
+    /// A comparison of two 64-bit values: the high halves decide, or are equal and the low halves decide.
     fn compare_values(
         &mut self,
         left: Operand,
@@ -284,7 +283,7 @@ impl Space {
         self.diagram.ite(high_equal, low_decides, high_decides)
     }
 
-    /// A comparison of two high halves, of which one that is absent is zero.
+    /// A comparison of two high halves; an absent one is zero.
     fn compare_high(
         &mut self,
         left: Option<Word>,
@@ -312,16 +311,15 @@ impl Space {
     }
 }
 
-/// What an alternative asks for: that all of its parts hold.
+/// An alternative: the conjunction of its parts.
 struct Alternative<'a> {
     parts: Vec<&'a Predicate>,
-    /// A part that is a test of this operand and in whose place the values of several such tests count, because the
-    /// alternatives were the same otherwise.
+    /// A test of an operand that merges the value sets of several otherwise equal alternatives.
     set: Option<(usize, Operand, Vec<RangeInclusive<u64>>)>,
 }
 
-/// Adds what a predicate allows as alternatives to others. One that differs from the last of them in the values of one
-/// operand only becomes one with it: `any(all(a, x == 1), all(a, x == 2))` is `all(a, x in {1, 2})`.
+/// Adds the alternatives of a predicate. One that differs from the last only in the values of one operand is merged
+/// with it: `any(all(a, x == 1), all(a, x == 2))` is `all(a, x in {1, 2})`.
 fn add_alternatives<'a>(predicate: &'a Predicate, alternatives: &mut Vec<Alternative<'a>>) {
     if let Predicate::Any(parts) = predicate {
         return parts
@@ -342,7 +340,7 @@ fn add_alternatives<'a>(predicate: &'a Predicate, alternatives: &mut Vec<Alterna
 }
 
 impl Alternative<'_> {
-    /// Adds the values for which the other's parts hold; `false` if it differs in anything else.
+    /// Merges the values of another alternative; `false` if it differs in anything else.
     fn takes(&mut self, other: &[&Predicate]) -> bool {
         if self.parts.len() != other.len() {
             return false;
@@ -374,7 +372,7 @@ impl Alternative<'_> {
     }
 }
 
-/// What must hold for a predicate to hold: its parts, if it is a conjunction, but for those that always do.
+/// The parts that must hold for a predicate to hold: those of a conjunction, except for parts that always hold.
 fn required(predicate: &Predicate) -> Vec<&Predicate> {
     let parts = match predicate {
         Predicate::All(parts) => parts,
@@ -386,8 +384,7 @@ fn required(predicate: &Predicate) -> Vec<&Predicate> {
         .collect()
 }
 
-/// The values for which a predicate holds, if it is a test of one operand with constants that are
-/// intervals.
+/// The values for which a predicate holds, if it is a test of one operand with constants that are intervals.
 fn value_set(predicate: &Predicate) -> Option<(Operand, Vec<RangeInclusive<u64>>)> {
     let Predicate::Test(test) = predicate else {
         return None;
@@ -403,7 +400,7 @@ fn value_set(predicate: &Predicate) -> Option<(Operand, Vec<RangeInclusive<u64>>
     }
 }
 
-/// The first variable that a predicate is about; greater than all variables if it is about none.
+/// The first variable of a predicate; greater than all variables if it has none.
 fn first_variable(predicate: &Predicate) -> Variable {
     let operands = predicate.tests().flat_map(Test::operands);
     let first = operands.map(first_of_operand).min();
@@ -415,7 +412,7 @@ fn first_of_operand(operand: Operand) -> Variable {
     order::variable(high.unwrap_or(low), 31)
 }
 
-/// The variables of a number's bits. Those of a value's high half come just before those of its low half.
+/// The variables of a number's bits. Those of a value's high half come directly before those of its low half.
 #[derive(Clone, Copy)]
 struct Digits {
     /// The variable of the lowest bit.
@@ -452,7 +449,7 @@ impl Digits {
         }
     }
 
-    /// The largest number that begins with `base`.
+    /// The largest number with the prefix `base`.
     fn largest(self, base: u64) -> u64 {
         base | u64::MAX.checked_shr(64 - self.count).unwrap_or(0)
     }
@@ -511,7 +508,7 @@ mod tests {
         Predicate::compare(Operand::arg(ArgIndex::ALL[arg]), op, value)
     }
 
-    /// Alternatives of which some differ in one operand's values, some in more, and some in none.
+    /// Alternatives that differ in one operand's values, in more, or not at all.
     fn alternatives() -> Vec<Predicate> {
         let is = |arg, value| compare(arg, CmpOp::Eq, value);
         let masked = |mask| {
@@ -570,8 +567,8 @@ mod tests {
         assert_eq!(lens, [3, 0, 0, 0, 0, 2, 1, 1]);
     }
 
-    /// Borders of which every bit or every other is another test that settles one side: longer chains than are kept
-    /// at a time.
+    /// Borders in which every bit, or every second one, is another test that decides one side: longer chains than
+    /// are cached at a time.
     #[test]
     fn sets_of_wide_values_with_long_chains_agree_with_their_values() {
         const ALTERNATING: u64 = 0x5555_5555_5555_5555;

@@ -1,9 +1,9 @@
-//! The meaning of a program: it runs on symbols.
+//! The meaning of a program, by symbolic execution.
 //!
-//! Jumps only go forward, so two sweeps suffice and nothing recurses: the first goes down the program
-//! and finds the symbolic states in which it can be (see [`explore`](crate::explore)); the second goes
-//! up and composes what the program returns from each of them. Comparisons of one word with constants
-//! stay a list of intervals while they follow each other (see [`piecewise`](crate::piecewise)).
+//! Jumps only go forward, so two sweeps suffice without recursion: the first goes down the program and finds its
+//! symbolic states (see [`explore`](crate::explore)); the second goes up and composes the return value for each of
+//! them. Consecutive comparisons of one word with constants stay a list of intervals (see
+//! [`piecewise`](crate::piecewise)).
 
 use tamis_abi::Word;
 use tamis_bpf::{Program, Template, Test};
@@ -17,11 +17,11 @@ use crate::word_test::masked_test;
 
 type Outcome<T> = Result<T, LimitReached>;
 
-/// A list of this many intervals is made a diagram even if more comparisons follow, because every
-/// change copies part of the list.
+/// A list of this many intervals becomes a diagram even if more comparisons follow, because every change copies
+/// part of the list.
 const MAX_PIECES: usize = 1 << 10;
 
-/// What a program returns from some state on.
+/// The return value of a program from some state on.
 enum Meaning {
     Node(Node),
     Pieces(Piecewise),
@@ -40,7 +40,7 @@ impl Space {
     /// The meaning of a program.
     ///
     /// # Errors
-    /// If the diagrams outgrow the space, or the symbolic states of the program their limit.
+    /// If the diagrams exceed the space, or the symbolic states of the program their limit.
     pub fn program(&mut self, program: &Program) -> Outcome<Function> {
         self.code(Code::Program(program))
     }
@@ -59,7 +59,7 @@ impl Space {
     }
 }
 
-/// The sweep up: what the program returns from its first state.
+/// The sweep up: the return value from the first state.
 fn compose(diagram: &mut Diagram, exploration: &Exploration) -> Outcome<Node> {
     let mut results = Results {
         uses: &exploration.uses,
@@ -100,7 +100,7 @@ fn compose(diagram: &mut Diagram, exploration: &Exploration) -> Outcome<Node> {
         .into_node(diagram)
 }
 
-/// `yes` where the comparison holds, else `no`.
+/// `yes` if the comparison holds, else `no`.
 fn choose(
     diagram: &mut Diagram,
     comparison: Comparison,
@@ -139,8 +139,7 @@ struct Results<'a> {
 }
 
 impl Results<'_> {
-    /// The meaning of going on there. One that several steps lead to becomes a diagram, which all of
-    /// them share.
+    /// The meaning of a successor. One with several predecessors becomes a diagram, which they share.
     fn take(&mut self, diagram: &mut Diagram, next: Next) -> Outcome<Meaning> {
         let id = match next {
             Next::End(node) => return Ok(Meaning::Node(node)),
@@ -187,17 +186,8 @@ mod tests {
 
     const SAMPLES: [u32; 8] = [0, 1, 2, 31, 32, 0x4000_0000, 0x8000_0001, u32::MAX];
 
-    /// A word has too many values for a diagram of what it is.
+    /// A word has too many values for a diagram of its value.
     const SOME_BITS: Op = Op::Alu(AluOp::And, Operand::K(0x8000_003f));
-
-    fn branch(test: Test, operand: Operand, jt: u8, jf: u8) -> Op {
-        Op::Branch {
-            test,
-            operand,
-            jt,
-            jf,
-        }
-    }
 
     /// Compares the function with the interpreter on all pairs of samples for nr and the lower half
     /// of the first argument.
@@ -227,17 +217,17 @@ mod tests {
 
     #[test]
     fn chains_and_trees_of_tests() {
-        let eq = |k, jt| branch(Test::Eq, Operand::K(k), jt, 0);
+        let eq = |k, jt| Op::branch(Test::Eq, k, jt, 0);
         assert_meaning(&[
             Op::LoadData(0),
-            branch(Test::Ge, Operand::K(32), 3, 0),
+            Op::branch(Test::Ge, 32, 3, 0),
             eq(1, 3),
             eq(2, 4),
             Op::RetImm(10),
-            branch(Test::Set, Operand::K(0xc000_0000), 2, 0),
+            Op::branch(Test::Set, 0xc000_0000, 2, 0),
             Op::RetImm(20),
             Op::RetImm(30),
-            branch(Test::Gt, Operand::K(0x4000_0000), 0, 1),
+            Op::branch(Test::Gt, 0x4000_0000, 0, 1),
             eq(u32::MAX, 0),
             SOME_BITS,
             Op::RetA,
@@ -246,7 +236,7 @@ mod tests {
 
     #[test]
     fn two_words_that_are_tested_in_turns() {
-        let eq = |k, jt| branch(Test::Eq, Operand::K(k), jt, 0);
+        let eq = |k, jt| Op::branch(Test::Eq, k, jt, 0);
         assert_meaning(&[
             Op::LoadData(16),
             eq(31, 3),
@@ -254,10 +244,10 @@ mod tests {
             eq(32, 1),
             eq(1, 2),
             Op::LoadData(20),
-            branch(Test::Set, Operand::K(0x8000_0001), 1, 0),
+            Op::branch(Test::Set, 0x8000_0001, 1, 0),
             Op::RetImm(1),
             Op::Alu(AluOp::And, Operand::K(0xff)),
-            branch(Test::Gt, Operand::K(5), 0, 1),
+            Op::branch(Test::Gt, 5, 0, 1),
             Op::RetImm(2),
             Op::RetA,
         ]);
@@ -270,14 +260,14 @@ mod tests {
             let highs = &SAMPLES[..count];
             let mut ops = vec![Op::LoadData(16)];
             for (index, high) in highs.iter().enumerate() {
-                // What is left of the list, the return behind it, and the questions before this one's.
+                // The rest of the list, the return after it, and the tests before this one's.
                 let skipped = count - 1 - index + 1 + 4 * index;
-                ops.push(branch(Test::Eq, Operand::K(!high), skipped as u8, 0));
+                ops.push(Op::branch(Test::Eq, !high, skipped as u8, 0));
             }
             ops.push(Op::RetImm(0));
             for (ret, high) in (1..).zip(highs) {
                 ops.push(Op::LoadData(20));
-                ops.push(branch(Test::Ge, Operand::K(*high), 0, 1));
+                ops.push(Op::branch(Test::Ge, *high, 0, 1));
                 ops.extend([Op::RetImm(ret), Op::RetImm(100 + ret)]);
             }
             assert_meaning(&ops);
@@ -322,7 +312,12 @@ mod tests {
     #[test]
     fn words_are_compared_with_each_other() {
         for test in [Test::Eq, Test::Gt, Test::Ge] {
-            let compare = branch(test, Operand::X, 0, 1);
+            let compare = Op::Branch {
+                test,
+                operand: Operand::X,
+                jt: 0,
+                jf: 1,
+            };
             let load = [Op::LoadData(0), Op::Tax, Op::LoadData(16), compare];
             assert_meaning(&[&load[..], &[Op::RetImm(1), Op::RetImm(2)]].concat());
         }
@@ -336,7 +331,7 @@ mod tests {
         };
         let ops = [
             Op::LoadData(0),
-            branch(Test::Eq, Operand::K(1), 0, 1),
+            Op::branch(Test::Eq, 1, 0, 1),
             Op::RetImm(1),
             Op::RetImm(2),
         ];

@@ -1,4 +1,4 @@
-//! The whole question: are two subjects the same function? Diagrams first, gates where they don't do.
+//! Deciding whether two subjects are the same function: by diagrams first, by gates if these are inconclusive.
 
 use std::cmp::Ordering;
 
@@ -15,32 +15,32 @@ use crate::subject::Subject;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Answer {
-    /// For every input.
+    /// Equal for every input.
     Equal(Method),
-    /// Not for this one, by the evaluator and the interpreter.
+    /// Different for this input, confirmed by the evaluator and the interpreter.
     Different {
         /// The input.
         input: Input,
-        /// What the first returns.
+        /// The return value of the first.
         left: u32,
-        /// What the second returns.
+        /// The return value of the second.
         right: u32,
-        /// How it was found.
+        /// The method.
         method: Method,
     },
     /// Neither a proof nor a witness was found within the limits.
     Unknown(LimitReached),
 }
 
-/// How an answer was found.
+/// The method by which an answer was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// By decision diagrams.
     Diagrams {
-        /// How many nodes were made.
+        /// The count of nodes.
         nodes: usize,
     },
-    /// By a circuit and a SAT solver, because a limit of the diagrams was reached or they left it open.
+    /// By a circuit and a SAT solver, because a limit of the diagrams was reached or they were inconclusive.
     Gates,
 }
 
@@ -58,12 +58,12 @@ pub enum Method {
 /// ```
 ///
 /// # Panics
-/// If a witness is none, which is a mistake in this crate.
+/// If a witness is not confirmed, which is a bug of this crate.
 pub fn decide(left: &Subject<'_>, right: &Subject<'_>, limits: &Limits) -> Answer {
     decide_until(left, right, limits, &Stop::default())
 }
 
-/// The same, where work ends also when the caller wants it to.
+/// The same, until the caller cancels.
 ///
 /// # Panics
 /// As [`decide`].
@@ -104,8 +104,8 @@ pub fn decide_until(
     }
 }
 
-/// Decides as [`decide`] does, but without trying diagrams, and until the caller stops it: for subjects of which it is
-/// known that diagrams reach a limit, which takes a second by default.
+/// Decides like [`decide`], but without diagrams, and until the caller cancels: for subjects for which diagrams are
+/// known to reach a limit, which takes a second by default.
 ///
 /// # Panics
 /// As [`decide`].
@@ -121,7 +121,7 @@ pub fn decide_by_gates(
     }
 }
 
-/// What was found, with a witness confirmed.
+/// The answer, with a confirmed witness.
 fn answer(left: &Subject<'_>, right: &Subject<'_>, equality: Equality, method: Method) -> Answer {
     match equality {
         Equality::Equal => Answer::Equal(method),
@@ -142,12 +142,12 @@ fn answer(left: &Subject<'_>, right: &Subject<'_>, equality: Equality, method: M
     }
 }
 
-/// How far diagrams, by nodes, and then gates, by conflicts, are tried where words are joined bit by bit, before both
-/// get all that they may have.
+/// The limits of nodes for diagrams, and of conflicts for gates, that are tried in turn if words are joined bit by
+/// bit, before both get the full limits.
 ///
-/// With the words one after the other in the order of variables, `(a & b) == c` has a node for every value of the
-/// first, so that two words of 32 bits always reach the limit; gates settle it soon. But where the joined words are
-/// only a small part of a policy, its other rules are what gates are slow with and diagrams are not.
+/// As the words follow each other in the order of variables, `(a & b) == c` has a node for every value of the
+/// first, so two words of 32 bits always reach the limit; gates decide it fast. But if such rules are only a small
+/// part of a policy, gates are slow for its other rules and diagrams are not.
 const TRIES_FOR_JOINED_WORDS: [(usize, u64); 2] = [(4_000, 200), (16_000, 800)];
 
 /// Whether a rule joins words bit by bit: it tests single bits of several words, as many as a word has.
@@ -172,7 +172,7 @@ fn joins_words(subject: &Subject<'_>) -> bool {
     })
 }
 
-/// What gates alone say about two subjects. A witness is not confirmed: where it is none, they read something
+/// The result of gates alone for two subjects. A witness is not confirmed: a wrong one means that a translation is
 /// wrong.
 ///
 /// # Errors
@@ -189,8 +189,8 @@ pub fn equality_by_gates(
     Ok(witness.map_or(Equality::Equal, Equality::Different))
 }
 
-/// What diagrams alone say about two subjects. A witness is not confirmed: where it is none, they read something
-/// wrong.
+/// The result of diagrams alone for two subjects. A witness is not confirmed: a wrong one means that a translation
+/// is wrong.
 ///
 /// # Errors
 /// If a limit of the diagrams is reached, or the caller stops.
@@ -214,19 +214,19 @@ fn by_diagrams(
     Ok((space.compare(left, right), space.len_nodes()))
 }
 
-/// How two subjects compare.
+/// A comparison of two subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The verdict, or the limit at which the search for it ended. Pairs may have been found before.
+    /// The verdict, or the limit that was reached. Pairs may have been found before.
     pub verdict: Result<Verdict, LimitReached>,
-    /// Pairs of different answers, each with a call that gets them by the evaluator and the
-    /// interpreter. Found by diagrams these are all pairs that occur; by gates one of each strictness.
+    /// Pairs of different return values, each with a call confirmed by the evaluator and the interpreter. By
+    /// diagrams these are all pairs that occur; by gates one of each strictness.
     pub pairs: Vec<Pair>,
-    /// How it was found.
+    /// The method.
     pub method: Method,
 }
 
-/// Compares two subjects for the calls of a scope: which is stricter, with confirmed examples.
+/// Compares two subjects for the calls of a scope by strictness, with confirmed examples.
 pub fn prove(left: &Subject<'_>, right: &Subject<'_>, scope: &Scope, limits: &Limits) -> Report {
     match verdict_by_diagrams(left, right, scope, limits) {
         Ok((verdict, examples, nodes)) => Report {
@@ -241,7 +241,7 @@ pub fn prove(left: &Subject<'_>, right: &Subject<'_>, scope: &Scope, limits: &Li
     }
 }
 
-/// Compares two subjects as [`prove`] does, but without trying diagrams, and until the caller stops it.
+/// Compares two subjects like [`prove`], but without diagrams, and until the caller cancels.
 pub fn prove_by_gates(
     left: &Subject<'_>,
     right: &Subject<'_>,
@@ -254,7 +254,7 @@ pub fn prove_by_gates(
     let verdict = verdict(pairs.iter());
     Report {
         verdict: match outcome {
-            // Nothing that may still be found changes this verdict.
+            // No further pair changes this verdict.
             Err(limit) if verdict != Verdict::Incomparable => Err(limit),
             _ => Ok(verdict),
         },
@@ -263,7 +263,7 @@ pub fn prove_by_gates(
     }
 }
 
-/// Looks for a pair of each strictness, first for any.
+/// Searches for a pair of each strictness, first for any.
 fn search(
     left: &Subject<'_>,
     right: &Subject<'_>,
@@ -296,7 +296,7 @@ fn search(
     outcome
 }
 
-/// What two subjects answer to a call.
+/// The return values of two subjects for a call.
 fn pair(left: &Subject<'_>, right: &Subject<'_>, input: Input) -> Pair {
     Pair {
         left: left.answer(&input),
@@ -305,7 +305,7 @@ fn pair(left: &Subject<'_>, right: &Subject<'_>, input: Input) -> Pair {
     }
 }
 
-/// The verdict, an example of each pair of answers, and how many nodes there are.
+/// The verdict, an example of each pair of values, and the count of nodes.
 fn verdict_by_diagrams(
     left: &Subject<'_>,
     right: &Subject<'_>,

@@ -1,10 +1,9 @@
-//! Comparisons of two input words with each other.
+//! Comparisons of two input words.
 //!
-//! As functions of the bits they would need exponentially many nodes, because the bits of one word
-//! all come before those of the other. They become variables of their own instead: one that says
-//! that the words are equal and one that says that the first is greater. Equal diagrams still mean
-//! equal functions; different diagrams may differ only where the variables contradict the words, so a
-//! witness is checked against the words before it is believed (see [`witness`](crate::witness)).
+//! As functions of the bits they would need exponentially many nodes, because all bits of one word come before
+//! those of the other. Instead they become separate variables: one for the equality of the words and one for the
+//! first being greater. Equal diagrams still mean equal functions. Different diagrams may differ only where the
+//! variables contradict the words, so a witness is checked against the words (see [`witness`](crate::witness)).
 
 use tamis_abi::Word;
 use tamis_rules::Input;
@@ -20,18 +19,18 @@ pub(crate) enum Comparison {
     GreaterOrEqual,
 }
 
-/// The pairs of words that are compared, in the order of first use; the smaller word first.
+/// The compared pairs of words, in the order of first use; the smaller word first.
 #[derive(Default)]
 pub(crate) struct Relations {
     pairs: Vec<(Word, Word)>,
 }
 
-/// What a relation variable says about its pair of words.
+/// The meaning of a relation variable for its pair of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// They are equal.
     Equal(Word, Word),
-    /// The first is greater; asked only where they aren't equal.
+    /// The first is greater; tested only if they aren't equal.
     Greater(Word, Word),
 }
 
@@ -94,10 +93,10 @@ impl Relations {
         diagram.ite(equal, FALSE, greater)
     }
 
-    /// What a variable beyond the input bits says.
+    /// The relation of a variable after the input bits.
     ///
     /// # Panics
-    /// If the variable wasn't made here.
+    /// If the variable is from another space.
     pub(crate) fn of_variable(&self, variable: Variable) -> Relation {
         let number = (variable.0 - INPUT_BITS) as usize;
         let (a, b) = self.pairs[number / 2];

@@ -1,8 +1,8 @@
 //! The meaning of a ruleset, translated from its definition.
 //!
-//! Every section divides its numbers into runs for which the same rules come into question; for each run
-//! the answer is composed from the last of these rules to the first: the rule's action where its
-//! predicate holds, else what came out so far. Nothing of a compiler is used.
+//! Every section divides its numbers into runs with the same applicable rules. For each run the function is
+//! composed from the last of these rules to the first: the rule's action if its predicate holds, else the function
+//! so far. No code of a compiler is used.
 
 use std::collections::BTreeSet;
 use std::hash::BuildHasherDefault;
@@ -27,7 +27,7 @@ impl Space {
         let mut by_arch = Piecewise::everywhere(Word::ARCH, bad_arch);
         for section in ruleset.sections() {
             let audit = section.arch.audit();
-            // Two architectures may share an audit value, each with numbers of its own.
+            // Two architectures may share an audit value, each with its own numbers.
             let others = by_arch.at(audit);
             let body = self.section(section, others)?;
             by_arch = by_arch.with_value(audit, body);
@@ -35,7 +35,7 @@ impl Space {
         by_arch.to_node(&mut self.diagram).map(Function)
     }
 
-    /// What a section answers to the numbers that are its own; `others` says what the rest gets.
+    /// The function of a section for its own numbers; `others` is that of the rest.
     fn section(&mut self, section: &Section, others: Node) -> Outcome<Node> {
         let mut answers = Answers {
             section,
@@ -59,14 +59,14 @@ impl Space {
     }
 }
 
-/// Goes over the runs of numbers for which the same rules come into question, ascending: where each begins, and
-/// those rules in order, up to the first that always matches. Every border of `own` is one of a run.
+/// Iterates over the runs of numbers with the same applicable rules, ascending: the beginning of each, and its
+/// rules in order, up to the first that always matches. Every border of `own` is one of a run.
 fn for_runs(
     section: &Section,
     own: &IntervalSet<u32>,
     mut found: impl FnMut(u32, &[usize]) -> Outcome<()>,
 ) -> Outcome<()> {
-    // What begins or ends at a number: nothing, or a rule's interval.
+    // The begin or end of a rule's interval at a number, or neither.
     let mut borders: Vec<(u32, Option<(usize, bool)>)> = vec![(0, None)];
     let mut add = |(first, last): &(u32, u32), rule: Option<usize>| {
         borders.push((*first, rule.map(|rule| (rule, true))));
@@ -103,16 +103,16 @@ fn for_runs(
     Ok(())
 }
 
-/// The answers that the rules of a section give together.
+/// The functions of the rules of a section.
 struct Answers<'a> {
     section: &'a Section,
     default: Node,
-    /// The answers found so far, by the rules in question.
+    /// The functions so far, by their rules.
     known: FastMap<Vec<usize>, Node>,
 }
 
 impl Answers<'_> {
-    /// The answer where these rules come into question, in this order.
+    /// The function of these applicable rules, in this order.
     fn of(&mut self, space: &mut Space, rules: &[usize]) -> Outcome<Node> {
         if let Some(answer) = self.known.get(rules) {
             return Ok(*answer);
@@ -120,7 +120,7 @@ impl Answers<'_> {
         let mut answer = self.default;
         let rule = |index: &usize| &self.section.rules[*index];
         let same_action = |one: &usize, other: &usize| rule(one).action == rule(other).action;
-        // It does not matter which of the rules that follow each other with one action matches.
+        // The order of consecutive rules with the same action doesn't matter.
         for group in rules.chunk_by(same_action).rev() {
             let action = space.diagram.leaf(rule(&group[0]).action.ret())?;
             let predicates: Vec<&Predicate> = group.iter().map(|index| &rule(index).when).collect();

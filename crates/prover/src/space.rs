@@ -1,4 +1,4 @@
-//! The space in which functions are made and compared.
+//! The space in which functions are created and compared.
 
 use tamis_bpf::Program;
 use tamis_rules::Input;
@@ -8,26 +8,26 @@ use crate::order;
 use crate::relation::Relations;
 use crate::stop::Stop;
 
-/// How much work the prover may do before it answers *unknown*.
+/// The limits of the prover's work; beyond them the answer is *unknown*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most diagram nodes; about a second's worth by default. Real filters need some thousands.
+    /// The most diagram nodes; about a second of work by default. Real filters need some thousands.
     ///
-    /// A node takes 12 bytes, up to 24 while the list of nodes grows, and 8 to 16 bytes of the hash table;
-    /// remembered results add 4 MiB at most. With the default that is 45 MB. Where a program returns a word that it
-    /// computes bit by bit, another 180 bytes or so for each node of that word.
+    /// A node takes 12 bytes, up to 24 while the list of nodes grows, and 8 to 16 bytes of the hash table; cached
+    /// results add at most 4 MiB. With the default that is 45 MB. If a program returns a word that it computes bit
+    /// by bit, each node of that word takes about 180 bytes more.
     pub max_nodes: usize,
-    /// The most steps of composing diagrams, all functions of the space together; a second's
-    /// worth by default. Real filters need some ten thousand.
+    /// The most steps of composing diagrams, for all functions of the space together; a second of work by default.
+    /// Real filters need some ten thousand.
     pub max_steps: u64,
     /// The most symbolic states of a program, all instructions together.
     pub max_states: usize,
-    /// The most gates of a circuit, where diagrams don't suffice; some 50 bytes each.
+    /// The most gates of a circuit, if diagrams are inconclusive; some 50 bytes each.
     pub max_gates: usize,
-    /// The most conflicts of each search for an input in a circuit, of which a comparison makes four at
-    /// most; 20 000 take one to two seconds. What is harder is rarely found out with ten times as many.
+    /// The most conflicts of each search for an input in a circuit; a comparison needs at most four searches. 20
+    /// 000 take one to two seconds. Ten times as many rarely solve harder cases.
     pub max_conflicts: u64,
-    /// The most differing paths that are tried until one gives a witness.
+    /// The most differing paths that are tried to find a witness.
     pub max_paths: usize,
 }
 
@@ -45,8 +45,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These, and more for programs that are longer than the kernel takes: for each further
-    /// instruction the nodes of two words, and as many steps as these have for a node.
+    /// These limits, increased for programs that exceed the kernel's length: for each further instruction by the
+    /// nodes of two words, and by the proportional number of steps.
     ///
     /// ```
     /// use tamis_prover::Limits;
@@ -69,26 +69,26 @@ impl Limits {
     }
 }
 
-/// The meaning of a filter: a function of the input to a 32-bit return value. Functions of one
-/// [`Space`] are equal exactly if they compare equal, except for what [`Equality::Unknown`] says. Their
-/// order has no meaning, but is the same on every machine.
+/// The meaning of a filter: a function of the input to a 32-bit return value. Functions of one [`Space`] are equal
+/// exactly if they compare equal, except for [`Equality::Unknown`]. Their order has no meaning, but is the same on
+/// every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function(pub(crate) Node);
 
-/// The answer to whether two functions are equal.
+/// The result of comparing two functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Equality {
-    /// For every input.
+    /// Equal for every input.
     Equal,
-    /// Not for this one.
+    /// Different for this input.
     Different(Input),
-    /// They may differ only where two words compare with each other in a way that no input was found
-    /// for within [`Limits::max_paths`].
+    /// They may differ only for a comparison of two words for which no input was found within
+    /// [`Limits::max_paths`].
     Unknown,
 }
 
-/// A space of functions that can be compared with each other.
+/// A space of comparable functions.
 pub struct Space {
     pub(crate) diagram: Diagram,
     pub(crate) relations: Relations,
@@ -101,7 +101,7 @@ impl Space {
         Space::stoppable(limits, Stop::default())
     }
 
-    /// An empty space, where work ends also when the caller wants it to.
+    /// An empty space that the caller can cancel.
     pub fn stoppable(limits: Limits, stop: Stop) -> Space {
         let mut diagram = Diagram::new(limits.max_nodes, limits.max_steps);
         diagram.stop = stop;
@@ -112,7 +112,7 @@ impl Space {
         }
     }
 
-    /// Whether two functions of this space are equal, with an input for which they aren't.
+    /// Whether two functions of this space are equal, else an input for which they differ.
     pub fn compare(&self, left: Function, right: Function) -> Equality {
         if left == right {
             return Equality::Equal;
@@ -152,12 +152,12 @@ impl Space {
         self.diagram.leaf(ret).map(Function)
     }
 
-    /// How many nodes the space holds.
+    /// The count of nodes in the space.
     pub fn len_nodes(&self) -> usize {
         self.diagram.len()
     }
 
-    /// The memory of nodes, hash table and remembered results, in bytes.
+    /// The memory of nodes, hash table and cached results, in bytes.
     pub fn len_bytes(&self) -> usize {
         self.diagram.len_bytes()
     }

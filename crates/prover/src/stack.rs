@@ -11,7 +11,7 @@ use crate::misreading::{self, Reading, Rule};
 use crate::space::{Function, Space};
 
 impl Space {
-    /// What the kernel makes of a stack of filters, given from the oldest to the newest.
+    /// The function of a stack of filters, given from the oldest to the newest.
     ///
     /// # Errors
     /// If the space is full.
@@ -26,7 +26,7 @@ impl Space {
     }
 }
 
-/// Whether a value is kept although there is an older filter that returned another.
+/// Whether a value is kept over that of an older filter.
 fn is_kept(kept: u32, older: u32) -> bool {
     const ACTION: u32 = 0xffff_0000;
     let misreads = |rule| misreading::has(Reading::Diagrams, rule);
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use crate::Limits;
 
-    /// Filters that answer one value for number 0 and another for the rest.
+    /// Filters that return one value for number 0 and another for the rest.
     fn filters() -> Vec<Program> {
         const RETS: [u32; 6] = [
             0x7fff_0000,

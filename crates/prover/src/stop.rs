@@ -1,7 +1,7 @@
-//! How a caller ends a search that takes it too long.
+//! Cancellation of a search by the caller.
 //!
-//! The prover reads no clock: its own limits count work, so that its answers are the same on every
-//! machine. A caller that has a deadline gives a question, which is asked every few thousand steps.
+//! The prover reads no clock: its own limits count work, so that its answers are the same on every machine. A
+//! caller with a deadline passes a function, which is called every few thousand steps.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::diagram::LimitReached;
 pub struct Stop(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 
 impl Stop {
-    /// Ends the search some milliseconds after this is true.
+    /// Cancels some milliseconds after the function returns true.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ impl Stop {
         Stop(Some(Arc::new(is_enough)))
     }
 
-    /// Whether the search shall end.
+    /// Whether the caller has cancelled.
     pub fn is_asked_for(&self) -> bool {
         self.0.as_ref().is_some_and(|is_enough| is_enough())
     }
@@ -81,7 +81,7 @@ mod tests {
         assert!(space.len_nodes() < 100_000);
 
         let [left, right] = programs.each_ref().map(Subject::Program);
-        // The circuit takes a handful of questions, the solver the rest.
+        // The circuit makes a handful of checks, the solver the rest.
         for times in [1, 30] {
             let (scope, limits) = (Scope::default(), Limits::default());
             let report = prove_by_gates(&left, &right, &scope, &limits, &after_asking(times));

@@ -1,4 +1,4 @@
-//! What can be compared: a ruleset, a program, or several of them as a stack.
+//! The subjects of comparisons: a ruleset, a program, or a stack of several.
 
 use tamis_bpf::{Program, Template, interp, stack};
 use tamis_rules::{Input, Ruleset};
@@ -9,24 +9,23 @@ use crate::space::{Function, Space};
 /// One side of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
-    /// What a policy means.
+    /// The ruleset of a policy.
     Ruleset(&'a Ruleset),
     /// A program.
     Program(&'a Program),
-    /// A program with run-time variables: a function of their values too.
+    /// A program with run-time variables, which is also a function of their values.
     Template(&'a Template),
     /// Several filters on one task, the oldest first.
     Stack(&'a [Subject<'a>]),
 }
 
 impl<'a> Subject<'a> {
-    /// Programs, each on its own.
+    /// Programs as separate subjects.
     pub fn programs(programs: &'a [Program]) -> Vec<Subject<'a>> {
         programs.iter().map(Subject::Program).collect()
     }
 
-    /// All filters of a task, the oldest first: a single one is the function that it is, several are what
-    /// the kernel makes of them.
+    /// All filters of a task, the oldest first: a single one as it is, several as a stack.
     pub fn whole(filters: &'a [Subject<'a>]) -> Subject<'a> {
         match filters {
             [filter] => *filter,
@@ -34,8 +33,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What it returns for one input, by the evaluator or the interpreter: the reference against which
-    /// the prover is judged.
+    /// Its return value for one input, by the evaluator or the interpreter: the reference for the prover.
     pub fn answer(&self, input: &Input) -> u32 {
         match self {
             Subject::Ruleset(ruleset) => {

@@ -1,4 +1,4 @@
-//! The symbolic states of a program from outside: what is run in each of them, and where it leads.
+//! The symbolic states of a program: the instructions run in each, and its successors.
 
 use tamis_bpf::{Pc, Program};
 
@@ -8,36 +8,36 @@ use crate::explore::{Next, Step, explore};
 use crate::space::{Function, Space};
 use crate::word_test::masked_test;
 
-/// What a program runs in one symbolic state, up to the next choice.
+/// The instructions that a program runs in one symbolic state, up to the next branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolicBlock {
-    /// Where it is entered.
+    /// The first instruction.
     pub first: Pc,
     /// The instruction at which it forks, meets another block or ends.
     pub last: Pc,
-    /// What comes next.
+    /// The successor.
     pub successor: Successor,
 }
 
-/// Which block comes next, by its place in the list; `None` where the program ends.
+/// The next block, by its index in the list; `None` if the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Successor {
     /// The same for every input.
     Always(Option<usize>),
-    /// That depends on the input.
+    /// It depends on the input.
     Fork {
         /// The condition.
         condition: Function,
-        /// Where it holds.
+        /// The successor if it holds.
         yes: Option<usize>,
-        /// Where it doesn't.
+        /// The successor if it doesn't hold.
         no: Option<usize>,
     },
 }
 
 impl Space {
-    /// What a program runs in each state that it can be in, by paths that compare words with each other in
-    /// contradicting ways too. It begins with the first; every block leads to later ones only.
+    /// The blocks of all states of a program, including those on paths with contradictory comparisons of two words.
+    /// The first block is the entry; successors of a block come later in the list.
     ///
     /// # Errors
     /// If the space is full.

@@ -1,4 +1,4 @@
-//! The values that a program computes with, as functions of the input.
+//! The values that a program computes, as functions of the input.
 
 use tamis_abi::Word;
 use tamis_bpf::AluOp;
@@ -13,14 +13,14 @@ type Outcome<T> = Result<T, LimitReached>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Value(u32);
 
-/// The value 0, which also stands for everything that isn't needed any more.
+/// The value 0, which also replaces all values that are no longer needed.
 pub(crate) const ZERO: Value = Value(0);
 
-/// What a value is. One that can be written in several ways is written in the first of them.
+/// The canonical form of a value: the first variant that can represent it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
     Constant(u32),
-    /// The bits of the word that are in the mask, which isn't 0.
+    /// The bits of the word in the mask, which isn't 0.
     Masked {
         word: Word,
         mask: u32,
@@ -28,11 +28,11 @@ pub(crate) enum Shape {
     Computed(Box<Bits>),
 }
 
-/// The distinct values that were met.
+/// The distinct values found so far.
 pub(crate) struct Values {
     shapes: Vec<Shape>,
     numbers: FastMap<Shape, Value>,
-    /// The unmasked words, which are loaded again and again.
+    /// The unmasked words, which are loaded often.
     words: [Option<Value>; Word::COUNT_WITH_VARIABLES],
 }
 
@@ -43,7 +43,7 @@ impl Values {
             numbers: FastMap::default(),
             words: [None; Word::COUNT_WITH_VARIABLES],
         };
-        // Makes it number 0, which is `ZERO`.
+        // Gives it the number 0, which is `ZERO`.
         values.constant(0);
         values
     }
@@ -140,7 +140,7 @@ pub(crate) fn returning(diagram: &mut Diagram, shape: &Shape) -> Outcome<Node> {
 fn returning_bits(
     diagram: &mut Diagram,
     bits: &Bits,
-    // In boxes: a table of the bits themselves takes twice their room whenever it grows.
+    // Boxed: a table of the bits themselves takes twice their room whenever it grows.
     known: &mut FastMap<Box<Bits>, Node>,
 ) -> Outcome<Node> {
     if let Some(constant) = bits::as_constant(bits) {

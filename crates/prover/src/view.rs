@@ -1,7 +1,7 @@
-//! Functions from outside: how they are read, and how others are made of them.
+//! Inspecting functions and composing others from them.
 //!
-//! Deciding needs none of this. Whoever explains a filter walks its diagram ([`Space::view`]) and makes
-//! functions of what is found there; every function that is made here is canonical, whatever is asked for.
+//! Deciding needs none of this. Tools that explain a filter walk its diagram ([`Space::view`]) and compose
+//! functions of its parts; every function composed here is canonical.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,23 +14,23 @@ use crate::piecewise::Piecewise;
 use crate::relation::Relation;
 use crate::space::{Function, Limits, Space};
 
-/// What a function depends on first.
+/// The root of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// Nothing: it is this value for every input.
+    /// The function is constant with this value.
     Leaf(u32),
-    /// A variable; both functions depend on later variables only.
+    /// A variable; both branches depend on later variables only.
     Branch {
         /// The variable.
         variable: Variable,
-        /// The function where it is 0.
+        /// The function if it is 0.
         low: Function,
-        /// The function where it is 1.
+        /// The function if it is 1.
         high: Function,
     },
 }
 
-/// What a variable stands for.
+/// The meaning of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableKind {
     /// A bit of a word of the input; 0 is the least significant.
@@ -59,7 +59,7 @@ impl Variable {
 }
 
 impl Space {
-    /// What a function depends on first.
+    /// The root of a function.
     pub fn view(&self, function: Function) -> View {
         match self.diagram.view(function.0) {
             diagram::View::Leaf(value) => View::Leaf(value),
@@ -75,10 +75,10 @@ impl Space {
         }
     }
 
-    /// What a variable stands for.
+    /// The meaning of a variable.
     ///
     /// # Panics
-    /// If the variable is of another space, which may compare fewer words.
+    /// If the variable is from another space, which may compare fewer words.
     pub fn kind(&self, variable: Variable) -> VariableKind {
         match order::input_bit(variable) {
             Some((word, bit)) => VariableKind::Bit(word, bit),
@@ -86,15 +86,15 @@ impl Space {
         }
     }
 
-    /// A function where a variable is 0 and where it is 1, if it depends on no earlier variable; else
-    /// twice the function itself.
+    /// The function if a variable is 0 and if it is 1, if it depends on no earlier variable; else twice the
+    /// function itself.
     pub fn cofactors(&self, function: Function, variable: Variable) -> (Function, Function) {
         let (low, high) = self.diagram.cofactors(function.0, variable);
         (Function(low), Function(high))
     }
 
-    /// The values of a function, ascending; some may belong to no input where words are compared with
-    /// each other. Proportional to the diagram.
+    /// The values of a function, ascending; with comparisons of two words some may occur for no input. Proportional
+    /// to the diagram.
     pub fn values(&self, function: Function) -> BTreeSet<u32> {
         let mut values = BTreeSet::new();
         let mut seen = BTreeSet::from([function]);
@@ -112,7 +112,7 @@ impl Space {
         values
     }
 
-    /// How much work the space allows.
+    /// The limits of the space.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -125,7 +125,7 @@ impl Space {
         self.diagram.variable(variable).map(Function)
     }
 
-    /// The function that is `low` where a variable is 0 and `high` where it is 1.
+    /// The function that is `low` if a variable is 0 and `high` if it is 1.
     ///
     /// # Errors
     /// If the space is full.
@@ -139,8 +139,8 @@ impl Space {
         self.choose(holds, high, low)
     }
 
-    /// The function that is `yes` where the condition is 1 and `no` where it is 0; the condition must
-    /// have no other values.
+    /// The function that is `yes` if the condition is 1 and `no` if it is 0; the condition must have no other
+    /// values.
     ///
     /// # Errors
     /// If the space is full.
@@ -163,7 +163,7 @@ impl Space {
         self.is_leaf(function.0, &mut known).map(Function)
     }
 
-    /// The condition that a function comes to a leaf that is known to be `TRUE`.
+    /// The condition that a function reaches a leaf that is known to be `TRUE`.
     fn is_leaf(
         &mut self,
         node: Node,
@@ -208,7 +208,7 @@ impl Space {
         self.word_in(Word::ARCH, audits, in_numbers).map(Function)
     }
 
-    /// The condition that a word is in a set and, if it is, another one holds.
+    /// The conjunction of another condition and of a word being in a set.
     fn word_in(
         &mut self,
         word: Word,

@@ -1,9 +1,9 @@
 //! Witnesses: an input for which two functions differ.
 //!
-//! Two different nodes have a pair of branches that differ, down to two different leaves; the branches
-//! taken fix some bits of the input and the others are free. Where the path says how two words compare
-//! with each other, free bits are chosen to make it so and the result is checked; if no choice works the
-//! path is one that no input takes, and the next is tried.
+//! Two different nodes have a pair of branches that differ, down to two different leaves; the branches taken fix
+//! some bits of the input and the others are free. If the path requires a comparison of two words, free bits are
+//! chosen to satisfy it and the result is checked; if no choice works, no input takes the path, and the next is
+//! tried.
 
 use tamis_abi::Word;
 use tamis_rules::Input;
@@ -14,8 +14,8 @@ use crate::relation::Relation;
 use crate::space::{Function, Space};
 
 impl Space {
-    /// An input for which the functions differ, checked against both; bits that don't matter are 0
-    /// where nothing else is needed. `None` if they are equal or none was found within the limits.
+    /// An input for which the functions differ, checked against both; other bits are 0 unless needed. `None` if
+    /// they are equal or no input was found within the limits.
     pub fn witness(&self, left: Function, right: Function) -> Option<Input> {
         let mut paths_left = self.limits.max_paths;
         self.search(
@@ -28,7 +28,7 @@ impl Space {
         )
     }
 
-    /// Depth-first search of the paths on which `left` and `right` go to different leaves.
+    /// Depth-first search of the paths on which `left` and `right` reach different leaves.
     fn search(
         &self,
         functions_left: Function,
@@ -73,9 +73,8 @@ impl Space {
         None
     }
 
-    /// An input that takes these branches, checked against them; bits that don't matter are 0 where
-    /// nothing else is needed. `None` if none is found, which is possible only where words are
-    /// compared with each other.
+    /// An input that takes these branches, checked against them; other bits are 0 unless needed. `None` if none is
+    /// found, which is possible only with comparisons of two words.
     pub fn input_on(&self, path: &[(Variable, bool)]) -> Option<Input> {
         let mut fixed = Input::default();
         let mut input = Input::default();
@@ -95,8 +94,8 @@ impl Space {
         path.iter().all(takes).then_some(input)
     }
 
-    /// How the words that the path compares with each other must stand. A pair that only has to
-    /// differ gets a greater first word.
+    /// The required comparisons of two words on the path. For a pair that only has to differ, the first word is
+    /// made greater.
     fn wanted_on(&self, path: &[(Variable, bool)]) -> Vec<Wanted> {
         let mut wanted = Vec::new();
         for (variable, holds) in path {
@@ -120,7 +119,7 @@ impl Space {
     }
 }
 
-/// How two words must compare.
+/// A required comparison of two words.
 #[derive(Clone, Copy)]
 enum Wanted {
     Equal(Word, Word),
@@ -128,17 +127,17 @@ enum Wanted {
     Greater(Word, Word),
 }
 
-/// Chooses the free bits of the two words so that they compare as wanted, if that is possible. Returns
-/// the input and, in the shape of an input, the bits that are fixed by now.
+/// Chooses the free bits of the two words so that they compare as wanted, if possible. Returns the input and, in
+/// the form of an input, the bits that are now fixed.
 fn satisfy(wanted: Wanted, input: Input, fixed: Input) -> (Input, Input) {
     let (a, b, value_a, value_b) = match wanted {
         Wanted::Equal(a, b) => {
-            // Each word takes the other's bits where only it is free.
+            // Each word gets the other's bits where only its own are free.
             let (value_a, value_b) = (input.word(a), input.word(b));
             let (free_a, free_b) = (!fixed.word(a), !fixed.word(b));
             (a, b, value_a | value_b & free_a, value_b | value_a & free_b)
         }
-        // Free bits are 0, so the smaller word is as small as it can be.
+        // Free bits are 0, so the smaller word is minimal.
         Wanted::Greater(a, b) => (a, b, input.word(a) | !fixed.word(a), input.word(b)),
     };
     let input = input.with_word(a, value_a).with_word(b, value_b);
@@ -196,7 +195,7 @@ mod tests {
     fn free_bits_are_chosen_so_that_words_compare_as_the_path_says() {
         let (mut space, functions) = space_with(&[(Comparison::Greater, B, A)]);
         let bit = space.diagram.variable(order::variable(A, 31)).unwrap();
-        // A has its highest bit set and B is greater all the same.
+        // A has its highest bit set, and B is still greater.
         let both = space
             .diagram
             .ite(bit, functions[0].0, crate::diagram::FALSE);

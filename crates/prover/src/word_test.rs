@@ -1,6 +1,6 @@
 //! Conditions on one word: comparisons of the word, or of some of its bits, with a constant.
 //!
-//! They are made from the lowest bit up, one node for each bit that matters.
+//! They are built from the lowest bit up, with one node for each relevant bit.
 
 use tamis_abi::Word;
 use tamis_bpf::Test;
@@ -8,7 +8,7 @@ use tamis_bpf::Test;
 use crate::diagram::{Diagram, FALSE, LimitReached, Node, TRUE};
 use crate::order;
 
-/// The condition that `word & mask` compares with `k` so.
+/// The condition that `word & mask` and `k` satisfy a comparison.
 pub(crate) fn masked_test(
     diagram: &mut Diagram,
     word: Word,
@@ -21,7 +21,7 @@ pub(crate) fn masked_test(
         Test::Gt | Test::Set => FALSE,
     };
     for bit in 0..32 {
-        // What follows from this bit being 0 and being 1, given what the lower ones say.
+        // The results for this bit being 0 and 1, given those of the lower bits.
         let wanted = k >> bit & 1 == 1;
         let (low, high) = match (test, wanted) {
             (Test::Eq, false) => (condition, FALSE),

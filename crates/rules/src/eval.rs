@@ -1,20 +1,20 @@
-//! The evaluator: what a ruleset answers for one call. This *is* the meaning of a ruleset.
+//! The evaluator: the action of a ruleset for one call. It defines the meaning of a ruleset.
 
 use tamis_abi::{Action, Arch, SeccompData};
 
 use crate::input::Values;
 use crate::ruleset::{Rule, Ruleset, Section};
 
-/// The answer for one call, with the reason.
+/// The action for one call, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
-    /// The answer.
+    /// The action.
     pub action: Action,
-    /// Why.
+    /// The reason.
     pub cause: Cause<'a>,
 }
 
-/// Why a ruleset gave an answer.
+/// The reason for an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause<'a> {
     /// This rule of this section was the first to match.
@@ -26,8 +26,8 @@ pub enum Cause<'a> {
 }
 
 impl Ruleset {
-    /// What happens to a call: the first matching rule of its architecture's section, else the
-    /// section's default, else the answer for bad architectures. Variables, if there are any, are 0.
+    /// Evaluates a call: the action of the first matching rule of its architecture's section, else the section's
+    /// default, else the action for bad architectures. Variables, if any, are 0.
     pub fn decide(&self, data: &SeccompData) -> Decision<'_> {
         self.decide_with(data, &Values::ZERO)
     }
@@ -56,7 +56,7 @@ impl Ruleset {
 }
 
 impl Rule {
-    /// Whether it is about a call of its section's architecture, with these values of the variables.
+    /// Whether it matches a call of its section's architecture, with these values of the variables.
     pub fn matches(&self, data: &SeccompData, variables: &Values) -> bool {
         self.syscalls.contains(data.nr) && self.when.holds(data, variables)
     }

@@ -1,18 +1,18 @@
-//! What a ruleset is a function of: a call, and the values of its run-time variables.
+//! The input of a ruleset: a call, and the values of its run-time variables.
 //!
-//! Most rulesets have no variables and are asked about a [`SeccompData`] alone. An [`Input`] is for those that have
-//! some, and for whoever, as the prover, looks for inputs of any subject.
+//! Most rulesets have no variables and are evaluated for a [`SeccompData`]. An [`Input`] is for those with
+//! variables, and for code that, like the prover, finds inputs of any subject.
 
 use std::fmt;
 
 use tamis_abi::{SeccompData, VariableIndex, Word, call};
 
-/// The values of a ruleset's variables, by index; 0 where nothing is said.
+/// The values of a ruleset's variables, by index; 0 by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Values([u64; VariableIndex::COUNT]);
 
 impl Values {
-    /// All of them 0.
+    /// All values 0.
     pub const ZERO: Values = Values([0; VariableIndex::COUNT]);
 
     /// These values for the first variables.
@@ -30,13 +30,13 @@ impl Values {
         &self.0
     }
 
-    /// The value that a word is half of.
+    /// The value of the variable of a word.
     const fn of_word(&self, word: Word) -> u64 {
         self.0[(word.index() - Word::COUNT) / 2]
     }
 }
 
-/// What is not 0: ` with var0=0x3, var2=0x7`.
+/// The values other than 0: ` with var0=0x3, var2=0x7`.
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = " with";
@@ -86,12 +86,12 @@ impl Input {
         self
     }
 
-    /// The call as [`call::describe`] shows it, and the values that are not 0.
+    /// The call as shown by [`call::describe`], and the values other than 0.
     pub fn describe(&self) -> String {
         call::describe(&self.data) + &self.variables.to_string()
     }
 
-    /// The call as [`call::describe_briefly`] shows it, and the values that are not 0.
+    /// The call as shown by [`call::describe_briefly`], and the values other than 0.
     pub fn describe_briefly(&self) -> String {
         call::describe_briefly(&self.data) + &self.variables.to_string()
     }

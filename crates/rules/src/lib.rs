@@ -1,10 +1,10 @@
 //! The meaning of a policy.
 //!
-//! A [`Ruleset`] says, per architecture, what happens to a system call: an ordered list of [`Rule`]s,
-//! each a set of numbers, a [`Predicate`] over the arguments and an action; the first that matches
-//! decides. [`Ruleset::decide`] *is* the meaning: compiler, prover and kernel are judged against it.
+//! A [`Ruleset`] has, per architecture, an ordered list of [`Rule`]s, each a set of numbers, a [`Predicate`] over
+//! the arguments and an action; the first match decides. [`Ruleset::decide`] *is* the meaning: compiler, prover and
+//! kernel are compared with it.
 //!
-//! Names, files and languages are gone by now, except for the [`Origin`] that a rule remembers.
+//! A ruleset has no names, files or languages, except for the [`Origin`] of each rule.
 #![forbid(unsafe_code)]
 
 pub mod eval;

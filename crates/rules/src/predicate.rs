@@ -1,8 +1,8 @@
 //! Predicates: conditions on a call's arguments and instruction pointer.
 //!
-//! A predicate is a boolean tree over [`Test`]s. A test looks at one [`Operand`] - a 64-bit argument,
-//! its low or high half, or the instruction pointer - unsigned, always. Widths are explicit here: a
-//! language that compares an `int` argument on 32 bits says so by naming the low half.
+//! A predicate is a boolean tree over [`Test`]s. A test compares one [`Operand`] - a 64-bit argument, its low or
+//! high half, or the instruction pointer - always unsigned. Widths are explicit: a language that compares an `int`
+//! argument on 32 bits uses the low half.
 
 use std::mem;
 
@@ -16,46 +16,46 @@ use crate::set::IntervalSet;
 pub enum Predicate {
     /// Holds for every call.
     True,
-    /// Holds for none.
+    /// Holds for no call.
     False,
     /// Holds if the inner one doesn't.
     Not(Box<Predicate>),
     /// Holds if all hold; the empty conjunction holds.
     All(Vec<Predicate>),
-    /// Holds if one holds; the empty disjunction doesn't.
+    /// Holds if at least one holds; the empty disjunction doesn't.
     Any(Vec<Predicate>),
-    /// Holds if the test does.
+    /// Holds if the test holds.
     Test(Test),
 }
 
-/// Where the value of an operand comes from.
+/// The source of an operand's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// An argument.
     Arg(ArgIndex),
     /// The instruction pointer.
     Ip,
-    /// A run-time variable of the policy: the same for all calls, and not known yet.
+    /// A run-time variable of the policy: the same for all calls, and unknown before binding.
     Variable(VariableIndex),
 }
 
-/// Which bits of a subject an operand looks at.
+/// The bits of a subject in an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// All 64.
+    /// All 64 bits.
     Full,
-    /// The lower 32.
+    /// The lower 32 bits.
     Low,
-    /// The upper 32, shifted down.
+    /// The upper 32 bits, shifted down.
     High,
 }
 
-/// An unsigned value read from the call, or of a variable.
+/// An unsigned value of the call or of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Operand {
-    /// Where from.
+    /// The source.
     pub subject: Subject,
-    /// Which bits.
+    /// The bits.
     pub part: Part,
 }
 
@@ -76,8 +76,8 @@ pub enum CmpOp {
     Ge,
 }
 
-/// A test of the call. Constants above 32 bits never equal a half; they are legal and compare as
-/// the numbers they are.
+/// A test of the call. Constants above 32 bits never equal a half; they are allowed, and are compared without
+/// truncation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Test {
     /// `operand op value`.
@@ -91,21 +91,21 @@ pub enum Test {
     },
     /// `operand & mask == value`; never holds if `value` has bits outside `mask`.
     Masked {
-        /// The value tested.
+        /// The tested value.
         operand: Operand,
-        /// The bits looked at.
+        /// The tested bits.
         mask: u64,
-        /// What they must be.
+        /// Their required value.
         value: u64,
     },
     /// `operand` is an element of the set.
     In {
-        /// The value tested.
+        /// The tested value.
         operand: Operand,
         /// The set.
         set: IntervalSet<u64>,
     },
-    /// `left op right`, both read from the call; or one of them is a variable.
+    /// `left op right`, both from the call, or one of them a variable.
     Between {
         /// The left-hand side.
         left: Operand,
@@ -133,7 +133,7 @@ impl Operand {
         }
     }
 
-    /// The words that hold the subject: low, high.
+    /// The words of the subject: low, high.
     pub const fn words(self) -> (Word, Word) {
         match self.subject {
             Subject::Arg(arg) => (Word::arg_low(arg), Word::arg_high(arg)),
@@ -156,7 +156,7 @@ impl Operand {
         }
     }
 
-    /// The largest value it can have.
+    /// The largest possible value.
     pub const fn max(self) -> u64 {
         match self.part {
             Part::Full => u64::MAX,
@@ -200,7 +200,7 @@ impl CmpOp {
         }
     }
 
-    /// The comparison that holds exactly where this one doesn't.
+    /// The comparison that holds exactly if this one doesn't.
     ///
     /// ```
     /// use tamis_rules::CmpOp;
@@ -269,8 +269,8 @@ impl Predicate {
         }
     }
 
-    /// Puts a predicate in the place of each test, as written and without recursion. Tests in what is put there
-    /// stay.
+    /// Replaces each test by a predicate, in order and without recursion. Tests in the replacements are not
+    /// replaced.
     ///
     /// ```
     /// use tamis_abi::ArgIndex;

@@ -1,4 +1,4 @@
-//! Rulesets: what a policy means, independent of the language it was written in.
+//! Rulesets: the meaning of a policy, independent of its language.
 
 use std::sync::Arc;
 
@@ -13,37 +13,37 @@ use crate::variable::Variable;
 pub struct Ruleset {
     /// One section per architecture; no architecture twice.
     sections: Vec<Section>,
-    /// The answer for an architecture without a section.
+    /// The action for architectures without a section.
     pub bad_arch: Action,
     /// The run-time variables, by index.
     variables: Vec<Variable>,
 }
 
-/// What happens to the calls of one architecture.
+/// The rules of one architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// The architecture.
     pub arch: Arch,
     /// The rules in order: the first that matches decides.
     pub rules: Vec<Rule>,
-    /// The answer where no rule matches.
+    /// The action if no rule matches.
     pub default: Action,
 }
 
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The numbers it is about.
+    /// The numbers that it matches.
     pub syscalls: IntervalSet<u32>,
     /// The condition on the call.
     pub when: Predicate,
-    /// The answer.
+    /// The action.
     pub action: Action,
-    /// Where the user wrote it.
+    /// Its place in the source.
     pub origin: Option<Origin>,
 }
 
-/// Where a rule comes from, for explanations.
+/// The source position of a rule, for explanations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The file as the user named it.
@@ -62,7 +62,7 @@ impl Ruleset {
     /// A ruleset of these sections.
     ///
     /// # Errors
-    /// If two sections are about the same architecture.
+    /// If two sections have the same architecture.
     pub fn new(sections: Vec<Section>, bad_arch: Action) -> Result<Ruleset, DuplicateArch> {
         for (index, section) in sections.iter().enumerate() {
             if sections[..index]
@@ -79,14 +79,14 @@ impl Ruleset {
         })
     }
 
-    /// The same with these run-time variables, of which there may be
+    /// The same ruleset with these run-time variables, at most
     /// [`VariableIndex::COUNT`](tamis_abi::VariableIndex::COUNT).
     #[must_use]
     pub fn with_variables(self, variables: Vec<Variable>) -> Ruleset {
         Ruleset { variables, ..self }
     }
 
-    /// The run-time variables, by index; a policy without any is a complete filter.
+    /// The run-time variables, by index; empty for a complete filter.
     pub fn variables(&self) -> &[Variable] {
         &self.variables
     }
@@ -96,19 +96,19 @@ impl Ruleset {
         &self.sections
     }
 
-    /// The sections, for changing what they hold.
+    /// The sections, mutable.
     pub(crate) fn sections_mut(&mut self) -> &mut [Section] {
         &mut self.sections
     }
 
-    /// The section of an architecture. Without one for x32 its numbers are of a bad architecture.
+    /// The section of an architecture. Without one for x32 its numbers have a bad architecture.
     pub fn section(&self, arch: Arch) -> Option<&Section> {
         self.sections.iter().find(|section| section.arch == arch)
     }
 }
 
 impl Section {
-    /// The numbers that belong to an architecture: all but for x86_64 and x32, which share them.
+    /// The numbers of an architecture: all, except for x86_64 and x32, which share them.
     pub fn domain(arch: Arch) -> IntervalSet<u32> {
         let x32 = IntervalSet::from_iter([Arch::X32_BIT..=u32::MAX - 1]);
         match arch {

@@ -46,8 +46,8 @@ element!(u32, u64);
 #[derive(Clone)]
 pub struct IntervalSet<T>(Intervals<T>);
 
-/// Sorted by first element; no two overlap or touch. Most sets are one interval, or all but one, which takes no
-/// memory of its own.
+/// Sorted by first element; no two overlap or touch. Most sets are one interval, or all but one, which need no
+/// allocation.
 #[derive(Clone)]
 enum Intervals<T> {
     None,
@@ -58,7 +58,7 @@ enum Intervals<T> {
 }
 
 impl<T: Element> Intervals<T> {
-    /// Adds an interval that lies behind the others and doesn't touch them.
+    /// Appends an interval that is greater than the others and doesn't touch them.
     fn push(&mut self, interval: (T, T)) {
         match self {
             Intervals::None => *self = Intervals::One([interval]),
@@ -150,7 +150,7 @@ impl<T: Element> IntervalSet<T> {
             if first <= last {
                 intervals.push((first, last));
             }
-            // The one that ends first meets nothing more.
+            // The interval that ends first intersects no others.
             if one.1 < two.1 {
                 left = left_rest;
             } else {
@@ -176,7 +176,7 @@ impl<T: Element> IntervalSet<T> {
         })
     }
 
-    /// Sorts, drops empty intervals and merges what touches.
+    /// Sorts, drops empty intervals and merges touching ones.
     fn from_unsorted(raw: impl Iterator<Item = (T, T)>) -> IntervalSet<T> {
         let mut raw = raw.filter(|(first, last)| first <= last);
         let Some(first) = raw.next() else {

@@ -1,7 +1,7 @@
 //! The text form of a ruleset: prints every ruleset and parses back to the same value.
 //!
-//! It is made for machines and for people who look between the stages (`tamis compile --emit rules`),
-//! not for writing policies: names of arguments, constants and sets are gone, widths are explicit.
+//! It is for tools and for inspecting stages (`tamis compile --emit rules`), not for writing policies: names of
+//! arguments, constants and sets are replaced by numbers, widths are explicit.
 //!
 //! ```text
 //! ruleset bad-arch kill_thread
@@ -32,5 +32,5 @@ mod print;
 
 pub use parse::parse;
 
-/// The deepest nesting of a predicate that [`parse`] accepts; front ends stay well below.
+/// The deepest nesting of a predicate that [`parse`] accepts; front ends have lower limits.
 pub const MAX_DEPTH: usize = 512;

@@ -1,8 +1,8 @@
-//! Run-time variables: numbers that a policy compares with and that are known only when it is installed.
+//! Run-time variables: constants of a policy that are known only when its filter is installed.
 //!
-//! A file descriptor that the program opened a moment ago, or a process id, can't stand in a policy that is
-//! compiled beforehand. A variable stands for it: rules compare operands with it, and the filter gets its
-//! value when it is *bound*. What is compiled and proved before that is right for every value.
+//! A policy that is compiled in advance can't contain the number of a file descriptor that the program has just
+//! opened, or a process ID. A variable represents it: rules compare operands with it, and the filter gets its value
+//! when it is *bound*. The filter is compiled and proved before that, for all values.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,36 +17,36 @@ use crate::set::IntervalSet;
 /// A run-time variable of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Variable {
-    /// The name as declared; elements of a set share one and are told apart by [`element`](Self::element).
+    /// The name as declared; elements of a set have the same name and differ in [`element`](Self::element).
     pub name: Arc<str>,
-    /// Its place in the set of this name; `None` if it is a variable by itself.
+    /// Its index in the set of this name; `None` for a single variable.
     pub element: Option<u32>,
     /// Its width.
     pub width: VariableWidth,
-    /// The smallest and largest value that it may be bound to, both included and within the width.
+    /// The smallest and largest value to which it may be bound, both included and within the width.
     pub range: (u64, u64),
 }
 
-/// How many bits a variable has.
+/// The width of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VariableWidth {
-    /// 32.
+    /// 32 bits.
     U32,
-    /// 64.
+    /// 64 bits.
     U64,
 }
 
-/// Why values can't be bound to a ruleset's variables.
+/// The reason why values can't be bound to a ruleset's variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindError {
     /// There are more or fewer values than variables.
     Count {
-        /// How many variables there are.
+        /// The count of variables.
         variables: usize,
-        /// How many values were given.
+        /// The count of given values.
         values: usize,
     },
-    /// A value is outside what its variable was declared for.
+    /// A value is outside the declared range of its variable.
     OutOfRange {
         /// The variable.
         variable: Variable,
@@ -57,7 +57,7 @@ pub enum BindError {
     Unknown {
         /// The name.
         name: String,
-        /// The nearest name that there is.
+        /// The most similar name of a variable.
         nearest: Option<String>,
     },
     /// A variable has no value yet.
@@ -65,13 +65,13 @@ pub enum BindError {
         /// The variable.
         variable: Variable,
     },
-    /// A name stands for more or fewer values than were given.
+    /// The count of given values differs from that of the name.
     Elements {
         /// The name.
         name: String,
-        /// How many values it stands for.
+        /// The count of values of the name.
         wanted: usize,
-        /// How many were given.
+        /// The count of given values.
         given: usize,
     },
 }
@@ -85,7 +85,7 @@ impl VariableWidth {
         }
     }
 
-    /// The name as written: `u32`, `u64`.
+    /// The name in a policy: `u32`, `u64`.
     pub const fn name(self) -> &'static str {
         match self {
             VariableWidth::U32 => "u32",
@@ -102,7 +102,7 @@ impl VariableWidth {
 }
 
 impl Variable {
-    /// The name for people: `fd`, `fds[2]`.
+    /// The name in messages: `fd`, `fds[2]`.
     pub fn title(&self) -> String {
         match self.element {
             None => self.name.to_string(),
@@ -110,8 +110,8 @@ impl Variable {
         }
     }
 
-    /// Whether it may be declared after these: its name is a word, and is new or that of a set of which it is
-    /// the next element.
+    /// Whether it may be declared after these: its name is a word, and is new or that of a set of which it is the
+    /// next element.
     pub(crate) fn can_follow(&self, earlier: &[Variable]) -> bool {
         let is_inner = |c: char| c == '_' || c.is_ascii_alphanumeric();
         let is_word = !self.name.starts_with(|c: char| c.is_ascii_digit())
@@ -149,10 +149,10 @@ impl Variable {
 }
 
 impl Ruleset {
-    /// The ruleset for these values of its variables, which has none.
+    /// The ruleset for these values of its variables, without variables.
     ///
     /// # Errors
-    /// If there are not as many values as variables, or one is out of range.
+    /// If the counts of values and variables differ, or a value is out of range.
     pub fn bind(&self, values: &[u64]) -> Result<Ruleset, BindError> {
         check_values(self.variables(), values)?;
         let values = Values::new(values);
@@ -167,7 +167,7 @@ impl Ruleset {
         Ok(bound)
     }
 
-    /// The same with its variables in this order; `None` if these are not its variables.
+    /// The same ruleset with its variables in this order; `None` if these are not its variables.
     pub fn with_variables_in_order(&self, order: &[Variable]) -> Option<Ruleset> {
         let place = |variable: &Variable| order.iter().position(|other| other == variable);
         let places: Option<Vec<VariableIndex>> = self
@@ -187,8 +187,8 @@ impl Ruleset {
         Some(ordered)
     }
 
-    /// The same with one answer, that for bad architectures, to all calls while a variable has a value outside
-    /// its range: what is compared then are the values that can be bound.
+    /// The same ruleset, but with the action for bad architectures for all calls if a variable has a value outside
+    /// its range. A comparison is then limited to values that can be bound.
     #[must_use]
     pub fn within_ranges(&self) -> Ruleset {
         let mut outside = Vec::new();
@@ -221,7 +221,7 @@ impl Ruleset {
     }
 }
 
-/// Puts variables in the place of variables.
+/// Replaces variables by variables.
 fn renumber(mut test: Test, places: &[VariableIndex]) -> Predicate {
     let renumbered = |operand: &mut Operand| {
         if let Subject::Variable(index) = &mut operand.subject
@@ -245,7 +245,7 @@ fn renumber(mut test: Test, places: &[VariableIndex]) -> Predicate {
 /// Whether the values can be bound to the variables.
 ///
 /// # Errors
-/// If there are not as many values as variables, or one is out of range.
+/// If the counts of values and variables differ, or a value is out of range.
 pub fn check_values(variables: &[Variable], values: &[u64]) -> Result<(), BindError> {
     if variables.len() != values.len() {
         return Err(BindError::Count {
@@ -263,10 +263,10 @@ pub fn check_values(variables: &[Variable], values: &[u64]) -> Result<(), BindEr
     }
 }
 
-/// Puts constants in the place of variables; `values` is a call that holds nothing else.
+/// Replaces variables by constants.
 fn bind_test(test: Test, values: &Values) -> Predicate {
     let is_variable = |operand: &Operand| matches!(operand.subject, Subject::Variable(_));
-    // Only variables are read.
+    // Only variables are read from it.
     let no_call = SeccompData::default();
     let left = match &test {
         Test::Compare { operand, .. } | Test::Masked { operand, .. } | Test::In { operand, .. } => {

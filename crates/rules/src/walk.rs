@@ -1,8 +1,8 @@
-//! Walks over predicates: all that is in one, its tests, what they read.
+//! Walks over predicates: their parts, tests and operands.
 //!
-//! What asks a question of every test - how many there are, what they look at - needs no recursion of its own.
-//! Where lists and negations matter for the answer, callers match on the tree itself. No meaning depends on the
-//! walks: the evaluator doesn't use them, and the prover only to choose an order and what it tries first.
+//! Code that examines every test - counting them, collecting operands - needs no recursion of its own. If lists and
+//! negations matter, callers match on the tree itself. No meaning depends on the walks: the evaluator doesn't use
+//! them, and the prover only for the order of variables and of its methods.
 
 use std::iter;
 use std::mem;
@@ -11,7 +11,7 @@ use std::slice;
 use crate::predicate::{Operand, Predicate, Test};
 
 impl Test {
-    /// The operands it reads, as written: one, or the two that it compares with each other.
+    /// The operands, as written: one, or the two that are compared with each other.
     ///
     /// ```
     /// use tamis_abi::ArgIndex;
@@ -32,7 +32,7 @@ impl Test {
 }
 
 impl Predicate {
-    /// What it is made of directly: the parts of a list, or the one that it negates.
+    /// The direct parts: those of a list, or the negated one.
     fn parts(&self) -> &[Predicate] {
         match self {
             Predicate::Not(inner) => slice::from_ref(inner),
@@ -41,8 +41,8 @@ impl Predicate {
         }
     }
 
-    /// The predicate and all that is in it, as written and each with its depth, which is 1 for the predicate
-    /// itself. It doesn't recurse, so that the nesting may be of any depth.
+    /// The predicate and all nested ones, as written and each with its depth, which is 1 for the predicate itself.
+    /// Not recursive, so the nesting may be of any depth.
     ///
     /// ```
     /// use tamis_rules::Predicate;
@@ -52,7 +52,7 @@ impl Predicate {
     /// assert!(all.nested().eq(nested));
     /// ```
     pub fn nested(&self) -> impl Iterator<Item = (&Predicate, usize)> {
-        // The list in work is not on the stack: a predicate that doesn't nest lists needs no memory.
+        // The current list is not on the stack: a predicate without nested lists needs no allocation.
         let (mut list, mut depth) = (slice::from_ref(self).iter(), 1);
         let mut open = Vec::new();
         iter::from_fn(move || {
@@ -73,7 +73,7 @@ impl Predicate {
         })
     }
 
-    /// The tests in it, as written, without recursion.
+    /// The tests, as written, without recursion.
     ///
     /// ```
     /// use tamis_abi::ArgIndex;
@@ -118,7 +118,7 @@ mod tests {
         Predicate::Not(Box::new(inner))
     }
 
-    /// Lists that are empty, in the middle and at the end, with tests of the numbers 0 to 5 as written.
+    /// Empty lists in the middle and at the end, with tests of the numbers 0 to 5 as written.
     fn mixed() -> Predicate {
         let test = |value| Predicate::Test(is(value));
         let last = Predicate::All(vec![test(4), not(Predicate::Any(vec![test(5)]))]);
@@ -131,7 +131,7 @@ mod tests {
         ])
     }
 
-    /// What [`Predicate::nested`] gives, by recursion.
+    /// The result of [`Predicate::nested`], by recursion.
     fn by_recursion<'a>(
         predicate: &'a Predicate,
         depth: usize,

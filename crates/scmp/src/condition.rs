@@ -7,9 +7,9 @@ use tamis_abi::ArgIndex;
 pub struct Condition {
     /// The argument.
     pub arg: ArgIndex,
-    /// How it is compared.
+    /// The operator.
     pub comparison: Comparison,
-    /// With what; for masks, what the masked bits must be.
+    /// The constant; for masks, the required value of the masked bits.
     pub value: u64,
 }
 
@@ -30,13 +30,13 @@ pub enum Comparison {
     Gt,
     /// `argument & mask == value & mask`
     Masked {
-        /// The bits that take part.
+        /// The bits that are compared.
         mask: u64,
     },
 }
 
 impl Condition {
-    /// The bits that take part.
+    /// The bits that are compared.
     pub(crate) const fn mask(&self) -> u64 {
         match self.comparison {
             Comparison::Masked { mask } => mask,
@@ -44,7 +44,7 @@ impl Condition {
         }
     }
 
-    /// Whether it is tested by its opposite: `!=` as `==`, `<` as `>=`, `<=` as `>`.
+    /// Whether it is compiled as its negation: `!=` as `==`, `<` as `>=`, `<=` as `>`.
     pub(crate) const fn is_negative(&self) -> bool {
         matches!(
             self.comparison,
@@ -53,7 +53,7 @@ impl Condition {
     }
 }
 
-/// Conditions that must all hold, at most one on each argument: what one rule of libseccomp can have.
+/// Conditions that must all hold, at most one on each argument: those of one libseccomp rule.
 ///
 /// ```
 /// use tamis_abi::ArgIndex;
@@ -69,7 +69,7 @@ impl Condition {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Conditions([Option<Condition>; 6]);
 
-/// Two conditions are about this argument: libseccomp returns `EINVAL`.
+/// Two conditions test this argument: libseccomp returns `EINVAL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatedArgument(pub ArgIndex);
 
@@ -80,7 +80,7 @@ impl Conditions {
     /// These conditions, in any order.
     ///
     /// # Errors
-    /// If two are about the same argument.
+    /// If two test the same argument.
     pub fn new(conditions: &[Condition]) -> Result<Conditions, RepeatedArgument> {
         let mut all = Conditions::NONE;
         for condition in conditions {
@@ -92,16 +92,15 @@ impl Conditions {
         Ok(all)
     }
 
-    /// These and another, in place of one on the same argument.
+    /// These conditions with one added, which replaces one on the same argument.
     #[must_use]
     pub fn with(mut self, condition: Condition) -> Conditions {
         self.0[condition.arg.index()] = Some(condition);
         self
     }
 
-    /// The conditions of a rule about a call that is made through `socketcall` or `ipc`: argument 0 is
-    /// the selector there. The other conditions stay, although they now see a pointer or another
-    /// argument, as in libseccomp.
+    /// The conditions of a rule for a call made through `socketcall` or `ipc`, whose argument 0 is the selector. As
+    /// in libseccomp, the other conditions stay, although they now apply to a pointer or another argument.
     #[must_use]
     pub fn with_selector(self, selector: u32) -> Conditions {
         self.with(Condition {
@@ -111,7 +110,7 @@ impl Conditions {
         })
     }
 
-    /// Whether there is none.
+    /// Whether there are no conditions.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }

@@ -1,8 +1,7 @@
 //! The rules of a filter on all of its architectures.
 //!
-//! [`Db::add_rule`] does what `seccomp_rule_add` does: a rule about a call goes to every
-//! architecture, where the call may have another number, several places or none; if one
-//! architecture refuses it, none has it.
+//! [`Db::add_rule`] implements `seccomp_rule_add`: a rule for a call is added on every architecture, where the call
+//! may have another number, several places or none. If one architecture refuses it, it is added on none.
 
 use std::collections::BTreeMap;
 use std::error;
@@ -42,7 +41,7 @@ pub struct ArchRules<T> {
     calls: BTreeMap<Slot, Rules<T>>,
 }
 
-/// What rules are kept under.
+/// The key of a call's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Slot {
     Number(Nr),
@@ -54,52 +53,52 @@ enum Slot {
 #[derive(Clone, Debug)]
 struct Rules<T> {
     tree: CallTree<T>,
-    /// As they were added, to make the tree again after one that was refused.
+    /// The rules as added, to rebuild the tree after a refusal.
     added: Vec<(Conditions, Action, T)>,
 }
 
-/// Which call a rule is about.
+/// The call of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call<'n> {
     /// The call with this name.
     Named(&'n str),
-    /// The call with this number on the native architecture; `u32::MAX`, which tracers write to
-    /// skip a call, is that number everywhere.
+    /// The call with this number on the native architecture; `u32::MAX`, which tracers write to skip a call, is the
+    /// same on all architectures.
     Numbered(Nr),
 }
 
 /// Whether a rule may be adjusted to an architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exactness {
-    /// `seccomp_rule_add`: an architecture that lacks the call does without the rule.
+    /// `seccomp_rule_add`: the rule is omitted on an architecture that lacks the call.
     Adjusted,
-    /// `seccomp_rule_add_exact`: such an architecture, or a second one, is an error.
+    /// `seccomp_rule_add_exact`: a missing call, or a second architecture, is an error.
     Exact,
 }
 
-/// Why a rule was not added.
+/// The reason why a rule was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddError<T> {
     /// The action is the default action.
     DefaultAction,
-    /// The rule is to be exact and there are several architectures.
+    /// The rule is exact and there are several architectures.
     SeveralArches,
     /// No architecture has a call of this name.
     UnknownCall,
-    /// Two conditions are about this argument.
+    /// Two conditions test this argument.
     RepeatedArgument(ArgIndex),
-    /// The rule is to be exact and this architecture lacks the call.
+    /// The rule is exact and this architecture lacks the call.
     AbsentCall(Arch),
-    /// The rule is to be exact and has conditions on a call that this architecture multiplexes.
+    /// The rule is exact and has conditions on a call that this architecture multiplexes.
     MultiplexedCall(Arch),
-    /// The number has no name on the native architecture, so this other one may have another for it.
+    /// The number has no name on the native architecture, so its number on this other architecture is unknown.
     Untranslatable(Arch),
-    /// The tree of the call refuses the rule.
+    /// libseccomp refuses the rule for this call.
     Refused {
-        /// On this architecture.
+        /// The architecture.
         arch: Arch,
-        /// Why.
+        /// The reason.
         refusal: Refusal<T>,
     },
 }
@@ -140,7 +139,7 @@ impl<T: Copy + Ord> Db<T> {
         }
     }
 
-    /// What a call without a matching rule gets.
+    /// The action of a call without a matching rule.
     pub const fn default_action(&self) -> Action {
         self.default
     }
@@ -150,11 +149,11 @@ impl<T: Copy + Ord> Db<T> {
         &self.filters
     }
 
-    /// Adds a rule to all architectures: if all conditions hold, the action. The tag names the rule
-    /// in conflicts and in what comes out.
+    /// Adds a rule to all architectures: if all conditions hold, the action. Conflicts and resulting rules contain
+    /// the tag.
     ///
     /// # Errors
-    /// See [`AddError`]; no architecture has the rule then.
+    /// See [`AddError`]; the rule is then added on no architecture.
     pub fn add_rule(
         &mut self,
         exactness: Exactness,
@@ -196,7 +195,7 @@ impl<T: Copy + Ord> Db<T> {
         Ok(())
     }
 
-    /// Where a rule goes on one architecture, and with which conditions.
+    /// The places of a rule on one architecture, and its conditions there.
     fn rules_on(
         &self,
         index: usize,
@@ -277,7 +276,7 @@ impl<T: Copy + Ord> ArchRules<T> {
         })
     }
 
-    /// Makes the tree of a call again without the rule that was added last.
+    /// Rebuilds the tree of a call without the last added rule.
     fn take_back(&mut self, slot: Slot) {
         let arch = self.arch();
         let Some(rules) = self.calls.get_mut(&slot) else {
@@ -297,7 +296,7 @@ impl<T: Copy + Ord> ArchRules<T> {
 }
 
 impl<T> AddError<T> {
-    /// What libseccomp returns.
+    /// The return value of libseccomp.
     pub const fn errno(&self) -> Errno {
         match self {
             AddError::DefaultAction => Errno::Access,
@@ -310,7 +309,7 @@ impl<T> AddError<T> {
             AddError::Refused { refusal, .. } => match refusal {
                 Refusal::Conflict(_) => Errno::Exists,
                 Refusal::TooMany => Errno::NoMemory,
-                // libseccomp would not return.
+                // libseccomp would loop forever.
                 Refusal::Endless => Errno::Fault,
             },
         }

@@ -1,24 +1,23 @@
-//! What libseccomp's rules mean.
+//! The semantics of libseccomp's rules.
 //!
-//! libseccomp has no list of rules of which the first match decides. `seccomp_rule_add` inserts
-//! each rule into a sorted tree of tests per system call; a rule may be merged, ignored, replace
-//! others or be refused, and for a call that several rules match the place in the tree decides.
-//! This crate does the same as libseccomp 2.6.1, and reads a tree as rules of which the first match
-//! decides.
+//! libseccomp's rules are not an ordered list in which the first match decides. `seccomp_rule_add` inserts each
+//! rule into a sorted tree of tests per system call. A rule may be merged, ignored, replace others or be refused,
+//! and for a call that several rules match the position in the tree decides. This crate implements libseccomp
+//! 2.6.1, and converts a tree to an ordered list of rules.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! |---|---|
 //! | [`db`] | the rules of a filter on all of its architectures, `seccomp_rule_add` |
 //! | [`condition`] | conditions on arguments, as libseccomp compares them |
-//! | [`tree`] | the rules of one system call: inserting, conflicts |
-//! | `prune` | the removal of chains that a shorter one makes redundant |
-//! | [`rules`] | from a tree to rules of which the first match decides |
-//! | [`place`] | which numbers a name has on an architecture, `socketcall` and `ipc` included |
+//! | [`tree`] | the rules of one system call: insertion, conflicts |
+//! | `prune` | removal of chains that a shorter one makes redundant |
+//! | [`rules`] | from a tree to an ordered list of rules |
+//! | [`place`] | the numbers of a name on an architecture, `socketcall` and `ipc` included |
 //!
-//! Whoever adds a rule gives it a *tag*, of any small type, which conflicts and the resulting rules
-//! name: a place in a profile, a number, or `()`.
+//! The caller gives each rule a *tag* of any small type, such as a place in a profile, a number, or `()`. Conflicts
+//! and resulting rules contain it.
 //!
-//! What it doesn't do: names of the C interface, attributes, pseudo code, programs.
+//! Not included are the names of the C interface, attributes, pseudo code and programs.
 #![forbid(unsafe_code)]
 
 pub mod condition;

@@ -1,22 +1,22 @@
-//! Where libseccomp puts the rules for a name on an architecture.
+//! The numbers under which libseccomp keeps the rules of a name on an architecture.
 
 use tamis_abi::syscall::{self, Name};
 use tamis_abi::{Arch, Nr};
 
-/// Where a rule for a name goes.
+/// The place of a rule for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// To the call's own number.
+    /// The call's own number.
     Direct(Nr),
-    /// To `socketcall` or `ipc`, with a selector as argument 0.
+    /// `socketcall` or `ipc`, with a selector as argument 0.
     Multiplexed {
         /// The number of the multiplexer.
         nr: Nr,
-        /// What argument 0 must be: [`Conditions::with_selector`](crate::Conditions::with_selector).
+        /// The value of argument 0: [`Conditions::with_selector`](crate::Conditions::with_selector).
         selector: u32,
     },
-    /// The architecture doesn't have the call. libseccomp keeps such rules under a negative number
-    /// that no program tests, and refuses what contradicts them.
+    /// The architecture doesn't have the call. libseccomp keeps such rules under a negative number that no program
+    /// tests, and rejects conflicts between them.
     Absent,
 }
 
@@ -37,7 +37,7 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// For an architecture.
+    /// A resolver for an architecture.
     pub fn new(arch: Arch) -> Resolver {
         Resolver {
             arch,
@@ -50,8 +50,8 @@ impl Resolver {
         self.arch
     }
 
-    /// The places of a name with this text, in the order in which libseccomp adds the rule there.
-    /// None where libseccomp ignores it: calls that are absent where others are multiplexed.
+    /// The places of a name with this text, in the order in which libseccomp adds the rule to them. Empty if
+    /// libseccomp ignores the rule: for absent calls on architectures with multiplexers.
     pub fn places(self, name: Name, text: &str) -> impl Iterator<Item = Place> {
         let direct = name.number(self.arch).map(Place::Direct);
         let multiplexed = self

@@ -1,10 +1,9 @@
-//! The removal of chains that a shorter chain with the same answer makes redundant.
+//! Removal of chains that are redundant because of a shorter chain with the same action.
 //!
-//! Before libseccomp merges a chain into a number's graph it walks both: a chain of the graph that
-//! contains all tests of the new one, after others, and gives the same answer is removed, as the
-//! new one answers for its calls; a new chain that contains all tests of one in the graph, after
-//! others, is not added. The answers for calls don't change by that, but what later rules
-//! conflict with does.
+//! Before libseccomp merges a chain into a number's graph it walks both. A chain of the graph that contains all
+//! tests of the new one, after others, and has the same action is removed, as the new one decides its calls. A new
+//! chain that contains all tests of one in the graph, after others, is not added. This doesn't change the actions
+//! of calls, but it does change the conflicts of later rules.
 
 use std::ops::ControlFlow;
 
@@ -12,29 +11,29 @@ use tamis_abi::Action;
 
 use crate::tree::{CallTree, Exit, NodeId};
 
-/// What came of the search.
+/// The result of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pruned {
-    /// The new chain is to be merged.
+    /// The new chain has to be merged.
     Ready,
-    /// The graph answers for all calls of the new chain.
+    /// The graph decides all calls of the new chain.
     NewIsRedundant,
 }
 
-/// How far two chains have been found to agree.
+/// The match of two chains so far.
 #[derive(Clone, Copy, Default)]
 struct Overlap {
-    /// The nodes compared last test the same.
+    /// The last compared nodes have the same test.
     matched: bool,
-    /// Some nodes on the way here test the same.
+    /// Some nodes on the path so far have the same test.
     matched_once: bool,
     /// The existing chain ends here.
     old_ends: bool,
     /// The new chain ends here.
     new_ends: bool,
-    /// Nodes of the existing chain were skipped to get here.
+    /// Nodes of the existing chain were skipped.
     old_skipped: bool,
-    /// Nodes of the new chain were skipped to get here.
+    /// Nodes of the new chain were skipped.
     new_skipped: bool,
 }
 
@@ -52,14 +51,14 @@ impl Overlap {
 /// One search through a number's graph.
 struct Search<'t, T> {
     tree: &'t mut CallTree<T>,
-    /// The answer of the new chain.
+    /// The action of the new chain.
     action: Action,
     /// Whether a chain was removed.
     removed: bool,
 }
 
 impl<T: Copy + Ord> CallTree<T> {
-    /// Removes what a new chain makes redundant, or finds that the new chain is.
+    /// Removes the chains that a new chain makes redundant, or finds that the new chain is redundant.
     pub(crate) fn prune(&mut self, new: NodeId, action: Action) -> Pruned {
         let top = self.top;
         let mut search = Search {
@@ -76,8 +75,8 @@ impl<T: Copy + Ord> CallTree<T> {
         }
     }
 
-    /// Takes a node off the level that it is on, and then the nodes above that lead nowhere; returns
-    /// the exit as it is after that and whether anything was removed.
+    /// Removes a node from its level, and then the nodes above that have no exits left; returns the resulting exit
+    /// and whether anything was removed.
     fn remove(&mut self, from: Exit<T>, target: NodeId) -> (Exit<T>, bool) {
         let Exit::Level(at) = from else {
             return (from, false);
@@ -136,7 +135,7 @@ impl<T: Copy + Ord> Search<'_, T> {
         }
     }
 
-    /// Compares two nodes; breaks if the rest of the level need not be looked at.
+    /// Compares two nodes; breaks if the rest of the level can be skipped.
     fn compare(
         &mut self,
         old: NodeId,
@@ -173,14 +172,14 @@ impl<T: Copy + Ord> Search<'_, T> {
                 return ControlFlow::Break(());
             }
             if self.tree.node(old).level != level {
-                // It was removed.
+                // The node was removed.
                 break;
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// Follows two nodes that test the same.
+    /// Follows two nodes with the same test.
     fn compare_equal(
         &mut self,
         old: NodeId,
@@ -221,7 +220,7 @@ impl<T: Copy + Ord> Search<'_, T> {
                 found.absorb(next);
             }
             if self.tree.node(old).level != level {
-                // It was removed.
+                // The node was removed.
                 return ControlFlow::Continue(());
             }
         }

@@ -1,17 +1,16 @@
-//! From libseccomp's graph of tests to rules of which the first match decides.
+//! From libseccomp's graph of tests to an ordered list of rules.
 //!
-//! Every way through the graph to an answer is a rule; in the order in which the graph tries them
-//! the first that matches is the answer. Along a way each half of an argument is confined to a set
-//! of values or to a pattern of bits. Ways that nothing can take are dropped, and ways of one rule
-//! that differ in one argument only are united where their order doesn't matter: that turns the
-//! three nodes of `arg > 40` back into one comparison.
+//! Every path through the graph to an action is a rule; in the order in which the graph tries them the first match
+//! decides. Along a path each half of an argument is restricted to a set of values or to a bit pattern. Impossible
+//! paths are dropped, and paths of one rule that differ in only one argument are united if their order doesn't
+//! matter: this turns the three nodes of `arg > 40` back into one comparison.
 
 use tamis_abi::{Action, ArgIndex};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
 
 use crate::tree::{CallTree, Exit, NodeId, WordTest};
 
-/// The most ways through the graph of one number; the kernel takes 4096 instructions.
+/// The most paths through the graph of one number; the kernel accepts 4096 instructions.
 pub const MAX_PATHS: usize = 1 << 14;
 
 /// A rule of one system call: if the predicate holds, the action.
@@ -21,25 +20,25 @@ pub struct CallRule<T> {
     pub when: Predicate,
     /// The action.
     pub action: Action,
-    /// The rule that it comes from.
+    /// The tag of its libseccomp rule.
     pub tag: T,
 }
 
-/// There are more than [`MAX_PATHS`] ways through the graph.
+/// There are more than [`MAX_PATHS`] paths through the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooComplex;
 
-/// What is known of one argument on a way.
+/// The possible values of one argument on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bounds {
-    /// The values that are possible; a subset of 32 bits where arguments have 32.
+    /// The set of possible values; a subset of 32 bits if arguments have 32.
     set: IntervalSet<u64>,
-    /// Bits looked at by masks, and what they are.
+    /// The bits tested by masks, and their values.
     mask: u64,
     bits: u64,
 }
 
-/// One way to an answer.
+/// A path to an action.
 #[derive(Clone, Debug)]
 struct Way<T> {
     bounds: [Option<Bounds>; 6],
@@ -48,10 +47,10 @@ struct Way<T> {
 }
 
 impl<T: Copy + Ord> CallTree<T> {
-    /// What the tree means: rules of which the first match decides.
+    /// The ordered list of rules: the first match decides.
     ///
     /// # Errors
-    /// If there are more than [`MAX_PATHS`] ways through it.
+    /// If there are more than [`MAX_PATHS`] paths.
     pub fn rules(&self) -> Result<Vec<CallRule<T>>, TooComplex> {
         let mut collector = Collector {
             tree: self,
@@ -105,7 +104,7 @@ impl<T: Copy + Ord> Collector<'_, T> {
         Ok(())
     }
 
-    /// The bounds after a test had this outcome; `None` if it cannot.
+    /// The bounds after a test with this outcome; `None` if it is impossible.
     fn confine(
         &self,
         bounds: &[Option<Bounds>; 6],
@@ -126,8 +125,8 @@ impl<T: Copy + Ord> Collector<'_, T> {
     }
 }
 
-/// Brings ways into the order of their tags and unites them, as far as no answer changes by that:
-/// among ways in a row that have the same action.
+/// Sorts paths by tag and unites them, without changing the action of any call: among consecutive paths with the
+/// same action.
 fn tidy<T: Copy + Ord>(mut ways: Vec<Way<T>>) -> Vec<Way<T>> {
     let mut tidied: Vec<Way<T>> = Vec::with_capacity(ways.len());
     for row in ways.chunk_by_mut(|a, b| a.action == b.action) {
@@ -184,8 +183,8 @@ impl Bounds {
 
 /// The values of a set whose low words are in another.
 ///
-/// libseccomp tests a low word only after the high word was found equal to a constant, or where
-/// there is none, so each interval lies within one high word.
+/// libseccomp tests a low word only if the high word is equal to a constant, or without a high word, so each
+/// interval lies within one high word.
 fn confine_low(set: &IntervalSet<u64>, words: &IntervalSet<u32>) -> IntervalSet<u64> {
     set.intervals()
         .iter()
@@ -201,7 +200,7 @@ fn confine_low(set: &IntervalSet<u64>, words: &IntervalSet<u32>) -> IntervalSet<
 }
 
 impl<T: Copy + Ord> Way<T> {
-    /// One way that stands for both, if there is one.
+    /// One path equivalent to both, if there is one.
     fn unite(&self, other: &Way<T>) -> Option<Way<T>> {
         if self.action != other.action || self.tag != other.tag {
             return None;
@@ -246,7 +245,7 @@ impl<T: Copy + Ord> Way<T> {
     }
 }
 
-/// The simplest test for a value being in a set; `None` if every value is.
+/// The simplest membership test; `None` if every value is in the set.
 fn membership(operand: Operand, set: &IntervalSet<u64>) -> Option<Test> {
     let max = operand.max();
     let compare = |op, value| Some(Test::Compare { operand, op, value });

@@ -1,14 +1,13 @@
-//! The rules of one system call, as libseccomp keeps them.
+//! The rules of one system call in libseccomp's representation.
 //!
-//! libseccomp keeps, for each number, a graph of tests on 32-bit
-//! words and inserts every rule into it: a rule becomes a chain of nodes, arguments ascending, high
-//! word before low word; a chain is merged with what is there where their nodes are equal. Nodes of
-//! one *level* are alternatives, sorted; a node that does not decide passes the call to the next
-//! node of its level, and after the last one to the next node of the level above.
+//! For each number libseccomp has a graph of tests on 32-bit words and inserts every rule into it. A rule becomes a
+//! chain of nodes, arguments ascending, high word before low word; a chain is merged with equal nodes of the graph.
+//! Nodes of one *level* are alternatives, sorted; a node that does not decide passes the call to the next node of
+//! its level, and the last one to the next node of the level above.
 //!
-//! So the answer for a call that several rules match depends on that sorting and merging, not on
-//! the order of adding. This module rebuilds the graph, including what a merge refuses; `prune`
-//! removes chains that a shorter one makes redundant, and [`rules`](crate::rules) reads the graph.
+//! So the action for a call that several rules match depends on this sorting and merging, not on the order in which
+//! rules were added. This module rebuilds the graph, including refused merges; `prune` removes chains that a
+//! shorter one makes redundant, and [`rules`](crate::rules) converts the graph to rules.
 
 use tamis_abi::{Action, Arch};
 use tamis_rules::{IntervalSet, Part};
@@ -16,10 +15,10 @@ use tamis_rules::{IntervalSet, Part};
 use crate::condition::{Comparison, Condition, Conditions};
 use crate::prune::Pruned;
 
-/// The most rules of one system call: as many as a program has instructions.
+/// The most rules of one system call: the most instructions of a program.
 pub const MAX_RULES: usize = 4096;
 
-/// An answer in the graph, with the rule that put it there.
+/// An action in the graph, with the tag of its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Verdict<T> {
     pub(crate) action: Action,
@@ -30,14 +29,14 @@ pub(crate) struct Verdict<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeId(u32);
 
-/// What happens on one outcome of a test.
+/// The exit of a node for one outcome of its test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit<T> {
     /// The next node of the level, or of the level above.
     Fall,
-    /// The answer.
+    /// An action.
     Verdict(Verdict<T>),
-    /// The level that this node is on.
+    /// The level of this node.
     Level(NodeId),
 }
 
@@ -64,7 +63,7 @@ pub(crate) struct Node<T> {
     pub(crate) test: WordTest,
     pub(crate) mask: u32,
     pub(crate) value: u32,
-    /// Where it sorts on a level.
+    /// Its sort key on a level.
     key: Key,
     /// The whole constant as written.
     whole: u64,
@@ -76,15 +75,15 @@ pub(crate) struct Node<T> {
 /// Nodes that are alternatives.
 #[derive(Clone, Debug)]
 struct Level {
-    /// In the order in which they are tried.
+    /// The nodes in the order in which they are tried.
     nodes: Vec<NodeId>,
-    /// Whether that is the order of their keys. Not if a search began in the middle of a shared level.
+    /// Whether this is the order of their keys. False after a search that began in the middle of a shared level.
     is_sorted: bool,
-    /// How many of them lead to another level.
+    /// The count of nodes with an exit to another level.
     inner: usize,
 }
 
-/// Where a node sorts on a level: the greater key is tried first.
+/// The sort key of a node on a level: the greater key is tried first.
 pub(crate) type Key = (u8, bool, Rank, u32);
 
 /// Comparisons on one word are tried in descending order of rank.
@@ -98,7 +97,7 @@ pub(crate) enum Rank {
     Equal,
 }
 
-/// Why a rule is refused.
+/// The reason for refusing a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal<T> {
     /// The rule with this tag has another action in the same place; libseccomp returns `EEXIST`.
@@ -109,10 +108,11 @@ pub enum Refusal<T> {
     Endless,
 }
 
-/// What became of a rule that was not refused.
+/// The result of adding a rule that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
-    /// It is in the tree; rules that it makes redundant or, without conditions, all others are gone.
+    /// The rule is in the tree; rules that it makes redundant, or for an unconditional rule all others, are
+    /// removed.
     Inserted,
     /// An unconditional rule or a shorter one with the same action makes it redundant.
     Ignored,
@@ -135,17 +135,17 @@ pub enum Added {
 pub struct CallTree<T> {
     /// Whether arguments have 64 bits.
     wide: bool,
-    /// How many rules were added.
+    /// The count of added rules.
     rules: usize,
     nodes: Vec<Node<T>>,
     levels: Vec<Level>,
-    /// A node of the top level, or the answer for every call; `Fall` before the first rule.
+    /// A node of the top level, or the action for every call; `Fall` before the first rule.
     pub(crate) top: Exit<T>,
 }
 
 impl<T: Copy + Ord> CallTree<T> {
-    /// A call without rules, on an architecture: where registers or C's `long` have 32 bits,
-    /// libseccomp compares the lower halves of arguments only.
+    /// A call without rules on an architecture. If registers or C's `long` have 32 bits there, libseccomp compares
+    /// only the lower halves of arguments.
     pub fn new(arch: Arch) -> CallTree<T> {
         CallTree {
             wide: arch.is_64_bit(),
@@ -156,7 +156,7 @@ impl<T: Copy + Ord> CallTree<T> {
         }
     }
 
-    /// The bits of an argument that are looked at.
+    /// The bits of an argument that are compared.
     pub(crate) fn argument_part(&self) -> Part {
         if self.wide { Part::Full } else { Part::Low }
     }
@@ -187,11 +187,11 @@ impl<T: Copy + Ord> CallTree<T> {
 
     /// Adds a rule: if all conditions hold, the action.
     ///
-    /// A rule for a call that has an unconditional one is ignored; an unconditional rule
-    /// replaces all conditional ones.
+    /// A rule for a call with an unconditional rule is ignored; an unconditional rule replaces all conditional
+    /// ones.
     ///
     /// # Errors
-    /// If libseccomp refuses the rule. The tree is then neither what it was nor of use.
+    /// If libseccomp refuses the rule. The tree is then modified and unusable.
     pub fn add(
         &mut self,
         conditions: &Conditions,
@@ -220,9 +220,9 @@ impl<T: Copy + Ord> CallTree<T> {
         Ok(Added::Inserted)
     }
 
-    /// Makes the nodes of a rule; an unconditional rule has none.
+    /// Creates the nodes of a rule; an unconditional rule has none.
     fn chain(&mut self, conditions: &Conditions, verdict: Verdict<T>) -> Exit<T> {
-        // From the last condition to the first: each leads to what is made already.
+        // From the last condition to the first, so that each exit already exists.
         let mut next = Exit::Verdict(verdict);
         for condition in conditions.iter().rev() {
             next = if self.wide {
@@ -293,7 +293,7 @@ impl<T: Copy + Ord> CallTree<T> {
         }
     }
 
-    /// Makes a node on a level of its own.
+    /// Creates a node on a separate level.
     fn push(
         &mut self,
         condition: &Condition,
@@ -356,7 +356,7 @@ impl<T: Copy + Ord> CallTree<T> {
         self.node_mut(id).level = level;
     }
 
-    /// Takes a node off its level and puts it on one of its own; returns its neighbour on the old one.
+    /// Moves a node from its level to a separate one; returns its neighbour on the old level.
     pub(crate) fn unlink(&mut self, id: NodeId) -> Exit<T> {
         let is_inner = self.is_inner(id);
         let level = self.node(id).level;
@@ -369,20 +369,20 @@ impl<T: Copy + Ord> CallTree<T> {
         neighbour.map_or(Exit::Fall, Exit::Level)
     }
 
-    /// Where on its level a node is.
+    /// The index of a node on its level.
     fn position(&self, id: NodeId) -> usize {
         let position = self.level(id).iter().position(|other| *other == id);
         position.expect("a node is on its level")
     }
 
-    /// Whether a node leads to another level.
+    /// Whether a node has an exit to another level.
     fn is_inner(&self, id: NodeId) -> bool {
         let node = self.node(id);
         matches!(node.yes, Exit::Level(_)) || matches!(node.no, Exit::Level(_))
     }
 
-    /// The nodes of a level that a search which has skipped nothing needs to compare with a node. If
-    /// neither the node nor the level leads on, that is those with its test, found by their keys.
+    /// The nodes of a level that a search that has skipped nothing needs to compare with a node. If neither the
+    /// node nor the level has exits to other levels, these are the nodes with its test, found by their keys.
     pub(crate) fn comparable(&self, at: NodeId, new: NodeId) -> Vec<NodeId> {
         let level = &self.levels[self.node(at).level];
         if !level.is_sorted || level.inner > 0 || self.is_inner(new) {
@@ -392,8 +392,8 @@ impl<T: Copy + Ord> CallTree<T> {
         places.map(|place| level.nodes[place]).collect()
     }
 
-    /// Where on a sorted level nodes have the test of a node, ascending. The test can have been written
-    /// as any kind of comparison.
+    /// The indices on a sorted level of the nodes with the test of a node, ascending. The test may originate from
+    /// any kind of comparison.
     fn places_of_test(&self, nodes: &[NodeId], new: NodeId) -> impl Iterator<Item = usize> {
         let node = self.node(new);
         let ranks = [Rank::Equal, Rank::Less, Rank::Greater].into_iter();
@@ -406,7 +406,7 @@ impl<T: Copy + Ord> CallTree<T> {
         places.filter(move |place| self.same_test(nodes[*place], new))
     }
 
-    /// Whether two nodes test the same.
+    /// Whether two nodes have the same test.
     pub(crate) fn same_test(&self, a: NodeId, b: NodeId) -> bool {
         let key = |id| {
             let node = self.node(id);
@@ -415,12 +415,12 @@ impl<T: Copy + Ord> CallTree<T> {
         key(a) == key(b)
     }
 
-    /// Where a node sorts on a level.
+    /// The sort key of a node on a level.
     pub(crate) fn key(&self, id: NodeId) -> Key {
         self.node(id).key
     }
 
-    /// An answer below an exit that is another action than this.
+    /// A verdict below an exit with another action than this.
     pub(crate) fn other_verdict(&self, exit: Exit<T>, action: Action) -> Option<Verdict<T>> {
         match exit {
             Exit::Fall => None,
@@ -433,8 +433,7 @@ impl<T: Copy + Ord> CallTree<T> {
         }
     }
 
-    /// Merges a chain into the level that `at` is on; returns the node by which the level is known
-    /// from now on.
+    /// Merges a chain into the level of `at`; returns the node that identifies the level afterwards.
     fn merge(&mut self, at: NodeId, new: NodeId) -> Result<NodeId, Refusal<T>> {
         let level = self.node(at).level;
         // The search begins at the node through which the level was reached, which need not be the
@@ -451,7 +450,7 @@ impl<T: Copy + Ord> CallTree<T> {
         Ok(if place == from { new } else { at })
     }
 
-    /// The place of the first node from `from` on that has the same test as a new node or a smaller key.
+    /// The index of the first node from `from` on that has the same test as a new node or a smaller key.
     fn place(&self, level: &Level, from: usize, new: NodeId) -> usize {
         let (nodes, key) = (&level.nodes[from..], self.key(new));
         let place = if level.is_sorted {
@@ -465,8 +464,8 @@ impl<T: Copy + Ord> CallTree<T> {
         from + place
     }
 
-    /// Fails if a node is on this level already: it was put there through another exit that leads
-    /// to the same level, before the node where this search began.
+    /// Fails if a node is already on this level: it was put there through another exit to the same level, before
+    /// the node where this search began.
     fn check_not_on(&self, level: usize, new: NodeId) -> Result<(), Refusal<T>> {
         if self.node(new).level == level {
             return Err(Refusal::Endless);
@@ -474,7 +473,7 @@ impl<T: Copy + Ord> CallTree<T> {
         Ok(())
     }
 
-    /// Merges a node and what hangs below it into a node with the same test.
+    /// Merges a node and the nodes below it into a node with the same test.
     fn merge_node(&mut self, old: NodeId, new: NodeId) -> Result<(), Refusal<T>> {
         if old == new {
             return Ok(());
@@ -489,7 +488,7 @@ impl<T: Copy + Ord> CallTree<T> {
             match self.exit(old, outcome) {
                 Exit::Verdict(earlier) if earlier.action != verdict.action => {
                     let (x, n) = (self.node(old), self.node(new));
-                    // A high word that decides alone: the tighter constant takes precedence.
+                    // If a high word decides alone, the tighter constant takes precedence.
                     let tighter = if outcome {
                         n.whole > x.whole
                     } else {
@@ -522,7 +521,7 @@ impl<T: Copy + Ord> CallTree<T> {
                     self.set_exit(old, outcome, Exit::Level(at));
                 }
                 Exit::Fall => self.set_exit(old, outcome, Exit::Level(below)),
-                // A shorter chain decides already.
+                // A shorter chain already decides.
                 Exit::Verdict(_) => return Ok(()),
             }
         }

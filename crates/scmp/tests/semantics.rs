@@ -1,4 +1,4 @@
-//! What libseccomp 2.6.1 answers where that surprises.
+//! Surprising results of libseccomp 2.6.1.
 
 use tamis_abi::{Action, Arch, ArgIndex, Nr, SeccompData};
 use tamis_scmp::tree::Added;
@@ -22,7 +22,7 @@ fn is(arg: usize, value: u64) -> Condition {
     when(arg, Comparison::Eq, value)
 }
 
-/// A tree on x86-64 with these rules; the tag of a rule is its place.
+/// A tree on x86-64 with these rules; the tag of a rule is its index.
 fn tree(rules: &[(&[Condition], Action)]) -> Result<CallTree<usize>, Refusal<usize>> {
     tree_on(Arch::X86_64, rules)
 }
@@ -39,7 +39,7 @@ fn tree_on(
     Ok(tree)
 }
 
-/// What a call with these first arguments gets.
+/// The action of a call with these first arguments.
 fn answer(tree: &CallTree<usize>, first: &[u64]) -> Option<Action> {
     let mut args = [0; 6];
     args[..first.len()].copy_from_slice(first);
@@ -151,7 +151,7 @@ fn db(native: Arch, others: &[Arch]) -> Db<usize> {
     Db::new(DEFAULT, native, others)
 }
 
-/// What a call of this number gets on an architecture of a filter.
+/// The action of a call on an architecture of a filter.
 fn answer_in(db: &Db<usize>, arch: Arch, nr: u32, args: &[u64]) -> Option<Action> {
     let filter = db.filters().iter().find(|filter| filter.arch() == arch)?;
     let (_, tree) = filter.calls().find(|(found, _)| *found == Nr(nr))?;
@@ -168,7 +168,7 @@ fn rules_go_to_every_architecture_under_its_number() {
     assert_eq!(answer_in(&db, Arch::X86_64, 0, &[]), Some(ONE));
     assert_eq!(answer_in(&db, Arch::X86, 3, &[]), Some(ONE));
     assert_eq!(answer_in(&db, Arch::X86, 0, &[]), None);
-    // What tracers write to skip a call has no name and needs none.
+    // The number that tracers write to skip a call needs no name.
     let skip = Call::Numbered(Nr(u32::MAX));
     db.add_rule(Exactness::Adjusted, ONE, skip, &[], 1).unwrap();
     assert_eq!(answer_in(&db, Arch::X86, u32::MAX, &[]), Some(ONE));
@@ -186,8 +186,8 @@ fn multiplexed_calls_keep_their_other_conditions() {
         0,
     )
     .unwrap();
-    // `socketcall(SYS_SOCKET, pointer)`; the condition on the family is lost, that on the type sees
-    // the pointer.
+    // `socketcall(SYS_SOCKET, pointer)`: the condition on the family is lost, the condition on the type is applied
+    // to the pointer.
     assert_eq!(answer_in(&db, Arch::X86, 102, &[1, 2]), Some(ONE));
     assert_eq!(answer_in(&db, Arch::X86, 102, &[1, 3]), None);
     assert_eq!(answer_in(&db, Arch::X86, 359, &[1, 2]), Some(ONE));

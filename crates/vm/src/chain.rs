@@ -1,28 +1,27 @@
 //! Lists of comparisons of one value with constants, as filters have them for numbers of calls.
 //!
-//! Hundreds of `jeq` one after the other ask which of the constants A is, if any. That is one look into
-//! a hash table. How far the list was gone through says which of its branches were taken: the one that
-//! matched, and *no* for all before it.
+//! Hundreds of consecutive `jeq` compare A with constants; this is replaced by one lookup in a hash table. The
+//! position of the match in the list determines the branches taken: the matching one, and *no* for all before it.
 
 use crate::code::Next;
 
-/// A list of constants with where each leads.
+/// A list of constants with their successors.
 #[derive(Clone, Debug)]
 pub(crate) struct Chain {
-    /// Open addressing: the constant and its place in the list, [`FREE`] where there is none.
+    /// Open addressing: the constant and its index in the list, [`FREE`] for empty slots.
     table: Vec<(u32, u32)>,
-    /// How far a hash is shifted down to be an index of the table.
+    /// The right shift of a hash to an index of the table.
     shift: u32,
-    /// Where each constant leads; the last is for all other values.
+    /// The successor of each constant; the last is for all other values.
     next: Vec<Next>,
-    /// The mark of the first.
+    /// The mark of the first constant.
     mark: u32,
 }
 
 const FREE: u32 = u32::MAX;
 
 impl Chain {
-    /// A list of constants, of which the first counts where two are equal. `other` is for the rest.
+    /// A list of constants; of equal ones the first is used. `other` is for all other values.
     pub(crate) fn new(list: &[(u32, Next)], other: Next, mark: u32) -> Chain {
         let len = (2 * list.len()).next_power_of_two().max(2);
         let mut chain = Chain {
@@ -40,19 +39,19 @@ impl Chain {
         chain
     }
 
-    /// How many marks it has.
+    /// The count of marks.
     pub(crate) fn marks(&self) -> u32 {
         self.next.len() as u32
     }
 
-    /// The mark of a value, and where it leads.
+    /// The mark of a value, and its successor.
     pub(crate) fn find(&self, value: u32) -> (u32, Next) {
         let (_, index) = self.table[self.slot(value)];
         let index = index.min(self.marks() - 1);
         (self.mark + index, self.next[index as usize])
     }
 
-    /// Where a constant is in the table, or would be.
+    /// The slot of a constant in the table, or for it.
     fn slot(&self, constant: u32) -> usize {
         let hash = constant.wrapping_mul(0x9e37_79b1) >> self.shift;
         let mut slot = hash as usize;

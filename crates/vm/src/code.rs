@@ -1,9 +1,9 @@
 //! Decoded programs and their loop.
 //!
-//! A program becomes nodes, each the straight code before a branch together with the branch. Nearly all
-//! nodes of real filters load a word or keep A, mask it, and ask whether the result lies in an interval:
-//! every comparison with a constant is such a question, `jset` after a second mask. These need no
-//! decision but the one they make. The others keep their instructions and are interpreted.
+//! A program becomes nodes, each the straight-line code before a branch together with the branch. Nearly all nodes
+//! of real filters load a word or keep A, mask it, and test whether the result is in an interval: every comparison
+//! with a constant is such a test, `jset` after a second mask. These nodes need no dispatch on instructions. The
+//! others keep their instructions and are interpreted.
 
 use tamis_bpf::insn::{Operand, Test};
 use tamis_bpf::{Op, interp};
@@ -28,13 +28,13 @@ pub struct Code {
     pub(crate) nodes: Vec<Node>,
     pub(crate) chains: Vec<Chain>,
     pub(crate) slow: Vec<Slow>,
-    /// What programs return, by the index that [`Next`] holds.
+    /// The returns of the program, by the index in [`Next`].
     pub(crate) returns: Vec<Return>,
-    /// How many different things a run can note.
+    /// The count of marks that a run can record.
     pub(crate) marks: u32,
 }
 
-/// What runs of one [`Code`] have reached so far.
+/// The coverage of runs of one [`Code`].
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// One per branch and outcome, or per comparison of a list; 1 if it was reached.
@@ -42,21 +42,21 @@ pub struct Seen {
     count: u32,
 }
 
-/// Where control goes: a node, or one of the ways to return.
+/// A successor: a node, or a return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next(pub(crate) u32);
 
-/// How a program returns.
+/// A return of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Return {
     Constant(u32),
     A,
 }
 
-/// What a node does.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Asks whether `a & test_mask` is one of `span + 1` numbers from `low` on.
+    /// Tests whether `a & test_mask` is one of `span + 1` numbers from `low` on.
     Test,
     /// Looks A up in the list of [`Chain`]s.
     Chain,
@@ -64,19 +64,19 @@ pub(crate) enum Kind {
     Slow,
 }
 
-/// The straight code before a branch, and the branch.
+/// The straight-line code before a branch, and the branch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
     /// The word that is loaded first, by its meaning; [`KEEP`] if A stays.
     pub(crate) source: u8,
-    /// What A is masked with after that.
+    /// The mask of A after the load.
     pub(crate) mask: u32,
     pub(crate) test_mask: u32,
     pub(crate) low: u32,
     /// For other kinds than tests, the index in their list.
     pub(crate) span: u32,
-    /// Where the outcomes lead: the question answered no, and yes.
+    /// The successors for *no* and *yes*.
     pub(crate) next: [Next; 2],
     /// The mark of *no*; that of *yes* is the next one.
     pub(crate) mark: u32,
@@ -89,13 +89,13 @@ pub(crate) struct Slow {
     pub(crate) test: Option<(Test, Operand)>,
 }
 
-/// The source of a node that leaves A as it is.
+/// The source of a node that keeps A.
 pub(crate) const KEEP: u8 = 16;
 
 const IS_RETURN: u32 = 1 << 31;
 
 impl Next {
-    /// The way to return with this index.
+    /// The return with this index.
     pub(crate) const fn returning(index: usize) -> Next {
         Next(index as u32 | IS_RETURN)
     }
@@ -109,7 +109,7 @@ struct Machine {
 }
 
 impl Seen {
-    /// How many different things were reached: outcomes of branches, and comparisons of lists.
+    /// The count of covered outcomes of branches, and comparisons of lists.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -121,7 +121,7 @@ impl Seen {
 }
 
 impl Code {
-    /// A record of runs for this code, empty.
+    /// An empty coverage record for this code.
     pub fn nothing_seen(&self) -> Seen {
         Seen {
             marks: vec![0; self.marks as usize],
@@ -129,12 +129,12 @@ impl Code {
         }
     }
 
-    /// What the program returns for sixteen words in the order of [`Word`](tamis_abi::Word), which is that of
-    /// a little-endian image, whatever byte order the program is for. What the run reached is noted in
-    /// `seen`, whose count grows if some of it is new.
+    /// The return value for sixteen words in the order of [`Word`](tamis_abi::Word), which is that of a
+    /// little-endian image, for programs of any byte order. Coverage is recorded in `seen`, whose count grows if
+    /// some of it is new.
     ///
     /// # Panics
-    /// If `seen` is of another code.
+    /// If `seen` is from another code.
     pub fn run(&self, words: &[u32; 16], seen: &mut Seen) -> u32 {
         let mut a = 0;
         let mut rest = Machine {
@@ -180,7 +180,7 @@ impl Slow {
         for op in &self.ops {
             let Machine { a, x, memory } = machine;
             match *op {
-                // Decoding made the offset one of the words' order.
+                // Decoding has converted the offset to the order of words.
                 Op::LoadData(offset) => *a = words[offset as usize / 4],
                 Op::LoadImm(k) => *a = k,
                 Op::LoadMem(slot) => *a = memory[slot as usize],

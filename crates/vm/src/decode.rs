@@ -11,8 +11,8 @@ use crate::code::{Code, KEEP, Kind, Next, Node, Return, Slow};
 
 /// The shortest list of comparisons that becomes a table.
 const MIN_CHAIN: usize = 4;
-/// The most comparisons in tables for each instruction of the program: where lists are entered in many
-/// places, each place would need a table of its own.
+/// The most comparisons in tables for each instruction of the program: a list with many entry points would need a
+/// table for each.
 const MAX_CHAINED_PER_INSN: usize = 8;
 
 impl Code {
@@ -44,16 +44,16 @@ impl Code {
 
 struct Decoder {
     cfg: Cfg,
-    /// Per block, where it went.
+    /// For each block its node or return, if known.
     known: Vec<Option<Next>>,
-    /// Blocks whose nodes have a place but no content yet.
+    /// Blocks whose nodes have an index but no content yet.
     open: Vec<(BlockId, usize)>,
-    /// How many comparisons may still go into tables.
+    /// The remaining room for comparisons in tables.
     room: usize,
     code: Code,
 }
 
-/// A node that will be filled in.
+/// A placeholder for a node.
 const EMPTY: Node = Node {
     kind: Kind::Test,
     source: KEEP,
@@ -66,7 +66,7 @@ const EMPTY: Node = Node {
 };
 
 impl Decoder {
-    /// Where a jump to this block leads: past jumps, to a node or out.
+    /// The target of a jump to this block: past jumps, a node or a return.
     fn next(&mut self, mut id: BlockId) -> Next {
         loop {
             let block = self.cfg.block(id);
@@ -99,7 +99,7 @@ impl Decoder {
         }))
     }
 
-    /// The node of a block, whose successors get places.
+    /// The node of a block; allocates those of its successors.
     fn node(&mut self, id: BlockId) -> Node {
         let (ops, last) = self.straight(id);
         let end = self.cfg.block(last).end;
@@ -161,8 +161,8 @@ impl Decoder {
         self.code.marks - count
     }
 
-    /// The instructions of a block and of the blocks that it runs into as long as those have none of
-    /// their own, and the last of these blocks.
+    /// The instructions of a block and of the blocks reached from it without a branch, and the last of these
+    /// blocks.
     fn straight(&self, id: BlockId) -> (Vec<Op>, BlockId) {
         let ops = self.cfg.block(id).ops.clone();
         let mut last = id;
@@ -174,7 +174,7 @@ impl Decoder {
         (ops, last)
     }
 
-    /// The load and the mask that instructions are, if they are nothing else.
+    /// The load and the mask of the instructions, if they consist of nothing else.
     fn load(&self, ops: &[Op]) -> Option<(u8, u32)> {
         let source = |offset| {
             let word = Word::from_offset(offset, self.cfg.endian());
@@ -191,7 +191,7 @@ impl Decoder {
         }
     }
 
-    /// A table for the list of comparisons that this block's end begins, if it is long enough.
+    /// A table for the list of comparisons that begins at this block's end, if it is long enough.
     fn chain(&mut self, first: BlockId) -> Option<u32> {
         let mut list = Vec::new();
         let mut at = first;
@@ -230,7 +230,7 @@ impl Decoder {
         Some(self.code.chains.len() as u32 - 1)
     }
 
-    /// The same instructions with words counted by meaning and what has a constant result made one.
+    /// The same instructions with words indexed by meaning, and with constant results folded.
     fn in_order_of_words(&self, mut ops: Vec<Op>) -> Vec<Op> {
         for op in &mut ops {
             *op = match *op {
@@ -247,12 +247,12 @@ impl Decoder {
     }
 }
 
-/// Whether an instruction may end the program: only a division by zero does.
+/// Whether an instruction may end the program, as only a division by zero does.
 fn may_end(op: &Op) -> bool {
     matches!(op, Op::Alu(AluOp::Div, Operand::X))
 }
 
-/// Whether some bits of A are one of `span + 1` numbers from `low` on, or the opposite.
+/// A test whether some bits of A are one of `span + 1` numbers from `low` on, or its negation.
 struct Question {
     mask: u32,
     low: u32,
@@ -260,7 +260,7 @@ struct Question {
     is_negated: bool,
 }
 
-/// The question that a comparison with a constant asks.
+/// The interval test of a comparison with a constant.
 fn question(end: End) -> Option<Question> {
     let End::Branch {
         test,

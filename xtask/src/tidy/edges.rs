@@ -10,7 +10,7 @@ use super::tree::{Tree, root};
 
 /// The crates of the workspace, lowest first, and what each may use. Development dependencies may
 /// use `testkit` besides. `None` means all crates.
-const ALLOWED: [(&str, Option<&[&str]>); 26] = [
+const ALLOWED: [(&str, Option<&[&str]>); 27] = [
     ("abi", Some(&[])),
     ("chart", Some(&[])),
     ("diag", Some(&[])),
@@ -22,6 +22,8 @@ const ALLOWED: [(&str, Option<&[&str]>); 26] = [
     ("profile", Some(&["abi", "diag"])),
     ("prover", Some(&["abi", "bpf", "rules"])),
     ("analysis", Some(&["abi", "bpf", "prover", "rules"])),
+    // Below the compiler, which rates programs by it.
+    ("meter", Some(&["abi", "bpf", "profile", "rules"])),
     (
         "convert",
         Some(&["abi", "analysis", "diag", "policy", "prover", "rules"]),
@@ -35,7 +37,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 26] = [
     (
         "compiler",
         Some(&[
-            "abi", "analysis", "bpf", "diag", "fuzz", "profile", "prover", "rules",
+            "abi", "analysis", "bpf", "diag", "fuzz", "meter", "profile", "prover", "rules",
         ]),
     ),
     (
@@ -67,7 +69,7 @@ const ALLOWED: [(&str, Option<&[&str]>); 26] = [
         "tamis",
         Some(&[
             "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "embed", "fuzz",
-            "kernel", "lint", "macros", "policy", "profile", "prover", "report", "rules",
+            "kernel", "lint", "macros", "meter", "policy", "profile", "prover", "report", "rules",
             "session",
         ]),
     ),

@@ -8,9 +8,9 @@ use super::rust::{RustFile, line_of, words};
 use super::tree::Tree;
 
 /// Crates whose results depend on their arguments alone.
-const PURE: [&str; 17] = [
-    "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "fuzz", "lint", "policy",
-    "profile", "prover", "report", "rules", "scmp", "session", "vm",
+const PURE: [&str; 18] = [
+    "abi", "analysis", "bpf", "chart", "compiler", "convert", "diag", "fuzz", "lint", "meter",
+    "policy", "profile", "prover", "report", "rules", "scmp", "session", "vm",
 ];
 /// Files of pure crates that look at the world, because it is what they are for.
 const WINDOWS: [&str; 2] = ["crates/abi/src/host.rs", "crates/session/src/files.rs"];

@@ -6,18 +6,18 @@ use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 use super::Step;
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
     /// A mnemonic, register, label or other name.
     Word(&'a str),
-    /// A number, negative ones as two's complement.
+    /// A number, in two's complement if negative.
     Number(u32),
     /// A punctuation character.
     Mark(char),
 }
 
-/// A token with its place.
+/// A token with its span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind<'a>,
@@ -34,10 +34,10 @@ impl fmt::Display for Kind<'_> {
     }
 }
 
-/// The tokens of each line that has any; comments are gone.
+/// The tokens of each line that has any, without comments.
 ///
-/// Mistakes are added to `diagnostics`; a line with one is left out, and a block comment that spans
-/// lines joins what stands before and behind it.
+/// Errors are added to `diagnostics`, and their lines are omitted. A block comment over several lines joins the
+/// text before and after it.
 pub(super) fn lines<'a>(
     text: &'a str,
     source: SourceId,
@@ -73,7 +73,7 @@ pub(super) fn lines<'a>(
         if let Err(diagnostic) = result {
             diagnostics.push(*diagnostic);
             line.clear();
-            // A comment without an end takes the rest of the text, any other mistake that of its line.
+            // An unterminated comment discards the rest of the text, any other error the rest of its line.
             match next {
                 '/' => cursor.take(usize::MAX),
                 _ => cursor.take_line(),

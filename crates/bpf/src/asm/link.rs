@@ -9,7 +9,7 @@ use crate::insn::{Insn, Op};
 
 /// The instructions of a unit with every jump resolved.
 ///
-/// Mistakes are added to `diagnostics`; an instruction with one gets displacement 0.
+/// Errors are added to `diagnostics`; an instruction with an error gets displacement 0.
 pub(super) fn link(unit: &Unit<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Insn> {
     let mut linker = Linker {
         labels: BTreeMap::new(),
@@ -85,7 +85,7 @@ impl<'a> Linker<'a, '_> {
         }
     }
 
-    /// How many instructions lie between the jump at `pc` and its target.
+    /// The count of instructions between the jump at `pc` and its target.
     fn skip(&mut self, target: Target<'a>, pc: usize) -> u32 {
         let Some(definition) = self.labels.get_mut(target.label) else {
             self.undefined(target);

@@ -1,4 +1,4 @@
-//! Tokens to instructions whose jumps still name labels.
+//! Tokens to instructions whose jumps still have labels.
 
 use tamis_abi::Endian;
 use tamis_diag::{Diagnostic, Span, code, suggest};
@@ -10,13 +10,13 @@ use crate::insn::{AluOp, Insn, Op, Operand, Test};
 /// A parsed text.
 #[derive(Debug, Default)]
 pub(crate) struct Unit<'a> {
-    /// One entry per instruction; a line with a mistake has one too, so that distances stay right.
+    /// One entry per instruction; a line with an error has one too, so that distances stay correct.
     pub(crate) insns: Vec<Line<'a>>,
-    /// In the order of the text.
+    /// The labels in the order of the text.
     pub(crate) labels: Vec<Label<'a>>,
 }
 
-/// A label and the instruction behind it.
+/// A label and its instruction.
 #[derive(Debug)]
 pub(crate) struct Label<'a> {
     pub(crate) name: &'a str,
@@ -24,7 +24,7 @@ pub(crate) struct Label<'a> {
     pub(crate) span: Span,
 }
 
-/// An instruction and its place.
+/// An instruction with its span.
 #[derive(Debug)]
 pub(crate) struct Line<'a> {
     pub(crate) template: Template<'a>,
@@ -45,14 +45,14 @@ pub(crate) enum Template<'a> {
     },
 }
 
-/// A label that is jumped to.
+/// A label used as a jump target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) label: &'a str,
     pub(crate) span: Span,
 }
 
-/// What a mnemonic asks for.
+/// The meaning of a mnemonic.
 #[derive(Clone, Copy, Debug)]
 enum Mnemonic {
     Load,
@@ -62,13 +62,13 @@ enum Mnemonic {
     Store,
     StoreX,
     Alu(AluOp),
-    /// The test that is encoded, and whether its sides are exchanged.
+    /// The encoded test, and whether its sides are exchanged.
     Branch(Test, bool),
     Jump,
     Ret,
     Plain(Op),
     Raw,
-    /// Classic BPF that seccomp refuses.
+    /// Classic BPF that seccomp rejects.
     Refused,
 }
 
@@ -116,7 +116,7 @@ pub(super) fn is_mnemonic(word: &str) -> bool {
     MNEMONICS.iter().any(|(name, _)| *name == word)
 }
 
-/// Parses all lines. Mistakes are added to `diagnostics`, at most one per line.
+/// Parses all lines. Errors are added to `diagnostics`, at most one per line.
 pub(super) fn unit<'a>(
     lines: &[Vec<Token<'a>>],
     endian: Endian,
@@ -166,7 +166,7 @@ impl<'a> Cursor<'_, 'a> {
         self.tokens.first().map(|token| token.kind)
     }
 
-    /// The place of the next token; behind the line if there is none.
+    /// The span of the next token; after the line if there is none.
     fn span(&self) -> Span {
         let behind = self.last.span.after();
         self.tokens.first().map_or(behind, |token| token.span)
@@ -184,7 +184,7 @@ impl<'a> Cursor<'_, 'a> {
         found
     }
 
-    /// Eats a name of the language itself, which may be in capitals.
+    /// Consumes a keyword, in any case.
     fn eat_keyword(&mut self, keyword: &str) -> bool {
         let found =
             matches!(self.peek(), Some(Kind::Word(word)) if word.eq_ignore_ascii_case(keyword));
@@ -295,7 +295,7 @@ impl<'a> Cursor<'_, 'a> {
         }
     }
 
-    /// Eats `len` or `#len`.
+    /// Consumes `len` or `#len`.
     fn eat_len(&mut self) -> bool {
         let before = self.tokens;
         let _ = self.eat('#');
@@ -340,7 +340,7 @@ impl<'a> Cursor<'_, 'a> {
         }
     }
 
-    /// A constant behind its `#`.
+    /// A constant after its `#`.
     fn constant(&mut self) -> Step<u32> {
         let Some(Kind::Word(name)) = self.peek() else {
             return self.number("a number or a name");

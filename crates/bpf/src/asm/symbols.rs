@@ -5,7 +5,7 @@ use tamis_diag::{Diagnostic, Span, code, suggest};
 
 use super::Step;
 
-/// A diagnostic for a name that stands for nothing.
+/// The error for an unknown name.
 fn unknown<'a>(
     what: &str,
     name: &str,

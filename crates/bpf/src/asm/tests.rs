@@ -4,7 +4,7 @@ use tamis_abi::Endian;
 use tamis_diag::{Diagnostic, Sources, code};
 
 use super::assemble;
-use crate::insn::{Insn, Op, Operand, Test};
+use crate::insn::{Insn, Op, Test};
 
 /// The assembled instructions, or the id, the first label's text and the message of each mistake.
 fn result(text: &str) -> Result<Vec<Insn>, Vec<(&'static str, String, String)>> {
@@ -32,14 +32,7 @@ fn mistake(text: &str) -> (&'static str, String, String) {
 }
 
 fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Insn {
-    let operand = Operand::K(k);
-    Op::Branch {
-        test,
-        operand,
-        jt,
-        jf,
-    }
-    .into()
+    Op::branch(test, k, jt, jf).into()
 }
 
 #[test]

@@ -1,23 +1,23 @@
-//! What is known before each instruction, for comments only.
+//! Facts before each instruction, for comments only.
 //!
-//! One pass over the list is enough, because jumps lead forwards. Nothing is concluded from a test
-//! that fails, and what comes from X or scratch memory is unknown.
+//! One pass over the list suffices, because jumps go forward. No facts are derived from a failed test, and values
+//! from X or scratch memory are unknown.
 
 use tamis_abi::{Endian, Word};
 
 use crate::insn::{Op, Operand, Test};
 
-/// What holds on every path to an instruction.
+/// The facts on every path to an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// The word of the input that A holds.
+    /// The input word in A.
     pub(super) a: Option<Word>,
-    /// The `AUDIT_ARCH_*` value that the call was found to have.
+    /// The `AUDIT_ARCH_*` value of the call, if it was tested.
     pub(super) audit_arch: Option<u32>,
 }
 
 impl Facts {
-    /// What holds on both paths.
+    /// The facts common to both paths.
     fn meet(self, other: Facts) -> Facts {
         Facts {
             a: self.a.filter(|a| other.a == Some(*a)),
@@ -28,8 +28,7 @@ impl Facts {
     }
 }
 
-/// The facts before each instruction; nothing is known of unreachable code and behind an instruction
-/// that is `None`. Linear.
+/// The facts before each instruction; none in unreachable code and after an instruction that is `None`. Linear.
 pub(super) fn facts(ops: &[Option<Op>], endian: Endian) -> Vec<Facts> {
     let mut before: Vec<Option<Facts>> = vec![None; ops.len()];
     if let Some(first) = before.first_mut() {
@@ -73,7 +72,7 @@ fn where_it_holds(known: Facts, test: Test, operand: Operand) -> Facts {
     }
 }
 
-/// The facts behind an instruction that goes on with the next.
+/// The facts after an instruction with a single successor.
 fn behind(known: Facts, op: Op, endian: Endian) -> Facts {
     let a = match op {
         Op::LoadData(offset) => Word::from_offset(offset, endian),

@@ -1,5 +1,4 @@
-//! Programs as arrays of C: what `tcpdump -dd` prints, and what people write with `BPF_STMT` and
-//! `BPF_JUMP`.
+//! Programs as C arrays: the output of `tcpdump -dd`, and hand-written ones with `BPF_STMT` and `BPF_JUMP`.
 //!
 //! ```text
 //! { 0x20, 0, 0, 0x00000000 },
@@ -32,7 +31,7 @@ pub(super) const FORM: Form = Form {
     read,
 };
 
-/// How deep parentheses may be nested.
+/// The deepest nesting of parentheses.
 const MAX_DEPTH: usize = 64;
 
 fn recognises(text: &str) -> bool {
@@ -100,7 +99,7 @@ fn list<'l, 't>(tokens: &'l [Token<'t>], whole: Span) -> Step<&'l [Token<'t>]> {
     inside(tokens, start + 2, whole)
 }
 
-/// What stands between a brace and the one that closes it.
+/// The tokens between a brace and its closing one.
 fn inside<'l, 't>(tokens: &'l [Token<'t>], open: usize, whole: Span) -> Step<&'l [Token<'t>]> {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -135,7 +134,7 @@ fn split<'l, 't>(tokens: &'l [Token<'t>]) -> impl Iterator<Item = &'l [Token<'t>
 
 /// One element of the array.
 struct Element<'l, 't> {
-    /// At least one.
+    /// At least one token.
     tokens: &'l [Token<'t>],
     at: usize,
     depth: usize,
@@ -144,7 +143,7 @@ struct Element<'l, 't> {
 
 impl Element<'_, '_> {
     fn insn(&mut self) -> Step<Insn> {
-        // `(struct sock_filter)` says nothing new.
+        // `(struct sock_filter)` is redundant.
         if self.is_next("(") {
             while self.at < self.tokens.len() && !self.is_next(")") {
                 self.at += 1;
@@ -252,7 +251,7 @@ impl Element<'_, '_> {
                 "-" => value.checked_sub(right),
                 _ => value.checked_mul(right),
             };
-            // Constants have 32 bits; nothing larger means anything.
+            // Constants have 32 bits; far larger results are errors.
             let result = result.filter(|value| value.unsigned_abs() < 1 << 40);
             value = result.ok_or_else(|| {
                 let message = "the result is too large";
@@ -290,7 +289,7 @@ impl Element<'_, '_> {
         Ok(value)
     }
 
-    /// Whether a type in parentheses follows, as the preprocessor leaves one before each code.
+    /// Whether a type in parentheses follows; the preprocessor leaves one before each code.
     fn is_cast(&self) -> bool {
         let types = [
             "unsigned", "short", "int", "__u16", "__u32", "uint16_t", "uint32_t",
@@ -349,7 +348,7 @@ impl Element<'_, '_> {
         Ok(offset + 8 * index)
     }
 
-    /// `(TYPE)`, for the types that a half of an argument is reached with.
+    /// `(TYPE)`, for the types used to select a half of an argument.
     fn size_of(&mut self) -> Step<i64> {
         self.symbol("(")?;
         let size = match self.next_text() {

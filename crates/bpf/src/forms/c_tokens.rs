@@ -1,8 +1,8 @@
-//! The tokens of C, as far as initialisers need them: comments and preprocessor lines are gone.
+//! The tokens of C that occur in initialisers, without comments and preprocessor lines.
 
 use tamis_diag::{Cursor, SourceId, Span};
 
-/// A token with its place.
+/// A token with its span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'t> {
     pub(super) text: &'t str,
@@ -10,7 +10,7 @@ pub(super) struct Token<'t> {
     pub(super) span: Span,
 }
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An identifier or keyword.
@@ -49,7 +49,7 @@ pub(super) fn tokens(text: &str, source: SourceId) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Passes a preprocessor line with those that a backslash joins to it.
+/// Consumes a preprocessor line, including lines joined to it by backslashes.
 fn directive(cursor: &mut Cursor<'_>) {
     for line in cursor.rest().split_inclusive('\n') {
         cursor.take(line.len());

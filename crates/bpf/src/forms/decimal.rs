@@ -1,5 +1,5 @@
-//! Programs as lists of decimal numbers: how many instructions, then four numbers for each. That is
-//! what `tcpdump -ddd` prints, line by line, and the kernel's `bpf_asm`, with commas.
+//! Programs as lists of decimal numbers: the count of instructions, then four numbers for each. `tcpdump -ddd`
+//! prints them line by line, the kernel's `bpf_asm` with commas.
 //!
 //! ```text
 //! 2                      2,32 0 0 0,6 0 0 2147418112,
@@ -24,10 +24,10 @@ pub(super) const FORM: Form = Form {
     read,
 };
 
-/// The most digits of a count that makes sense.
+/// The most digits of a plausible count.
 const MAX_COUNT_DIGITS: usize = 5;
 
-/// Numbers alone, the first by itself on its line or before a comma.
+/// Only numbers, the first alone on its line or before a comma.
 fn recognises(text: &str) -> bool {
     let is_listed = |c: char| c.is_ascii_digit() || c == ',' || c.is_whitespace();
     let text = text.trim();

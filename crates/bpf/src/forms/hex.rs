@@ -1,5 +1,5 @@
-//! Programs as hexadecimal bytes, as `xxd -p` prints a raw program or a string of C or Python holds it:
-//! eight bytes for each instruction, in the byte order of the architecture.
+//! Programs as hexadecimal bytes, as in the output of `xxd -p` for a raw program or in a C or Python string: eight
+//! bytes for each instruction, in the byte order of the architecture.
 //!
 //! ```text
 //! 2000000000000000 060000000000ff7f
@@ -23,10 +23,10 @@ pub(super) const FORM: Form = Form {
     read,
 };
 
-/// Digits of an instruction.
+/// The digits of an instruction.
 const INSN_DIGITS: usize = 16;
 
-/// Hexadecimal digits alone, enough for an instruction and in pairs.
+/// Only hexadecimal digits, enough for an instruction and in pairs.
 fn recognises(text: &str) -> bool {
     let text = text.trim().replace("\\x", "");
     let digits = text.chars().filter(|c| !c.is_whitespace());

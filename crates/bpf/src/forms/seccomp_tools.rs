@@ -1,4 +1,4 @@
-//! The languages of seccomp-tools: its assembler, and the listings that it prints of programs.
+//! The languages of seccomp-tools: its assembler, and its listings of programs.
 //!
 //! ```text
 //! A = arch                                 line  CODE  JT   JF      K
@@ -9,8 +9,8 @@
 //! dead: return KILL
 //! ```
 //!
-//! In the assembler `next` is the instruction behind, a number how many to skip. Of a listing the four
-//! numbers count, the text behind them doesn't.
+//! In the assembler `next` is the following instruction, and a number is a count of instructions to skip. In a
+//! listing only the four numbers are parsed, not the text after them.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ const SYMBOLS: [&str; 23] = [
     "=", "<", ">", "&", "(", ")", "[", "]",
 ];
 
-/// A line that seccomp-tools could have read or printed, perhaps behind labels.
+/// Whether a line looks like one of seccomp-tools, possibly after labels.
 fn recognises(text: &str) -> bool {
     let line = first_line(text);
     let words = line
@@ -131,12 +131,12 @@ fn no_row(row: Span) -> Diagnostic {
         .label(row, "expected `0000: 0x20 0x00 0x00 0x00000004`")
 }
 
-/// Where a jump leads.
+/// The target of a jump.
 #[derive(Clone, Copy, Debug)]
 enum Goal<'t> {
-    /// The instruction behind.
+    /// The following instruction.
     Next,
-    /// So many instructions are skipped.
+    /// Skip this many instructions.
     Skip(u32, Span),
     Label(&'t str, Span),
 }
@@ -179,7 +179,7 @@ fn assembler(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<D
         };
         let statement = parser.statement().unwrap_or_else(|diagnostic| {
             diagnostics.push(*diagnostic);
-            // A broken line has a place too, so that distances stay right.
+            // An invalid line counts too, so that distances stay correct.
             Statement::Insn(Op::RetA.into())
         });
         statements.push((statement, first.1.to(last.1)));
@@ -188,7 +188,7 @@ fn assembler(text: &str, source: SourceId, arch: Arch) -> Result<Assembly, Vec<D
     link(&statements, &labels, arch.endian(), whole, diagnostics)
 }
 
-/// Resolves the goals. A number becomes a label of its own at the instruction that it means.
+/// Resolves the goals. A number becomes a separate label at its target.
 fn link(
     statements: &[(Statement<'_>, Span)],
     labels: &[Label<'_>],
@@ -315,7 +315,7 @@ fn token_length(text: &str) -> usize {
 
 /// One line.
 struct Parser<'l, 't> {
-    /// At least one.
+    /// At least one token.
     tokens: &'l [(&'t str, Span)],
     at: usize,
     arch: Arch,
@@ -355,7 +355,7 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    /// Behind `return`.
+    /// After `return`.
     fn answer(&mut self) -> Step<Statement<'t>> {
         let (word, span) = self.word()?;
         if word.eq_ignore_ascii_case("a") {
@@ -372,7 +372,7 @@ impl<'t> Parser<'_, 't> {
         let mut data = 0;
         if self.take("(") {
             let (text, span) = self.word()?;
-            // More than 16 bits are cut, as seccomp-tools cuts them.
+            // Truncated to 16 bits, as in seccomp-tools.
             data = number(text, span)? as u16;
             self.symbol(")")?;
         }
@@ -380,7 +380,7 @@ impl<'t> Parser<'_, 't> {
         Ok(Statement::Insn(ret.into()))
     }
 
-    /// Behind `if`.
+    /// After `if`.
     fn condition(&mut self) -> Step<Statement<'t>> {
         self.symbol("(")?;
         let is_negated = self.take("!");
@@ -406,7 +406,7 @@ impl<'t> Parser<'_, 't> {
         Ok(branch(test, operand, is_swapped != is_negated, [yes, no]))
     }
 
-    /// Behind `A`: an assignment, arithmetic, or a comparison with `?`.
+    /// After `A`: an assignment, arithmetic, or a comparison with `?`.
     fn accumulator(&mut self) -> Step<Statement<'t>> {
         let (symbol, _) = self.peek();
         if symbol == "=" {
@@ -437,7 +437,7 @@ impl<'t> Parser<'_, 't> {
         Ok(branch(test, operand, is_swapped, [yes, no]))
     }
 
-    /// Behind `A =`.
+    /// After `A =`.
     fn loaded(&mut self) -> Step<Op> {
         let (word, span) = self.word()?;
         Ok(match word.to_ascii_lowercase().as_str() {
@@ -461,7 +461,7 @@ impl<'t> Parser<'_, 't> {
         })
     }
 
-    /// Behind `X =`.
+    /// After `X =`.
     fn index_register(&mut self) -> Step<Op> {
         let (word, span) = self.word()?;
         Ok(match word.to_ascii_lowercase().as_str() {
@@ -472,7 +472,7 @@ impl<'t> Parser<'_, 't> {
         })
     }
 
-    /// `>> 32` behind an argument, which is its upper half.
+    /// `>> 32` after an argument, which selects its upper half.
     fn upper_half(&mut self) -> Step<u32> {
         if !self.take(">>") {
             return Ok(0);
@@ -498,7 +498,7 @@ impl<'t> Parser<'_, 't> {
         Ok(index)
     }
 
-    /// An operator and what A is compared with; whether the goals change places.
+    /// An operator and its right-hand side; whether the goals are exchanged.
     fn comparison(&mut self) -> Step<(Test, Operand, bool)> {
         let (test, is_swapped) = match self.peek().0 {
             "==" => (Test::Eq, false),
@@ -573,7 +573,7 @@ impl<'t> Parser<'_, 't> {
         Box::new(diagnostic.label(span, format!("expected {expected}")))
     }
 
-    /// The same of the token that was just read.
+    /// The same for the token just read.
     fn unexpected_before(&mut self, expected: &str) -> Box<Diagnostic> {
         self.at -= 1;
         self.unexpected(expected)

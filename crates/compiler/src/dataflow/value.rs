@@ -83,7 +83,7 @@ pub(crate) struct Values {
 
 impl Values {
     /// No value yet.
-    #[cfg(feature = "foreign")]
+    #[cfg(any(test, feature = "foreign"))]
     pub(crate) fn new() -> Values {
         Values::default()
     }

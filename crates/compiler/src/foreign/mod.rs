@@ -32,6 +32,7 @@ pub use proved::{How, Optimised};
 pub use rating::Rating;
 pub use rejected::{Rejected, Why};
 
+use calls::Calls;
 use lift::{Lift, Lifted};
 use proved::Candidate;
 use redispatch::redispatch;
@@ -72,8 +73,8 @@ const ARCH_OFFSET: u32 = 4;
 /// Only mistakes of tamis: a program that the kernel would refuse, or one that does something else.
 pub fn optimise(stack: &Stack, options: &Options, split: Split) -> Result<Optimised, CompileError> {
     let lift = Lift::of(stack, &options.proof);
-    let calls = calls::calls(stack.programs(), &lift.lifted, options);
-    let rate = |programs: &[Program]| Rating::of(programs, &calls, options.has_bitmap());
+    let calls = Calls::new(stack.programs(), &lift.lifted, options);
+    let rate = |programs: &[Program]| Rating::of(programs, &calls);
     let input = proved::Input {
         stack,
         before: rate(stack.programs()),

@@ -14,7 +14,6 @@ use crate::error::CompileError;
 use crate::judge::{Judged, confirm, judge};
 use crate::options::ProofEffort;
 use crate::passes::Remark;
-use crate::stats::Stats;
 
 /// How a result came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,15 +116,6 @@ impl Optimised {
     /// The ways that go further than the one taken, and why each was not; the first goes furthest.
     pub fn rejected(&self) -> &[Rejected] {
         &self.rejected
-    }
-
-    /// Figures about each program, for the architectures in order.
-    pub fn stats(&self) -> Vec<Stats> {
-        let archs = || self.archs.iter().copied();
-        let programs = self.programs().iter();
-        programs
-            .map(|program| Stats::of(program, archs()))
-            .collect()
     }
 }
 

@@ -59,7 +59,8 @@ impl fmt::Display for Why {
             Why::NotBetter(rating) => write!(
                 f,
                 "{} instructions and {:.1} steps on average would be no better",
-                rating.length_insns, rating.mean_steps
+                rating.cost.length_insns,
+                rating.cost.all().mean_steps()
             ),
             Why::TooLong { length_insns } => {
                 write!(

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::{Action, Arch, Word};
-use tamis_bpf::{Insn, InvalidProgram, Op, Operand, Program, Test};
+use tamis_bpf::{Insn, InvalidProgram, Op, Program, Test};
 use tamis_rules::{Ruleset, Section};
 
 /// The program behind a check of architecture and number that answers other calls itself.
@@ -19,22 +19,16 @@ pub(super) fn program(
     elsewhere: Action,
 ) -> Result<Program, InvalidProgram> {
     let endian = program.endian();
-    let branch = |test, k, jt, jf| Op::Branch {
-        test,
-        operand: Operand::K(k),
-        jt,
-        jf,
-    };
     let mut ops = Vec::new();
     let mut entries = Vec::new();
     for arch in arches {
         for (first, last) in Section::domain(*arch).intervals() {
             ops.extend([
                 Op::LoadData(Word::ARCH.offset(endian)),
-                branch(Test::Eq, arch.audit(), 0, 4),
+                Op::branch(Test::Eq, arch.audit(), 0, 4),
                 Op::LoadData(Word::NR.offset(endian)),
-                branch(Test::Ge, *first, 0, 2),
-                branch(Test::Gt, *last, 1, 0),
+                Op::branch(Test::Ge, *first, 0, 2),
+                Op::branch(Test::Gt, *last, 1, 0),
                 Op::Jump(0),
             ]);
             entries.push(ops.len() - 1);

@@ -53,12 +53,12 @@ use std::rc::Rc;
 use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_bpf::cfg::{BlockId, Cfg};
+use tamis_meter::{Workload, measure};
 use tamis_rules::{Predicate, Ruleset};
 
 use crate::dataflow::flow::Flow;
 use crate::linearise::linearise;
 use crate::options::{Effort, Options};
-use crate::report::calls::Counted;
 use draft::Condition;
 
 /// The most rounds of all passes of a stage.
@@ -137,8 +137,9 @@ pub struct PassCx {
     /// The run that is going on, and how many remarks there were before it.
     run: Run,
     earlier_remarks: usize,
-    /// The calls by which programs are measured, if they are.
-    counted: Option<Rc<Counted>>,
+    /// The calls by which programs are measured, if they are, and whether the kernel has a bitmap.
+    calls: Option<Rc<Workload>>,
+    has_bitmap: bool,
     /// The blocks of the graph in reverse postorder; none once a pass changed it.
     order: Option<Rc<[BlockId]>>,
     /// The flow of the graph as it was when it was last asked for.
@@ -167,7 +168,8 @@ impl PassCx {
                 after: NOTHING,
             },
             earlier_remarks: 0,
-            counted: None,
+            calls: None,
+            has_bitmap: true,
             order: None,
             flow: None,
             is_flow_new: false,
@@ -179,12 +181,13 @@ impl PassCx {
 
     /// A context as the options say, for a program that serves these architectures.
     pub(crate) fn of(options: &Options, archs: impl IntoIterator<Item = Arch>) -> PassCx {
-        let counted = options.measure_runs.then(|| {
+        let calls = options.measure_runs.then(|| {
             let archs: Vec<Arch> = archs.into_iter().collect();
-            Rc::new(Counted::of(&archs, options))
+            Rc::new(options.workload(&archs))
         });
         PassCx {
-            counted,
+            calls,
+            has_bitmap: options.has_bitmap(),
             max_rounds: match options.effort {
                 Effort::Full => MAX_ROUNDS,
                 Effort::Quick => QUICK_ROUNDS,
@@ -195,10 +198,9 @@ impl PassCx {
 
     /// How large the graph is and, if that was asked for, what it costs.
     fn size_of(&self, graph: &Cfg) -> Size {
-        let counted = self.counted.as_ref();
-        let cost = counted.and_then(|counted| {
+        let cost = self.calls.as_ref().and_then(|calls| {
             let program = linearise(graph).ok()?;
-            Some(counted.cost(&program))
+            Some(measure(&[program], calls, self.has_bitmap))
         });
         Size::of_graph(graph, cost)
     }
@@ -435,7 +437,8 @@ pub(crate) fn run_on_graph_watched(
 pub(crate) fn optimise(program: &Program, passes: &[BytecodePass], cx: &mut PassCx) -> Program {
     let mut graph = Cfg::from_program(program);
     let mut trial = PassCx::new(cx.fuel);
-    trial.counted.clone_from(&cx.counted);
+    trial.calls.clone_from(&cx.calls);
+    trial.has_bitmap = cx.has_bitmap;
     trial.run.after = trial.size_of(&graph);
     run_until_stable(passes, MAX_ROUNDS, |pass| {
         news(pass, run_on_blocks(pass, &mut graph, &mut trial))

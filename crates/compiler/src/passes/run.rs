@@ -7,10 +7,10 @@ use std::fmt;
 
 use tamis_abi::Arch;
 use tamis_bpf::cfg::{Cfg, End};
+use tamis_meter::Cost;
 
 use super::Remark;
 use super::draft::Draft;
-use crate::report::calls::ProgramCost;
 
 /// How large a thing is that a pass works on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub enum Size {
         /// Instructions, unconditional jumps not counted.
         length_insns: usize,
         /// What calls cost, if that was [asked for](crate::Options::measure_runs).
-        cost: Option<ProgramCost>,
+        cost: Option<Cost>,
     },
 }
 
@@ -70,7 +70,7 @@ impl Size {
         }
     }
 
-    pub(super) fn of_graph(graph: &Cfg, cost: Option<ProgramCost>) -> Size {
+    pub(super) fn of_graph(graph: &Cfg, cost: Option<Cost>) -> Size {
         let insns = graph.blocks().map(|(_, block)| {
             let jumps = matches!(block.end, End::Goto(_));
             block.ops.len() + usize::from(!jumps)

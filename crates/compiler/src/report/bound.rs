@@ -13,14 +13,12 @@
 
 use std::collections::BTreeMap;
 
-use tamis_abi::{Arch, Nr, SeccompData, syscall};
+use tamis_abi::{Arch, syscall};
 use tamis_analysis::{Case, CaseLimits, Machine, cases};
-use tamis_bpf::{Program, interp};
+use tamis_bpf::Program;
+use tamis_meter::{NumberCost, Workload, measure_numbers};
 use tamis_prover::{LimitReached, Limits, Space};
 use tamis_rules::{IntervalSet, Predicate};
-
-use crate::expected::argument_lists;
-use crate::options::Options;
 
 /// The most runs for which the best tree is computed.
 const MAX_EXACT_RUNS: usize = 12;
@@ -41,7 +39,7 @@ pub struct ArchBound {
     pub arch: Arch,
     /// How many runs of numbers are treated alike.
     pub runs: usize,
-    /// The steps per call, as often and with the arguments that the profile says, or once with all arguments 0.
+    /// The steps per call of the workload.
     pub mean_steps: f64,
     /// The fewest that any program could take.
     pub bound_steps: f64,
@@ -73,14 +71,14 @@ impl Run {
     }
 }
 
-/// Bounds for the calls of these architectures; those without any counted call are left out.
+/// Bounds for the calls of a workload by architecture; those without any call are left out.
 ///
 /// # Errors
 /// If a limit of the prover is reached.
 pub fn bounds(
     program: &Program,
     archs: &[Arch],
-    options: &Options,
+    workload: &Workload,
 ) -> Result<Vec<ArchBound>, LimitReached> {
     let mut space = Space::new(Limits::default());
     let function = space.program(program)?;
@@ -110,41 +108,41 @@ pub fn bounds(
         }
     }
     let is_conditional: Vec<bool> = known.iter().map(|answer| answer.len() > 1).collect();
+    let costs = measure_numbers(std::slice::from_ref(program), workload, false);
     let bounds = archs.iter().filter_map(|arch| {
         let input = Measured {
-            program,
+            costs: &costs,
             arch: *arch,
             machines: &machines,
             is_conditional: &is_conditional,
         };
-        input.bound(options)
+        input.bound()
     });
     Ok(bounds.collect())
 }
 
 /// An architecture's part of a program.
 struct Measured<'a> {
-    program: &'a Program,
+    costs: &'a [NumberCost],
     arch: Arch,
     machines: &'a [(Machine, Answers)],
     is_conditional: &'a [bool],
 }
 
 impl Measured<'_> {
-    fn bound(&self, options: &Options) -> Option<ArchBound> {
+    fn bound(&self) -> Option<ArchBound> {
         let own = self.answers_of(self.arch)?;
         let (mut steps, mut fixed, mut total) = (0.0, 0.0, 0.0);
         let mut by_answer: BTreeMap<usize, f64> = BTreeMap::new();
         let mut by_number: BTreeMap<u32, f64> = BTreeMap::new();
-        for (nr, _) in syscall::all(self.arch) {
-            let count = match &options.profile {
-                Some(profile) => profile.count(self.arch, nr, nr) as f64,
-                None => 1.0,
-            };
-            let Some(answer) = own.of(nr.0).filter(|_| count > 0.0) else {
+        let is_named = |cost: &&NumberCost| syscall::name(self.arch, cost.nr).is_some();
+        let costs = self.costs.iter().filter(|cost| cost.arch == self.arch);
+        for NumberCost { nr, executed, .. } in costs.filter(is_named) {
+            let count = executed.calls;
+            let Some(answer) = own.of(nr.0) else {
                 continue;
             };
-            steps += count * self.mean_steps(nr, options);
+            steps += executed.steps;
             total += count;
             *by_answer.entry(answer).or_default() += count;
             by_number.insert(nr.0, count);
@@ -180,26 +178,6 @@ impl Measured<'_> {
             bound_steps: loads + (fixed + jumps) / total,
             kind,
         })
-    }
-
-    /// The steps of a number, with the arguments of the profile, or 0.
-    fn mean_steps(&self, nr: Nr, options: &Options) -> f64 {
-        let profile = options.profile.as_ref();
-        let seen = profile.and_then(|profile| profile.call(self.arch, nr));
-        let lists = seen.map_or_else(|| vec![([0; 6], 1.0)], argument_lists);
-        let (mut steps, mut whole) = (0.0, 0.0);
-        for (args, weight) in lists {
-            let data = SeccompData {
-                nr: nr.0,
-                arch: self.arch.audit(),
-                args,
-                ..SeccompData::default()
-            };
-            let run = interp::run(self.program, &data);
-            steps += weight * f64::from(run.steps);
-            whole += weight;
-        }
-        steps / whole
     }
 
     fn answers_of(&self, arch: Arch) -> Option<&Answers> {

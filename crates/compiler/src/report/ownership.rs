@@ -175,12 +175,7 @@ mod tests {
 
     #[test]
     fn the_parts_add_up_and_name_the_calls() {
-        let equals = |k, jt, jf| Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        };
+        let equals = |k, jt, jf| Op::branch(Test::Eq, k, jt, jf);
         let ops = [
             Op::LoadData(NR_OFFSET),
             equals(16, 1, 0),

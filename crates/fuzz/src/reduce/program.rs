@@ -103,19 +103,18 @@ mod tests {
     use tamis_bpf::{Test, interp};
 
     use super::*;
-    use crate::testing::branch;
 
     #[test]
     fn what_remains_is_what_one_call_needs() {
         let ops = [
             Op::LoadData(4),
-            branch(Test::Eq, 0xc000_003e, 1, 0),
+            Op::branch(Test::Eq, 0xc000_003e, 1, 0),
             Op::RetImm(0x8000_0000),
             Op::LoadData(0),
-            branch(Test::Gt, 100, 3, 0),
-            branch(Test::Eq, 39, 0, 2),
+            Op::branch(Test::Gt, 100, 3, 0),
+            Op::branch(Test::Eq, 39, 0, 2),
             Op::LoadData(16),
-            branch(Test::Eq, 7, 1, 0),
+            Op::branch(Test::Eq, 7, 1, 0),
             Op::RetImm(0x0005_0001),
             Op::RetImm(0x7fff_0000),
         ];
@@ -134,7 +133,7 @@ mod tests {
         let small = super::program(&program, &mut |program| tells_apart(program));
         let expected = [
             Op::LoadData(16),
-            branch(Test::Eq, 7, 1, 0),
+            Op::branch(Test::Eq, 7, 1, 0),
             Op::RetImm(0x0005_0001),
             Op::RetImm(0x7fff_0000),
         ];

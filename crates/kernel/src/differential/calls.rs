@@ -1,27 +1,26 @@
-//! What a stack of filters answers to real system calls.
+//! Runs a stack of filters on real system calls.
 //!
-//! No call takes place, whatever its number and arguments: below the filters that are asked about lies a
-//! *guard*, a filter that answers everything with `trace`. That is stricter than `allow` and `log`, and
-//! loses to everything else but a `trace` of a newer filter. This thread is the tracer: it reads the
-//! message, which tells the guard's answer from others, and has the call skipped. It also sees a trap's
-//! data, and whether a thread or the whole process was killed, because a second thread without filters
-//! is there to survive.
+//! No call is executed, whatever its number and arguments: below the tested filters there is a *guard*, a filter
+//! that returns `trace` for everything. That is stricter than `allow` and `log`, and loses to everything else
+//! except a `trace` of a newer filter. This thread is the tracer: it reads the message, which distinguishes the
+//! guard's action from others, and skips the call. It also sees a trap's data, and whether a thread or the whole
+//! process was killed, because a second thread without filters survives a killed thread.
 //!
-//! An answer of `ENOSYS` may be that error or `notify` without a listener. Such calls are made once more
-//! over a guard that answers another error: that is stricter than `notify`.
+//! A result of `ENOSYS` may be that error or `notify` without a listener. Such calls are repeated over a guard that
+//! returns another error, which is stricter than `notify`.
 //!
-//! What it can't tell: `log` from `allow`, the data of an answer that nobody sees, `trace` with just
-//! the guard's data from `allow`, and actions that the kernel doesn't know, for which it kills, from
-//! `allow` if they are less strict than `trace`. The guard keeps the kernel from using its action
-//! bitmap, see [`bitmap`](crate::measure::bitmap). Calls have the two architectures of this machine and
-//! the instruction pointer of where they are made; for others see [`packets`](mod@super::packets).
+//! It can't distinguish `log` from `allow`, invisible data of an action, `trace` with the guard's data from
+//! `allow`, and from `allow` actions unknown to the kernel, for which it kills, if they are less strict than
+//! `trace`. The guard keeps the kernel from using its action bitmap, see [`bitmap`](crate::measure::bitmap). Calls
+//! have the two architectures of this machine and their real instruction pointer; for others see
+//! [`packets`](mod@super::packets).
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, SeccompData, Word};
-use tamis_bpf::{Insn, Op, Operand, Program, Stack, Test};
+use tamis_bpf::{Insn, Op, Program, Stack, Test};
 
 use super::AskError;
 use crate::NATIVE_ENDIAN;
@@ -36,7 +35,7 @@ use crate::sys::subject::{self, Board, COOKIE, Plan};
 use crate::sys::wait;
 use crate::tracee::{Event, Options, Resume, Stop, Stopped, Tracee};
 
-/// What shows of an answer, from the strictest.
+/// The observable outcome of an action, from the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     /// The whole process is killed.
@@ -47,16 +46,16 @@ pub enum Outcome {
     Trapped(u16),
     /// The call returns this error, 0 to 4095; 0 is success.
     Failed(u16),
-    /// The call is handed to a listener.
+    /// The call is passed to a listener.
     Notified,
-    /// The call is handed to a tracer with this message.
+    /// The call is passed to a tracer with this message.
     Traced(u16),
-    /// The call is made, perhaps logged: what is less strict than `trace` counts as that.
+    /// The call is executed, and possibly logged: everything less strict than `trace`.
     Made,
 }
 
 impl Outcome {
-    /// What shows of a filter's return value.
+    /// The observable outcome of a filter's return value.
     pub fn of_ret(ret: u32) -> Outcome {
         let action = Action::from_ret(ret);
         if Action::precedence(ret) > Action::precedence(ActionKind::Trace.ret()) {
@@ -74,28 +73,28 @@ impl Outcome {
     }
 }
 
-/// The largest error number that the kernel lets a filter answer with.
+/// The largest error number that a filter can return.
 const MAX_ERRNO: u16 = 4095;
-/// The data of the guard's answer.
+/// The data of the guard's action.
 const GUARD_DATA: u16 = 0x9c1f;
-/// What the second guard answers: not `ENOSYS`.
+/// The error of the second guard: not `ENOSYS`.
 const OTHER_ERROR: u16 = 4001;
 /// `ENOSYS`, as the outcome of a call.
 const ENOSYS: Outcome = Outcome::Failed(libc::ENOSYS as u16);
-/// `uretprobe` and `uprobe`, which the kernel puts to no filter.
+/// `uretprobe` and `uprobe`, for which the kernel runs no filter.
 const EXEMPT: [u32; 2] = [335, 336];
 
-/// What a stack answered to one call.
+/// The outcome of a stack for one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The call as the filters saw it: with the instruction pointer of where it was made.
+    /// The call as the filters saw it, with its real instruction pointer.
     pub call: SeccompData,
-    /// What showed.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// Whether a call can be made: one of x86-64, of i386, or of x32, which is x86-64 with another number,
-/// and none of the two that are put to no filter.
+/// Whether a call can be made: one of x86-64, of i386, or of x32, which is x86-64 with another number, except the
+/// two for which no filter runs.
 pub fn can_make(call: &SeccompData) -> bool {
     match call.arch {
         arch if arch == Arch::X86_64.audit() => !EXEMPT.contains(&call.nr),
@@ -103,8 +102,8 @@ pub fn can_make(call: &SeccompData) -> bool {
     }
 }
 
-/// Whether this machine makes calls of i386: the kernel may be built without, and a container may hide
-/// it.
+/// Whether this machine supports calls of i386: the kernel may be built without them, and a container may disable
+/// them.
 pub fn has_i386() -> bool {
     let call = SeccompData {
         arch: Arch::X86.audit(),
@@ -113,15 +112,15 @@ pub fn has_i386() -> bool {
     answers(&[], &[call]).is_ok()
 }
 
-/// What the kernel answers to each call under these filters, the oldest first.
+/// The kernel's outcome for each call under these filters, the oldest first.
 ///
-/// Every filter but the newest must let `seccomp` take place, or the next can't be installed. The
-/// filters may be any that the kernel takes; together they have some 20 instructions less room than on
-/// a task of their own. A process of its own makes the calls; one more takes over after each kill. A
-/// call that the filters let through takes some microseconds, a kill a millisecond.
+/// Every filter but the newest must allow `seccomp`, or the next can't be installed. All filters that the kernel
+/// accepts are supported; together they have some 20 instructions less room than on a separate task. The calls are
+/// made by a separate process, which is replaced after each kill. An allowed call takes some microseconds, a kill a
+/// millisecond.
 ///
 /// # Errors
-/// See [`AskError`]; [`AskError::Died`] with `SIGSEGV` if this machine makes no calls of i386.
+/// See [`AskError`]; [`AskError::Died`] with `SIGSEGV` if this machine doesn't support calls of i386.
 ///
 /// # Panics
 /// If a call [can't be made](can_make).
@@ -145,19 +144,19 @@ pub fn answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Result<Vec<Answer>
     Ok(answers)
 }
 
-/// A call to which the kernel answers something else than the reference interpreter.
+/// A call with different outcomes in the kernel and the reference interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The call as the filters saw it.
     pub call: SeccompData,
-    /// What the interpreter makes expect.
+    /// The outcome by the interpreter.
     pub expected: Outcome,
-    /// What the kernel answered.
+    /// The outcome in the kernel.
     pub answered: Outcome,
 }
 
-/// Puts the calls that can be made here to the kernel, and tells those to which it answers something
-/// else than the reference interpreter, with the number of calls made.
+/// Makes the calls that are possible here and returns their count, and those whose outcome differs from the
+/// reference interpreter.
 ///
 /// # Errors
 /// As [`answers`].
@@ -181,16 +180,11 @@ pub fn compare(stack: &Stack, calls: &[SeccompData]) -> Result<(usize, Vec<Misma
     Ok((answers.len(), answers.iter().filter_map(mismatch).collect()))
 }
 
-/// A filter that gives one answer to everything but the installation of the filters above it.
+/// A filter with one action for everything except the installation of the filters above it.
 fn guard(action: Action) -> Program {
     let last = ArgIndex::ALL[5];
     let answers_unless = |word: Word, value: u64, skip: u8| {
-        let test = Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(value as u32),
-            jt: 0,
-            jf: skip,
-        };
+        let test = Op::branch(Test::Eq, value as u32, 0, skip);
         [Op::LoadData(word.offset(NATIVE_ENDIAN)), test]
     };
     let mut ops = Vec::new();
@@ -202,7 +196,7 @@ fn guard(action: Action) -> Program {
     Program::new(insns, NATIVE_ENDIAN).expect("it is a valid program")
 }
 
-/// The answers to all calls over one guard.
+/// The outcomes of all calls over one guard.
 fn all(
     guard: &Program,
     filters: &[&[Insn]],
@@ -225,7 +219,7 @@ fn all(
     Ok(answers)
 }
 
-/// The answers to the first calls, up to the first kill.
+/// The outcomes of the first calls, up to the first kill.
 fn some_answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Result<Vec<Answer>, AskError> {
     let board = Shared::<Board>::new().map_err(AskError::Start)?;
     let raw: Vec<RawCall> = calls.iter().map(RawCall::of).collect();
@@ -256,7 +250,7 @@ fn some_answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Result<Vec<Answer
         .collect())
 }
 
-/// What kept a process from installing its filters; the first is the guard.
+/// The error that kept a process from installing its filters; the first is the guard.
 fn refusal(board: &Board, filters: usize) -> Result<(), AskError> {
     let installed = board.installed.load(Ordering::Acquire) as usize;
     let errno = Errno(board.errno.load(Ordering::Acquire));
@@ -279,17 +273,17 @@ struct Process<'a> {
     /// The thread with the filters.
     subject: Option<Tracee>,
     board: &'a Board,
-    /// What the tracer saw of each call.
+    /// The outcome of each call by the tracer.
     outcomes: Vec<Option<Outcome>>,
 }
 
 impl Process<'_> {
-    /// Traces the process, lets it go on, and waits for its second thread.
+    /// Traces the process, resumes it, and waits for its second thread.
     fn start(&mut self, gate: &mut impl Write) -> Result<(), AskError> {
         let options = Options::CLONE | Options::SECCOMP | Options::EXIT_KILL;
         let process =
             Tracee::seize(self.pid, options).map_err(|error| AskError::NotTraced(error.errno))?;
-        // If this fails, the process is gone, and waiting for it tells how.
+        // If this fails, the process is gone, and waiting for it gives the reason.
         let _ = gate.write_all(&[1]);
         loop {
             match process.wait()? {
@@ -309,7 +303,7 @@ impl Process<'_> {
         }
     }
 
-    /// Lets the subject run to its end; how it was killed, if a filter did it.
+    /// Runs the subject to its end; returns the kind of kill if a filter killed it.
     fn follow(&mut self) -> Result<Option<Outcome>, AskError> {
         let Some(subject) = self.subject else {
             return Ok(None);
@@ -336,19 +330,19 @@ impl Process<'_> {
                 }
                 _ => stopped.signal(),
             };
-            // It fails if the subject has been killed: its end comes next.
+            // It fails if the subject has been killed; its end is reported next.
             let _ = stopped.resume(Resume::Run, passed_on);
         }
     }
 
-    /// A filter answered `trace`.
+    /// Handles a `trace` of a filter.
     fn on_trace(&mut self, stopped: &Stopped) -> Result<(), AskError> {
         let trace = Action::new(ActionKind::Trace, stopped.message()? as u16);
         self.saw(Some(Outcome::of_ret(trace.ret())));
         Ok(stopped.skip_call()?)
     }
 
-    /// Notes the outcome of the call that is being made.
+    /// Records the outcome of the current call.
     fn saw(&mut self, outcome: Option<Outcome>) {
         let index = self.board.call.load(Ordering::Acquire) as usize;
         if let Some(place) = self.outcomes.get_mut(index) {
@@ -356,10 +350,10 @@ impl Process<'_> {
         }
     }
 
-    /// After the subject was killed by `SIGSYS`: whether the other thread was too.
+    /// After the subject was killed by `SIGSYS`: determines whether the other thread was killed, too.
     fn scope_of_kill(&mut self) -> Result<Outcome, AskError> {
         self.subject = None;
-        // What kills a whole process has marked it before the first of its threads is gone.
+        // A kill of the whole process is recorded before the first of its threads is gone.
         let end = self.end().map_err(AskError::Start)?;
         let is_process = end.is_some_and(|end| end.is_by(libc::SIGSYS));
         Ok(match is_process {
@@ -368,13 +362,13 @@ impl Process<'_> {
         })
     }
 
-    /// Kills the process unless it has ended, and waits for all of it; how it ended.
+    /// Kills the process unless it has ended, and reaps all its threads; returns how it ended.
     fn end(&mut self) -> Result<Option<Ended>, Errno> {
         let pid = std::mem::take(&mut self.pid);
         if pid == 0 {
             return Ok(None);
         }
-        // It is a child that nobody has waited for, so that the number is still its own.
+        // The child hasn't been reaped, so its number is still its own.
         let _ = wait::kill(pid, libc::SIGKILL);
         if let Some(subject) = self.subject.take() {
             while let Ok(Event::Stopped(_)) = subject.wait() {}
@@ -387,7 +381,7 @@ impl Process<'_> {
         }
     }
 
-    /// The subject or its process ended where it should not have.
+    /// The error for an unexpected end of the subject or its process.
     fn death(&self, ended: Ended) -> AskError {
         let errno = Errno(self.board.errno.load(Ordering::Acquire));
         match (errno, ended) {
@@ -413,7 +407,7 @@ impl Process<'_> {
 
 impl Drop for Process<'_> {
     fn drop(&mut self) {
-        // Nothing can be done about a process that can't be waited for.
+        // A process that can't be waited for is ignored.
         let _ = self.end();
     }
 }

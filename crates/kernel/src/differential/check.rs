@@ -1,4 +1,4 @@
-//! All questions that the kernel can be asked about some programs and calls, at once.
+//! All tests of programs and calls in the kernel.
 
 use std::collections::BTreeMap;
 
@@ -9,53 +9,53 @@ use super::calls::{self, Mismatch};
 use super::packets::Packets;
 use super::{AskError, Verdict, verdicts};
 
-/// Something that the kernel says otherwise than tamis. Programs are counted from the oldest.
+/// A difference between the kernel and tamis. Programs are counted from the oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contradiction {
-    /// The kernel doesn't take a program, or takes one that is too long.
+    /// The kernel rejects a program, or accepts one that is too long.
     Verdict {
         /// The program.
         program: usize,
-        /// What the kernel says.
+        /// The kernel's verdict.
         verdict: Verdict,
     },
-    /// As the filter of a socket, a program returns something else.
+    /// As a socket filter, a program returns another value.
     Returned {
         /// The program.
         program: usize,
-        /// The words that it was run on.
+        /// The input words.
         call: SeccompData,
-        /// What the interpreter returns.
+        /// The interpreter's return value.
         expected: u32,
     },
-    /// A call is answered differently.
+    /// A call has another outcome.
     Answered {
-        /// The program, alone on a task; `None` for all of them.
+        /// The program, alone on a task; `None` for the whole stack.
         program: Option<usize>,
-        /// Call and answers.
+        /// The call and its outcomes.
         mismatch: Mismatch,
     },
 }
 
-/// What was asked, and what came of it.
+/// The tests and their results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// How many calls were made.
+    /// The count of calls.
     pub calls: usize,
-    /// How many packets were sent.
+    /// The count of packets.
     pub packets: usize,
-    /// What could not be asked, and why.
+    /// The tests that could not be run, with the reason.
     pub not_asked: Vec<AskError>,
-    /// Where the kernel says otherwise.
+    /// The differences.
     pub contradictions: Vec<Contradiction>,
 }
 
-/// Asks the kernel whether it takes the programs of a stack, what each and all together answer to those of
-/// the calls that can be made here, and what each returns for all of them as the filter of a socket.
+/// Tests in the kernel whether it accepts the programs of a stack, the outcomes of each and of all together for the
+/// calls that can be made here, and the return values of each as a socket filter for all calls.
 ///
-/// Calls cost microseconds, or a millisecond where a program kills. A question that can't be asked is
-/// noted: programs for machines of the other byte order are put to sockets alone, and so are stacks in
-/// which an older filter denies `seccomp`, as far as the whole stack goes.
+/// A call takes microseconds, a kill a millisecond. Tests that can't be run are recorded: programs for machines of
+/// the other byte order are tested only as socket filters, and so are stacks as a whole in which an older filter
+/// denies `seccomp`.
 pub fn check(stack: &Stack, calls: &[SeccompData]) -> Checked {
     let mut checked = Checked::default();
     let programs = stack.programs();

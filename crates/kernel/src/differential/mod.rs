@@ -1,19 +1,17 @@
-//! Asking the running kernel about programs, to compare what it does with what tamis says.
+//! Tests of programs in the running kernel, for comparison with tamis.
 //!
-//! | question | how it is asked | what it can't tell |
+//! | test | method | limits |
 //! |---|---|---|
-//! | [`verdicts`]: is a list of instructions taken? | installed where only the last check fails | nothing |
-//! | [`calls`](mod@calls): what does a stack answer to a call? | real calls, traced | `log` from `allow`; data that nobody sees |
-//! | [`packets`](mod@packets): what does a program return for sixteen words? | as the filter of a socket | loads are the network's |
+//! | [`verdicts`]: is a list of instructions accepted? | installation in which only the last check fails | none |
+//! | [`calls`](mod@calls): outcome of a stack for a call | real calls, traced | `log` looks like `allow`; invisible data |
+//! | [`packets`](mod@packets): return value of a program for sixteen words | socket filter | loads have network byte order |
 //!
-//! For which calls no filter runs at all only shows in how long they take: see
-//! [`bitmap`](crate::measure::bitmap). [`check`](check::check) asks all three about some programs and
-//! calls at once.
+//! The calls for which no filter runs are observable only by timing: see [`bitmap`](crate::measure::bitmap).
+//! [`check`](check::check) runs all three tests for programs and calls.
 //!
-//! None of it needs more rights than installing a filter and tracing a child, and nothing outlives a
-//! question. Other ways into the kernel don't fit: `bpf(2)` takes no classic programs, so that its
-//! `BPF_PROG_TEST_RUN` would judge a translation instead of the program, and the kernel hands nobody a
-//! descriptor of an installed filter.
+//! None of this needs more rights than installing a filter and tracing a child, and nothing persists after a test.
+//! Other interfaces are unsuitable: `bpf(2)` accepts no classic programs, so its `BPF_PROG_TEST_RUN` would test a
+//! translation instead of the program, and the kernel doesn't give descriptors of installed filters.
 
 pub mod calls;
 pub mod check;
@@ -36,26 +34,26 @@ use crate::tracee::TraceError;
 
 use self::pace::Pace;
 
-/// Why the kernel could not be asked.
+/// The reason why a test in the kernel failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
-    /// Calls are made on x86-64 only.
+    /// Calls are supported on x86-64 only.
     NotHere,
-    /// A process, a thread, shared memory or a socket could not be made.
+    /// A process, a thread, shared memory or a socket could not be created.
     Start(Errno),
     /// The process that makes the calls may not be traced.
     NotTraced(Errno),
     /// A filter could not be installed.
     Refused {
-        /// Which one, counted from the oldest.
+        /// The index of the filter, counted from the oldest.
         filter: usize,
-        /// Why.
+        /// The reason.
         error: InstallError,
     },
-    /// The process that makes the calls was killed by something else than its filters.
+    /// The process that makes the calls was not killed by its filters, but otherwise.
     Died {
-        /// The signal, if one did.
+        /// The signal, if any.
         signal: Option<i32>,
     },
 }
@@ -101,12 +99,12 @@ impl From<TraceError> for AskError {
     }
 }
 
-/// The kernel's word on installing a list of instructions.
+/// The kernel's verdict on installing a list of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It would be installed if there is room.
+    /// It would be installed, if there is room.
     Accepted,
-    /// It is refused.
+    /// It is rejected.
     Refused(Errno),
 }
 
@@ -119,11 +117,11 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The kernel's verdict on each list of instructions; lists of more than 65535 count as that long.
+/// The kernel's verdict on each list of instructions; lists of more than 65535 are treated as having 65535.
 ///
-/// Nothing is installed but a filter that allows everything and has a listener, on a thread that ends
-/// afterwards. A second listener is refused with `EBUSY`, and the kernel says so only after it has
-/// checked and translated the program. Takes some ten microseconds a list. Kernel 5.0.
+/// Only a filter that allows everything and has a listener is installed, on a thread that ends afterwards. The
+/// kernel rejects a second listener with `EBUSY`, but only after it has checked and converted the program. Takes
+/// some ten microseconds per list. Kernel 5.0.
 ///
 /// # Errors
 /// [`AskError::Start`] without a thread, [`AskError::Refused`] if not even that filter can be installed.
@@ -136,7 +134,7 @@ pub fn verdicts(lists: &[Vec<Insn>]) -> Result<Vec<Verdict>, AskError> {
     })
 }
 
-/// Gives the calling thread a filter for good.
+/// Permanently installs a filter on the calling thread.
 fn verdicts_here(lists: &[Vec<Insn>]) -> Result<Vec<Verdict>, AskError> {
     let allow = vec![Insn::from(Op::RetImm(Action::ALLOW.ret()))];
     let allow = Program::new(allow, crate::NATIVE_ENDIAN).expect("one return is a program");

@@ -1,24 +1,24 @@
-//! Not more than the kernel can tidy up.
+//! Limits the rate at which programs are freed.
 //!
-//! The kernel frees a program later, one after the other, on a queue that belongs to the CPU which let go of it.
-//! Linux 6.18 hangs for good if more than about a thousand wait there while others are translated. Who asks about
-//! tens of thousands of programs therefore stands aside for a moment after every few, which lets the queue run dry.
+//! The kernel frees programs asynchronously, one after the other, on a work queue of the CPU that released them.
+//! Linux 6.18 hangs permanently if more than about a thousand are queued there while others are converted. So tests
+//! of tens of thousands of programs pause briefly after each batch, which drains the queue.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How many programs may be let go of at a stretch.
+/// The most programs released without a pause.
 const BATCH: usize = 200;
-/// How long the kernel then has this CPU for itself. Freeing a program takes about a microsecond.
+/// The length of a pause. Freeing a program takes about a microsecond.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Counts programs that were let go of.
+/// Counts released programs.
 #[derive(Debug, Default)]
 pub(super) struct Pace(AtomicUsize);
 
 impl Pace {
-    /// To be called after each.
+    /// Called after each release.
     pub(super) fn step(&self) {
         if self.0.fetch_add(1, Ordering::Relaxed) % BATCH == BATCH - 1 {
             thread::sleep(PAUSE);

@@ -1,44 +1,43 @@
-//! What a program returns for any sixteen words, as the filter of a socket.
+//! Runs a program in the kernel on any sixteen words, as a socket filter.
 //!
-//! The kernel translates and compiles the filters of sockets and of system calls with the same code. A
-//! packet of 64 bytes stands for `struct seccomp_data`, its words in the order of the network, from
-//! which a socket's filter loads them. So number, architecture and instruction pointer can be anything,
-//! no process has to die, and a question takes microseconds.
+//! The kernel uses the same code to convert and compile socket filters and seccomp filters. A packet of 64 bytes
+//! represents `struct seccomp_data`, its words in network byte order, in which a socket filter loads them. So
+//! number, architecture and instruction pointer can be arbitrary, no process has to die, and a test takes
+//! microseconds.
 //!
-//! A filter's return value is the length that is left of the packet: too little to read a verdict from.
-//! So the question is put as "does it return *this*?": returns become 2 for yes and 1 for no. Only a
+//! A socket filter's return value is the length to which the packet is truncated, which is too small a result for
+//! an action. So each test is "does the program return *this*?": returns become 2 for yes and 1 for no. Only a
 //! division by zero ends a program with 0 before it gets to a return, and the packet is dropped.
 //!
-//! What differs from a filter of calls: the loads of words, which are those of the network, and checks
-//! that are less strict.
+//! Differences from seccomp filters: loads have network byte order, and the checks are less strict.
 
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixDatagram;
 
-use tamis_bpf::{Insn, Op, Operand, Program, Test};
+use tamis_bpf::{Insn, Op, Program, Test};
 
 use super::AskError;
 use super::pace::Pace;
 use crate::sys::socket;
 
-/// A pair of sockets, of which one has programs as its filter.
+/// A pair of sockets, one of which has the program as its filter.
 #[derive(Debug)]
 pub struct Packets {
     sender: UnixDatagram,
     receiver: UnixDatagram,
-    /// Each question replaces the filter of the one before.
+    /// Each test replaces the previous filter.
     pace: Pace,
 }
 
-/// What is left of a packet if the answer is yes, and if it is no, in bytes.
+/// The remaining length of a packet in bytes for yes and for no.
 const YES: u32 = 2;
 const NO: u32 = 1;
-/// What is left of it if the program came to no return.
+/// The remaining length if the program didn't reach a return.
 const DIVIDED_BY_ZERO: u32 = 0;
 
 impl Packets {
-    /// Makes the sockets.
+    /// Creates the sockets.
     ///
     /// # Errors
     /// [`AskError::Start`].
@@ -52,13 +51,13 @@ impl Packets {
         })
     }
 
-    /// Whether the kernel returns `ret` when it runs the program, for each of these images.
+    /// Whether the program returns `ret` in the kernel, for each of these images.
     ///
-    /// The program may have at most 4093 instructions. The kernel gives sockets little room for long
-    /// ones: `net.core.optmem_max` bytes.
+    /// The program may have at most 4093 instructions. The kernel limits the memory for long socket filters to
+    /// `net.core.optmem_max` bytes.
     ///
     /// # Errors
-    /// [`AskError::Start`] if the program is not taken or a packet not sent.
+    /// [`AskError::Start`] if the program is rejected or a packet can't be sent.
     pub fn returns<'a>(
         &self,
         program: &Program,
@@ -75,7 +74,7 @@ impl Packets {
         images.into_iter().map(answer).collect()
     }
 
-    /// How much the filter leaves of the packet for an image.
+    /// The remaining length of the packet for an image.
     fn kept_bytes(&self, image: &[u32; 16]) -> Result<u32, AskError> {
         let packet: Vec<u8> = image.iter().flat_map(|word| word.to_be_bytes()).collect();
         self.sender.send(&packet)?;
@@ -88,8 +87,8 @@ impl Packets {
     }
 }
 
-/// The program with returns that say whether they return `ret`. Those of A go to a common place at the
-/// end; nothing else moves.
+/// The program with returns that report whether the value is `ret`. Returns of A jump to a common sequence at the
+/// end; all other positions stay.
 fn question(program: &Program, ret: u32) -> Vec<Insn> {
     let len_insns = program.len();
     let answer = |is_equal: bool| Op::RetImm(if is_equal { YES } else { NO });
@@ -98,12 +97,7 @@ fn question(program: &Program, ret: u32) -> Vec<Insn> {
         Op::RetA => Op::Jump((len_insns - pc - 1) as u32),
         other => other,
     });
-    let compare = Op::Branch {
-        test: Test::Eq,
-        operand: Operand::K(ret),
-        jt: 0,
-        jf: 1,
-    };
+    let compare = Op::branch(Test::Eq, ret, 0, 1);
     let end = [compare, answer(true), answer(false)];
     asked.chain(end).map(Insn::from).collect()
 }

@@ -1,42 +1,39 @@
-//! Whether the kernel skips the filters of a stack for a call: asked of the kernel itself, by timing.
+//! Whether the kernel skips the filters of a stack for a call, by timing.
 //!
-//! Since 5.11 a kernel remembers which calls a stack is sure to allow, and doesn't run the filters for
-//! them. It tells nobody, but it can be seen. Below the stack goes a *ballast*: long filters that
-//! allow every number and whose every number can be remembered. Calls that are skipped cost the same with
-//! it; all others take longer by the time that the ballast runs, some microseconds. How long that is shows
-//! under the same stack, by a number that no kernel remembers.
+//! Since 5.11 the kernel caches the calls that a stack always allows, and doesn't run the filters for them. It
+//! doesn't report these calls, but timing shows them. A *ballast* is put below the stack: long filters that allow
+//! every number and are cacheable for every number. Cached calls cost the same with the ballast; all others take
+//! some microseconds longer. This time is measured under the same stack with a number that no kernel caches.
 //!
-//! It is a measurement: it belongs in no test. A difference that is neither clearly nothing nor clearly
-//! the ballast is measured again, and then undecided.
+//! This is a measurement and unsuitable for tests. A difference that is neither clearly zero nor clearly the
+//! ballast is measured again, and then undecided.
 
 use std::collections::BTreeSet;
 
 use tamis_abi::{Action, SeccompData};
-use tamis_bpf::{Insn, Op, Operand, Program, Stack, Test};
+use tamis_bpf::{Insn, Op, Program, Stack, Test};
 
 use super::{FEW, MeasureError, Rounds, Timing, Workload, measure_passes};
 
-/// The most filters of the ballast; fewer where the stack leaves no room for them.
+/// The most filters of the ballast; fewer if the stack leaves no room for them.
 const BALLAST_FILTERS: usize = 4;
-/// How many comparisons each makes. More take longer to install: the kernel goes through all of them for
-/// each number.
+/// The comparisons of each. More would take longer to install: the kernel emulates all of them for each number.
 const BALLAST_INSNS: usize = 4000;
-/// A number that no architecture has, and for which no kernel keeps a bit.
+/// A number that no architecture has, and that no kernel caches.
 const NO_NUMBER: u32 = 0x1000_0000;
-/// How many rounds are made; the fastest batch of all counts.
+/// The count of rounds; the fastest batch of all counts.
 const ROUNDS: u32 = 2;
-/// How often undecided answers are measured.
+/// The measurements of undecided results.
 const TRIES: usize = 3;
-/// Less than this can't be told from noise.
+/// A shorter time is indistinguishable from noise.
 const MIN_BALLAST_NS: f64 = 200.0;
 
-/// Whether the kernel skips the filters: per stack, per call. `None` where that can't be told: without
-/// filters, where the ballast has no room, for calls that take longer than it, or on a machine that is too
-/// noisy.
+/// Whether the kernel skips the filters: per stack, per call. `None` if undecidable: without filters, without room
+/// for the ballast, for calls that take longer than it, or on a machine with too much noise.
 ///
-/// Calls may be of both architectures of an x86-64 machine, elsewhere of the native one, and must be such
-/// as [`Call`](super::Call) gives. The filters should be [harmless](mod@tamis_bpf::harmless). Takes
-/// some milliseconds per call and stack.
+/// Calls may have both architectures of an x86-64 machine, or the native one of another, and must be from
+/// [`Call`](super::Call). The filters should be [harmless](mod@tamis_bpf::harmless). Takes some milliseconds per
+/// call and stack.
 ///
 /// # Errors
 /// See [`MeasureError`].
@@ -55,7 +52,7 @@ pub fn skips_filters(
                     let pairs = answers.iter_mut().zip(measured);
                     pairs.for_each(|(answer, measured)| *answer = answer.or(measured));
                 }
-                // Filters from outside take room, too.
+                // Inherited filters take room, too.
                 Err(MeasureError::Install { subject: 1, .. }) => break,
                 Err(error) => return Err(error.of_subject(subject)),
             }
@@ -68,7 +65,7 @@ pub fn skips_filters(
     stacks.iter().enumerate().map(answers).collect()
 }
 
-/// The stack over as much ballast as there is room for; `None` if there is none, or no stack.
+/// The stack over as much ballast as possible; `None` if there is no room, or no stack.
 fn loaded(stack: &[Program]) -> Option<Vec<Program>> {
     let over = |filters| {
         let mut loaded = vec![ballast(); filters];
@@ -109,12 +106,12 @@ fn measure(
     Ok(calls.iter().zip(costs).map(answer).collect())
 }
 
-/// What a call costs.
+/// The cost of a call.
 #[derive(Clone, Copy)]
 struct Cost {
     /// Without the ballast.
     plain_ns: f64,
-    /// By how much longer it takes with it.
+    /// The additional time with the ballast.
     more_ns: f64,
 }
 
@@ -126,9 +123,9 @@ impl Cost {
         }
     }
 
-    /// Whether the filters are skipped, if running the ballast takes so long.
+    /// Whether the filters are skipped, given the time of the ballast.
     fn is_skipped(self, ballast_ns: f64) -> Option<bool> {
-        // What disturbs a call grows with its length.
+        // Noise grows with the duration of a call.
         if ballast_ns < MIN_BALLAST_NS || self.plain_ns > ballast_ns {
             return None;
         }
@@ -140,14 +137,9 @@ impl Cost {
     }
 }
 
-/// A long filter that allows everything, and whose every number can be remembered.
+/// A long filter that allows everything and is cacheable for every number.
 fn ballast() -> Program {
-    let compare = Op::Branch {
-        test: Test::Eq,
-        operand: Operand::K(0x7654_3210),
-        jt: 0,
-        jf: 0,
-    };
+    let compare = Op::branch(Test::Eq, 0x7654_3210, 0, 0);
     let mut ops = vec![Op::LoadData(0)];
     ops.resize(BALLAST_INSNS + 1, compare);
     ops.push(Op::RetImm(Action::ALLOW.ret()));
@@ -174,7 +166,7 @@ mod tests {
         let filters = |stack: &[Program]| loaded(stack).map_or(0, |loaded| loaded.len());
         assert_eq!(filters(&[]), 0);
         assert_eq!(filters(&[ballast()]), BALLAST_FILTERS + 1);
-        // The kernel has room for eight such filters in all.
+        // The kernel has room for eight of these filters in total.
         assert_eq!(filters(&vec![ballast(); 6]), 8);
         assert_eq!(filters(&vec![ballast(); 8]), 0);
     }

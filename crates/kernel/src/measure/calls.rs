@@ -1,10 +1,9 @@
-//! Which system calls can be timed, and with which arguments.
+//! The system calls that can be timed, and their arguments.
 //!
-//! A timed call is made thousands of times: it must not block, end the process or change anything
-//! outside of it. Some calls are like that whatever their arguments. For most others there are
-//! *stand-ins*: some arguments are replaced so that the kernel refuses at once, the rest stay as they
-//! are, for filters look at them. A few calls can't be made at all. The tables say which is which; what
-//! they don't name isn't made.
+//! A timed call is made thousands of times: it must not block, end the process or have external effects. Some calls
+//! meet this with any arguments. For most others there are *stand-ins*: some arguments are replaced so that the
+//! kernel fails immediately; the others are kept, because filters test them. A few calls can't be made at all. The
+//! tables classify the calls; calls in no table are not made.
 
 use tamis_abi::{Arch, SeccompData, syscall};
 
@@ -12,18 +11,18 @@ use crate::sys::timing;
 
 /// A descriptor that isn't open: far above any limit.
 const NO_FD: u64 = 0x7fff_ffff;
-/// No valid identifier, option or operation.
+/// An invalid identifier, option or operation.
 const NOTHING: u64 = 0x7fff_ffff;
 /// -1 as a 32-bit number.
 const MINUS_ONE: u64 = 0xffff_ffff;
 /// An address that isn't a multiple of four.
 const UNALIGNED: u64 = 1;
-/// Memory of each measuring process: all zeros, and so an empty path. Refusing an address that isn't
-/// mapped takes the kernel several times as long as most calls.
+/// Memory of each measuring process: all zeros, and so an empty path. For an unmapped address the kernel takes
+/// several times as long as for most calls.
 const ZEROS: u64 = timing::MEMORY_ADDRESS;
-/// All ones: a time that doesn't exist.
+/// All ones: an invalid time.
 const NO_TIME: u64 = timing::MEMORY_ADDRESS + timing::ONES_OFFSET;
-/// Memory that may be written.
+/// Writable memory.
 const RESULT: u64 = timing::MEMORY_ADDRESS + timing::RESULT_OFFSET;
 
 /// A system call that may be made any number of times.
@@ -31,26 +30,26 @@ const RESULT: u64 = timing::MEMORY_ADDRESS + timing::RESULT_OFFSET;
 pub struct Call {
     /// Its name.
     pub name: &'static str,
-    /// Its arguments; those that it doesn't have are 0.
+    /// Its arguments; unused ones are 0.
     pub args: [u64; 6],
-    /// Why some arguments are others than were asked for, if they are.
+    /// The reason why some arguments were replaced, if any were.
     pub stand_in: Option<&'static str>,
 }
 
-/// What is timed where nobody says otherwise.
+/// The calls that are timed by default.
 pub const DEFAULT: [&str; 4] = ["getpid", "getppid", "close", "ioctl"];
 
-/// Calls that are made in the same way.
+/// Calls with the same replacements.
 struct Group {
-    /// What is done to the arguments, for people.
+    /// A description of the replacements.
     how: &'static str,
-    /// The arguments that are replaced, and by what.
+    /// The replaced arguments, with their values.
     replaced: &'static [(usize, u64)],
     /// The calls.
     names: &'static [&'static str],
 }
 
-/// Calls that do nothing of consequence to a process that has no children and is going to end.
+/// Calls without lasting effects on a process that has no children and is going to end.
 const AS_THEY_ARE: &[&str] = &[
     "getpid",
     "getppid",
@@ -74,7 +73,7 @@ const AS_THEY_ARE: &[&str] = &[
     "wait4",
 ];
 
-/// Calls with arguments that make the kernel refuse, or do nothing, whatever the others.
+/// Calls with arguments for which the kernel fails, or does nothing, with any other arguments.
 const STAND_INS: &[Group] = &[
     Group {
         how: "its descriptor is one that isn't open",
@@ -439,7 +438,7 @@ const STAND_INS: &[Group] = &[
         names: &["pipe2", "eventfd2"],
     },
     Group {
-        // A shared table of signal handlers needs shared memory. On s390x the flags come second.
+        // A shared table of signal handlers requires shared memory. On s390x the flags are the second argument.
         how: "its flags contradict each other",
         replaced: &[(0, 0x800), (1, 0x800)],
         names: &["clone"],
@@ -505,7 +504,7 @@ const STAND_INS: &[Group] = &[
     },
 ];
 
-/// Calls that are never made, and why.
+/// Calls that are never made, with the reason.
 const NEVER: &[(&str, &[&str])] = &[
     (
         "it would end the measuring process",
@@ -549,23 +548,23 @@ const NEVER: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The reason for calls that no list names.
+/// The reason for calls in no list.
 const NOT_KNOWN: &str = "no arguments are known with which it does nothing";
 
 impl Call {
-    /// The call with this name, with arguments with which it can be made any number of times.
+    /// The call with this name, with arguments for repeated calls.
     ///
     /// # Errors
-    /// Why it is not made.
+    /// The reason why it is not made.
     pub fn find(name: &str) -> Result<Call, &'static str> {
         Call::with_args(name, [0; 6])
     }
 
-    /// The call with this name and these arguments, as far as it can be made any number of times with
-    /// them: those that would have an effect are replaced. Addresses among the others are not followed.
+    /// The call with this name and these arguments, except that arguments with effects are replaced. Addresses
+    /// among the others are not followed.
     ///
     /// # Errors
-    /// Why it is not made, whatever the arguments.
+    /// The reason why it is never made.
     pub fn with_args(name: &str, args: [u64; 6]) -> Result<Call, &'static str> {
         if let Some(name) = AS_THEY_ARE.iter().find(|known| **known == name) {
             return Ok(Call {
@@ -598,7 +597,7 @@ impl Call {
         AS_THEY_ARE.iter().chain(stand_ins).copied()
     }
 
-    /// As a filter sees it; `None` if the architecture has no such call.
+    /// The input of a filter; `None` if the architecture lacks the call.
     pub fn data(&self, arch: Arch) -> Option<SeccompData> {
         Some(SeccompData {
             nr: syscall::number(arch, self.name)?.0,

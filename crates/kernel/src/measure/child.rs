@@ -1,5 +1,4 @@
-//! One child of a measurement, as the parent sees it: starting it, waiting for it, reading what it
-//! tells.
+//! One child of a measurement, on the parent's side: starting it, waiting for it, reading its report.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -18,23 +17,23 @@ use crate::sys::wait::{self, Event};
 
 use super::MeasureError;
 
-/// How long one child may take; it needs some ten milliseconds for four calls.
+/// The time limit of a child; it needs some ten milliseconds for four calls.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// How often the parent looks whether the child has ended.
+/// The interval at which the parent polls for the child's end.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What all children of a measurement do.
+/// The common inputs of the children of a measurement.
 pub(super) struct Child<'a> {
     pub(super) calls: &'a [RawCall],
     pub(super) series: &'a [Series],
     pub(super) cpu: usize,
 }
 
-/// What one child told.
+/// The report of one child.
 pub(super) struct Sample {
-    /// How long installing took.
+    /// The ticks of the installation.
     pub(super) install_ticks: u64,
-    /// How long each pass of each batch took, one series after the other.
+    /// The ticks of each pass of each batch, one series after the other.
     pub(super) ticks: Vec<u64>,
 }
 
@@ -48,8 +47,8 @@ impl Child<'_> {
         self.live(subject, stack, None)
     }
 
-    /// The same, and calls `then` while the child has its filters and waits. If it never gets there,
-    /// `then` isn't called.
+    /// The same, and calls `then` while the child has its filters and waits. `then` isn't called if the child fails
+    /// before.
     pub(super) fn measure_and_look(
         &self,
         subject: usize,
@@ -99,7 +98,7 @@ impl Child<'_> {
     }
 }
 
-/// Why a child did not get to its end.
+/// The reason why a child did not finish.
 fn failure(subject: usize, board: &Board, end: Option<Event>) -> MeasureError {
     let errno = Errno(board.errno.load(Ordering::Acquire));
     match board.stage.load(Ordering::Acquire) {
@@ -125,8 +124,8 @@ fn failure(subject: usize, board: &Board, end: Option<Event>) -> MeasureError {
     }
 }
 
-/// Waits for a child's end; `None` if it had to be killed for taking too long. A child that waits is
-/// looked at once and let go.
+/// Waits for a child's end; `None` if it was killed at the time limit. `then` is called once when the child holds;
+/// then the child is released.
 fn wait_for(
     pid: libc::pid_t,
     board: &Board,

@@ -1,32 +1,30 @@
-//! The clock of a measurement: its rate, and what it can tell apart.
+//! The clock of a measurement: its rate and granularity.
 
 use crate::sys::timing;
 
 /// The least time over which the clock is calibrated: 0.01 % with readings 1 µs apart.
 const MIN_CALIBRATION_NS: u64 = 10_000_000;
-/// How many readings tell what a clock can tell apart.
+/// The count of readings for determining the granularity.
 const READINGS: usize = 2000;
 
-/// The clock that calls were timed with.
+/// The clock of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clock {
     /// `TSC`, the processor's time stamp counter, or `CLOCK_MONOTONIC`.
     pub name: &'static str,
-    /// How long a tick was, by `CLOCK_MONOTONIC_RAW` over the whole measurement.
+    /// The length of a tick, by `CLOCK_MONOTONIC_RAW` over the whole measurement.
     pub ns_per_tick: f64,
-    /// The steps in which it advances. A batch is [`CALLS_PER_BATCH`](super::CALLS_PER_BATCH) calls, so
-    /// that a call is known that many times finer.
+    /// The steps in which it advances. A batch has [`CALLS_PER_BATCH`](super::CALLS_PER_BATCH) calls, so the time
+    /// of a call is finer by this factor.
     pub granularity_ns: f64,
-    /// How long reading it takes.
+    /// The time for reading it.
     pub reading_ns: f64,
-    /// By how much its rate differed between rounds, as a part of the rate: thousandths say that it is no
-    /// clock but a counter of cycles.
+    /// The relative variation of its rate between rounds: with thousandths it is a counter of cycles, not a clock.
     pub drift: f64,
 }
 
 impl Clock {
-    /// The clock of this machine, with the rates that it had over longer and longer times, the last over
-    /// all.
+    /// The clock of this machine, with its rates over increasing times, the last over the whole measurement.
     pub(super) fn of(rates: &[f64]) -> Clock {
         let ns_per_tick = rates.last().copied().unwrap_or(1.0);
         let least = rates.iter().copied().fold(ns_per_tick, f64::min);
@@ -46,7 +44,7 @@ impl Clock {
     }
 }
 
-/// The largest step that all readings are multiples of, at least 1, and the median distance of two.
+/// The greatest common divisor of the distances of readings, at least 1, and their median.
 fn steps(readings: &[u64]) -> (u64, u64) {
     let distances = readings
         .windows(2)
@@ -65,7 +63,7 @@ fn greatest_divisor(a: u64, b: u64) -> u64 {
     }
 }
 
-/// Both clocks at one moment.
+/// Simultaneous readings of both clocks.
 pub(super) struct Calibration {
     ticks: u64,
     ns: u64,
@@ -79,7 +77,7 @@ impl Calibration {
         }
     }
 
-    /// How long a tick has been since the start; waits until that is known well.
+    /// The length of a tick since the start; waits until it is precise.
     pub(super) fn ns_per_tick(&self) -> f64 {
         loop {
             let now = Calibration::start();

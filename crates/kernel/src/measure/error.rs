@@ -1,4 +1,4 @@
-//! Why nothing was measured.
+//! The reason why a measurement failed.
 
 use std::error;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::install::InstallError;
 use super::child::TIME_LIMIT;
 use super::{MAX_CALLS, MAX_SEQUENCE};
 
-/// Why nothing was measured.
+/// The reason why a measurement failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MeasureError {
@@ -27,10 +27,10 @@ pub enum MeasureError {
         subject: usize,
         /// The filter, counted from the oldest.
         filter: usize,
-        /// Why.
+        /// The reason.
         error: InstallError,
     },
-    /// The child ended before it had timed all calls: the filter killed it, or somebody else.
+    /// The child ended before it had timed all calls: killed by the filter, or otherwise.
     Died {
         /// The stack.
         subject: usize,

@@ -1,21 +1,20 @@
-//! From the ticks of many children to figures, and the question whether more rounds would change them.
+//! From the ticks of many children to figures, and whether more rounds would change them.
 //!
-//! Whatever disturbs a batch makes it slower, never faster. So the minimum over passes and rounds comes
-//! down to a floor and stays there; when it has stayed there for some rounds, it counts as settled. The
-//! median says what a usual pass took, disturbances included.
+//! Noise makes a batch slower, never faster. So the minimum over passes and rounds converges; if it hasn't changed
+//! for some rounds, it is settled. The median is the time of a usual pass, including noise.
 //!
-//! A piece of a long sequence is another matter: its branches can be predicted in one pass by luck and not in
-//! the next, and the fastest of hundreds of passes is the luckiest. There a round stands for its median
-//! pass, and the least of those counts.
+//! Batches of a long sequence are different: their branches can be predicted by luck in one pass and not in the
+//! next, and the fastest of hundreds of passes is the luckiest. For these a round counts with its median pass, and
+//! the minimum of the medians is used.
 
 use crate::sys::timing::Series;
 
 use super::child::Sample;
 use super::{Measured, Timing};
 
-/// For how many rounds the minima must have stayed.
+/// The rounds for which the minima must be unchanged.
 const SETTLED_ROUNDS: usize = 4;
-/// By how much a minimum may still fall in that time, per call.
+/// The largest decrease of a minimum that counts as unchanged, per call.
 const SETTLED_NS: f64 = 0.2;
 
 /// The figures so far.
@@ -25,11 +24,11 @@ pub(super) struct Figures {
     rounds: u32,
 }
 
-/// What is known of a series without measuring.
+/// The properties of a series before measurement.
 struct Shape {
     batches: usize,
     passes: usize,
-    /// How many calls all batches have together, at least 1.
+    /// The total count of calls of all batches, at least 1.
     calls: usize,
 }
 
@@ -42,11 +41,11 @@ struct Subject {
 /// One series under one stack.
 #[derive(Clone, Default)]
 struct Record {
-    /// The fastest pass of the only batch so far, or of each of several the fastest round's median.
+    /// The fastest pass so far of a single batch; for several batches the fastest round's median of each.
     min_ticks: Vec<u64>,
-    /// Per round, the sum of those minima when it ended.
+    /// For each round, the sum of these minima at its end.
     floors: Vec<u64>,
-    /// Per round, the sum of its batches' median passes.
+    /// For each round, the sum of the median passes of its batches.
     medians: Vec<u64>,
 }
 
@@ -72,12 +71,12 @@ impl Figures {
         }
     }
 
-    /// How many rounds are complete.
+    /// The count of complete rounds.
     pub(super) fn rounds(&self) -> u32 {
         self.rounds
     }
 
-    /// Adds what one child told.
+    /// Adds the report of one child.
     pub(super) fn add(&mut self, subject: usize, sample: Sample) {
         let subject = &mut self.subjects[subject];
         subject.installs.push(sample.install_ticks);
@@ -94,7 +93,7 @@ impl Figures {
         self.rounds += 1;
     }
 
-    /// Whether no minimum has fallen by much for some rounds.
+    /// Whether no minimum has decreased much for some rounds.
     pub(super) fn are_settled(&self, ns_per_tick: f64) -> bool {
         let mut subjects = self.subjects.iter();
         subjects.all(|subject| {
@@ -165,7 +164,7 @@ fn median(figures: &mut [u64]) -> u64 {
 mod tests {
     use super::*;
 
-    /// One subject with one series of so many batches of two calls, each timed three times.
+    /// One subject with one series of this many batches of two calls, each timed three times.
     fn figures(batches: usize) -> Figures {
         let series = Series {
             batches: vec![vec![0, 0]; batches],

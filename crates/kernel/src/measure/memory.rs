@@ -1,14 +1,12 @@
-//! How much memory the kernel takes for filters, as far as it shows it.
+//! The memory of filters in the kernel, as far as it is visible.
 //!
-//! A filter lies in several places of the kernel: the converted program in pages of its own, a copy of the
-//! original and the bitmaps in the slab, the machine code in areas that all BPF programs share. Only the
-//! first can be seen from outside: `/proc/vmallocinfo` lists each piece with the function that asked for it,
-//! to root. What is said here is how large the pieces are that appear while a child installs the filters.
-//! Other processes may install filters at the same time, which can only make it more: the least of several
-//! answers counts, once it was given twice.
+//! A filter has several parts in the kernel: the converted program in separate pages, a copy of the original and
+//! the bitmaps in the slab, the machine code in areas shared by all BPF programs. Only the first is visible from
+//! outside: `/proc/vmallocinfo` lists each area with the allocating function, to root. The result is the size of
+//! the areas that appear while a child installs the filters. Other processes may install filters at the same time,
+//! which can only increase it: the smallest of several results counts, once it was found twice.
 //!
-//! The limit that the kernel sets has nothing to do with bytes: see
-//! [`Stack::charge_insns`](tamis_bpf::Stack::charge_insns).
+//! The kernel's limit is unrelated to bytes: see [`Stack::charge_insns`](tamis_bpf::Stack::charge_insns).
 
 use std::collections::HashSet;
 use std::error;
@@ -26,23 +24,23 @@ use super::child::Child;
 
 /// The list of the kernel's memory areas.
 const AREAS: &str = "/proc/vmallocinfo";
-/// The kernel's functions that ask for the memory of a program, or how their names begin. The second gives
-/// those more that are longer once they are converted.
+/// The names, or beginnings of names, of the kernel's functions that allocate the memory of a program. The second
+/// is for programs that grow by conversion.
 const ALLOCATIONS: [&str; 2] = ["bpf_prog_alloc", "bpf_prog_realloc"];
-/// How often it is asked at most.
+/// The most attempts.
 const MAX_TRIES: usize = 12;
 /// The size of a converted instruction.
 const INSN_BYTES: u64 = 8;
 
-/// Why it can't be told.
+/// The reason why the memory is unknown.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// The list of memory areas can't be read; it needs root.
     NotReadable(io::Error),
-    /// Other processes change too much at the same time.
+    /// Other processes change the list too much at the same time.
     Unsteady,
-    /// There was no child with the filters.
+    /// No child could install the filters.
     Measure(MeasureError),
 }
 
@@ -60,8 +58,7 @@ impl fmt::Display for MemoryError {
 
 impl error::Error for MemoryError {}
 
-/// How many bytes of pages the kernel takes for the converted programs of a stack. That isn't all: see
-/// the [module](self).
+/// The bytes of pages for the converted programs of a stack. This isn't the total: see the [module](self).
 ///
 /// # Errors
 /// See [`MemoryError`].
@@ -82,7 +79,7 @@ pub fn program_bytes(stack: &[Program]) -> Result<u64, MemoryError> {
             .measure_and_look(0, stack, &mut || with = areas())
             .map_err(MemoryError::Measure)?;
         let bytes = new_pages(&before, &with?) * page::size_bytes();
-        // A piece may come to lie where one lay that was just dropped, and not look new.
+        // A new area can have the address of one just freed, and not look new.
         if bytes >= least_bytes {
             answers.push(bytes);
         }
@@ -93,7 +90,7 @@ pub fn program_bytes(stack: &[Program]) -> Result<u64, MemoryError> {
     Err(MemoryError::Unsteady)
 }
 
-/// The least answer, if it was given twice.
+/// The smallest result, if it was found twice.
 fn agreed(answers: &[u64]) -> Option<u64> {
     let least = answers.iter().min()?;
     let votes = answers.iter().filter(|answer| *answer == least).count();
@@ -104,7 +101,7 @@ fn areas() -> Result<String, MemoryError> {
     fs::read_to_string(AREAS).map_err(MemoryError::NotReadable)
 }
 
-/// The pages of programs in one list of memory areas that aren't in another.
+/// The bytes of programs in one list of memory areas that aren't in another.
 fn new_pages(before: &str, with: &str) -> u64 {
     let before: HashSet<&str> = before.lines().collect();
     let is_program = |line: &&str| {

@@ -1,19 +1,18 @@
 //! Timing system calls under filters.
 //!
-//! Filters can't be taken off, so each figure comes from a child of its own: it stays on one CPU,
-//! installs a stack of filters, times many short batches of calls and reports through shared memory.
-//! Subjects take turns, A B C A B C, so that a machine that gets slower doesn't favour the first. What
-//! disturbs a batch can only make it slower: of each batch the fastest pass of all rounds counts, and
-//! rounds are made until those minima settle. The filters should be
-//! [harmless](mod@tamis_bpf::harmless): a call that kills the child is an error.
+//! Filters can't be removed, so each figure comes from a separate child: it stays on one CPU, installs a stack of
+//! filters, times many short batches of calls and reports through shared memory. Subjects take turns, A B C A B C,
+//! so that a machine that slows down doesn't favour the first. Noise can only make a batch slower, so the fastest
+//! pass of all rounds counts for each batch, and rounds are repeated until these minima settle. The filters should
+//! be [harmless](mod@tamis_bpf::harmless): a call that kills the child is an error.
 //!
-//! What it doesn't do: no judgement of the figures, no baselines of its own; an empty stack is one.
+//! Not included are a judgement of the figures and baselines; an empty stack can be one.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! |---|---|
-//! | [`calls`] | which calls can be made thousands of times, and with which arguments |
-//! | [`bitmap`] | whether the kernel skips the filters for a call, found by timing |
-//! | [`memory`] | how much memory the kernel takes for filters, as far as it shows it |
+//! | [`calls`] | the calls that can be made thousands of times, and their arguments |
+//! | [`bitmap`] | whether the kernel skips the filters for a call, by timing |
+//! | [`memory`] | the visible memory of filters in the kernel |
 
 pub mod bitmap;
 pub mod calls;
@@ -44,18 +43,18 @@ pub use error::MeasureError;
 pub const MAX_CALLS: usize = 1024;
 /// The most calls of one sequence.
 pub const MAX_SEQUENCE: usize = 1 << 16;
-/// How many calls are timed together: enough to make reading the clock free, so few that most batches
-/// fall between two interrupts.
+/// The count of calls that are timed together: enough to make reading the clock negligible, and few enough that
+/// most batches fall between two interrupts.
 pub const CALLS_PER_BATCH: usize = 128;
 
-/// How calls are cut into batches, and how many times one child makes each.
+/// The division of calls into batches, and the passes of one child over each.
 #[derive(Clone, Copy)]
 struct Passes {
     /// The calls of a batch.
     batch: usize,
-    /// Of a short sequence, which is one batch.
+    /// The passes over a short sequence, which is one batch.
     short: usize,
-    /// Of a long one.
+    /// The passes over each batch of a long sequence.
     long: usize,
 }
 
@@ -65,29 +64,28 @@ const MANY: Passes = Passes {
     short: 101,
     long: 25,
 };
-/// For what shows in hundreds of nanoseconds: batches so short that most are not interrupted even where
-/// others want the CPU.
+/// For differences of hundreds of nanoseconds: batches so short that most are not interrupted even on a loaded CPU.
 const FEW: Passes = Passes {
     batch: 16,
     short: 30,
     long: 5,
 };
 
-/// What is timed under each stack: sequences of calls.
+/// The calls that are timed under each stack: sequences of calls.
 ///
-/// Sequences of up to [`CALLS_PER_BATCH`] calls are repeated; of longer ones, each piece of that length
-/// is timed on its own. An empty one takes no time.
+/// Sequences of up to [`CALLS_PER_BATCH`] calls are repeated; of longer ones, each piece of this length is timed
+/// separately. An empty one takes no time.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// The different calls.
     calls: Vec<SeccompData>,
     places: HashMap<SeccompData, u32>,
-    /// Per sequence the places of its calls.
+    /// For each sequence the indices of its calls.
     sequences: Vec<Vec<u32>>,
 }
 
 impl Workload {
-    /// Each of some calls alone, over and over.
+    /// Each of these calls as a sequence, repeated.
     pub fn of_calls(calls: &[SeccompData]) -> Workload {
         let mut workload = Workload::default();
         for call in calls {
@@ -96,7 +94,7 @@ impl Workload {
         workload
     }
 
-    /// Adds a sequence. Its calls are made as they are: each must be such as [`Call`] gives.
+    /// Adds a sequence. Its calls are made unchanged: each must be from [`Call`].
     pub fn add(&mut self, sequence: &[SeccompData]) {
         let Workload { calls, places, .. } = self;
         let place = |call: &SeccompData| {
@@ -110,19 +108,19 @@ impl Workload {
     }
 }
 
-/// How many rounds are made. In each, every stack is installed and measured anew.
+/// The count of rounds. In each, every stack is installed and measured again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
     /// At least these, and at least one.
     pub min: u32,
-    /// At most these, even if the minima still fall.
+    /// At most these, even if the minima are still decreasing.
     pub max: u32,
-    /// No further round begins after this time, once the least number is done.
+    /// No further round begins after this time, once the minimum number is done.
     pub time: Duration,
 }
 
 impl Rounds {
-    /// This many, whatever comes out.
+    /// Exactly this many rounds.
     pub const fn exactly(rounds: u32) -> Rounds {
         Rounds {
             min: rounds,
@@ -133,7 +131,7 @@ impl Rounds {
 }
 
 impl Default for Rounds {
-    /// 6 to 60, within half a minute.
+    /// 6 to 60 rounds, within half a minute.
     fn default() -> Rounds {
         Rounds {
             min: 6,
@@ -143,57 +141,57 @@ impl Default for Rounds {
     }
 }
 
-/// How far a measurement is.
+/// The progress of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The round that is being made, from 1.
+    /// The current round, from 1.
     pub round: u32,
-    /// The stack that is next, from 0; as many as there are at the end of a round.
+    /// The next stack, from 0; equal to `subjects` at the end of a round.
     pub subject: usize,
-    /// How many stacks there are.
+    /// The count of stacks.
     pub subjects: usize,
 }
 
-/// How long one call took under one stack, the call itself included; of a sequence, its calls' mean.
+/// The time of one call under one stack, including the call itself; for a sequence, the mean of its calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// The fastest pass of all rounds. Of a long sequence, each piece's median pass in its fastest round: a
-    /// single pass may have had luck with its branches.
+    /// The fastest pass of all rounds. For a long sequence, each piece's median pass in its fastest round: a single
+    /// pass may be fast by lucky branch predictions.
     pub min_ns: f64,
-    /// The median round's median pass.
+    /// The median pass of the median round.
     pub median_ns: f64,
 }
 
-/// What was measured of one stack.
+/// The figures of one stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// How long installing all its filters took in the fastest round.
+    /// The time for installing all its filters in the fastest round.
     pub install_ns: f64,
     /// The same in the median round.
     pub install_median_ns: f64,
-    /// Per sequence of the workload, in their order.
+    /// The times of the workload's sequences, in order.
     pub calls: Vec<Timing>,
 }
 
-/// What was measured of all stacks.
+/// The figures of all stacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// Per stack, in their order.
+    /// The figures of each stack, in order.
     pub subjects: Vec<Measured>,
-    /// How many rounds were made.
+    /// The count of rounds.
     pub rounds: u32,
-    /// Whether the minima had stopped falling at the end.
+    /// Whether the minima had settled at the end.
     pub is_settled: bool,
     /// The CPU that all children stayed on.
     pub cpu: usize,
-    /// What the time was read from.
+    /// The clock.
     pub clock: Clock,
 }
 
 /// Times calls under each of some stacks of filters, in `rounds` rounds, at least one.
 ///
-/// A round takes about 13000 calls of each kind per stack. Calls must be such as [`Call`] gives:
-/// they are made as they are. Blocks until all is done.
+/// A round makes about 13000 calls of each kind per stack. Calls must be from [`Call`]: they are made unchanged.
+/// Blocks until all is done.
 ///
 /// # Errors
 /// See [`MeasureError`].
@@ -207,10 +205,10 @@ pub fn measure(
     Ok(measurement.subjects)
 }
 
-/// Times a workload under each of some stacks of filters and tells before each step how far it is.
+/// Times a workload under each of some stacks of filters and reports the progress before each step.
 ///
-/// A round takes about 13000 calls of each short sequence per stack, of longer ones 25 times all their
-/// calls. Blocks until all is done.
+/// A round makes about 13000 calls of each short sequence per stack, of longer ones 25 times all their calls.
+/// Blocks until all is done.
 ///
 /// # Errors
 /// See [`MeasureError`].

@@ -1,13 +1,12 @@
 //! Running a command under filters.
 //!
-//! The caller's process may have other children and threads: everything happens on a thread of its
-//! own, which [spawns](crate::spawn) the command and waits for it. With [`Command::explain`], the
-//! thread also [traces](crate::tracee) the command and all its descendants to tell which call got
-//! one of them killed; [`supervise`] has another thread answer the calls that its
-//! [listener](crate::listener) receives.
+//! The caller's process may have other children and threads. So everything happens on a separate thread, which
+//! [spawns](crate::spawn) the command and waits for it. With [`Command::explain`], the thread also
+//! [traces](crate::tracee) the command and all its descendants to report the call for which one of them was killed;
+//! [`supervise`] replies on another thread to the calls that its [listener](crate::listener) receives.
 //!
-//! What it doesn't do: no pipes, no time limit, no new session; a caller that wants to capture output
-//! redirects its own standard streams or uses a shell.
+//! Not included are pipes, time limits and new sessions; a caller that captures output redirects its own standard
+//! streams or uses a shell.
 
 mod report;
 mod supervise;
@@ -31,31 +30,30 @@ pub use crate::ended::Ended;
 pub use report::{Killed, Note, Report, RunError, Scope, Trapped};
 use supervise::Answer;
 
-/// A command and the filters that it is to run under.
+/// A command and its filters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The program: a path if it contains a slash, else a name to be looked for in `PATH`.
     pub program: OsString,
     /// Its arguments, without the program's name.
     pub args: Vec<OsString>,
-    /// The filters, the oldest first. Each must allow what installing the next needs: `seccomp`.
-    /// The last must allow `execve`.
+    /// The filters, the oldest first. Each must allow `seccomp`, to install the next. The last must allow `execve`.
     pub filters: Stack,
-    /// The flags of each installation. Those for a listener are up to [`run`] and [`supervise`]:
-    /// [`Flag::NewListener`] is ignored, [`Flag::WaitKillableRecv`] used by the latter.
+    /// The flags of each installation. [`run`] and [`supervise`] select those for a listener: [`Flag::NewListener`]
+    /// is ignored, [`Flag::WaitKillableRecv`] is used by the latter.
     pub flags: Flags,
-    /// Flags of single installations in addition, in the order of [`filters`](Self::filters); none
-    /// for those beyond its end.
+    /// Additional flags of single installations, in the order of [`filters`](Self::filters); the list may be
+    /// shorter.
     pub filter_flags: Vec<Flags>,
     /// Set `no_new_privs` first; needed without `CAP_SYS_ADMIN`.
     pub no_new_privs: bool,
-    /// Trace the command to tell which call got it killed. Costs about a stop for each signal, new
-    /// thread and new process, and keeps debuggers from attaching; system calls stay as fast.
+    /// Trace the command to report the call for which it was killed. Costs about a stop for each signal, new thread
+    /// and new process, and keeps debuggers from attaching; the speed of system calls is unchanged.
     pub explain: bool,
-    /// Forward signals while waiting. They are process-wide, so only one run at a time can.
+    /// Forward signals while waiting. Handlers are process-wide, so only one run at a time can.
     pub forward_signals: bool,
-    /// Kill the command if the calling process dies first, even of `SIGKILL`; not its descendants,
-    /// and the kernel forgets it when the command executes a program with privileges of its own.
+    /// Kill the command if the calling process dies first, even by `SIGKILL`. This doesn't apply to its
+    /// descendants, and the kernel resets it if the command executes a program with privileges of its own.
     pub die_with_parent: bool,
 }
 
@@ -75,7 +73,7 @@ impl Command {
         }
     }
 
-    /// What is to be started; the last filter has the flags that go with a listener.
+    /// The child to start; the last filter has the flags for a listener.
     fn spawn(&self, with_listener: bool) -> Spawn<'_> {
         let of_listener = Flag::NewListener | Flag::WaitKillableRecv;
         let last = self.filters.programs().len().wrapping_sub(1);
@@ -102,8 +100,8 @@ impl Command {
 
 /// Runs a command to its end.
 ///
-/// Descendants that outlive the command go on, untraced. Nobody answers notified calls: they fail
-/// with `ENOSYS`; see [`supervise`].
+/// Descendants that outlive the command continue, untraced. Notified calls get no reply and fail with `ENOSYS`; see
+/// [`supervise`].
 ///
 /// # Errors
 /// If the command was not executed: see [`RunError`].
@@ -111,17 +109,17 @@ pub fn run(command: &Command) -> Result<Report, RunError> {
     on_own_thread(|| run_here(command, None))
 }
 
-/// Runs a command to its end and answers the calls that its last filter hands to user space.
+/// Runs a command to its end and replies to the calls that its last filter passes to user space.
 ///
-/// The function is called on another thread, for one call at a time; while it runs, the caller
-/// waits. It gets the listener for [`Listener::is_waiting`] and [`Listener::add_fd`]. Once the
-/// command has ended, notified calls of surviving descendants fail with `ENOSYS`.
+/// The function is called on another thread, for one call at a time; the caller waits for it. It gets the listener
+/// for [`Listener::is_waiting`] and [`Listener::add_fd`]. Once the command has ended, notified calls of surviving
+/// descendants fail with `ENOSYS`.
 ///
 /// # Errors
 /// If the command was not executed: see [`RunError`].
 ///
 /// # Panics
-/// If the function does.
+/// If the function panics.
 pub fn supervise(
     command: &Command,
     mut answer: impl FnMut(&Listener, &Notification) -> Reply + Send,
@@ -129,7 +127,7 @@ pub fn supervise(
     on_own_thread(|| run_here(command, Some(&mut answer)))
 }
 
-/// Runs a function on a thread of its own and waits for it.
+/// Runs a function on a separate thread and waits for it.
 fn on_own_thread<T: Send>(
     body: impl FnOnce() -> Result<T, RunError> + Send,
 ) -> Result<T, RunError> {
@@ -168,7 +166,7 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<Report
             .map_err(start_error)?;
         let report = run_to_end(command, held, stack);
         has_ended.store(true, Ordering::Release);
-        // A byte, because the end of the pipe is held back by whoever is between fork and exec.
+        // A byte, because the pipe isn't closed while another thread is between fork and exec.
         let _ = stop_writer.write_all(&[1]);
         let answered = answering
             .join()
@@ -181,7 +179,7 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<Report
     })
 }
 
-/// Lets a child go and waits for its end.
+/// Releases a child and waits for its end.
 fn run_to_end(command: &Command, held: Held, stack: &Stack) -> Result<Report, RunError> {
     let mut report = Report {
         ended: Ended::Exited(0),
@@ -209,11 +207,11 @@ fn run_to_end(command: &Command, held: Held, stack: &Stack) -> Result<Report, Ru
     Ok(report)
 }
 
-/// Attaches to the child, which waits; without the right to, it runs untraced.
+/// Attaches to the waiting child; without permission, it runs untraced.
 fn start_tracing(held: &Held, notes: &mut Vec<Note>) -> bool {
     match trace::attach(held) {
         Ok(_) => true,
-        // Somebody has killed it already, and what has ended isn't traceable.
+        // It was already killed, and an ended process isn't traceable.
         Err(_) if Status::of(held.pid()).is_some_and(|status| status.is_dead()) => false,
         Err(error) => {
             notes.push(Note::NotTraced(error.errno));
@@ -236,8 +234,8 @@ impl RunError {
     }
 }
 
-/// The filter that answers `execve` with this error. Its arguments are taken to be zero: they are
-/// addresses, which no sensible filter looks at.
+/// The filter that returns this error for `execve`. Its arguments are assumed to be zero: they are addresses, which
+/// filters shouldn't test.
 fn execve_denied_by(stack: &Stack, errno: Errno) -> Option<(usize, Action)> {
     let call = SeccompData {
         nr: libc::SYS_execve as u32,
@@ -247,17 +245,17 @@ fn execve_denied_by(stack: &Stack, errno: Errno) -> Option<(usize, Action)> {
     let (filter, action) = verdict(stack, &call)?;
     let answered = match action.kind {
         ActionKind::Errno => i32::from(action.data.min(MAX_ERRNO)),
-        // Nobody traces for the sake of this action, and nobody listens.
+        // There is no tracer for this action and no listener.
         ActionKind::Trace | ActionKind::Notify => libc::ENOSYS,
         _ => return None,
     };
     (answered == errno.0).then_some((filter, action))
 }
 
-/// The largest error number that the kernel lets a filter answer with.
+/// The largest error number that a filter can return.
 const MAX_ERRNO: u16 = 4095;
 
-/// What the filters of a run answer, and which of them; `None` if all allow the call.
+/// The verdict of the filters of a run, and the filter that decided; `None` if all allow the call.
 fn verdict(stack: &Stack, call: &SeccompData) -> Option<(usize, Action)> {
     let run = stack.run(call);
     run.decided_by

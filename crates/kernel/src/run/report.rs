@@ -1,4 +1,4 @@
-//! What a run tells: plain data, and how to say it.
+//! The report of a run: plain data, and its messages.
 
 use std::error;
 use std::fmt;
@@ -9,10 +9,10 @@ use crate::ended::Ended;
 use crate::errno::Errno;
 use crate::install::InstallError;
 
-/// How much of a process a filter killed.
+/// The scope of a kill by a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// Only the thread that made the call: others of its process live on.
+    /// Only the thread that made the call: other threads of its process survive.
     Thread,
     /// The whole process.
     Process,
@@ -25,14 +25,14 @@ pub struct Killed {
     pub process: i32,
     /// The thread that made the call; equal to the process in its first thread.
     pub thread: i32,
-    /// What died.
+    /// The scope of the kill.
     pub scope: Scope,
     /// The signal: `SIGSYS`.
     pub signal: i32,
-    /// The call. `None` if the kernel didn't tell, for want of `/proc`.
+    /// The call; `None` if it couldn't be read without `/proc`.
     pub call: Option<SeccompData>,
-    /// The filter of this run that decided, counted from the oldest, and its answer; `None` if it
-    /// was one that the command had installed itself or inherited.
+    /// The index of the deciding filter of this run, counted from the oldest, and its action; `None` for a filter
+    /// that the command had installed itself or inherited.
     pub decided_by: Option<(usize, Action)>,
 }
 
@@ -43,36 +43,34 @@ pub struct Trapped {
     pub process: i32,
     /// The thread that made the call.
     pub thread: i32,
-    /// The call; its arguments are zero if the kernel didn't tell them.
+    /// The call; its arguments are zero if they are unknown.
     pub call: SeccompData,
-    /// The data of the action, which the handler sees as `si_errno`.
+    /// The data of the action, for the handler in `si_errno`.
     pub data: u16,
     /// Whether the process handles the signal; if not, it dies.
     pub is_caught: bool,
 }
 
-/// Something that a run could not do for its caller; the command ran all the same.
+/// A limitation of a run; the command was run nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// The command could not be traced, so that kills are not explained.
+    /// The command could not be traced, so kills are not explained.
     NotTraced(Errno),
-    /// Another run of this process is forwarding signals; this one's were not.
+    /// Another run of this process was forwarding signals, so this one's were not.
     SignalsNotForwarded,
-    /// The process was killed before it executed the command: by whoever sends signals, or for want of
-    /// memory.
+    /// The process was killed before it executed the command: by a signal, or for lack of memory.
     NotExecuted,
-    /// The listener failed, so that notified calls were no longer answered.
+    /// The listener failed, so notified calls got no more replies.
     NotAnswered(Errno),
-    /// A process with several threads was killed by `SIGSYS` and the thread that caused it could not
-    /// be told.
+    /// A process with several threads was killed by `SIGSYS`, and the thread that caused it is unknown.
     ThreadUnknown {
         /// The process.
         process: i32,
     },
     /// More kills or traps happened than are recorded.
     NotAllRecorded {
-        /// How many are missing.
+        /// The count of missing ones.
         missing: u64,
     },
     /// The call's architecture could not be read and is assumed to be the native one. Before 5.3.
@@ -109,43 +107,43 @@ impl fmt::Display for Note {
     }
 }
 
-/// What happened to a command.
+/// The report of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// How it ended.
+    /// Its end.
     pub ended: Ended,
-    /// Every process and thread of it that a filter killed, in order; empty if not traced.
+    /// Its processes and threads that a filter killed, in order; empty if not traced.
     pub killed: Vec<Killed>,
     /// Every trap, in order; empty if not traced.
     pub trapped: Vec<Trapped>,
-    /// What could not be done.
+    /// The limitations of the run.
     pub notes: Vec<Note>,
 }
 
-/// Why a command was not run.
+/// The reason why a command was not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {
     /// The program's name or an argument contains a zero byte.
     ZeroByte,
-    /// Something before the command could be started failed: a thread, a pipe, the fork.
+    /// A step before the command failed: a thread, a pipe, the fork.
     Start(Errno),
     /// The command could not be waited for, and was killed: a filter that this process has inherited
     /// denies `waitid` or `wait4`.
     NotWaitedFor(Errno),
     /// A filter was not installed.
     Install {
-        /// Which one, counted from the oldest.
+        /// The index of the filter, counted from the oldest.
         filter: usize,
-        /// Why.
+        /// The reason.
         error: InstallError,
     },
     /// The command was not executed.
     Exec {
-        /// What `execve` answered: `ENOENT` if there is no such program, `EACCES` if it may not be
-        /// executed, … unless `denied_by` says that it was the filter.
+        /// The error of `execve`: `ENOENT` if there is no such program, `EACCES` if it may not be executed, …
+        /// unless `denied_by` names the filter.
         errno: Errno,
-        /// The filter that answers `execve` with just this error, and its answer.
+        /// The filter that returns this error for `execve`, and its action.
         denied_by: Option<(usize, Action)>,
     },
 }

@@ -1,4 +1,4 @@
-//! Answering the notified calls of a command, on a thread that looks for its listener every now and then.
+//! Replies to the notified calls of a command, on a thread that polls for its listener.
 
 use std::io::PipeReader;
 use std::os::fd::AsFd;
@@ -9,13 +9,13 @@ use std::time::Duration;
 use crate::listener::{Listener, ListenerError, Notification, Reply};
 use crate::spawn::PendingListener;
 
-/// What answers notified calls.
+/// The function that replies to notified calls.
 pub(crate) type Answer<'a> = dyn FnMut(&Listener, &Notification) -> Reply + Send + 'a;
 
-/// Waits at most this long between looks for the listener.
+/// The longest pause between polls for the listener.
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
-/// Answers calls until the command has ended: then `has_ended` is set and `stop` can be read.
+/// Replies to calls until the command has ended: then `has_ended` is set and `stop` is readable.
 pub(crate) fn answer_until_end(
     pending: &PendingListener,
     has_ended: &AtomicBool,
@@ -27,20 +27,20 @@ pub(crate) fn answer_until_end(
     };
     while let Some(notification) = listener.receive(Some(stop.as_fd()))? {
         let reply = answer(&listener, &notification);
-        // A caller that is gone needs no answer.
+        // A caller that is gone needs no reply.
         listener.reply(notification.id, reply)?;
     }
     Ok(())
 }
 
-/// The listener, once the child has it; `None` if the child ended without.
+/// The listener, once the child has installed it; `None` if the child ended before.
 fn find_listener(
     pending: &PendingListener,
     has_ended: &AtomicBool,
 ) -> Result<Option<Listener>, ListenerError> {
     let mut pause = Duration::from_micros(50);
     loop {
-        // In this order: a child that has ended may have left a listener behind, to be closed.
+        // In this order: an ended child may have left a listener, which must be closed.
         let is_last_look = has_ended.load(Ordering::Acquire);
         let listener = pending.take()?;
         if listener.is_some() || is_last_look {

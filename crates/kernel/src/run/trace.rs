@@ -1,15 +1,13 @@
-//! Following a command and its descendants to see which call gets one of them killed.
+//! Traces a command and its descendants to find the call for which one of them is killed.
 //!
-//! A thread that a filter kills dies without a signal stop (since 5.16), but every thread stops once
-//! more when it exits, with its status: there its last call can still be read. If a filter kills a
-//! whole process, each of its threads stops so with the same status. The one that made the call is
-//! found by asking the filters: the others' last calls were allowed. Traps are ordinary signals, and
-//! their `siginfo` tells the call.
+//! A thread killed by a filter dies without a signal stop (since 5.16), but every thread stops once more when it
+//! exits, with its status: there its last call can still be read. If a filter kills a whole process, each of its
+//! threads stops with the same status. The thread that made the call is found by evaluating the filters, which
+//! allow the last calls of the others. Traps are ordinary signals with the call in their `siginfo`.
 //!
-//! Tracing changes nothing for the command: `PTRACE_SEIZE` leaves job control alone (a stopped task
-//! is left to listen), `SECCOMP_RET_TRACE` still answers `ENOSYS`, and system calls don't stop. When
-//! the command has ended, its surviving descendants are released: the kernel does it when the
-//! tracing thread ends.
+//! Tracing is transparent for the command: `PTRACE_SEIZE` doesn't affect job control (a stopped task is left to
+//! listen), `SECCOMP_RET_TRACE` still fails with `ENOSYS`, and system calls don't stop. When the command has ended,
+//! its surviving descendants are released: the kernel does this when the tracing thread ends.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +22,7 @@ use crate::spawn::{Child, Held};
 use crate::status::Status;
 use crate::tracee::{self, Event, Options, Resume, Stop, Stopped, TraceError, Tracee};
 
-/// How many kills and how many traps are recorded: a command that goes on after traps may have
-/// millions.
+/// The most kills, and the most traps, that are recorded: a command that handles traps may have millions.
 const MAX_RECORDED: usize = 1000;
 
 /// Starts tracing a child of the calling thread and its future descendants.
@@ -34,7 +31,7 @@ pub(crate) fn attach(held: &Held) -> Result<Tracee, TraceError> {
     Tracee::seize(held.pid(), options)
 }
 
-/// Lets the child and its descendants run until the child has ended.
+/// Runs the child and its descendants until the child has ended.
 pub(crate) fn until_end(
     child: &mut Child,
     stack: &Stack,
@@ -50,7 +47,7 @@ pub(crate) fn until_end(
     let ended = loop {
         let tracee = tracee::next().map_err(|error| error.errno)?;
         match child.poll(tracee) {
-            // Another report came in between, such as a kill during a stop.
+            // Another report came first, such as a kill during a stop.
             Ok(None) => {}
             Err(error) if error.errno == Errno(libc::ECHILD) => {}
             Ok(Some(Event::Stopped(stopped))) => tracer.on_stop(stopped),
@@ -75,14 +72,14 @@ struct Tracer<'a> {
     report: &'a mut Report,
     /// Processes whose end by `SIGSYS` has been explained.
     doomed: BTreeSet<i32>,
-    /// Processes of several threads that end by `SIGSYS`, for no call that is known.
+    /// Processes of several threads that end by `SIGSYS`, for an unknown call.
     unexplained: BTreeSet<i32>,
     missing: u64,
 }
 
 impl Tracer<'_> {
-    /// Handles a stop and lets the task go on. A task that is killed meanwhile fails all requests
-    /// with `ESRCH`; its end is reported next.
+    /// Handles a stop and resumes the task. A task that is killed meanwhile fails all requests with `ESRCH`; its
+    /// end is reported next.
     fn on_stop(&mut self, stopped: Stopped) {
         match stopped.stop() {
             Stop::Group(_) => {
@@ -110,7 +107,7 @@ impl Tracer<'_> {
             status.has_signal(set, libc::SIGSYS)
         };
         let is_caught = in_set("SigCgt").unwrap_or(false);
-        // The kernel doesn't let a process ignore a trap.
+        // A process can't ignore a trap.
         let is_ignored = !info.is_trap() && in_set("SigIgn").unwrap_or(false);
         if info.is_trap() {
             let call = SeccompData {
@@ -158,7 +155,7 @@ impl Tracer<'_> {
             }
             Some(_) => self.record_kill(process, tid, call, Scope::Process),
             None if is_alone => self.record_kill(process, tid, call, Scope::Process),
-            // Either a bystander or killed by a filter that is not known here.
+            // Either another thread of the killed process, or killed by an unknown filter.
             None => {
                 self.unexplained.insert(process);
             }
@@ -174,7 +171,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The filter of this run that kills for a call, and its answer.
+    /// The filter of this run that kills for a call, and its action.
     fn kill_of(&self, call: &SeccompData) -> Option<(usize, Action)> {
         verdict(self.stack, call).filter(|(_, action)| {
             matches!(
@@ -184,7 +181,7 @@ impl Tracer<'_> {
         })
     }
 
-    /// The call with an architecture, if need be a likely one.
+    /// The call with an architecture, which is assumed if it is unknown.
     fn with_arch(&mut self, mut call: SeccompData) -> SeccompData {
         if call.arch == 0 {
             call.arch = tamis_abi::host::arch().map_or(0, tamis_abi::Arch::audit);
@@ -220,7 +217,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Adds a note unless it is there.
+    /// Adds a note unless it is already present.
     fn note(&mut self, note: Note) {
         if !self.report.notes.contains(&note) {
             self.report.notes.push(note);
@@ -231,7 +228,7 @@ impl Tracer<'_> {
 /// The bits of a wait status that hold the deadly signal.
 const STATUS_SIGNAL: i32 = 0x7f;
 
-/// The process that a thread belongs to; itself if `/proc` doesn't tell.
+/// The process of a thread; the thread itself if `/proc` doesn't have it.
 fn process_of(tid: libc::pid_t, status: Option<&Status>) -> i32 {
     status
         .and_then(|status| status.number("Tgid"))

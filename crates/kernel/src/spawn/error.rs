@@ -1,4 +1,4 @@
-//! Why a command was not executed.
+//! The reason why a command was not executed.
 
 use std::error;
 use std::fmt;
@@ -11,40 +11,40 @@ use crate::install::InstallError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Step {
-    /// Mapping the memory that it shares with its parent.
+    /// Mapping the memory shared with the parent.
     Memory,
-    /// Making a pipe.
+    /// Creating a pipe.
     Pipe,
     /// Starting the thread that forwards signals.
     Thread,
     /// Forking.
     Fork,
-    /// What the child does before anything else.
+    /// The child's first steps.
     Child,
 }
 
-/// Why a command was not executed.
+/// The reason why a command was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// The program's name or an argument contains a zero byte.
     ZeroByte,
-    /// There is no child.
+    /// The child was not started.
     Start {
         /// The step that failed.
         step: Step,
-        /// What the kernel answered.
+        /// The kernel's error.
         errno: Errno,
     },
     /// A filter was not installed.
     Install {
-        /// Which one, counted from the oldest.
+        /// The index of the filter, counted from the oldest.
         filter: usize,
-        /// Why.
+        /// The reason.
         error: InstallError,
     },
-    /// `execve` failed: `ENOENT` if there is no such program, `EACCES` if it may not be
-    /// executed, … or the answer of a filter.
+    /// `execve` failed: `ENOENT` if there is no such program, `EACCES` if it may not be executed, … or the error of
+    /// a filter.
     Exec(Errno),
 }
 

@@ -1,9 +1,8 @@
 //! Forwarding signals to a child.
 //!
-//! A signal handler may do next to nothing, so it counts signals and writes to a pipe, which a thread
-//! reads. Once the child has been reaped its number may be another process's: signals go to a descriptor of
-//! the child, and where the kernel has none, a mutex around the child holds the reaping back while a signal is
-//! being sent.
+//! A signal handler must be async-signal-safe, so it counts signals and writes to a pipe, which a thread reads.
+//! After the child has been reaped, its number may belong to another process. So signals are sent through a process
+//! descriptor; on kernels without them, a mutex around the child prevents reaping while a signal is being sent.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -20,9 +19,9 @@ use crate::tracee::Resume;
 
 use super::{SpawnError, Step};
 
-/// The signals that mean the child when somebody sends them to this process: those whose meaning
-/// is up to the program. Left out are faults, `SIGPIPE`, `SIGCHLD` and what limits and timers of this
-/// process cause, which are about itself, and those of job control, which go to whole groups.
+/// The signals that are forwarded to the child when other processes send them to this one: those whose meaning is
+/// up to the program. Not forwarded are faults, `SIGPIPE`, `SIGCHLD` and signals of this process's limits and
+/// timers, which concern this process, and those of job control, which go to whole groups.
 fn forwarded() -> Vec<i32> {
     let named = [
         libc::SIGHUP,
@@ -38,27 +37,27 @@ fn forwarded() -> Vec<i32> {
     named.into_iter().chain(real_time).collect()
 }
 
-/// The pipe between the handler and the thread. It lives as long as the process: a handler may
-/// still be about to write when the run is over.
+/// The pipe between the handler and the thread. It lives as long as the process: a handler may still write to it
+/// after the run.
 static PIPE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
 
-/// Held by the child that has the signals.
+/// Held by the child that gets the signals.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// The byte that tells the thread to end.
 const STOP: u8 = 0;
 
-/// The process to which signals go: between fork and reaping, and only then.
+/// The process to which signals are sent: only between fork and reaping.
 type Target = Arc<Mutex<Option<Process>>>;
 
-/// Access to one child, and forwarding to it while this lives.
+/// Access to one child; signals are forwarded to it during the life of this value.
 #[derive(Debug)]
 pub(super) struct Forwarding {
     target: Target,
     active: Option<Active>,
 }
 
-/// Dropped in this order: no handler may be left when the thread ends.
+/// Dropped in this order: the handlers must be removed before the thread ends.
 #[derive(Debug)]
 struct Active {
     caught: Caught,
@@ -66,7 +65,7 @@ struct Active {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The thread that forwards; dropping it ends it.
+/// The forwarding thread; dropping it ends it.
 #[derive(Debug)]
 struct Thread {
     stop: &'static PipeWriter,
@@ -74,7 +73,7 @@ struct Thread {
 }
 
 impl Forwarding {
-    /// Starts forwarding if `wanted` and no other child has the signals.
+    /// Starts forwarding if `wanted` and no other child gets the signals.
     pub(super) fn start(wanted: bool) -> Result<Forwarding, SpawnError> {
         let target = Target::default();
         let turn = match wanted.then(|| TURN.try_lock()) {
@@ -109,7 +108,7 @@ impl Forwarding {
         self.active.is_some()
     }
 
-    /// The signals whose handlers the child must not keep until it executes.
+    /// The signals whose handlers the child must reset before it executes.
     pub(super) fn reset_in_child(&self) -> Vec<i32> {
         let caught = self
             .active
@@ -119,7 +118,7 @@ impl Forwarding {
         caught.chain([libc::SIGPIPE]).collect()
     }
 
-    /// Makes the child with this function; signals that come meanwhile reach it.
+    /// Creates the child with this function; signals received meanwhile are forwarded to it.
     pub(super) fn spawn(
         &self,
         spawn: impl FnOnce() -> Result<libc::pid_t, SpawnError>,
@@ -130,8 +129,8 @@ impl Forwarding {
         Ok(pid)
     }
 
-    /// Takes the report of the child or of one of its descendants; if the child has ended, it is
-    /// reaped, and signals go nowhere from then on.
+    /// Takes the report of the child or of one of its descendants; if the child has ended, it is reaped, and
+    /// signals are no longer forwarded.
     pub(super) fn reap(&self, pid: libc::pid_t) -> Result<Option<Event>, Errno> {
         let mut target = lock(&self.target);
         let event = wait::take(pid)?;
@@ -142,8 +141,8 @@ impl Forwarding {
         Ok(event)
     }
 
-    /// Kills a child that can't be waited for as usual, unless somebody else has reaped it; if it can't be
-    /// waited for at all, its end is left to the parent of this process.
+    /// Kills a child that can't be waited for as usual, unless it has already been reaped; if it can't be waited
+    /// for at all, the parent of this process reaps it.
     pub(super) fn give_up(&self) {
         let Some(child) = lock(&self.target).take() else {
             return;
@@ -159,14 +158,14 @@ impl Forwarding {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        // If the pipe is full, the thread is emptying it. No other error is possible while the
-        // read end is open, which it always is.
+        // If the pipe is full, the thread is reading it. No other error is possible while the read end is open,
+        // which it always is.
         let mut stop = self.stop;
         while stop.write_all(&[STOP]).is_err() {
             thread::yield_now();
         }
         if let Some(handle) = self.handle.take() {
-            // It has nothing that panics.
+            // The thread never panics.
             let _ = handle.join();
         }
     }
@@ -177,12 +176,12 @@ fn pipe() -> io::Result<&'static (PipeReader, PipeWriter)> {
         return Ok(pipe);
     }
     let pipe = io::pipe()?;
-    // The handler may run on the very thread that empties the pipe.
+    // The handler may run on the thread that reads the pipe.
     fd::set_nonblocking(pipe.1.as_fd())?;
     Ok(PIPE.get_or_init(|| pipe))
 }
 
-/// Sends every signal that the handler saw to the target, until told to stop.
+/// Sends every signal from the handler to the target, until `STOP`.
 fn forward(mut pipe: &PipeReader, target: &Target) {
     let mut bytes = [WAKE; 256];
     loop {
@@ -193,7 +192,7 @@ fn forward(mut pipe: &PipeReader, target: &Target) {
         };
         for signal in signal::take() {
             if let Some(child) = &*lock(target) {
-                // It fails if the child changed its user or has just ended: nothing to be done.
+                // It fails if the child changed its user or has just ended; both can be ignored.
                 let _ = child.kill(signal);
             }
         }

@@ -1,11 +1,10 @@
 //! The listener of a child's filters.
 //!
-//! The listener comes into being in the child, when it installs its filter, and any system call
-//! with which the child could send or announce it may itself be waiting for the supervisor. So the
-//! child makes none: until it executes the command it shares the table of descriptors with the
-//! parent, in which the listener appears, and it tells its number through shared memory. This needs
-//! no rights beyond those for installing the filter, where fetching the descriptor with
-//! `pidfd_getfd` would need those of a tracer.
+//! The listener is created in the child, when it installs its filter. Any system call with which the child could
+//! send or announce it may itself be waiting for the supervisor, so the child makes none: until it executes the
+//! command it shares the descriptor table with the parent, in which the listener appears, and it stores the number
+//! in shared memory. This needs no rights beyond those for installing the filter, while fetching the descriptor
+//! with `pidfd_getfd` would need those of a tracer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +13,7 @@ use crate::listener::{Listener, ListenerError};
 use crate::sys::fd;
 use crate::sys::page::SharedPage;
 
-/// Where the listener of a child's filters appears.
+/// The future listener of a child's filters.
 ///
 /// ```no_run
 /// use tamis_kernel::{Flag, listener::Reply, spawn::Spawn};
@@ -45,8 +44,7 @@ impl PendingListener {
         PendingListener { page }
     }
 
-    /// The listener, if the child has installed it and nobody has taken it yet. Calls that it
-    /// notifies wait meanwhile.
+    /// The listener, if the child has installed it and it has not been taken yet. Notified calls wait until then.
     ///
     /// # Errors
     /// As [`Listener::new`].

@@ -1,16 +1,15 @@
 //! Starting a command under filters.
 //!
-//! [`Spawn::start`] forks a child that waits: it is there, can be traced, and does nothing until
-//! [`Held::release`]. Then it installs its filters and executes the command. From the first filter
-//! on, its system calls may be denied, so it reports errors through shared memory, and ends even
-//! where the filter denies `exit_group`. The command inherits everything else: standard streams,
-//! environment, directory, signal mask.
+//! [`Spawn::start`] forks a child that waits: it exists, can be traced, and does nothing until [`Held::release`].
+//! Then it installs its filters and executes the command. From the first filter on, its system calls may be denied,
+//! so it reports errors through shared memory, and ends even if the filter denies `exit_group`. The command
+//! inherits everything else: standard streams, environment, directory, signal mask.
 //!
-//! While a [`Child`] lives, signals that other processes send to this one are forwarded to it on
-//! request; those from the terminal reach it anyway. A listener appears in this process without a
-//! call of the child: [`PendingListener`].
+//! While a [`Child`] lives, signals from other processes to this one are forwarded to it on request; signals from
+//! the terminal reach it anyway. A listener appears in this process without a call of the child:
+//! [`PendingListener`].
 //!
-//! What it doesn't do: no pipes, no time limit, no new session.
+//! Not included are pipes, time limits and new sessions.
 
 mod error;
 mod forward;
@@ -39,7 +38,7 @@ pub use error::{SpawnError, Step};
 use forward::Forwarding;
 pub use listener::PendingListener;
 
-/// A command, the filters that it is to run under, and how it is tied to this process.
+/// A command, its filters, and the way it is tied to this process.
 ///
 /// ```
 /// use tamis_kernel::{Ended, spawn::Spawn};
@@ -56,16 +55,16 @@ pub struct Spawn<'a> {
     pub program: OsString,
     /// Its arguments, without the program's name.
     pub args: Vec<OsString>,
-    /// The filters with the flags of their installation, the oldest first. Each must allow what
-    /// installing the next needs: `seccomp`. The last must allow `execve`.
+    /// The filters with their installation flags, the oldest first. Each must allow `seccomp`, to install the next.
+    /// The last must allow `execve`.
     pub filters: Vec<(&'a Program, Flags)>,
     /// Set `no_new_privs` first; needed without `CAP_SYS_ADMIN`.
     pub no_new_privs: bool,
-    /// Forward signals while the [`Child`] lives. They are process-wide, so only one child at a time can
-    /// have them: see [`Child::forwards_signals`].
+    /// Forward signals while the [`Child`] lives. Handlers are process-wide, so only one child at a time gets
+    /// signals: see [`Child::forwards_signals`].
     pub forward_signals: bool,
-    /// Kill the command if the calling *thread* ends first, even by `SIGKILL`; not its descendants,
-    /// and the kernel forgets it when the command executes a program with privileges of its own.
+    /// Kill the command if the calling *thread* ends first, even by `SIGKILL`. This doesn't apply to its
+    /// descendants, and the kernel resets it if the command executes a program with privileges of its own.
     pub die_with_parent: bool,
 }
 
@@ -85,9 +84,9 @@ pub struct Child {
     pid: i32,
     ended: Option<Ended>,
     page: Arc<SharedPage>,
-    /// Of each filter.
+    /// The flags of each filter.
     flags: Vec<Flags>,
-    /// The child may share the table of descriptors, so that what it reads from must stay open here.
+    /// The child may share the descriptor table, so the gate that it reads from must stay open here.
     _gate: PipeReader,
     forwarding: Forwarding,
     _reports: ChildReports,
@@ -109,7 +108,7 @@ impl<'a> Spawn<'a> {
     /// Forks the child, which waits until it is released.
     ///
     /// # Errors
-    /// See [`SpawnError`]; what goes wrong in the child is told by [`Child::error`].
+    /// See [`SpawnError`]; [`Child::error`] reports errors in the child.
     pub fn start(&self) -> Result<Held, SpawnError> {
         let argv = self.argv()?;
         let filters = self.installations()?;
@@ -151,7 +150,7 @@ impl<'a> Spawn<'a> {
         Ok(Argv::new(terminated(&self.program)?, args))
     }
 
-    /// The filters as the child takes them.
+    /// The filters in the form for the child.
     fn installations(&self) -> Result<Vec<(&[Insn], Flags)>, SpawnError> {
         let checked = |(filter, (program, flags)): (usize, &(&'a Program, Flags))| {
             install::check(program, *flags)
@@ -176,7 +175,7 @@ impl Held {
     /// Lets the child install its filters and execute its command.
     pub fn release(self) -> Child {
         let Held { child, mut gate } = self;
-        // If this fails, the child is gone, and waiting for it tells how.
+        // If this fails, the child is gone, and waiting for it gives the reason.
         let _ = gate.write_all(&[1]);
         child
     }
@@ -188,7 +187,7 @@ impl Child {
         self.pid
     }
 
-    /// Whether signals are forwarded to it: false if that isn't wanted or another child has them.
+    /// Whether signals are forwarded to it: false if not requested, or if another child gets them.
     pub const fn forwards_signals(&self) -> bool {
         self.forwarding.is_active()
     }
@@ -202,8 +201,7 @@ impl Child {
     /// [`tracee::next`](crate::tracee::next) and [`poll`](Self::poll).
     ///
     /// # Errors
-    /// What the kernel answers to `waitid` or `wait4`: a filter that this process has inherited may
-    /// deny them.
+    /// The error of `waitid` or `wait4`: a filter that this process has inherited may deny them.
     pub fn wait(&mut self) -> Result<Ended, Errno> {
         loop {
             if let Some(ended) = self.ended {
@@ -214,9 +212,8 @@ impl Child {
         }
     }
 
-    /// The report of the child or of another tracee of this thread, if there is one. Reports of a
-    /// traced child are best taken here: one that [`Tracee::wait`] or [`Tracee::poll`] has taken leaves
-    /// [`wait`](Self::wait) without an answer.
+    /// The report of the child or of another tracee of this thread, if there is one. Use this for reports of a
+    /// traced child: if [`Tracee::wait`] or [`Tracee::poll`] takes its end, [`wait`](Self::wait) can't return it.
     ///
     /// # Errors
     /// As [`Tracee::poll`].
@@ -233,13 +230,12 @@ impl Child {
         Ok(event)
     }
 
-    /// Whether it has all its filters: what happens from then on happens to the command, or because
-    /// it can't be executed.
+    /// Whether it has all its filters: later events concern the command or its execution.
     pub fn has_filters(&self) -> bool {
         Stage::of(&self.page) == Stage::Exec
     }
 
-    /// What kept the child from executing its command; `None` while it hasn't failed.
+    /// The error that kept the child from executing its command; `None` if it hasn't failed.
     pub fn error(&self) -> Option<SpawnError> {
         let errno = Errno(self.page.errno.load(Ordering::Acquire));
         let filter = self.page.filter.load(Ordering::Acquire) as usize;
@@ -274,7 +270,7 @@ impl Drop for Child {
         if self.ended.is_none() {
             self.forwarding.give_up();
         }
-        // A listener that nobody has taken.
+        // A listener that was not taken.
         drop(self.listener().take());
     }
 }

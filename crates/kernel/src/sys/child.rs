@@ -1,9 +1,9 @@
 //! Starting a child: everything that happens between `fork` and `exec`.
 //!
-//! Other threads of the parent may hold any lock at the moment of the fork, so the child may call
-//! only what is async-signal-safe: no allocation, no panic, no formatting. All it needs is in a
-//! [`Plan`] made before. From the first filter on, it must also expect each system call to be denied;
-//! that is why it reports through a [`Page`] of shared memory.
+//! Other threads of the parent may hold any lock at the moment of the fork, so the child may call only
+//! async-signal-safe functions: no allocation, no panic, no formatting. All its inputs are in a [`Plan`] made
+//! before the fork. From the first filter on, each system call may be denied, so it reports through a [`Page`] of
+//! shared memory.
 
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -18,7 +18,7 @@ use crate::flags::{Flag, Flags};
 use crate::sys::page::Page;
 use crate::sys::{check, seccomp};
 
-/// How far a child got.
+/// The progress of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Stage {
@@ -28,7 +28,7 @@ pub(crate) enum Stage {
     NoNewPrivs,
     /// Installing a filter.
     Install,
-    /// Executing the command; also the state for ever if that succeeds.
+    /// Executing the command; also the final state if that succeeds.
     Exec,
 }
 
@@ -44,7 +44,7 @@ impl Stage {
     }
 }
 
-/// The arguments of a command as `execvp` takes them: the program first.
+/// The arguments of a command in the form for `execvp`: the program first.
 pub(crate) struct Argv {
     _strings: Vec<CString>,
     pointers: Vec<*const libc::c_char>,
@@ -66,14 +66,14 @@ impl Argv {
     }
 }
 
-// SAFETY: the pointers lead into heap memory that `strings` owns and nobody changes.
+// SAFETY: the pointers are to heap memory that `strings` owns and that never changes.
 unsafe impl Send for Argv {}
 // SAFETY: as above.
 unsafe impl Sync for Argv {}
 
-/// Everything that a child needs.
+/// The inputs of a child.
 pub(crate) struct Plan<'a> {
-    /// What to execute.
+    /// The command.
     pub(crate) argv: &'a Argv,
     /// The filters, the oldest first, with their flags.
     pub(crate) filters: &'a [(&'a [Insn], Flags)],
@@ -83,17 +83,17 @@ pub(crate) struct Plan<'a> {
     pub(crate) reset_signals: &'a [i32],
     /// Whether to ignore `SIGCHLD`.
     pub(crate) ignores_children: bool,
-    /// The read end of a pipe: the child goes on when it reads a byte from it.
+    /// The read end of a pipe: the child continues when it reads a byte from it.
     pub(crate) gate: BorrowedFd<'a>,
-    /// Whether a parent that dies takes the child with it even after `exec`.
+    /// Whether the child dies with its parent even after `exec`.
     pub(crate) die_with_parent: bool,
     /// Share the table of descriptors until `exec`, so that a listener appears in the parent.
     pub(crate) share_files: bool,
-    /// Where to report.
+    /// The page for the report.
     pub(crate) page: &'a Page,
 }
 
-/// Forks a child that carries out the plan; its process number.
+/// Forks a child that executes the plan; returns its process number.
 pub(crate) fn spawn(plan: &Plan<'_>) -> Result<libc::pid_t, Errno> {
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -122,7 +122,7 @@ fn fork(share_files: bool) -> Result<libc::pid_t, Errno> {
         return check(unsafe { libc::fork() });
     }
     let flags = libc::c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
-    // s390 takes the stack first.
+    // On s390 the stack is the first argument.
     let (first, second) = if cfg!(target_arch = "s390x") {
         (0, flags)
     } else {
@@ -163,13 +163,13 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
     give_up(page, check(returned).err().unwrap_or(Errno(0)))
 }
 
-/// Blocks until the parent lets the child go; a parent that dies takes the child with it, for
-/// good or only until then.
+/// Blocks until the parent releases the child; the child dies with its parent, either permanently or only until
+/// then.
 fn wait_at_gate(plan: &Plan<'_>, parent: libc::pid_t) {
     /// The parent of the first process of a namespace, as that process sees it.
     const OUTSIDE: libc::pid_t = 0;
     let mut byte = 0u8;
-    // SAFETY: `read` gets room for the one byte it may write; the others take no pointers.
+    // SAFETY: `read` has room for the one byte that it may write; the others take no pointers.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
         if ![parent, OUTSIDE].contains(&libc::getppid()) {
@@ -190,8 +190,8 @@ fn wait_at_gate(plan: &Plan<'_>, parent: libc::pid_t) {
 }
 
 fn restore_signals(reset: &[i32], ignores_children: bool, mask: &libc::sigset_t) {
-    // SAFETY: `signal` without a handler and `sigprocmask` with a valid set can't do harm in
-    // a process of one thread that is about to execute another program.
+    // SAFETY: `signal` without a handler and `sigprocmask` with a valid set are harmless in a process with one
+    // thread that is about to execute another program.
     unsafe {
         for signal in reset {
             libc::signal(*signal, libc::SIG_DFL);

@@ -1,4 +1,4 @@
-//! File descriptors that the kernel hands out as plain numbers.
+//! File descriptors that the kernel returns as plain numbers.
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -7,12 +7,12 @@ use crate::sys::check;
 
 /// Takes ownership of a descriptor that a system call has just returned.
 pub(crate) fn adopt(fd: RawFd) -> OwnedFd {
-    // SAFETY: the callers pass what the kernel has just returned to them, so that nobody else owns
-    // it; it is not negative, since a negative answer is an error.
+    // SAFETY: the callers pass a descriptor that the kernel has just returned to them, so it has no other owner; it
+    // is not negative, since a negative result is an error.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// Has calls on a descriptor, and on its copies, fail with `EAGAIN` where they would block.
+/// Makes calls on a descriptor, and on its copies, fail with `EAGAIN` instead of blocking.
 pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     let fd = fd.as_raw_fd();
     // SAFETY: takes no pointers.

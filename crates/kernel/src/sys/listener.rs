@@ -9,8 +9,8 @@ use crate::errno::Errno;
 use crate::listener::{Notification, Reply};
 use crate::sys::{check, seccomp};
 
-/// How large the kernel's structures are: newer kernels may have longer ones than this crate knows,
-/// and read and write that much.
+/// The sizes of the kernel's structures: newer kernels may have longer ones than this crate, and read and write
+/// that much.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffers {
     request_words: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Asks the kernel.
+    /// Gets the sizes from the kernel.
     pub(crate) fn new() -> Result<Buffers, Errno> {
         let sizes = seccomp::notification_sizes()?;
         let words = |kernel: u16, own: usize| usize::from(kernel).max(own).div_ceil(8);
@@ -32,14 +32,14 @@ impl Buffers {
     }
 }
 
-/// How long to wait.
+/// The time limit of a wait.
 #[derive(Clone, Copy)]
 pub(crate) enum Timeout {
     AtOnce,
     Never,
 }
 
-/// Blocks until there is a call (true), nobody is left who could make one, `until` can be read, or the time is up.
+/// Blocks until there is a call (true), no task with the filter is left, `until` is readable, or the time is up.
 pub(crate) fn wait(
     fd: BorrowedFd<'_>,
     until: Option<BorrowedFd<'_>>,
@@ -60,7 +60,7 @@ pub(crate) fn wait(
         entry(fd.as_raw_fd()),
     ];
     loop {
-        // SAFETY: the array has as many entries as is said.
+        // SAFETY: the array has this many entries.
         let returned = unsafe {
             let count = entries.len() as libc::nfds_t;
             libc::poll(entries.as_mut_ptr(), count, timeout_ms)
@@ -75,9 +75,9 @@ pub(crate) fn wait(
 }
 
 pub(crate) fn receive(fd: BorrowedFd<'_>, buffers: &Buffers) -> Result<Notification, Errno> {
-    // The kernel insists on zeros.
+    // The kernel requires zeros.
     let mut buffer = vec![0u64; buffers.request_words];
-    // SAFETY: the buffer is as large as the kernel says that its structure is.
+    // SAFETY: the buffer has the size of the kernel's structure.
     let returned = unsafe {
         libc::ioctl(
             fd.as_raw_fd(),
@@ -86,8 +86,8 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffers: &Buffers) -> Result<Notificat
         )
     };
     check(returned)?;
-    // SAFETY: the buffer is aligned for 64-bit words, at least as large as the structure, which has
-    // only numbers and begins the same in every kernel.
+    // SAFETY: the buffer is aligned for 64-bit words, at least as large as the structure, which has only numbers
+    // and the same beginning in every kernel.
     let request = unsafe { &*buffer.as_ptr().cast::<libc::seccomp_notif>() };
     Ok(Notification {
         id: request.id,
@@ -101,7 +101,7 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffers: &Buffers) -> Result<Notificat
     })
 }
 
-/// Makes a request until no signal comes in between.
+/// Repeats a request until no signal interrupts it.
 fn uninterrupted<T>(mut request: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match request() {
@@ -137,7 +137,7 @@ pub(crate) fn send(
             .write(response);
     }
     uninterrupted(|| {
-        // SAFETY: the buffer is as large as the kernel says that its structure is.
+        // SAFETY: the buffer has the size of the kernel's structure.
         let returned = unsafe {
             libc::ioctl(
                 fd.as_raw_fd(),
@@ -163,7 +163,7 @@ pub(crate) fn is_valid(fd: BorrowedFd<'_>, id: u64) -> Result<(), Errno> {
     })
 }
 
-/// What to do with a descriptor.
+/// The purpose of passing a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddFd {
     /// Give it to the caller, which still waits.
@@ -179,7 +179,7 @@ pub(crate) fn add_fd(
     what: AddFd,
 ) -> Result<i32, Errno> {
     let mut request = MaybeUninit::<libc::seccomp_notif_addfd>::zeroed();
-    // SAFETY: zero is valid for all members; the pointer is to the value just made.
+    // SAFETY: zero is valid for all members; the pointer is to the value above.
     let request = unsafe {
         let members = request.as_mut_ptr();
         (*members).id = id;

@@ -1,7 +1,7 @@
 //! System calls, one thin wrapper each; the only `unsafe` of the crate.
 //!
-//! A wrapper states what makes its call sound and turns -1 into [`Errno`]; policy is the callers'.
-//! [`child`] is the code that runs between `fork` and `exec`.
+//! A wrapper states why its call is sound and converts -1 to [`Errno`]; policy is up to the callers. [`child`] is
+//! the code that runs between `fork` and `exec`.
 #![allow(unsafe_code)]
 
 pub(crate) mod child;
@@ -20,7 +20,7 @@ pub(crate) mod wait;
 
 use crate::errno::Errno;
 
-/// The result of a call that answers -1 and sets `errno` on failure.
+/// The result of a call that returns -1 and sets `errno` on failure.
 pub(crate) fn check<T: PartialEq + From<i8>>(returned: T) -> Result<T, Errno> {
     if returned == T::from(-1) {
         Err(Errno::last())

@@ -1,5 +1,5 @@
-//! A page of memory that parent and child share, so that the child can report without system calls:
-//! once it has its filters, any call it makes may be denied.
+//! A page of memory shared by parent and child, so that the child can report without system calls: once it has its
+//! filters, any call may be denied.
 
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 use crate::errno::Errno;
 
-/// What the child tells: how far it got, and what stopped it.
+/// The child's report: its progress, and its error.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Page {
     /// A [`Stage`](crate::sys::child::Stage) as a number.
     pub(crate) stage: AtomicU32,
-    /// The filter that is being installed.
+    /// The filter being installed.
     pub(crate) filter: AtomicU32,
     /// The error that ended the stage; 0 while there is none.
     pub(crate) errno: AtomicI32,
@@ -42,7 +42,7 @@ pub(crate) struct Shared<T>(NonNull<T>);
 impl<T: Default + Sync> Shared<T> {
     pub(crate) fn new() -> Result<Shared<T>, Errno> {
         let value = map(size_of::<T>())?.cast::<T>();
-        // SAFETY: the mapping is writable, large enough, page-aligned and not shared with anybody yet.
+        // SAFETY: the mapping is writable, large enough, page-aligned and not shared yet.
         unsafe { value.write(T::default()) };
         Ok(Shared(value))
     }
@@ -55,7 +55,7 @@ pub(crate) struct SharedTicks {
 }
 
 impl SharedTicks {
-    /// At least one, whatever is asked for.
+    /// A mapping of `len` numbers, at least one.
     pub(crate) fn new(len: usize) -> Result<SharedTicks, Errno> {
         let len = len.max(1);
         let first = map(len * size_of::<AtomicU64>())?.cast();
@@ -80,7 +80,7 @@ impl Drop for SharedTicks {
     }
 }
 
-/// A new mapping of so many bytes, all 0, that children share.
+/// A new mapping of this many bytes, all 0, shared with children.
 fn map(len_bytes: usize) -> Result<NonNull<libc::c_void>, Errno> {
     // SAFETY: a new anonymous mapping at an address of the kernel's choice.
     let address = unsafe {
@@ -103,8 +103,8 @@ impl<T: Sync> Deref for Shared<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the mapping was initialised by `new`, lives as long as `self`, and all that is
-        // changed through other references or by the child is atomic: `T` is `Sync`.
+        // SAFETY: the mapping was initialised by `new`, lives as long as `self`, and is changed through other
+        // references or by the child only atomically: `T` is `Sync`.
         unsafe { self.0.as_ref() }
     }
 }
@@ -124,6 +124,6 @@ unsafe impl<T: Sync> Sync for Shared<T> {}
 
 /// The size of a page of memory.
 pub(crate) fn size_bytes() -> u64 {
-    // SAFETY: only asks, and every system knows the answer.
+    // SAFETY: has no effects, and every system supports it.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
 }

@@ -1,7 +1,7 @@
-//! Signals to a child that reach no other process.
+//! Signals to a child that can't reach another process.
 //!
-//! A process number is free for another process once its owner has been reaped. A descriptor of the
-//! process, from Linux 5.3 on, stays with its owner; older kernels, and filters that deny it, leave the number.
+//! A process number can be reused once its owner has been reaped. A process descriptor, from Linux 5.3 on, always
+//! refers to its owner; on older kernels, and under filters that deny it, the number is used.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
@@ -37,7 +37,7 @@ impl Process {
             return check(unsafe { libc::kill(self.pid, signal) }).map(|_| ());
         };
         let (fd, info) = (fd.as_raw_fd(), ptr::null::<libc::siginfo_t>());
-        // SAFETY: without information of its own about the signal, the kernel reads nothing.
+        // SAFETY: with a null `info` the kernel reads nothing.
         let returned = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, info, 0) };
         check(returned).map(|_| ())
     }

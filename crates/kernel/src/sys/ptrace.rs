@@ -1,7 +1,7 @@
 //! `ptrace(2)`, one function per request.
 //!
-//! The requests are answered for tracees of the calling thread that are stopped; for others, and for
-//! those that have just been killed, they fail with `ESRCH`, which changes nothing.
+//! Requests succeed for stopped tracees of the calling thread; for others, and for those that have just been
+//! killed, they fail with `ESRCH` and have no effect.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -19,8 +19,8 @@ type Kind = libc::c_uint;
 #[cfg(target_env = "musl")]
 type Kind = libc::c_int;
 
-/// Whether `ptrace(2)` is there at all: a request about process 0, which never exists, must answer
-/// `ESRCH`. An outer filter that forbids tracing answers something else.
+/// Whether `ptrace(2)` is available: a request for process 0, which never exists, must fail with `ESRCH`. An outer
+/// filter that denies tracing causes another error.
 pub(crate) fn available() -> Result<(), Errno> {
     match seize(0, 0) {
         Ok(()) | Err(Errno(libc::ESRCH)) => Ok(()),
@@ -31,7 +31,7 @@ pub(crate) fn available() -> Result<(), Errno> {
 /// Starts tracing a process without stopping it.
 pub(crate) fn seize(pid: libc::pid_t, options: i32) -> Result<(), Errno> {
     let data = ptr::without_provenance_mut::<libc::c_void>(options as usize);
-    // SAFETY: the kernel takes the options as a number.
+    // SAFETY: the options are passed as a number.
     let returned = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, NULL, data) };
     check(returned).map(|_| ())
 }
@@ -45,7 +45,7 @@ const SYSEMU: libc::c_uint = if cfg!(any(target_arch = "powerpc", target_arch = 
     31
 };
 
-/// Lets a tracee run on, with a signal unless that is 0.
+/// Resumes a tracee, with a signal unless that is 0.
 pub(crate) fn resume(tid: libc::pid_t, how: Resume, signal: i32) -> Result<(), Errno> {
     let request = match how {
         Resume::Run => libc::PTRACE_CONT,
@@ -54,7 +54,7 @@ pub(crate) fn resume(tid: libc::pid_t, how: Resume, signal: i32) -> Result<(), E
         Resume::Step => libc::PTRACE_SINGLESTEP,
     };
     let data = ptr::without_provenance_mut::<libc::c_void>(signal as usize);
-    // SAFETY: the kernel takes the signal as a number.
+    // SAFETY: the signal is passed as a number.
     check(unsafe { libc::ptrace(request, tid, NULL, data) }).map(|_| ())
 }
 
@@ -64,22 +64,22 @@ pub(crate) fn interrupt(tid: libc::pid_t) -> Result<(), Errno> {
     check(unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, NULL, NULL) }).map(|_| ())
 }
 
-/// Lets a stopped tracee go, with a signal unless that is 0.
+/// Detaches from a stopped tracee, with a signal unless that is 0.
 pub(crate) fn detach(tid: libc::pid_t, signal: i32) -> Result<(), Errno> {
     let data = ptr::without_provenance_mut::<libc::c_void>(signal as usize);
-    // SAFETY: the kernel takes the signal as a number.
+    // SAFETY: the signal is passed as a number.
     check(unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, NULL, data) }).map(|_| ())
 }
 
 /// `PTRACE_SECCOMP_GET_FILTER` of `linux/ptrace.h`. Kernel 4.4.
 const SECCOMP_GET_FILTER: u32 = 0x420c;
 
-/// The instructions of one of a tracee's filters; the oldest has the index 0, whatever `ptrace(2)`
-/// says (`get_nth_filter` in `kernel/seccomp.c`).
+/// The instructions of one of a tracee's filters; the oldest has the index 0, contrary to `ptrace(2)`
+/// (`get_nth_filter` in `kernel/seccomp.c`).
 pub(crate) fn filter(tid: libc::pid_t, index: usize) -> Result<Vec<Insn>, Errno> {
     let index = ptr::without_provenance_mut::<libc::c_void>(index);
     let request = SECCOMP_GET_FILTER as _;
-    // SAFETY: without a buffer the kernel only tells the length.
+    // SAFETY: without a buffer the kernel only returns the length.
     let len_insns = check(unsafe { libc::ptrace(request, tid, index, NULL) })?;
     let nothing = Insn {
         code: 0,
@@ -101,7 +101,7 @@ pub(crate) fn filter(tid: libc::pid_t, index: usize) -> Result<Vec<Insn>, Errno>
     Ok(insns)
 }
 
-/// Leaves a tracee in its group stop until something happens to it.
+/// Leaves a tracee in its group stop until its next event.
 pub(crate) fn listen(tid: libc::pid_t) -> Result<(), Errno> {
     // SAFETY: takes no pointers.
     check(unsafe { libc::ptrace(libc::PTRACE_LISTEN, tid, NULL, NULL) }).map(|_| ())
@@ -120,15 +120,15 @@ pub(crate) fn event_message(tid: libc::pid_t) -> Result<u64, Errno> {
     Ok(message.into())
 }
 
-/// Keeps a tracee that has stopped at the entry of a system call from making it: it returns what it has as
-/// a result by then, `ENOSYS`.
+/// Makes a tracee that has stopped at the entry of a system call skip it: it returns the result set by then,
+/// `ENOSYS` by default.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn skip_call(tid: libc::pid_t) -> Result<(), Errno> {
     let place = std::mem::offset_of!(libc::user_regs_struct, orig_rax);
     set_register(tid, place, usize::MAX)
 }
 
-/// Sets the result of a system call that is not made, or at its exit.
+/// Sets the result of a skipped system call, or at its exit.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn set_result(tid: libc::pid_t, result: i64) -> Result<(), Errno> {
     let place = std::mem::offset_of!(libc::user_regs_struct, rax);
@@ -140,17 +140,17 @@ pub(crate) fn set_result(tid: libc::pid_t, result: i64) -> Result<(), Errno> {
 fn set_register(tid: libc::pid_t, place: usize, value: usize) -> Result<(), Errno> {
     let place = ptr::without_provenance_mut::<libc::c_void>(place);
     let value = ptr::without_provenance_mut::<libc::c_void>(value);
-    // SAFETY: the kernel takes place and value as numbers.
+    // SAFETY: place and value are passed as numbers.
     check(unsafe { libc::ptrace(libc::PTRACE_POKEUSER, tid, place, value) }).map(|_| ())
 }
 
-/// Nothing: the registers are known on x86-64 only.
+/// No effect: only the registers of x86-64 are supported.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn skip_call(_: libc::pid_t) -> Result<(), Errno> {
     Err(Errno(libc::ENOSYS))
 }
 
-/// Nothing: the registers are known on x86-64 only.
+/// No effect: only the registers of x86-64 are supported.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn set_result(_: libc::pid_t, _: i64) -> Result<(), Errno> {
     Err(Errno(libc::ENOSYS))
@@ -158,7 +158,7 @@ pub(crate) fn set_result(_: libc::pid_t, _: i64) -> Result<(), Errno> {
 
 /// The set of general registers, `NT_PRSTATUS` of `elf.h`.
 const GENERAL: usize = 1;
-/// More than any machine has: the largest set, of PowerPC, has 384.
+/// An upper bound for all machines: the largest set, of PowerPC, has 384.
 const MAX_REGISTER_BYTES: usize = 1024;
 
 /// The general registers.
@@ -177,7 +177,7 @@ pub(crate) fn set_registers(tid: libc::pid_t, bytes: &[u8]) -> Result<(), Errno>
 /// `PTRACE_SETREGSET`, which not every C library names.
 const SETREGSET: libc::c_uint = 0x4205;
 
-/// How many bytes the kernel has written or read.
+/// Reads or writes a set of registers; returns the count of bytes.
 fn register_set(request: Kind, tid: libc::pid_t, bytes: &mut [u8]) -> Result<usize, Errno> {
     let mut buffer = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
@@ -185,7 +185,7 @@ fn register_set(request: Kind, tid: libc::pid_t, bytes: &mut [u8]) -> Result<usi
     };
     let set = ptr::without_provenance_mut::<libc::c_void>(GENERAL);
     let data = (&raw mut buffer).cast::<libc::c_void>();
-    // SAFETY: the kernel reads or writes at most the bytes of the buffer, and stores how many.
+    // SAFETY: the kernel reads or writes at most the bytes of the buffer, and stores the count.
     check(unsafe { libc::ptrace(request, tid, set, data) })?;
     Ok(buffer.iov_len)
 }
@@ -223,11 +223,11 @@ pub(crate) fn call_info(tid: libc::pid_t) -> Result<CallInfo, Errno> {
     let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
     let size = ptr::without_provenance_mut::<libc::c_void>(size_of::<libc::ptrace_syscall_info>());
     let data = info.as_mut_ptr().cast::<libc::c_void>();
-    // SAFETY: the kernel writes at most as many bytes as `size` says.
+    // SAFETY: the kernel writes at most `size` bytes.
     check(unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, tid, size, data) })?;
     // SAFETY: filled for every kind of stop; zero is valid for all members.
     let info = unsafe { info.assume_init() };
-    // SAFETY: `op` says which member of the union the kernel has filled; all are plain numbers.
+    // SAFETY: `op` selects the member of the union that the kernel has filled; all are plain numbers.
     let phase = unsafe {
         match info.op {
             libc::PTRACE_SYSCALL_INFO_ENTRY => CallPhase::Entry {

@@ -1,12 +1,12 @@
-//! One system call, made by hand: by either entrance of an x86-64 kernel, from a place that is known.
+//! One system call in assembly: by either entry of an x86-64 kernel, from a known address.
 //!
-//! Like all that runs in a child of several threads, nothing here may allocate, lock or panic.
+//! Like all code in a child of several threads, nothing here may allocate, lock or panic.
 
 use std::sync::atomic::AtomicU64;
 
 use tamis_abi::{Arch, SeccompData};
 
-/// A system call as it is made.
+/// A system call in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawCall {
     /// By `int 0x80`, as 32-bit programs do, instead of `syscall`.
@@ -16,7 +16,7 @@ pub(crate) struct RawCall {
 }
 
 impl RawCall {
-    /// As a process of this machine makes it.
+    /// The call as made by a process of this machine.
     pub(crate) fn of(call: &SeccompData) -> RawCall {
         RawCall {
             is_compat: cfg!(target_arch = "x86_64") && call.arch == Arch::X86.audit(),
@@ -26,12 +26,12 @@ impl RawCall {
     }
 }
 
-/// Makes a system call from a place that is noted first; the result as the kernel gives it.
+/// Makes a system call after storing its address in `ip`; returns the kernel's result.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn call(raw: &RawCall, ip: &AtomicU64) -> i64 {
     let result: i64;
-    // SAFETY: the callers see to it that the call does no harm. The kernel changes only the registers that
-    // are named here; rbx and rbp are put back. `ip` and the arguments are valid to write and read.
+    // SAFETY: the callers ensure that the call is harmless. The kernel changes only the registers named here; rbx
+    // and rbp are restored. `ip` and the arguments are valid to write and read.
     unsafe {
         if raw.is_compat {
             std::arch::asm!(
@@ -55,7 +55,7 @@ pub(crate) fn call(raw: &RawCall, ip: &AtomicU64) -> i64 {
                 out("rcx") _, out("rdx") _, out("rsi") _, out("rdi") _,
                 out("r8") _, out("r9") _, out("r10") _, out("r11") _,
             );
-            // What 32-bit code would see.
+            // The result for 32-bit code.
             return i64::from(result as i32);
         }
         std::arch::asm!(
@@ -78,7 +78,7 @@ pub(crate) fn call(raw: &RawCall, ip: &AtomicU64) -> i64 {
     result
 }
 
-/// No call is made: only x86-64 is asked.
+/// Makes no call: only x86-64 is supported.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn call(_: &RawCall, _: &AtomicU64) -> i64 {
     i64::from(-libc::ENOSYS)

@@ -1,4 +1,4 @@
-//! `seccomp(2)`, the `prctl(2)` options that go with it, and `uname(2)`.
+//! `seccomp(2)`, the related `prctl(2)` options, and `uname(2)`.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -10,13 +10,13 @@ use crate::errno::Errno;
 use crate::flags::Flags;
 use crate::sys::check;
 
-/// What the kernel answers to a successful installation.
+/// The kernel's return value of a successful installation.
 pub(crate) type Answer = libc::c_long;
 
 /// Installs instructions with `seccomp(SECCOMP_SET_MODE_FILTER)`; async-signal-safe.
 ///
-/// The answer is 0, a listener with `NEW_LISTENER`, or the thread that could not be synchronised.
-/// The length is truncated to 16 bits: callers check it.
+/// The return value is 0, a listener with `NEW_LISTENER`, or the thread that could not be synchronised. The length
+/// is truncated to 16 bits: callers check it.
 pub(crate) fn set_filter(insns: &[Insn], flags: Flags) -> Result<Answer, Errno> {
     let program = libc::sock_fprog {
         len: insns.len() as libc::c_ushort,
@@ -35,10 +35,10 @@ pub(crate) fn set_filter(insns: &[Insn], flags: Flags) -> Result<Answer, Errno> 
     check(returned)
 }
 
-/// Asks for an installation without a program: `EFAULT` if the kernel knows the flags, else
-/// `EINVAL`. It never installs anything.
+/// Tries an installation without a program: `EFAULT` if the kernel supports the flags, else `EINVAL`. It never
+/// installs anything.
 pub(crate) fn try_flags(flags: Flags) -> Errno {
-    // SAFETY: a null program makes the kernel fail after it has looked at the flags.
+    // SAFETY: with a null program the kernel fails after checking the flags.
     let returned = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -50,7 +50,7 @@ pub(crate) fn try_flags(flags: Flags) -> Errno {
     check(returned).err().unwrap_or(Errno(0))
 }
 
-/// Whether the kernel knows an action, `SECCOMP_GET_ACTION_AVAIL`.
+/// Whether the kernel supports an action, `SECCOMP_GET_ACTION_AVAIL`.
 pub(crate) fn action_available(ret: u32) -> Result<(), Errno> {
     // SAFETY: the kernel reads one 32-bit word.
     let returned = unsafe {
@@ -81,14 +81,14 @@ pub(crate) fn notification_sizes() -> Result<libc::seccomp_notif_sizes, Errno> {
     Ok(unsafe { sizes.assume_init() })
 }
 
-/// `prctl(PR_GET_SECCOMP)`: the mode of the calling thread. Only safe to call in mode 0 or 2, and
-/// every process that gets here is: in strict mode it would not have started.
+/// `prctl(PR_GET_SECCOMP)`: the mode of the calling thread. Only safe to call in mode 0 or 2, as is every process
+/// that reaches this code: in strict mode it would not have started.
 pub(crate) fn mode() -> Result<i32, Errno> {
     // SAFETY: takes no pointers.
     check(unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) })
 }
 
-/// Forbids the calling thread to gain privileges by `execve`, for good; async-signal-safe.
+/// Permanently prevents the calling thread from gaining privileges by `execve`; async-signal-safe.
 pub(crate) fn set_no_new_privs() -> Result<(), Errno> {
     // SAFETY: takes no pointers.
     check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }).map(|_| ())

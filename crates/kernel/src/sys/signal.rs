@@ -1,8 +1,8 @@
-//! Catching signals that are meant for a child, and not ignoring those about one.
+//! Catching signals to forward to a child, and keeping `SIGCHLD` reports.
 //!
-//! The handler only counts the signal and writes a byte to a pipe, unless that is full: then the reader has
-//! one to wake it. It ignores what the terminal sends: that goes to the whole foreground group, so that the
-//! child has it already.
+//! The handler only counts the signal and writes a byte to a pipe, unless it is full: then there already is a byte
+//! to wake the reader. It ignores signals from the terminal: they go to the whole foreground group, including the
+//! child.
 
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
@@ -10,30 +10,30 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// `si_code` of signals that the kernel sends; of those forwarded, the terminal's, but for an alarm.
+/// `si_code` of signals sent by the kernel. Of the forwarded ones these are from the terminal, except for an alarm.
 const SI_KERNEL: i32 = 0x80;
 
-/// How often each signal came since it was [taken](take).
+/// The count of each signal since it was [taken](take).
 static COUNTS: [AtomicU32; MAX_SIGNAL + 1] = [const { AtomicU32::new(0) }; MAX_SIGNAL + 1];
 const MAX_SIGNAL: usize = 64;
 
-/// What the handler writes to the pipe.
+/// The byte that the handler writes to the pipe.
 pub(crate) const WAKE: u8 = 1;
 
 /// The write end of the pipe; -1 before the first use. It is never closed.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-/// The signals that are caught, and what was done with them before.
+/// The caught signals with their previous actions.
 #[derive(Debug)]
 pub(crate) struct Caught(Vec<(i32, libc::sigaction)>);
 
 impl Caught {
-    /// Catches these signals, except those that the process ignores: a child inherits that.
+    /// Catches these signals, except those that the process ignores, which a child also ignores.
     ///
     /// `pipe` must not block, and stay open for the rest of the process's life.
     pub(crate) fn new(signals: &[i32], pipe: RawFd) -> Caught {
         PIPE.store(pipe, Ordering::Release);
-        // What came at the end of another run was not for this one.
+        // Discard signals from the end of an earlier run.
         take();
         let mut caught = Vec::new();
         for &signal in signals {
@@ -50,7 +50,7 @@ impl Caught {
         Caught(caught)
     }
 
-    /// Which they are.
+    /// The caught signals.
     pub(crate) fn signals(&self) -> Vec<i32> {
         self.0.iter().map(|(signal, _)| *signal).collect()
     }
@@ -64,7 +64,7 @@ impl Drop for Caught {
     }
 }
 
-/// The signals that came since the last time, each as often as it did.
+/// The signals received since the last call, each as often as it was received.
 pub(crate) fn take() -> Vec<i32> {
     let counts = COUNTS.iter().enumerate();
     let taken = counts.map(|(signal, count)| (signal as i32, count.swap(0, Ordering::AcqRel)));
@@ -74,15 +74,15 @@ pub(crate) fn take() -> Vec<i32> {
         .collect()
 }
 
-/// While one of these lives, children that end leave a report: whoever starts this process may have set
-/// it up to ignore `SIGCHLD`, and then the kernel drops the reports.
+/// Keeps the reports of ended children: this process may have inherited an ignored `SIGCHLD`, for which the kernel
+/// drops the reports.
 #[derive(Debug)]
 pub(crate) struct ChildReports {
     /// Whether the process ignores the signal otherwise.
     pub(crate) is_ignored: bool,
 }
 
-/// How many [`ChildReports`] there are, and the action to be put back after the last of them.
+/// The count of [`ChildReports`], and the action to be restored after the last one.
 static REPORTS: Mutex<(usize, Option<libc::sigaction>)> = Mutex::new((0, None));
 
 impl ChildReports {
@@ -121,26 +121,26 @@ impl Drop for ChildReports {
     }
 }
 
-/// Sets the action of a signal, if one is given; the action before.
+/// Sets the action of a signal, if one is given; returns the previous action.
 fn replace(signal: i32, action: Option<&libc::sigaction>) -> libc::sigaction {
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
     let new = action.map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: `new` is null, an action that the kernel gave out, or one with `on_signal`, which is
-    // async-signal-safe. All zeros is a valid action, should the call fail for a bad number.
+    // SAFETY: `new` is null, an action returned by the kernel, or one with `on_signal`, which is async-signal-safe.
+    // All zeros is a valid action, if the call fails for an invalid number.
     unsafe {
         libc::sigaction(signal, new, before.as_mut_ptr());
         before.assume_init()
     }
 }
 
-/// Ends this process by a signal, without a core dump; returns only if the signal doesn't do that.
+/// Ends this process by a signal, without a core dump; returns only if the signal isn't deadly.
 pub(crate) fn raise_fatal(signal: i32) {
     let no_core = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: the calls read what they are given and nothing else; all zeros is `SIG_DFL` with an
-    // empty mask, and an empty set of signals before one is added.
+    // SAFETY: the calls read only their arguments; all zeros is `SIG_DFL` with an empty mask, and an empty set of
+    // signals before one is added.
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
         let default = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
@@ -154,8 +154,8 @@ pub(crate) fn raise_fatal(signal: i32) {
 
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     let byte = WAKE;
-    // SAFETY: the kernel passes a valid `info`; `write` reads one byte and is async-signal-safe;
-    // `errno` is the interrupted code's and is put back.
+    // SAFETY: the kernel passes a valid `info`; `write` reads one byte and is async-signal-safe; `errno` of the
+    // interrupted code is restored.
     unsafe {
         if (*info).si_code == SI_KERNEL && signal != libc::SIGALRM {
             return;

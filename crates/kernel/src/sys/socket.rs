@@ -1,4 +1,4 @@
-//! Classic programs as filters of sockets, `SO_ATTACH_FILTER`.
+//! Classic programs as socket filters, `SO_ATTACH_FILTER`.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -7,7 +7,7 @@ use tamis_bpf::Insn;
 use crate::errno::Errno;
 use crate::sys::check;
 
-/// Lets a program judge every packet that arrives; it replaces the one before.
+/// Attaches a program as the filter of incoming packets; it replaces the previous one.
 pub(crate) fn attach_filter(socket: BorrowedFd<'_>, insns: &[Insn]) -> Result<(), Errno> {
     let program = libc::sock_fprog {
         len: insns.len() as libc::c_ushort,

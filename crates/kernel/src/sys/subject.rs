@@ -1,11 +1,11 @@
-//! Processes in which the kernel is asked about filters.
+//! Processes for testing filters in the kernel.
 //!
-//! A filter stays for good, so each stack of filters gets a process. In it, a thread that stays without
-//! filters only waits; another one, the *subject*, installs the filters and makes the calls. So what
-//! kills a thread and what kills a process can be told apart. The subject makes no system call of its
-//! own between those, stores what it sees in shared memory, and ends by an illegal instruction.
+//! A filter is permanent, so each stack of filters gets a process. A thread without filters only waits; another
+//! one, the *subject*, installs the filters and makes the calls. This distinguishes actions that kill a thread from
+//! those that kill a process. The subject makes no other system calls in between, stores its results in shared
+//! memory, and ends by an illegal instruction.
 //!
-//! As between `fork` and `exec` elsewhere, nothing here may allocate, lock or panic.
+//! As between `fork` and `exec`, nothing here may allocate, lock or panic.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -19,24 +19,24 @@ use crate::sys::{check, timing};
 
 /// The most calls of one process.
 pub(crate) const MAX_CALLS: usize = 512;
-/// What the last argument of the subject's own calls of `seccomp` is, so that a filter can tell them from
-/// calls that are asked about.
+/// The last argument of the subject's own calls of `seccomp`, with which a filter can distinguish them from tested
+/// calls.
 pub(crate) const COOKIE: u64 = 0x9c1f_36d5_e4a8_7b20;
 
 /// The stack of the subject.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// What the subject tells.
+/// The subject's report.
 pub(crate) struct Board {
-    /// How many filters are installed.
+    /// The count of installed filters.
     pub(crate) installed: AtomicU32,
-    /// What kept the process from going on; 0 while nothing did.
+    /// The error that stopped the process; 0 while there is none.
     pub(crate) errno: AtomicI32,
-    /// The call that is being made.
+    /// The current call.
     pub(crate) call: AtomicU32,
-    /// Per call, the address that a filter sees.
+    /// For each call, the instruction pointer that a filter sees.
     pub(crate) ips: [AtomicU64; MAX_CALLS],
-    /// Per call, what it returned.
+    /// For each call, its return value.
     pub(crate) results: [AtomicI64; MAX_CALLS],
 }
 
@@ -52,25 +52,24 @@ impl Default for Board {
     }
 }
 
-/// Everything that a process needs.
+/// The inputs of a process.
 pub(crate) struct Plan<'a> {
     /// The filters, the oldest first.
     pub(crate) filters: &'a [&'a [Insn]],
     /// At most [`MAX_CALLS`].
     pub(crate) calls: &'a [RawCall],
-    /// Where to report.
+    /// The board for the report.
     pub(crate) board: &'a Board,
 }
 
-/// Starts a process that waits until a byte comes through the gate, and then carries out the plan in a
-/// second thread.
+/// Starts a process that waits for a byte from the gate, and then executes the plan in a second thread.
 pub(crate) fn spawn(plan: &Plan<'_>, gate: BorrowedFd<'_>) -> Result<libc::pid_t, Errno> {
     let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
     let top = stack.as_mut_ptr_range().end;
     in_child(|| {
         let mut byte = 0_u8;
         let plan_address = std::ptr::from_ref(plan).cast_mut();
-        // SAFETY: `read` gets room for one byte. The stack is aligned and only the new thread's; the plan
+        // SAFETY: `read` has room for one byte. The stack is aligned and used only by the new thread; the plan
         // outlives it, because this function doesn't return in the child.
         unsafe {
             if libc::read(gate.as_raw_fd(), (&raw mut byte).cast(), 1) != 1 {
@@ -93,8 +92,8 @@ pub(crate) fn spawn(plan: &Plan<'_>, gate: BorrowedFd<'_>) -> Result<libc::pid_t
     })
 }
 
-/// Forks a child that runs `body` and ends by an illegal instruction. It dies with the thread that
-/// forked it, has no limits on installing filters but the kernel's, and leaves no core dump.
+/// Forks a child that runs `body` and ends by an illegal instruction. It dies with the thread that forked it, has
+/// only the kernel's limits on installing filters, and leaves no core dump.
 fn in_child(body: impl FnOnce()) -> Result<libc::pid_t, Errno> {
     // SAFETY: takes no arguments and can't fail.
     let parent = unsafe { libc::getpid() };
@@ -107,8 +106,8 @@ fn in_child(body: impl FnOnce()) -> Result<libc::pid_t, Errno> {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: the calls read what they are given and change this process only; an empty set of signals
-    // is all zeros.
+    // SAFETY: the calls read only their arguments and change only this process; an empty set of signals is all
+    // zeros.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
         if libc::getppid() != parent {
@@ -124,7 +123,7 @@ fn in_child(body: impl FnOnce()) -> Result<libc::pid_t, Errno> {
     timing::illegal_instruction()
 }
 
-/// The whole life of the second thread.
+/// The second thread.
 extern "C" fn subject(plan: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `spawn` passes a plan that lives as long as the process.
     let plan = unsafe { &*plan.cast_const().cast::<Plan<'_>>() };
@@ -138,7 +137,7 @@ extern "C" fn subject(plan: *mut libc::c_void) -> libc::c_int {
     timing::illegal_instruction()
 }
 
-/// Installs all filters; whether that went well.
+/// Installs all filters; returns whether this succeeded.
 fn install(plan: &Plan<'_>) -> bool {
     for (index, insns) in plan.filters.iter().enumerate() {
         let program = libc::sock_fprog {

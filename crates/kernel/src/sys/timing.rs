@@ -1,9 +1,9 @@
 //! The child of a measurement: installs filters and times system calls under them.
 //!
-//! What holds for the child of a run holds here: after the fork it may call only what is
-//! async-signal-safe, and from the first filter on each call may be denied. So it reports through
-//! shared memory, a [`Board`] and a list of ticks, reads the time without system calls, and ends by an
-//! illegal instruction where the filter denies `exit_group`.
+//! The restrictions for the child of a run apply here, too: after the fork it may call only async-signal-safe
+//! functions, and from the first filter on each call may be denied. So it reports through shared memory, a
+//! [`Board`] and a list of ticks, reads the time without system calls, and ends by an illegal instruction if the
+//! filter denies `exit_group`.
 
 use std::hint;
 use std::mem::MaybeUninit;
@@ -17,9 +17,9 @@ use crate::flags::Flags;
 use crate::sys::raw_call::{self, RawCall};
 use crate::sys::{check, seccomp};
 
-/// How far a child got, as the number in [`Board::stage`].
+/// The progress of a child, as the number in [`Board::stage`].
 pub(crate) mod stage {
-    /// Before it could do anything.
+    /// The initial stage.
     pub(crate) const START: u32 = 0;
     /// Choosing its CPU.
     pub(crate) const PIN: u32 = 1;
@@ -31,21 +31,21 @@ pub(crate) mod stage {
     pub(crate) const HOLD: u32 = 4;
     /// Timing calls.
     pub(crate) const TIME: u32 = 5;
-    /// All figures are there.
+    /// All figures are stored.
     pub(crate) const DONE: u32 = 6;
 }
 
-/// What the child tells besides the ticks of batches.
+/// The child's report, except for the ticks of batches.
 pub(crate) struct Board {
     /// One of [`stage`].
     pub(crate) stage: AtomicU32,
-    /// The filter that is being installed.
+    /// The filter being installed.
     pub(crate) filter: AtomicU32,
     /// The error that ended the stage; 0 while there is none.
     pub(crate) errno: AtomicI32,
-    /// Ticks that installing all filters took.
+    /// The ticks for installing all filters.
     pub(crate) install_ticks: AtomicU64,
-    /// What a child that waits waits for: not 0.
+    /// A held child waits until this is not 0.
     pub(crate) go: AtomicU32,
 }
 
@@ -61,49 +61,49 @@ impl Default for Board {
     }
 }
 
-/// Where each child has memory that calls may use, so that their arguments are the same in all.
+/// The address of the memory for calls; fixed, so that their arguments are the same in all children.
 pub(crate) const MEMORY_ADDRESS: u64 = 0x2000_0000;
-/// Before this offset it is all zeros; from here on all ones.
+/// The memory is all zeros before this offset and all ones from here on.
 pub(crate) const ONES_OFFSET: u64 = 0x4000;
-/// From this offset on it may be written.
+/// The memory is writable from this offset on.
 pub(crate) const RESULT_OFFSET: u64 = 0x8000;
-/// The size of all of it; the parts are whole pages on machines with pages of up to 16 KiB.
+/// The total size; the parts are whole pages on machines with pages of up to 16 KiB.
 const MEMORY_BYTES: u64 = 0xc000;
 
-/// Calls in their order, in pieces that are timed together, several times.
+/// A sequence of calls, in batches that are timed together, several times.
 pub(crate) struct Series {
-    /// The pieces: which of the plan's calls, in order.
+    /// The batches: indices of the plan's calls, in order.
     pub(crate) batches: Vec<Vec<u32>>,
-    /// How many times each is timed.
+    /// The count of passes over each batch.
     pub(crate) passes: usize,
 }
 
 impl Series {
-    /// How many figures it gives: batch by batch, each with all its passes.
+    /// The count of figures: batch by batch, each with all its passes.
     pub(crate) fn len(&self) -> usize {
         self.batches.len() * self.passes
     }
 }
 
-/// Everything that a child needs.
+/// The inputs of a child.
 pub(crate) struct Plan<'a> {
     /// The filters, the oldest first.
     pub(crate) filters: &'a [&'a [Insn]],
-    /// The calls that series name.
+    /// The calls used in series.
     pub(crate) calls: &'a [RawCall],
-    /// What to time.
+    /// The series to time.
     pub(crate) series: &'a [Series],
     /// The CPU to stay on.
     pub(crate) cpu: usize,
     /// Whether to wait for [`Board::go`] before timing.
     pub(crate) holds: bool,
-    /// Where to report.
+    /// The board for the report.
     pub(crate) board: &'a Board,
-    /// Where the ticks of batches go, one series after the other.
+    /// The places for the ticks of batches, one series after the other.
     pub(crate) ticks: &'a [AtomicU64],
 }
 
-/// Forks a child that carries out the plan; its process number.
+/// Forks a child that executes the plan; returns its process number.
 pub(crate) fn spawn(plan: &Plan<'_>) -> Result<libc::pid_t, Errno> {
     // SAFETY: takes no arguments and can't fail.
     let parent = unsafe { libc::getpid() };
@@ -118,7 +118,7 @@ pub(crate) fn spawn(plan: &Plan<'_>) -> Result<libc::pid_t, Errno> {
 /// The last CPU that this thread may run on: interrupts tend to go to the first.
 pub(crate) fn last_cpu() -> Result<usize, Errno> {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: the kernel fills at most the size that it is told.
+    // SAFETY: the kernel fills at most this size.
     check(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) })?;
     // SAFETY: filled above, and zero is valid.
     let set = unsafe { set.assume_init() };
@@ -128,7 +128,7 @@ pub(crate) fn last_cpu() -> Result<usize, Errno> {
     cpus.rev().find(is_in).ok_or(Errno(libc::EINVAL))
 }
 
-/// The child's whole life.
+/// The child.
 fn carry_out(plan: &Plan<'_>, parent: libc::pid_t) -> ! {
     let board = plan.board;
     if let Err(errno) = set_up(plan, parent) {
@@ -154,7 +154,7 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t) -> ! {
     board.stage.store(stage::TIME, Ordering::Release);
     let mut rest = plan.ticks;
     for series in plan.series {
-        // The parent made room for all of them.
+        // The parent has allocated room for all series.
         let Some((places, others)) = rest.split_at_checked(series.len()) else {
             break;
         };
@@ -165,8 +165,8 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t) -> ! {
     end(0)
 }
 
-/// What needs system calls before the filters are there: dying with the parent, no core dumps, one
-/// CPU. It also touches all memory that will be written.
+/// The preparations that need system calls, before the filters: dying with the parent, no core dumps, one CPU. It
+/// also touches all memory that will be written.
 fn set_up(plan: &Plan<'_>, parent: libc::pid_t) -> Result<(), Errno> {
     let no_core = libc::rlimit {
         rlim_cur: 0,
@@ -177,8 +177,8 @@ fn set_up(plan: &Plan<'_>, parent: libc::pid_t) -> Result<(), Errno> {
     }
     map_memory()?;
     plan.board.stage.store(stage::PIN, Ordering::Release);
-    // SAFETY: the calls read what they are given and nothing else; an empty set of CPUs is all zeros,
-    // and the number comes from such a set.
+    // SAFETY: the calls read only their arguments; an empty set of CPUs is all zeros, and the number is from such a
+    // set.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
         if libc::getppid() != parent {
@@ -200,7 +200,7 @@ fn set_up(plan: &Plan<'_>, parent: libc::pid_t) -> Result<(), Errno> {
     seccomp::set_no_new_privs()
 }
 
-/// Makes the memory that calls may use.
+/// Maps the memory for calls.
 fn map_memory() -> Result<(), Errno> {
     let address = MEMORY_ADDRESS as *mut u8;
     let (flags, access) = (
@@ -213,12 +213,12 @@ fn map_memory() -> Result<(), Errno> {
     if mapped == libc::MAP_FAILED {
         return Err(Errno::last());
     }
-    // Kernels before 4.17 take the address as a hint.
+    // Kernels before 4.17 treat the address as a hint.
     if mapped.cast() != address {
         return Err(Errno(libc::EEXIST));
     }
     let ones = (RESULT_OFFSET - ONES_OFFSET) as usize;
-    // SAFETY: both ranges lie in the mapping, which nothing else knows of.
+    // SAFETY: both ranges are in the mapping, which has no other users.
     unsafe {
         ptr::write_bytes(address, 0, bytes);
         ptr::write_bytes(address.add(ONES_OFFSET as usize), 0xff, ones);
@@ -228,9 +228,9 @@ fn map_memory() -> Result<(), Errno> {
     check(protected).map(|_| ())
 }
 
-/// Times a series and leaves its ticks in the places.
+/// Times a series and stores its ticks in the places.
 fn time(series: &Series, calls: &[RawCall], places: &[AtomicU64]) {
-    // Once for caches and branch predictors.
+    // Warm up caches and branch predictors.
     for order in &series.batches {
         batch(calls, order);
     }
@@ -249,7 +249,7 @@ fn time(series: &Series, calls: &[RawCall], places: &[AtomicU64]) {
 fn batch(calls: &[RawCall], order: &[u32]) -> u64 {
     let start = ticks();
     for index in order {
-        // An index without a call would be a mistake of the parent; a panic here would hang.
+        // An invalid index would be a bug of the parent; a panic here would hang.
         let Some(raw) = calls.get(*index as usize) else {
             continue;
         };
@@ -258,21 +258,21 @@ fn batch(calls: &[RawCall], order: &[u32]) -> u64 {
             continue;
         }
         let (nr, [a, b, c, d, e, f]) = (libc::c_long::from(raw.nr as i32), raw.args);
-        // SAFETY: the table of calls has only such as take no pointers, fail before they use them, or
-        // use memory that is there for them.
+        // SAFETY: the table has only calls that take no pointers, fail before they use them, or use the memory for
+        // calls.
         unsafe { libc::syscall(nr, a, b, c, d, e, f) };
     }
     ticks().wrapping_sub(start)
 }
 
-/// The name of the clock that is read.
+/// The name of the clock.
 pub(crate) const CLOCK: &str = if cfg!(target_arch = "x86_64") {
     "TSC"
 } else {
     "CLOCK_MONOTONIC"
 };
 
-/// The processor's time stamp; it needs no system call, so that no filter is in the way.
+/// The processor's time stamp counter, which needs no system call that a filter could deny.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn ticks() -> u64 {
     use std::arch::x86_64::{_mm_lfence, _rdtsc};
@@ -291,7 +291,7 @@ pub(crate) fn ticks() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// The time since the start of the machine that nobody adjusts, in nanoseconds.
+/// The unadjusted time since the start of the machine, in nanoseconds.
 pub(crate) fn raw_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC_RAW)
 }
@@ -312,7 +312,7 @@ fn give_up(board: &Board, errno: Errno) -> ! {
     end(1)
 }
 
-/// Ends the child, even where the filter denies that.
+/// Ends the child, even if the filter denies `exit_group`.
 fn end(code: libc::c_int) -> ! {
     // SAFETY: it only ends the process, and returns only under a filter that denies it.
     unsafe { libc::syscall(libc::SYS_exit_group, code) };
@@ -322,7 +322,7 @@ fn end(code: libc::c_int) -> ! {
 /// Ends the process without a system call.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn illegal_instruction() -> ! {
-    // SAFETY: the instruction does nothing but raise SIGILL, which has its default action.
+    // SAFETY: the instruction only raises SIGILL, which has its default action.
     unsafe { std::arch::asm!("ud2", options(noreturn)) }
 }
 

@@ -6,14 +6,14 @@ use crate::ended::Ended;
 use crate::errno::Errno;
 use crate::sys::check;
 
-/// Blocks until a child or tracee *of the calling thread* has something to report, and leaves the
-/// report there. Its number; other threads' children are left alone. Tracees report stops too.
+/// Blocks until a child or tracee *of the calling thread* has a report, without taking it; returns its number.
+/// Children of other threads are ignored. Tracees also report stops.
 pub(crate) fn peek_any() -> Result<libc::pid_t, Errno> {
     let options = libc::WEXITED | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
     peek(libc::P_ALL, 0, options)
 }
 
-/// Blocks until this child has ended, and leaves its report there.
+/// Blocks until this child has ended, without taking its report.
 pub(crate) fn peek_end(pid: libc::pid_t) -> Result<(), Errno> {
     let options = libc::WEXITED | libc::WNOWAIT;
     peek(libc::P_PID, pid as libc::id_t, options).map(|_| ())
@@ -33,7 +33,7 @@ fn peek(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Result<libc::pid_
     }
 }
 
-/// What happened to a child or tracee.
+/// An event of a child or tracee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Ended(Ended),
@@ -55,7 +55,7 @@ pub(crate) fn take(pid: libc::pid_t) -> Result<Option<Event>, Errno> {
     Ok(Some(event(status)))
 }
 
-/// Blocks until a child or tracee has something to report, and takes it.
+/// Blocks until a child or tracee has a report, and takes it.
 pub(crate) fn next(pid: libc::pid_t) -> Result<Event, Errno> {
     loop {
         let mut status = 0;
@@ -68,7 +68,7 @@ pub(crate) fn next(pid: libc::pid_t) -> Result<Event, Errno> {
     }
 }
 
-/// What a status of `waitpid` says.
+/// The event of a `waitpid` status.
 fn event(status: i32) -> Event {
     if libc::WIFEXITED(status) {
         Event::Ended(Ended::Exited(libc::WEXITSTATUS(status) as u8))
@@ -85,8 +85,8 @@ fn event(status: i32) -> Event {
     }
 }
 
-/// Takes the stop of a tracee, if it has one to report, without blocking. Its end is told but left
-/// for its parent to take.
+/// Takes the stop of a tracee, if it has one, without blocking. Its end is returned, but left for its parent to
+/// take.
 pub(crate) fn take_stop(pid: libc::pid_t) -> Result<Option<Event>, Errno> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL;

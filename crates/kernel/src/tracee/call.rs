@@ -23,11 +23,11 @@ pub struct CallInfo {
     pub ip: u64,
     /// The stack pointer.
     pub stack_pointer: u64,
-    /// Where in the call it has stopped.
+    /// The phase of the call at the stop.
     pub phase: CallPhase,
 }
 
-/// Where in a system call a tracee has stopped.
+/// The phase of a system call at which a tracee has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallPhase {
@@ -42,7 +42,7 @@ pub enum CallPhase {
     },
     /// At its exit.
     Exit {
-        /// What it returns; a negative error number if it failed.
+        /// The return value; a negative error number if it failed.
         result: i64,
         /// Whether it failed.
         is_error: bool,

@@ -1,11 +1,11 @@
-//! Which request of tracing failed, and how.
+//! Errors of tracing.
 
 use std::error;
 use std::fmt;
 
 use crate::errno::Errno;
 
-/// A request to the kernel about a tracee.
+/// A request to the kernel for a tracee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Request {
@@ -21,13 +21,13 @@ pub enum Request {
     Registers,
     /// Writing registers.
     SetRegisters,
-    /// Reading about a signal.
+    /// Reading the source of a signal.
     SignalInfo,
     /// Reading the message of an event.
     Message,
     /// Reading a filter.
     Filter,
-    /// Letting it run on.
+    /// Resuming.
     Resume,
     /// Leaving it in a group stop.
     Listen,
@@ -35,7 +35,7 @@ pub enum Request {
     Detach,
 }
 
-/// A request about a tracee that failed.
+/// A failed request for a tracee.
 ///
 /// ```
 /// use tamis_kernel::tracee::{Options, Request, Tracee};
@@ -46,7 +46,7 @@ pub enum Request {
 pub struct TraceError {
     /// The request.
     pub request: Request,
-    /// What the kernel answered.
+    /// The kernel's error.
     pub errno: Errno,
 }
 
@@ -69,7 +69,7 @@ impl Request {
         }
     }
 
-    /// Makes the error of this request from what the kernel answered.
+    /// Converts the kernel's error to the error of this request.
     pub(super) fn failed(self) -> impl Fn(Errno) -> TraceError {
         move |errno| TraceError {
             request: self,

@@ -1,21 +1,20 @@
-//! The system call of a stopped task, read without knowing the machine's registers.
+//! The system call of a stopped task, read without machine-specific registers.
 //!
-//! `/proc/TID/syscall` has number and arguments in the kernel's own, architecture-independent form, at
-//! every stop: also when the task is about to exit, where `PTRACE_GET_SYSCALL_INFO` has none.
+//! `/proc/TID/syscall` has number and arguments in the kernel's architecture-independent form at every stop, even
+//! if the task is about to exit, where `PTRACE_GET_SYSCALL_INFO` has none.
 
 use std::fs;
 
 use tamis_abi::SeccompData;
 
-/// The call in which a stopped task is or was last, without its architecture.
+/// The current or last call of a stopped task, without its architecture.
 ///
 /// `None` if it wasn't in a call, or if `/proc` can't be read.
 pub(super) fn read(tid: i32) -> Option<SeccompData> {
     parse(&fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?)
 }
 
-/// Reads `nr arg0 … arg5 sp pc`; after number -1, which marks a task outside of calls, the arguments
-/// are missing.
+/// Parses `nr arg0 … arg5 sp pc`; with number -1, for a task outside of calls, the arguments are missing.
 fn parse(text: &str) -> Option<SeccompData> {
     let mut fields = text.split_ascii_whitespace();
     let nr: i32 = fields.next()?.parse().ok()?;

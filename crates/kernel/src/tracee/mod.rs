@@ -1,18 +1,16 @@
 //! Tracing tasks: `ptrace(2)` with `PTRACE_SEIZE`.
 //!
-//! A *tracee* is a task (a thread, by its number) that the calling thread traces. [`Tracee::seize`]
-//! attaches to it without stopping it. [`Tracee::wait`] reports its stops and its end; a stop is a
-//! [`Stopped`], and only a [`Stopped`] has registers, a call and a way on, so that a request to a
-//! running tracee can't be written. With the [`Options`] for forks and clones, new tasks are
-//! tracees from their first instruction: [`Stopped::new_task`] names them, and [`next`] waits for
-//! whichever task reports first.
+//! A *tracee* is a task (a thread, by its number) that the calling thread traces. [`Tracee::seize`] attaches to it
+//! without stopping it. [`Tracee::wait`] reports its stops and its end; a stop is a [`Stopped`], and only a
+//! [`Stopped`] has registers, a call and methods to resume, so a request to a running tracee is not possible. With
+//! the [`Options`] for forks and clones, new tasks are tracees from their first instruction: [`Stopped::new_task`]
+//! returns them, and [`next`] waits for the first report of any task.
 //!
-//! Tracing belongs to a thread: all requests and waits for a tracee come from the thread that
-//! seized it, and when that thread ends, the kernel detaches its tracees, or kills them with
-//! [`Options::EXIT_KILL`]. A tracee can be killed at any time, also while it is stopped: requests
-//! then fail with `ESRCH`, and its end is the next report.
+//! Tracing is per thread: all requests and waits for a tracee must come from the thread that seized it, and when
+//! that thread ends, the kernel detaches its tracees, or kills them with [`Options::EXIT_KILL`]. A tracee can be
+//! killed at any time, even while it is stopped: requests then fail with `ESRCH`, and its end is the next report.
 //!
-//! What it doesn't do: no memory of the tracee (`process_vm_readv`), no loop that handles stops.
+//! Not included are access to the tracee's memory (`process_vm_readv`) and a loop that handles stops.
 
 mod call;
 mod error;
@@ -45,16 +43,16 @@ pub struct Tracee {
     tid: i32,
 }
 
-/// What a tracee reports.
+/// The report of a tracee.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     /// It has stopped.
     Stopped(Stopped),
-    /// It has ended. Its number may belong to another task from now on.
+    /// It has ended. Its number may now belong to another task.
     Ended(Ended),
 }
 
-/// Why a tracee stopped.
+/// The reason of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stop {
@@ -75,7 +73,7 @@ pub enum Stop {
     Vfork,
     /// Its `vfork` child has released it.
     VforkDone,
-    /// It has cloned: most often a new thread.
+    /// It has cloned; usually a new thread.
     Clone,
     /// It has executed a program.
     Exec,
@@ -85,21 +83,21 @@ pub enum Stop {
     Other(i32),
 }
 
-/// How far a stopped tracee runs on.
+/// The next stop of a resumed tracee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resume {
-    /// To the next signal or event.
+    /// At the next signal or event.
     Run,
-    /// Also to the next entry or exit of a system call.
+    /// Also at the next entry or exit of a system call.
     ToCall,
-    /// To the next entry of a system call, which is not made: [`Stopped::set_result`] gives it a
-    /// result. x86 since 2.6.14, AArch64 since 5.3, PowerPC since 4.20; `EIO` elsewhere.
+    /// At the next entry of a system call, which is skipped: [`Stopped::set_result`] sets its result. x86 since
+    /// 2.6.14, AArch64 since 5.3, PowerPC since 4.20; `EIO` on other machines.
     Emulate,
-    /// By one instruction.
+    /// After one instruction.
     Step,
 }
 
-/// A stopped tracee. It stays stopped until it is resumed or detached, also if this is dropped.
+/// A stopped tracee. It stays stopped until it is resumed or detached, even if this is dropped.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the tracee stays stopped until it is resumed or detached"]
 pub struct Stopped {
@@ -107,8 +105,8 @@ pub struct Stopped {
     stop: Stop,
 }
 
-/// The general registers of a stopped tracee: the bytes of `NT_PRSTATUS`, laid out as
-/// `struct user_regs_struct` (x86-64: 27 words of 64 bits; 17 of 32 bits for a 32-bit tracee).
+/// The general registers of a stopped tracee: the bytes of `NT_PRSTATUS` with the layout of `struct
+/// user_regs_struct` (x86-64: 27 words of 64 bits; 17 of 32 bits for a 32-bit tracee).
 ///
 /// ```no_run
 /// # fn main() -> Result<(), tamis_kernel::tracee::TraceError> {
@@ -127,13 +125,13 @@ impl Registers {
         &self.0
     }
 
-    /// The bytes, to change them.
+    /// The bytes, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
 }
 
-/// What a signal says about where it comes from.
+/// The source of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalInfo {
     /// `si_code`.
@@ -147,16 +145,16 @@ pub struct SignalInfo {
 }
 
 impl SignalInfo {
-    /// Whether a `SIGSYS` comes from a filter.
+    /// Whether a filter sent a `SIGSYS`.
     pub const fn is_trap(self) -> bool {
         const SYS_SECCOMP: i32 = 1;
         self.code == SYS_SECCOMP
     }
 }
 
-/// Blocks until a child or tracee of the calling thread has something to report, and tells which
-/// one. The report stays there for [`Tracee::wait`] or [`Tracee::poll`]. The ends of children that
-/// are not traced count too; other threads' children don't.
+/// Blocks until a child or tracee of the calling thread has a report, and returns it. The report is not taken: use
+/// [`Tracee::wait`] or [`Tracee::poll`]. The ends of children that are not traced count, too; children of other
+/// threads don't.
 ///
 /// # Errors
 /// [`Request::Wait`] with `ECHILD` if the thread has neither.
@@ -166,13 +164,13 @@ pub fn next() -> Result<Tracee, TraceError> {
 }
 
 impl Tracee {
-    /// Starts tracing a task without stopping it; its process's other threads stay untraced.
+    /// Starts tracing a task without stopping it; other threads of its process are not traced.
     ///
     /// # Errors
     /// [`Request::Seize`] with `ESRCH` if there is no such task, `EPERM` if it may not be traced or
     /// is being traced already.
     pub fn seize(tid: i32, options: Options) -> Result<Tracee, TraceError> {
-        // With this option, stops at calls differ from signals.
+        // With this option, stops at calls are distinct from signals.
         let options = options.bits() | libc::PTRACE_O_TRACESYSGOOD;
         ptrace::seize(tid, options).map_err(Request::Seize.failed())?;
         Ok(Tracee { tid })
@@ -183,8 +181,8 @@ impl Tracee {
         self.tid
     }
 
-    /// Stops it soon; [`wait`](Self::wait) reports the stop as [`Stop::Interrupted`], unless
-    /// another comes first.
+    /// Stops it asynchronously; [`wait`](Self::wait) reports the stop as [`Stop::Interrupted`], unless another
+    /// comes first.
     ///
     /// # Errors
     /// [`Request::Interrupt`] with `ESRCH` if it has ended or is not a tracee of this thread.
@@ -192,8 +190,8 @@ impl Tracee {
         ptrace::interrupt(self.tid).map_err(Request::Interrupt.failed())
     }
 
-    /// Blocks until it has something to report, and takes the report: for the end of a
-    /// [`Child`](crate::spawn::Child) use its [`poll`](crate::spawn::Child::poll) instead.
+    /// Blocks until it has a report, and takes it. For the end of a [`Child`](crate::spawn::Child) use its
+    /// [`poll`](crate::spawn::Child::poll) instead.
     ///
     /// # Errors
     /// [`Request::Wait`] with `ECHILD` if it is not a tracee or child of this thread.
@@ -218,7 +216,7 @@ impl Tracee {
         self.event(wait::take_stop(self.tid))
     }
 
-    /// What a wait for it has answered.
+    /// The event of a wait's result.
     pub(crate) fn event(
         self,
         answer: Result<Option<wait::Event>, Errno>,
@@ -262,18 +260,17 @@ impl Stop {
 }
 
 impl Stopped {
-    /// Which task it is.
+    /// The task.
     pub const fn tracee(&self) -> Tracee {
         self.tracee
     }
 
-    /// Why it stopped.
+    /// The reason of the stop.
     pub const fn stop(&self) -> Stop {
         self.stop
     }
 
-    /// The signal that it is about to get: the one to resume or detach it with, if tracing is to
-    /// change nothing.
+    /// The signal that it is about to get. To be transparent, tracing must resume or detach it with this signal.
     pub const fn signal(&self) -> Option<i32> {
         match self.stop {
             Stop::Signal(signal) => Some(signal),
@@ -290,8 +287,8 @@ impl Stopped {
         ptrace::call_info(self.tracee.tid).map_err(Request::CallInfo.failed())
     }
 
-    /// The call in which it is or was last, at any stop; `None` if it wasn't in a call, or without
-    /// `/proc`. The architecture is 0 if the kernel doesn't tell it (before 5.3).
+    /// The current or last call, at any stop; `None` if it wasn't in a call, or without `/proc`. The architecture
+    /// is 0 if the kernel doesn't report it (before 5.3).
     pub fn last_call(&self) -> Option<tamis_abi::SeccompData> {
         let call = last_call::read(self.tracee.tid)?;
         let arch = self.call().map_or(0, |info| info.arch);
@@ -310,13 +307,13 @@ impl Stopped {
     /// Replaces its general registers.
     ///
     /// # Errors
-    /// [`Request::SetRegisters`] with `EIO` or `EINVAL` for values that a task can't have.
+    /// [`Request::SetRegisters`] with `EIO` or `EINVAL` for invalid values.
     pub fn set_registers(&self, registers: &Registers) -> Result<(), TraceError> {
         ptrace::set_registers(self.tracee.tid, &registers.0).map_err(Request::SetRegisters.failed())
     }
 
-    /// At [`Stop::Seccomp`] or the entry of a call: has the call skipped. It returns what
-    /// [`set_result`](Self::set_result) sets, `-ENOSYS` without.
+    /// At [`Stop::Seccomp`] or the entry of a call: skips the call. It returns the value of
+    /// [`set_result`](Self::set_result), by default `-ENOSYS`.
     ///
     /// # Errors
     /// [`Request::SetRegisters`] with `ENOSYS` on machines other than x86-64.
@@ -332,7 +329,7 @@ impl Stopped {
         ptrace::set_result(self.tracee.tid, result).map_err(Request::SetRegisters.failed())
     }
 
-    /// Where the signal comes from that it is about to get.
+    /// The source of the signal that it is about to get.
     ///
     /// # Errors
     /// [`Request::SignalInfo`] with `EINVAL` at a stop without a signal.
@@ -340,9 +337,9 @@ impl Stopped {
         ptrace::signal_info(self.tracee.tid).map_err(Request::SignalInfo.failed())
     }
 
-    /// The number that comes with an event: the new task's at [`Stop::Fork`], [`Stop::Vfork`] and
-    /// [`Stop::Clone`], the wait status at [`Stop::Exit`], the data of the action at
-    /// [`Stop::Seccomp`], the former thread number at [`Stop::Exec`].
+    /// The message of an event: the new task's number at [`Stop::Fork`], [`Stop::Vfork`] and [`Stop::Clone`], the
+    /// wait status at [`Stop::Exit`], the data of the action at [`Stop::Seccomp`], the former thread number at
+    /// [`Stop::Exec`].
     ///
     /// # Errors
     /// [`Request::Message`] with `ESRCH` if it has been killed.
@@ -350,9 +347,8 @@ impl Stopped {
         ptrace::event_message(self.tracee.tid).map_err(Request::Message.failed())
     }
 
-    /// The task that it has made, at [`Stop::Fork`], [`Stop::Vfork`] and [`Stop::Clone`]; `None`
-    /// elsewhere. It is a tracee with the same options, and its first report is
-    /// [`Stop::Interrupted`].
+    /// The task that it has created, at [`Stop::Fork`], [`Stop::Vfork`] and [`Stop::Clone`]; `None` at other stops.
+    /// It is a tracee with the same options, and its first report is [`Stop::Interrupted`].
     ///
     /// # Errors
     /// As [`message`](Self::message).
@@ -376,7 +372,7 @@ impl Stopped {
         ptrace::filter(self.tracee.tid, index).map_err(Request::Filter.failed())
     }
 
-    /// Lets it run on, and get a signal if one is given.
+    /// Resumes it, with a signal if one is given.
     ///
     /// # Errors
     /// [`Request::Resume`] with `ESRCH` if it has been killed: its end is its next report.
@@ -385,7 +381,7 @@ impl Stopped {
         ptrace::resume(tid, how, signal.unwrap_or(0)).map_err(Request::Resume.failed())
     }
 
-    /// Leaves it in its [group stop](Stop::Group) until something happens to it.
+    /// Leaves it in its [group stop](Stop::Group) until its next event.
     ///
     /// # Errors
     /// [`Request::Listen`] with `EIO` at another stop, `ESRCH` if it has been killed.
@@ -393,7 +389,7 @@ impl Stopped {
         ptrace::listen(self.tracee.tid).map_err(Request::Listen.failed())
     }
 
-    /// Ends tracing; the task runs on, and gets a signal if one is given.
+    /// Ends tracing and resumes the task, with a signal if one is given.
     ///
     /// # Errors
     /// [`Request::Detach`] with `ESRCH` if it has been killed.

@@ -1,8 +1,8 @@
-//! At which events a tracee stops.
+//! The events at which a tracee stops.
 
 use std::ops::BitOr;
 
-/// A set of events at which a tracee stops, `PTRACE_O_*`. New tasks that are traced inherit it.
+/// A set of events at which a tracee stops, `PTRACE_O_*`. New traced tasks inherit it.
 ///
 /// ```
 /// use tamis_kernel::tracee::Options;

@@ -3,7 +3,7 @@
 use libtest_mimic::Trial;
 use tamis_abi::Action;
 use tamis_bpf::stack::Stack;
-use tamis_bpf::{Op, Operand, Program, Test};
+use tamis_bpf::{Op, Program, Test};
 
 use crate::support::{program, told, trial};
 
@@ -43,12 +43,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// A program that takes a good part of the room that a task has.
 pub(crate) fn half_full() -> Program {
     let mut ops = vec![Op::LoadData(0)];
-    let branch = Op::Branch {
-        test: Test::Eq,
-        operand: Operand::K(0xffff_fff0),
-        jt: 0,
-        jf: 0,
-    };
+    let branch = Op::branch(Test::Eq, 0xffff_fff0, 0, 0);
     ops.extend(vec![branch; 3000]);
     ops.push(Op::RetImm(Action::ALLOW.ret()));
     program(ops)

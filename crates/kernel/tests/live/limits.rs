@@ -57,12 +57,7 @@ fn filling(charge_insns: usize) -> (Program, Vec<Program>) {
 
 /// Three filters that take most of the room.
 fn older() -> Vec<Program> {
-    let two_sided = Op::Branch {
-        test: Test::Set,
-        operand: Operand::K(1 << 31),
-        jt: 1,
-        jf: 1,
-    };
+    let two_sided = Op::branch(Test::Set, 1 << 31, 1, 1);
     vec![padded(&vec![two_sided; 3400]); 3]
 }
 

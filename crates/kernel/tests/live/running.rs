@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout};
 
 use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, SeccompData, Word};
-use tamis_bpf::{Op, Operand, Stack, Test};
+use tamis_bpf::{Op, Stack, Test};
 use tamis_kernel::run::{Note, Scope};
 use tamis_kernel::{Command, Ended, Errno, Killed, NATIVE_ENDIAN, Report, RunError, run};
 
@@ -448,12 +448,7 @@ fn leaves_nothing_behind() {
 fn kill_of_other_arch() {
     let audit = Arch::X86.audit();
     let nr = raw::I386_GETPRIORITY;
-    let equals = |k, jf| Op::Branch {
-        test: Test::Eq,
-        operand: Operand::K(k),
-        jt: 0,
-        jf,
-    };
+    let equals = |k, jf| Op::branch(Test::Eq, k, 0, jf);
     let mut command = victim_under(KILL, &["call-i386"]);
     command.filters = Stack::from(program(vec![
         Op::LoadData(4),

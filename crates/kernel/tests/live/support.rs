@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use libtest_mimic::Trial;
 use tamis_abi::{Action, SeccompData};
-use tamis_bpf::{Op, Operand, Program, Stack, Test};
+use tamis_bpf::{Op, Program, Stack, Test};
 use tamis_kernel::NATIVE_ENDIAN;
 use tamis_testkit::child;
 
@@ -42,12 +42,7 @@ pub(crate) fn answering(nr: i64, ret: u32) -> Program {
 pub(crate) fn answering_all(answers: &[(i64, u32)]) -> Program {
     let mut ops = vec![Op::LoadData(0)];
     for (nr, ret) in answers {
-        ops.push(Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(*nr as u32),
-            jt: 0,
-            jf: 1,
-        });
+        ops.push(Op::branch(Test::Eq, *nr as u32, 0, 1));
         ops.push(Op::RetImm(*ret));
     }
     ops.push(Op::RetImm(Action::ALLOW.ret()));

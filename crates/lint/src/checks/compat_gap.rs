@@ -1,8 +1,8 @@
-//! Finds calls that are refused or restricted on an architecture and open on its 32-bit sister, if the
-//! filter has rules for both.
+//! Finds calls that are denied or restricted on an architecture and open on its 32-bit sister, if the filter has
+//! rules for both.
 //!
-//! Arguments are not compared: their order and widths differ. Nothing is reported for a filter that
-//! ignores the architecture; another check says that.
+//! Arguments are not compared: their order and widths differ. A filter that ignores the architecture is reported by
+//! another check.
 
 use tamis_abi::Arch;
 use tamis_diag::code::LINT_COMPAT_GAP;
@@ -54,7 +54,7 @@ fn gap(context: &mut Context, own: Arch, sister: Arch) -> Result<Option<Finding>
         return Ok(None);
     };
     let refusal = context.example(refused, false);
-    // The same arguments tell most, where they are allowed.
+    // The same arguments are the best example if they are allowed.
     let same = refusal.map(|example| context.answer(&allowed.complete(example.call)));
     let same = same.filter(|example| is_executed(example.action.ret()));
     let allowed = same.or_else(|| context.example(allowed, true));

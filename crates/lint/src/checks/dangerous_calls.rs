@@ -42,7 +42,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             let place = place.and_then(|example| context.place(&example.call, "allowed here"));
             places.extend(place.filter(|place| !places.contains(place)));
         }
-        // Where a program returns says little; one instruction is enough.
+        // The positions of returns in a program are not informative; one instruction is enough.
         if matches!(places.first(), Some(Place::Insn { .. })) {
             places.truncate(1);
         }

@@ -1,7 +1,7 @@
 //! Finds instructions of a program that no call executes, and branches that always go the same way.
 //!
-//! The message has their positions, counted from 0. Policies have checks about rules instead. A program whose paths are too many to be followed gets no
-//! finding.
+//! The message has their positions, counted from 0. Policies have checks of rules instead. A program with too many
+//! paths gets no finding.
 
 use tamis_analysis::dead_code;
 use tamis_bpf::Pc;

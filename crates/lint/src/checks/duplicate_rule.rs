@@ -1,6 +1,6 @@
-//! Finds rules that repeat an earlier one: the same calls, the same answer.
+//! Finds rules that duplicate an earlier one: the same calls and the same action.
 //!
-//! Equality is that of the functions, so `a == 1 || a == 2` repeats `a in {1, 2}`.
+//! Rules are compared as functions, so `a == 1 || a == 2` duplicates `a in {1, 2}`.
 
 use tamis_diag::code::{LINT_DUPLICATE_RULE, NEVER_MATCHES, OCI_NO_EFFECT};
 

@@ -1,7 +1,7 @@
-//! Finds new calls that are refused with another error than ENOSYS although the older call that
-//! programs would fall back to is allowed.
+//! Finds new calls that are denied with another error than `ENOSYS` although the older call to which programs would
+//! fall back is allowed.
 //!
-//! What ends the process is left alone: a policy that does that means it.
+//! Kill actions are not reported: they are deliberate.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) const CHECK: Check = warning(
 );
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
-    // By name: the first of the calls, and what breaks.
+    // By name: the first of the calls, and the consequence.
     let mut refused: BTreeMap<&str, (Call, &str)> = BTreeMap::new();
     let mut arches = Vec::new();
     for arch in context.arches.clone() {
@@ -78,7 +78,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     Ok(vec![finding.examples(example).places(places)])
 }
 
-/// The call with 32-bit times that one with 64-bit times replaces.
+/// The call with 32-bit times that a call with 64-bit times replaces.
 fn older_time(name: &'static str) -> Option<&'static str> {
     match name {
         "clock_gettime64" | "clock_settime64" | "clock_adjtime64" => name.strip_suffix("64"),

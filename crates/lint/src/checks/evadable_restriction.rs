@@ -1,8 +1,7 @@
-//! Finds restrictions that don't hold if the caller sets upper bits of an argument that the kernel
-//! cuts off.
+//! Finds restrictions that can be bypassed by setting upper bits of an argument that the kernel ignores.
 //!
-//! A call counts if it is executed as it is, and refused with the upper bits clear and - for a negative
-//! number - with its sign extended: those are the forms in which an `int` is passed.
+//! A call counts if it is executed as it is, and denied with the upper bits clear and - for a negative number -
+//! with its sign extended: the forms in which an `int` is passed.
 
 use tamis_diag::code::LINT_EVADABLE;
 
@@ -59,7 +58,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     Ok(findings.into_iter().map(|(_, finding)| finding).collect())
 }
 
-/// The same call for the kernel: refused in its proper form, executed with upper bits set.
+/// Two calls that are equal for the kernel: denied in the proper form, executed with upper bits set.
 fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
     let wanted = |values: &[u32]| {
         let answers = Answers::of(values);

@@ -1,7 +1,7 @@
-//! Finds filters that let the calls of architectures pass which they have no rules for.
+//! Finds filters that allow calls of architectures for which they have no rules.
 //!
-//! It warns where the same kernel runs such an architecture besides one that the filter is for, and
-//! notes it otherwise: on x86_64 nobody can make a call of s390x.
+//! It is a warning if the same kernel runs this architecture and one that has rules, and otherwise a note: calls of
+//! s390x can't be made on x86_64.
 
 use tamis_diag::Severity;
 use tamis_diag::code::LINT_FOREIGN_ARCH;

@@ -1,8 +1,7 @@
-//! Finds rules without which the policy would mean the same.
+//! Finds rules that don't affect the meaning of the policy.
 //!
-//! The claim is proved: the policy without the rule is the same function. Left alone are refusals that
-//! repeat the default, which guard against rules that are added behind them, and rules that never decide,
-//! which have checks of their own.
+//! This is proved: the policy without the rule is the same function. Not reported are denials that repeat the
+//! default, which guard against later rules, and rules that never decide, which have separate checks.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +26,7 @@ pub(crate) const CHECK: Check = Check {
     )
 };
 
-/// Marks what the default decides: kill_thread ignores its data, so no policy means this one.
+/// Marks calls that the default decides. The kernel ignores the data of kill_thread, so no policy has this action.
 const DEFAULT_MARK: Action = Action::new(ActionKind::KillThread, 0xffff);
 
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
@@ -93,7 +92,7 @@ fn is_idle(
     Ok(without == context.function)
 }
 
-/// What the rules after each one answer; a mark where none matches.
+/// The function of the rules after each rule; a mark if none matches.
 fn rests(
     space: &mut Space,
     statements: &[Statement],

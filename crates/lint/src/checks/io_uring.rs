@@ -1,7 +1,6 @@
-//! Finds filters that refuse calls about files or sockets and allow io_uring, which does the same.
+//! Finds filters that deny calls on files or sockets and allow io_uring, which has the same operations.
 //!
-//! Unlike for other twins it is enough that a call is refused, for whatever reason: nobody allows
-//! io_uring because they need no files.
+//! Unlike for other twins, calls missing from an allow list count, too: a program that needs io_uring needs files.
 
 use tamis_abi::Arch;
 use tamis_diag::code::LINT_IO_URING;

@@ -1,5 +1,5 @@
-//! The checks, one file each, every file of the same shape: what it finds, what it leaves alone on
-//! purpose, its row of the registry, and a function from the context to findings.
+//! The checks, one file each, with the same structure: what is found, what is deliberately not reported, the row of
+//! the registry, and a function from the context to findings.
 
 pub(crate) mod compat_gap;
 pub(crate) mod dangerous_calls;

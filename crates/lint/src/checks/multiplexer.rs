@@ -1,4 +1,4 @@
-//! Finds restricted calls that `socketcall` or `ipc` make all the same.
+//! Finds restricted calls that can be made through `socketcall` or `ipc`.
 //!
 //! Only calls that are restricted on purpose count, and only if the multiplexer is allowed with the
 //! selector of the call.

@@ -1,6 +1,6 @@
-//! Finds rules whose conditions contradict themselves.
+//! Finds rules with unsatisfiable conditions.
 //!
-//! A rule about no number at all - a call that the architecture lacks - is left alone.
+//! A rule without numbers - for a call that the architecture lacks - is not reported.
 
 use tamis_diag::code::{CONSTANT_CONDITION, LINT_NEVER_HOLDS};
 use tamis_rules::{Predicate, Section};
@@ -40,8 +40,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     Ok(findings)
 }
 
-/// Whether the rule has numbers of its architecture, and a condition that somebody may have meant to hold:
-/// `false` is none.
+/// Whether the rule has numbers of its architecture, and a condition other than `false`, which is deliberate.
 fn is_about_calls(rule: &RuleView) -> bool {
     let own = Section::domain(rule.section.arch);
     let numbers = rule.rule().syscalls.intersection(&own);

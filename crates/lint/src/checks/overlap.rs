@@ -1,4 +1,4 @@
-//! Pairs of rules with conditions that are about the same number and have calls in common.
+//! Pairs of conditional rules with a common number and common calls.
 
 use tamis_abi::Arch;
 use tamis_analysis::find;
@@ -9,22 +9,21 @@ use crate::context::Context;
 use crate::finding::Example;
 use crate::rules_view::condition;
 
-/// Beyond this many pairs of one section the rest is not compared: a policy with so many rules for one
-/// call was made by a program.
+/// The most pairs compared in one section: a policy with more rules for one call is generated.
 const MAX_PAIRS: usize = 20_000;
 
-/// Two rules of which neither's calls contain the other's.
+/// Two overlapping rules, neither of which covers the other.
 pub(super) struct Overlap<'a> {
     pub(super) arch: Arch,
     pub(super) earlier: &'a Rule,
     pub(super) later: &'a Rule,
     /// A call that both match.
     pub(super) both: Example,
-    /// A call that the later one alone matches.
+    /// A call that only the later one matches.
     pub(super) later_alone: Example,
 }
 
-/// All such pairs of all sections that are wanted.
+/// All such pairs of the selected sections.
 pub(super) fn overlaps<'a>(
     context: &mut Context<'a>,
     wanted: impl Fn(&Rule, &Rule) -> bool,
@@ -47,7 +46,7 @@ pub(super) fn overlaps<'a>(
     Ok(found)
 }
 
-/// Rules with conditions that share a number, with that number.
+/// Conditional rules that share a number, with that number.
 fn pairs(section: &Section) -> Vec<(&Rule, &Rule, u32)> {
     let conditional: Vec<&Rule> = section
         .rules
@@ -72,7 +71,7 @@ fn pairs(section: &Section) -> Vec<(&Rule, &Rule, u32)> {
 fn common(a: &IntervalSet<u32>, b: &IntervalSet<u32>) -> Option<u32> {
     let of_a = a.intervals().iter().map(|(first, _)| *first);
     let of_b = b.intervals().iter().map(|(first, _)| *first);
-    // Where intervals meet, one of them begins.
+    // The smallest common element is the beginning of an interval.
     of_a.chain(of_b)
         .filter(|nr| a.contains(*nr) && b.contains(*nr))
         .min()

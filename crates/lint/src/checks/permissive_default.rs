@@ -1,4 +1,4 @@
-//! Finds filters that allow the calls that they don't know.
+//! Finds filters that allow unknown calls.
 
 use tamis_diag::code::{ALLOWS_UNKNOWN, LINT_PERMISSIVE_DEFAULT};
 

@@ -1,6 +1,6 @@
-//! Finds pairs of rules with different answers whose order decides about some calls.
+//! Finds pairs of rules with different actions whose order affects some calls.
 //!
-//! An exception before a general rule is left alone: there one condition contains the other.
+//! An exception before a general rule is not reported: one condition then implies the other.
 
 use tamis_diag::code::LINT_SHADOWED_RULE;
 

@@ -1,11 +1,11 @@
-//! Which architectures one kernel runs besides another.
+//! The other architectures whose programs the same kernel runs.
 
 use tamis_abi::Arch;
 
 use crate::context::{Access, Call};
 
-/// The architectures whose calls a 64-bit kernel of this one usually takes as well; x32, which shares
-/// the audit value of x86_64, is not among them.
+/// The architectures whose calls a 64-bit kernel of this architecture usually supports, without x32, which shares
+/// the audit value of x86_64.
 pub(super) const fn sisters(arch: Arch) -> &'static [Arch] {
     match arch {
         Arch::X86_64 => &[Arch::X86],
@@ -19,10 +19,10 @@ pub(super) const fn sisters(arch: Arch) -> &'static [Arch] {
     }
 }
 
-/// Calls that tell the most about a filter that lets them pass.
+/// The most informative examples of calls that a filter allows.
 const TELLING: [&str; 3] = ["execve", "openat", "socket"];
 
-/// The most telling of the open calls; `None` if none is open.
+/// The most informative of the open calls; `None` if none is open.
 pub(super) fn most_telling(calls: &[Call]) -> Option<Call> {
     let open = || calls.iter().filter(|call| call.access == Access::Open);
     let mut telling = TELLING.iter();

@@ -1,7 +1,7 @@
-//! Finds calls that are restricted on purpose while another call that does the same is open.
+//! Finds calls that are restricted on purpose while another call with the same effect is open.
 //!
-//! What is left alone: calls that a list of what is allowed doesn't mention, since it may simply not
-//! need them; refusals with ENOSYS; and twins that are restricted in another way.
+//! Not reported are calls missing from an allow list, which may simply not be needed; denials with `ENOSYS`; and
+//! twins that are restricted in another way.
 
 use tamis_abi::{Arch, Word, signature, syscall};
 use tamis_diag::code::LINT_TWIN;
@@ -59,7 +59,7 @@ fn variant(arch: Arch, name: &'static str) -> Option<[&'static str; 2]> {
     Some([base, name])
 }
 
-/// Whether the conditions of a call, if it has any, are about what it has in common with its twins.
+/// Whether the conditions of a call, if any, test the arguments that it shares with its twins.
 fn looks_at_common(context: &Context, call: &Call, row: &Twins) -> bool {
     if call.access != Access::Conditional || row.common.is_empty() {
         return true;

@@ -1,6 +1,6 @@
-//! Finds filters whose answer doesn't depend on the architecture.
+//! Finds filters whose result doesn't depend on the architecture.
 //!
-//! A filter that executes nothing is left alone.
+//! A filter that allows no call is not reported.
 
 use tamis_diag::code::LINT_UNCHECKED_ARCH;
 
@@ -33,7 +33,8 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     Ok(vec![finding.examples(example).places(place)])
 }
 
-/// A call of another architecture that is executed although its namesake here is refused, or else any.
+/// A call of another architecture that is executed although the call of the same name is denied here; else any
+/// executed one.
 fn example(context: &mut Context) -> Result<Option<Example>, LimitReached> {
     let Some(own) = context.arches.first().copied() else {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! Finds pairs of rules that allow one call, each after checking an argument that the other ignores.
 //!
-//! Rules that share an argument which tells them apart (`ioctl` by its command) don't overlap; rules of
-//! which one checks everything that the other does are a special case of it. Both are left alone.
+//! Not reported are rules that a common argument distinguishes (`ioctl` by its command), which don't overlap, and
+//! pairs in which one rule checks everything that the other does, as a special case of it.
 
 use std::collections::BTreeSet;
 
@@ -53,13 +53,13 @@ fn name(arch: Arch, nr: u32) -> String {
     syscall::name(arch, Nr(nr)).map_or_else(|| format!("{nr:#x}"), str::to_owned)
 }
 
-/// Whether each rule looks at an argument that the other doesn't.
+/// Whether each rule tests an argument that the other doesn't.
 fn check_different(a: &Rule, b: &Rule) -> bool {
     let (a, b) = (arguments(&a.when), arguments(&b.when));
     !a.is_subset(&b) && !b.is_subset(&a)
 }
 
-/// The arguments that a predicate looks at.
+/// The arguments that a predicate tests.
 fn arguments(predicate: &Predicate) -> BTreeSet<ArgIndex> {
     let operands = predicate.tests().flat_map(Test::operands);
     let arguments = operands.filter_map(|operand| match operand.subject {

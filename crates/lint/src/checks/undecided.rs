@@ -1,12 +1,12 @@
-//! Rules that match calls but never as the first, which two checks report: those that repeat an earlier
-//! rule, and the others.
+//! Rules that match calls but only after an earlier rule, for two checks: duplicates of an earlier rule, and
+//! others.
 
 use tamis_prover::Space;
 
 use crate::rules_view::{RuleView, Statement};
 
-/// The statements none of whose rules decides anything although they match something, each with the
-/// earlier statement that it repeats, if there is one.
+/// The statements that match calls but whose rules decide none, each with the earlier statement that it duplicates,
+/// if any.
 pub(super) fn undecided<'s, 'a>(
     space: &'s Space,
     statements: &'s [Statement<'a>],
@@ -19,13 +19,13 @@ pub(super) fn undecided<'s, 'a>(
         .map(|(index, statement)| (statement, repeated(space, &statements[..index], statement)))
 }
 
-/// Whether the statement matches something, and is never the first.
+/// Whether the statement matches calls, but only after earlier rules.
 fn is_unreachable(space: &Space, statement: &Statement) -> bool {
     let mut rules = statement.rules.iter();
     rules.clone().any(|rule| rule.can_match(space)) && !rules.any(|rule| rule.can_decide(space))
 }
 
-/// The earlier statement that this one repeats on every architecture where it matches anything.
+/// The earlier statement that this one duplicates on every architecture where it matches calls.
 fn repeated<'s, 'a>(
     space: &Space,
     earlier: &'s [Statement<'a>],

@@ -1,5 +1,4 @@
-//! Two checks of what numbers get that no kernel has yet: an error other than ENOSYS, or the end of the
-//! process.
+//! Two checks of the action for numbers that no kernel has yet: an error other than `ENOSYS`, and kill.
 
 use tamis_abi::{Action, ActionKind};
 use tamis_diag::code::{LINT_UNKNOWN_ERRNO, LINT_UNKNOWN_KILLS};

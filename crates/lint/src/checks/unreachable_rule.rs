@@ -1,7 +1,7 @@
-//! Finds rules that match calls, but never as the first.
+//! Finds rules that match calls, but only after an earlier rule.
 //!
-//! A statement of the policy gives a rule for each architecture; it is reported if none of them
-//! decides anything. Exact repetitions have a check of their own.
+//! A statement of the policy is compiled to a rule for each architecture; it is reported if none of them decides
+//! any call. Exact duplicates have a separate check.
 
 use tamis_diag::code::{LINT_UNREACHABLE_RULE, NEVER_MATCHES, OCI_NO_EFFECT};
 

@@ -1,7 +1,6 @@
-//! Arguments of which the kernel reads some lower bits while a filter looks at the upper ones.
+//! Arguments with upper bits that the kernel ignores and the filter tests.
 //!
-//! Most are of 32 bits, of which a filter sees 64; file modes and the user numbers of the first kernels
-//! are of 16.
+//! Most have 32 bits in the kernel and 64 in a filter; file modes and the user IDs of the first kernels have 16.
 
 use tamis_abi::signature::Width;
 use tamis_abi::{Arch, ArgIndex, SeccompData, Word, signature};
@@ -10,19 +9,19 @@ use tamis_prover::{Function, LimitReached, Space, Variable};
 
 use crate::context::{Call, Context};
 
-/// An argument of a call, with what its upper bits could be.
+/// A narrow argument of a call, with the filter's results by its upper bits.
 pub(super) struct Narrow {
     pub(super) call: Call,
     pub(super) index: ArgIndex,
-    /// How the argument is called.
+    /// The name of the argument.
     pub(super) name: String,
-    /// How many bits the kernel reads, 64 excluded.
+    /// The width that the kernel reads; less than 64 bits.
     pub(super) width: Width,
-    /// The answer with the other bits clear.
+    /// The result with the other bits clear.
     pub(super) clear: Function,
-    /// The answer with the other bits all ones.
+    /// The result with all other bits set.
     pub(super) ones: Function,
-    /// 1 where what the kernel reads is negative as a signed number: then ones are its sign, extended.
+    /// 1 if the kernel's value is negative as a signed number: then ones are its sign extension.
     pub(super) negative: Function,
 }
 
@@ -32,7 +31,7 @@ impl Narrow {
         [self.call.function, self.clear, self.ones, self.negative]
     }
 
-    /// The bits that the kernel reads, as one calls them.
+    /// A name for the bits that the kernel reads.
     pub(super) fn lower_part(&self) -> &'static str {
         match self.width {
             Width::Bits16 => "16 bits",
@@ -40,14 +39,14 @@ impl Narrow {
         }
     }
 
-    /// A call as one passes the argument properly, and the same for the kernel.
+    /// The equivalent call for the kernel with the argument in its proper form.
     pub(super) fn proper(&self, mut data: SeccompData) -> SeccompData {
         data.args[self.index.index()] &= self.width.max();
         data
     }
 }
 
-/// What one call gets, whatever its upper bits are, and what it gets in its proper forms.
+/// The result of one call, and its results in the proper forms.
 pub(super) struct Answers {
     pub(super) as_is: u32,
     pub(super) clear: u32,
@@ -66,7 +65,7 @@ impl Answers {
     }
 }
 
-/// The arguments of less than 64 bits whose other bits matter to the filter.
+/// The arguments of less than 64 bits whose other bits affect the filter.
 pub(super) fn narrow_arguments(context: &mut Context) -> Result<Vec<Narrow>, LimitReached> {
     let mut found = Vec::new();
     let calls: Vec<Call> = context.calls().collect();
@@ -96,7 +95,7 @@ pub(super) fn narrow_arguments(context: &mut Context) -> Result<Vec<Narrow>, Lim
     Ok(found)
 }
 
-/// The answer if all bits of an argument beyond its width are those of `value`.
+/// The result if all bits of an argument beyond its width are those of `value`.
 fn with_upper_bits(
     space: &mut Space,
     function: Function,
@@ -109,7 +108,7 @@ fn with_upper_bits(
     with_bits(space, function, Word::arg_low(index), ignored, value)
 }
 
-/// How an argument is called, and its width, if the kernel reads less than 64 bits of it.
+/// The name of an argument and its width, if the kernel reads less than 64 bits of it.
 pub(super) fn narrow_argument(call: &Call, index: ArgIndex) -> Option<(String, Width)> {
     let args = signature::args(call.name).unwrap_or_default();
     let known = args
@@ -120,12 +119,12 @@ pub(super) fn narrow_argument(call: &Call, index: ArgIndex) -> Option<(String, W
         |arg| arg.name.to_owned(),
     );
     let width = known.map(|arg| signature::width(call.arch, call.name, arg));
-    // Only x86 lets 64-bit code choose the upper halves of a 32-bit call.
+    // Only on x86 can 64-bit code choose the upper halves of a 32-bit call.
     if call.arch == Arch::X86 {
         return Some((name, width.unwrap_or(Width::Bits32).min(Width::Bits32)));
     }
     let width = width.filter(|width| *width != Width::Bits64)?;
-    // Elsewhere the registers of 32-bit calls have no more than 32 bits.
+    // On other architectures the registers of 32-bit calls have only 32 bits.
     let has_more = call.arch.has_64_bit_registers() || width == Width::Bits16;
     has_more.then_some((name, width))
 }

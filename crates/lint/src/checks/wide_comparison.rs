@@ -1,7 +1,6 @@
-//! Finds calls that are refused because of upper bits that the kernel ignores.
+//! Finds calls that are denied because of upper bits that the kernel ignores.
 //!
-//! Nothing gets past the filter that way, so it is a note. 32-bit calls are left alone: only someone who
-//! is up to something makes them with upper bits set.
+//! This is no bypass, so it is a note. 32-bit calls are ignored: only an attacker makes them with upper bits set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +60,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     Ok(findings.collect())
 }
 
-/// The same call for the kernel: executed with the upper bits clear, refused with bits set there.
+/// Two calls that are equal for the kernel: executed with the upper bits clear, denied with upper bits set.
 fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
     let wanted = |values: &[u32]| {
         let answers = Answers::of(values);

@@ -1,7 +1,7 @@
-//! Finds calls that are refused with x86_64's number and allowed with x32's.
+//! Finds calls that are denied with x86_64's number and allowed with x32's.
 //!
-//! Arguments are compared too: a call counts if the same arguments are refused there and allowed here.
-//! The upper halves of arguments of 32 bits are taken to be clear; other checks are about them.
+//! Arguments are compared too: a call counts if the same arguments are denied on x86_64 and allowed on x32. The
+//! upper halves of 32-bit arguments are assumed to be clear; other checks cover them.
 
 use tamis_abi::{Arch, ArgIndex, Word, syscall};
 use tamis_diag::code::LINT_X32_GAP;
@@ -51,7 +51,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     Ok(vec![finding.examples(examples).places(place)])
 }
 
-/// The same call both ways: refused on x86_64, executed as x32.
+/// The same call on both: denied on x86_64, executed as x32.
 fn pair(
     context: &mut Context,
     own: &Call,

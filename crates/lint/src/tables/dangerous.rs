@@ -4,17 +4,17 @@ use tamis_diag::Severity::{self, Note, Warning};
 
 /// Calls that are dangerous for one reason.
 pub(crate) struct Danger {
-    /// What they do, as a verb: completes "calls that …".
+    /// Their effect, as a verb: completes "calls that …".
     pub(crate) power: &'static str,
-    /// Why it matters even though the kernel checks permissions.
+    /// The risk that remains although the kernel checks permissions.
     pub(crate) reason: &'static str,
-    /// How bad it is to allow them without a condition.
+    /// The severity of allowing them without a condition.
     pub(crate) severity: Severity,
     /// The calls.
     pub(crate) calls: &'static [&'static str],
 }
 
-/// All of them, the worst first.
+/// All rows, the most severe first.
 pub(crate) const ALL: &[Danger] = &[
     Danger {
         power: "replace or extend the kernel",

@@ -1,18 +1,18 @@
-//! What checks know about system calls, as data with reasons: one file per kind of fact.
+//! Facts about system calls for the checks, as data with reasons: one file per kind of fact.
 //!
-//! Names that an architecture lacks are skipped there, so a row may name the variants of all.
+//! Names that an architecture lacks are skipped there, so a row may contain the variants of all architectures.
 
 pub(crate) mod dangerous;
 pub(crate) mod newer;
 pub(crate) mod ring;
 pub(crate) mod twins;
 
-/// A call, perhaps with one argument that has a certain value.
+/// A call, optionally with a value for one argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// The call.
     pub(crate) call: &'static str,
-    /// The name of an argument and of the constant that it is.
+    /// The names of an argument and of its constant.
     pub(crate) with: Option<(&'static str, &'static str)>,
 }
 
@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    /// Names that no architecture has would be skipped without a word.
+    /// Names that no architecture has would be skipped silently.
     #[test]
     fn every_name_in_the_tables_exists() {
         let mut names: Vec<&str> = Vec::new();

@@ -1,12 +1,12 @@
-//! Calls that programs try first, and the older ones that they fall back to after ENOSYS.
+//! New calls with the older calls that programs fall back to after `ENOSYS`.
 
 /// A newer call.
 pub(crate) struct Newer {
     /// The call.
     pub(crate) call: &'static str,
-    /// What is tried after ENOSYS, the best first.
+    /// The fallbacks after `ENOSYS`, the best first.
     pub(crate) fallbacks: &'static [&'static str],
-    /// What happens after another error.
+    /// The consequence of another error.
     pub(crate) broken: &'static str,
 }
 
@@ -22,7 +22,7 @@ const fn row(
     }
 }
 
-/// All of them. The `_time64` calls of 32-bit architectures need no row.
+/// All rows. The `_time64` calls of 32-bit architectures need no row.
 pub(crate) const ALL: &[Newer] = &[
     row("clone3", &["clone"], "glibc 2.34 creates no threads"),
     row("openat2", &["openat"], "container tools open no files"),

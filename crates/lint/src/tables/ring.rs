@@ -1,7 +1,7 @@
-//! Calls whose work a request in an io_uring does as well.
+//! Calls that can be replaced by io_uring requests.
 
-/// The calls; `include/uapi/linux/io_uring.h` has the operations (`IORING_OP_OPENAT`, …). Reading and
-/// writing what is open is left out: that is what a ring is for.
+/// The calls; `include/uapi/linux/io_uring.h` has the operations (`IORING_OP_OPENAT`, …). Reading and writing open
+/// files are omitted: they are the purpose of a ring.
 pub(crate) const CALLS: &[&str] = &[
     "open",
     "openat",

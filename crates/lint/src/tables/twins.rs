@@ -1,19 +1,19 @@
-//! Calls that do the same.
+//! Calls with the same effect.
 
 use super::{Form, any, with};
 
-/// Calls with one purpose.
+/// Calls with a common purpose.
 pub(crate) struct Twins<'a> {
-    /// What they do: completes "both can …".
+    /// The purpose: completes "both can …".
     pub(crate) purpose: &'static str,
-    /// Calls of which each can do what the others can.
+    /// Equivalent calls: each can do what the others can.
     pub(crate) calls: &'a [Form],
-    /// Calls that can do that and more: a restriction of `calls` is void while one of these is open,
-    /// but not the reverse.
+    /// Calls that can do this and more: a restriction of `calls` is ineffective while one of these is open, but not
+    /// the reverse.
     pub(crate) ways: &'a [Form],
-    /// Of conditional calls those count that look at one of these arguments; at any, if there are none.
-    /// `writev` limited in its number of pieces has no gap in `write`, `writev` limited to one
-    /// descriptor has.
+    /// A conditional call counts as restricted only if its condition tests one of these arguments; any argument if
+    /// the list is empty. `writev` with a limited number of pieces leaves no gap in `write`, `writev` limited to
+    /// one descriptor does.
     pub(crate) common: &'static [&'static str],
 }
 
@@ -31,7 +31,7 @@ const fn row(
     }
 }
 
-/// A row whose calls have one argument in common that conditions are about.
+/// A row whose calls have common arguments that conditions test.
 const fn row_by(
     common: &'static [&'static str],
     purpose: &'static str,
@@ -44,7 +44,7 @@ const fn row_by(
     }
 }
 
-/// All of them. Variants whose names differ by `32`, `64` or `_time64` only need no row.
+/// All rows. Variants whose names differ only by `32`, `64` or `_time64` need no row.
 pub(crate) const ALL: &[Twins<'static>] = &[
     // open_by_handle_at needs CAP_DAC_READ_SEARCH but opens any file of the file system.
     row(
@@ -59,7 +59,7 @@ pub(crate) const ALL: &[Twins<'static>] = &[
         &[any("open"), any("openat"), any("openat2")],
     ),
     row("run programs", &[any("execve"), any("execveat")], &[]),
-    // clone with nothing but the signal is fork.
+    // clone with only the signal is fork.
     row(
         "make processes",
         &[any("fork"), with("clone", "clone_flags", "SIGCHLD")],
@@ -98,7 +98,7 @@ pub(crate) const ALL: &[Twins<'static>] = &[
         ],
         &[any("clone3")],
     ),
-    // process_vm_* and pidfd_getfd ask for the same permission as ptrace does.
+    // process_vm_* and pidfd_getfd require the same permission as ptrace.
     row(
         "write the memory of other processes",
         &[any("process_vm_writev")],
@@ -119,7 +119,7 @@ pub(crate) const ALL: &[Twins<'static>] = &[
         &[any("pidfd_getfd")],
         &[any("ptrace")],
     ),
-    // The mount API of 5.2: open_tree and move_mount bind, fsopen and fsmount mount anew.
+    // The mount API of 5.2: open_tree and move_mount make bind mounts, fsopen and fsmount new mounts.
     row(
         "mount file systems",
         &[any("mount")],
@@ -196,7 +196,7 @@ pub(crate) const ALL: &[Twins<'static>] = &[
         &[any("mprotect"), any("pkey_mprotect")],
         &[],
     ),
-    // Where both exist, mmap takes its arguments from memory.
+    // On architectures with both, mmap takes its arguments from memory.
     row_by(&["prot"], "map memory", &[any("mmap2")], &[any("mmap")]),
     row_by(
         &["fd"],

@@ -1,28 +1,27 @@
-//! Conditions as lists of alternatives, each at most one test on each argument.
+//! Conditions in disjunctive form: alternatives with at most one test per argument.
 //!
-//! That is all that OCI profiles can say: the conditions of an entry must all hold, two on one argument
-//! would be alternatives, and of several entries one must hold. Any condition that looks at arguments alone
-//! can be brought into that form: where two tests on one argument have to hold together, ranges are
-//! taken apart into blocks of values that share their upper bits, and a block is a test of a mask. The
-//! price is length, which [`MAX_ALTERNATIVES`] bounds.
+//! OCI profiles can express only this form: the conditions of an entry must all hold, two on one argument would be
+//! alternatives, and one of several entries must hold. Every condition that tests only arguments can be converted:
+//! if two tests on one argument must both hold, ranges are split into blocks of values with common upper bits, and
+//! a block is a masked test. The conversion lengthens conditions; [`MAX_ALTERNATIVES`] is the limit.
 
 use std::collections::BTreeMap;
 
 use tamis_rules::{IntervalSet, Operand, Part, Predicate, Subject, Test};
 
-/// The most alternatives of a condition. More than that nobody reads, and each is an entry.
+/// The most alternatives of a condition. Each becomes an entry, and more would be unreadable.
 pub(super) const MAX_ALTERNATIVES: usize = 256;
 
-/// The values of an argument that an alternative takes.
+/// The values of an argument in an alternative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Values {
-    /// Those that have this value under this mask.
+    /// The values with this value under this mask.
     Bits { mask: u64, value: u64 },
     /// All others.
     Not(u64),
-    /// This and all greater.
+    /// At least this value.
     AtLeast(u64),
-    /// This and all less.
+    /// At most this value.
     AtMost(u64),
 }
 
@@ -33,25 +32,25 @@ pub(super) type Alternative = BTreeMap<u8, Values>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Alternatives {
     pub(super) list: Vec<Alternative>,
-    /// Whether alternatives are missing because they can't be said.
+    /// Whether alternatives are missing because they can't be expressed.
     pub(super) is_cut: bool,
 }
 
-/// How conditions are taken apart.
+/// Options of the conversion.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
-    /// Whether arguments have 64 bits, or only the lower 32 are looked at.
+    /// Whether arguments have 64 bits, or only the lower 32 are compared.
     pub(super) is_wide: bool,
     /// The largest number that can be written.
     pub(super) max_number: u64,
-    /// Whether what can't be said may be left out.
+    /// Whether alternatives that can't be expressed may be omitted.
     pub(super) may_cut: bool,
     /// Whether only the last test of an alternative may be one of order or inequality.
     pub(super) is_explicit: bool,
 }
 
 impl Form {
-    /// The alternatives; `None` if the condition can't be said in this form.
+    /// The alternatives; `None` if the condition can't be expressed in this form.
     pub(super) fn alternatives(self, when: &Predicate) -> Option<Alternatives> {
         let mut making = Making {
             form: self,
@@ -89,7 +88,7 @@ impl Form {
     fn can_say(self, values: Values) -> bool {
         let is_small = |number: u64| number <= self.max_number;
         match values {
-            // A whole value is no mask.
+            // A mask of all bits isn't written.
             Values::Bits { mask, value } => {
                 is_small(value) && (mask == self.max() || is_small(mask))
             }
@@ -97,7 +96,7 @@ impl Form {
         }
     }
 
-    /// All values of an argument that are taken.
+    /// The set of these values.
     fn set(self, values: Values) -> Option<IntervalSet<u64>> {
         let max = self.max();
         Some(match values {
@@ -111,7 +110,7 @@ impl Form {
         })
     }
 
-    /// The tests of which one must hold for a part of an argument to be in a set.
+    /// Tests whose disjunction is the membership of a part of an argument in a set.
     fn of_set(self, part: Part, set: &IntervalSet<u64>) -> Option<Vec<Values>> {
         let (bits, shift) = match (part, self.is_wide) {
             (Part::Full, true) => (64, 0),
@@ -120,7 +119,7 @@ impl Form {
             (Part::Full | Part::High, false) => return None,
         };
         let max = u64::MAX >> (64 - bits);
-        // Whether the order of the part is that of the argument.
+        // Whether the part is ordered like the argument.
         let is_ordered = part != Part::Low || !self.is_wide;
         let all = IntervalSet::from_iter([0..=max]);
         let set = set.intersection(&all);
@@ -148,7 +147,7 @@ impl Form {
         Some(values)
     }
 
-    /// The tests of masks of which one must hold instead of a test.
+    /// Masked tests whose disjunction is equivalent to a test.
     fn as_bits(self, values: Values) -> Vec<Values> {
         let Some(set) = self.set(values) else {
             return vec![values];
@@ -161,7 +160,7 @@ impl Form {
         list
     }
 
-    /// The tests of which one must hold for both of these to hold.
+    /// Tests whose disjunction is the conjunction of two tests.
     fn both(self, a: Values, b: Values) -> Vec<Values> {
         if let (Some(a), Some(b)) = (self.set(a), self.set(b)) {
             let part = if self.is_wide { Part::Full } else { Part::Low };
@@ -176,7 +175,7 @@ impl Form {
     }
 }
 
-/// Two tests of masks as one; `None` if they contradict each other.
+/// Two masked tests as one; `None` if they contradict each other.
 fn both_bits(a: Values, b: Values) -> Option<Values> {
     let (
         Values::Bits { mask, value },
@@ -195,7 +194,7 @@ fn both_bits(a: Values, b: Values) -> Option<Values> {
     })
 }
 
-/// Adds the blocks of values with common upper bits that a range consists of.
+/// Splits a range into blocks of values with common upper bits.
 fn blocks(first: u64, last: u64, bits: u32, shift: u32, values: &mut Vec<Values>) {
     let all = u64::MAX >> (64 - bits);
     let mut from = u128::from(first);
@@ -222,7 +221,7 @@ struct Making {
 }
 
 impl Making {
-    /// A condition, or its opposite.
+    /// A condition, or its negation.
     fn condition(&mut self, when: &Predicate, is_negated: bool) -> Option<Vec<Alternative>> {
         match (when, is_negated) {
             (Predicate::True, false) | (Predicate::False, true) => Some(vec![Alternative::new()]),
@@ -261,7 +260,7 @@ impl Making {
         }
     }
 
-    /// The tests of one argument of which one must hold; `None` if the test looks at something else.
+    /// Tests of one argument whose disjunction is the test; `None` for other operands.
     fn test(&self, test: &Test, is_negated: bool) -> Option<(u8, Vec<Values>)> {
         let (operand, set) = match test {
             Test::Between { .. } => return None,
@@ -332,7 +331,7 @@ impl Making {
         Some((arg, values))
     }
 
-    /// Alternatives of which one of the left and one of the right holds.
+    /// The conjunction of two lists of alternatives.
     fn product(&self, left: &[Alternative], right: &[Alternative]) -> Option<Vec<Alternative>> {
         let mut list = Vec::new();
         for a in left {
@@ -367,7 +366,7 @@ impl Making {
         all
     }
 
-    /// The same with masks instead of other tests, but for the last test of each alternative.
+    /// The same with masked tests instead of others, except for the last test of each alternative.
     fn explicit(&self, list: Vec<Alternative>) -> Option<Vec<Alternative>> {
         let mut all = Vec::new();
         for alternative in list {
@@ -399,7 +398,7 @@ impl Making {
     }
 }
 
-/// The argument that an operand looks at, if it does.
+/// The argument of an operand, if it is one.
 fn argument(operand: Operand) -> Option<u8> {
     match operand.subject {
         Subject::Arg(arg) => Some(arg.index() as u8),
@@ -407,7 +406,7 @@ fn argument(operand: Operand) -> Option<u8> {
     }
 }
 
-/// The alternatives that no other covers, sorted, without tests that always hold.
+/// The alternatives not covered by others, sorted, without tests that always hold.
 fn without_covered(mut list: Vec<Alternative>) -> Vec<Alternative> {
     for alternative in &mut list {
         alternative.retain(|_, values| !matches!(values, Values::Bits { mask: 0, .. }));
@@ -422,7 +421,7 @@ fn without_covered(mut list: Vec<Alternative>) -> Vec<Alternative> {
     kept.map(|index| list[index].clone()).collect()
 }
 
-/// Whether one alternative holds wherever another does.
+/// Whether `narrower` implies `wider`.
 fn covers(wider: &Alternative, narrower: &Alternative) -> bool {
     wider
         .iter()

@@ -1,4 +1,4 @@
-//! What a policy means, by the names of calls: what every language that names calls begins with.
+//! The meaning of a policy by names of calls, for all languages that name calls.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,34 @@ use tamis_rules::{IntervalSet, Predicate, Section};
 use super::words::list;
 use super::{Listing, Loss, Meaning};
 
-/// What calls get, by name.
+/// The actions of calls by name.
 pub(super) struct Calls<'m> {
-    /// What each call gets on the architectures that have it.
+    /// The actions of each call on the architectures that have it.
     pub(super) named: BTreeMap<&'static str, Vec<Answers<'m>>>,
-    /// What numbers without a name get on each architecture.
+    /// The actions of numbers without a name on each architecture.
     unnamed: Vec<Answers<'m>>,
 }
 
-/// What a call gets on an architecture.
+/// The actions of a call on an architecture.
 #[derive(Clone, Debug)]
 pub(super) struct Answers<'m> {
     pub(super) arch: Arch,
-    /// Just one of the conditions holds; `None` is one that is too long to be said.
+    /// Exactly one of the conditions holds; `None` is a condition that is too long to express.
     pub(super) outcomes: Vec<(Action, Option<&'m Predicate>)>,
 }
 
-/// How the actions of a policy are said in a language.
+/// The actions of a language.
 #[derive(Clone, Copy)]
 pub(super) struct Actions {
-    /// What a language is called in messages: `OCI profiles`.
+    /// The language in messages: `OCI profiles`.
     pub(super) plural: &'static str,
-    /// The nearest action that it has and that is as strict.
+    /// The nearest action of the language that is as strict.
     pub(super) said: fn(Action) -> Action,
 }
 
 impl<'m> Calls<'m> {
-    /// The calls of these architectures, with the actions that a language has; those that it lacks are
-    /// added to the losses.
+    /// The calls of these architectures with actions of the language; actions that it lacks are added to the
+    /// losses.
     pub(super) fn of(
         meaning: &'m Meaning,
         arches: &[Arch],
@@ -53,7 +53,7 @@ impl<'m> Calls<'m> {
             let mut named: IntervalSet<u32> = IntervalSet::empty();
             for (nr, name) in syscall::all(listing.arch) {
                 named = named.union(&IntervalSet::single(nr.0));
-                // An older name of a number says the same.
+                // Skip aliases of the same number.
                 if syscall::name(listing.arch, nr) != Some(name) {
                     continue;
                 }
@@ -81,7 +81,7 @@ impl<'m> Calls<'m> {
         calls
     }
 
-    /// The one answer for numbers without a name, with a loss if there are several.
+    /// The action for numbers without a name, with a loss if there are several.
     pub(super) fn default(&self, plural: &str, losses: &mut Vec<Loss>) -> Action {
         let strictest = strictest(&self.unnamed);
         let is_other = |answers: &&Answers| answers.whole() != Some(strictest);
@@ -104,8 +104,9 @@ impl<'m> Calls<'m> {
     }
 }
 
-/// These architectures without those of which no call is ever executed, if there are others: names mean
-/// their calls, too, and what is said of those would have to be as strict. Runtimes kill them then.
+/// These architectures without idle ones, on which no call is ever executed, unless all are idle. A name applies to
+/// the calls of every architecture, so the rules for the others would have to be as strict. Runtimes kill calls of
+/// omitted architectures.
 pub(super) fn without_idle(
     meaning: &Meaning,
     arches: Vec<Arch>,
@@ -134,7 +135,7 @@ pub(super) fn without_idle(
 }
 
 impl Listing {
-    /// Whether no call is ever executed.
+    /// Whether a call is never executed.
     fn is_idle(&self) -> bool {
         let mut outcomes = self.groups.iter().flat_map(|group| &group.outcomes);
         outcomes.all(|outcome| {
@@ -169,7 +170,7 @@ impl<'m> Answers<'m> {
         self
     }
 
-    /// The answer, if it is the same for all arguments.
+    /// The action, if it is the same for all arguments.
     pub(super) fn whole(&self) -> Option<Action> {
         let (first, _) = *self.outcomes.first()?;
         let is_same = |(action, _): &(Action, _)| *action == first;
@@ -178,7 +179,7 @@ impl<'m> Answers<'m> {
 }
 
 impl Actions {
-    /// What is lost by saying an action in this language, if anything.
+    /// The loss of replacing an action by the language's, if any.
     fn loss(self, action: Action, names: Vec<&'static str>) -> Option<Loss> {
         let said = (self.said)(action);
         if said == action {
@@ -198,7 +199,7 @@ impl Actions {
     }
 }
 
-/// The strictest of all answers; killing if there is none.
+/// The strictest of all actions; kill if there is none.
 pub(super) fn strictest(answers: &[Answers<'_>]) -> Action {
     let all = answers.iter().flat_map(|answers| &answers.outcomes);
     let all = all.map(|(action, _)| *action);
@@ -206,8 +207,7 @@ pub(super) fn strictest(answers: &[Answers<'_>]) -> Action {
         .unwrap_or(Action::KILL_PROCESS)
 }
 
-/// An action without data that mean nothing, and with an errno in a range; what is out of it becomes
-/// `EPERM`.
+/// An action without unused data, and with an errno in the range; an errno outside becomes `EPERM`.
 pub(super) fn with_errno_in(action: Action, first: u16, last: u16) -> Action {
     match action.kind {
         ActionKind::Errno if (first..=last).contains(&action.data) => action,
@@ -216,9 +216,9 @@ pub(super) fn with_errno_in(action: Action, first: u16, last: u16) -> Action {
     }
 }
 
-/// An answer of the same kind, to make an entry count that says what the default says.
+/// Another action of the same kind, so that an entry with the default's action takes effect.
 pub(super) fn forced(default: Action) -> Action {
-    /// `ENOSYS` nearly everywhere.
+    /// `ENOSYS` on nearly all architectures.
     const ENOSYS: u16 = 38;
     match default.kind {
         ActionKind::KillProcess => Action::KILL_THREAD,

@@ -1,10 +1,9 @@
-//! Exporting: from a policy's meaning to a text in a language that other programs read.
+//! Exporting: from a policy's meaning to a text in another language.
 //!
-//! What a policy means is taken call by call, as a [`Meaning`]; each exporter is one file with an entry in
-//! [`ALL`], and writes what its language can say. What that cannot say is a [`Loss`], with what is said
-//! instead: never anything looser on purpose. Nothing is proved here. Whoever calls an exporter reads the
-//! text back with [`Exporter::front_end`], compares, and asks again with more [`Care`] for the calls that
-//! differ.
+//! A policy's meaning is listed call by call, as a [`Meaning`]. Each exporter is one file with an entry in [`ALL`].
+//! A feature that its language can't express is a [`Loss`] with its replacement, which is intended to be no less
+//! strict. Nothing is proved here: callers parse the text with [`Exporter::front_end`], compare, and export again
+//! with more [`Care`] for the calls that differ.
 
 mod alternatives;
 mod calls;
@@ -32,79 +31,79 @@ pub static ALL: [&Exporter; 4] = [
     &systemd::EXPORTER,
 ];
 
-/// A language that policies are written in for others.
+/// An exporter for a language.
 #[derive(Debug)]
 pub struct Exporter {
-    /// What `--to` calls it: the name of the front end that reads it, if that reads the text as it is.
+    /// The name for `--to`: that of the front end that parses the text, if it does so without changes.
     pub name: &'static str,
-    /// What several texts are called, to begin a sentence: `OCI profiles`.
+    /// The plural of its texts at the beginning of a sentence: `OCI profiles`.
     pub plural: &'static str,
-    /// What it is, in a few words, for the help.
+    /// A short description for the help.
     pub about: &'static str,
-    /// What reads the text.
+    /// The front end that parses the text.
     pub front_end: &'static FrontEnd,
-    /// Whether a text says with which flags a filter is installed, and where its supervisor listens.
+    /// Whether a text has installation flags and the supervisor's socket.
     pub takes_installation: bool,
-    /// Whether a text is about its architectures alone, on whatever machine it is read.
+    /// Whether a text applies to the same architectures on every machine.
     pub states_arches: bool,
     /// Writes a policy.
     pub write: fn(&Meaning, &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>>,
 }
 
-/// What a policy means, call by call.
+/// The meaning of a policy, call by call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meaning {
-    /// One listing for each architecture that the policy has rules for.
+    /// One listing for each architecture with rules.
     pub listings: Vec<Listing>,
-    /// What calls of other architectures get.
+    /// The action of calls of other architectures.
     pub bad_arch: Action,
-    /// The same as a ruleset, as brief as it can be said; `None` if some condition is too long for one.
+    /// The same as a ruleset, in its shortest form; `None` if a condition is too long.
     pub ruleset: Option<Ruleset>,
 }
 
-/// What the calls of an architecture get.
+/// The actions of the calls of an architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// The architecture.
     pub arch: Arch,
-    /// All its numbers, each in one group.
+    /// A partition of all its numbers.
     pub groups: Vec<Group>,
 }
 
-/// Numbers that get the same.
+/// Numbers with the same outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The numbers.
     pub numbers: IntervalSet<u32>,
-    /// What they get; just one of the conditions holds for any call.
+    /// The outcomes; exactly one of the conditions holds for each call.
     pub outcomes: Vec<Outcome>,
 }
 
-/// What some calls get.
+/// The action of some calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The answer.
+    /// The action.
     pub action: Action,
-    /// Which calls; `None` if the condition is too long to be said.
+    /// The condition; `None` if it is too long to express.
     pub when: Option<Predicate>,
 }
 
-/// How exactly a call may be written, when the text turned out to be read in another way.
+/// The form of a call's rules, for a second export if the text was parsed with another meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Care {
-    /// As shortly as it can be.
+    /// The shortest form.
     #[default]
     Short,
-    /// At length, where the short form might be taken for something else.
+    /// A longer form that avoids ambiguities of the short one.
     Explicit,
-    /// As one answer for all arguments and architectures: the strictest.
+    /// One action for all arguments and architectures: the strictest.
     Whole,
-    /// The same, with another answer of the same kind if that is what makes the entry count.
+    /// The same, with another action of the same kind if that makes the entry take effect.
     Forced,
 }
 
 impl Care {
-    /// The next more careful way, if there is one.
+    /// The next more careful form, if there is one.
     pub const fn next(self) -> Option<Care> {
         match self {
             Care::Short => Some(Care::Explicit),
@@ -118,20 +117,20 @@ impl Care {
 /// Options of an export.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportOptions<'a> {
-    /// What the text is about: a name for resources that have one, and for comments.
+    /// The name of the policy, for resources with names and for comments.
     pub name: &'a str,
-    /// The flags that the filter is to be installed with.
+    /// The flags for installing the filter.
     pub flags: &'a [String],
     /// The socket of the supervisor.
     pub listener_path: Option<&'a str>,
     /// Metadata for the supervisor.
     pub listener_metadata: Option<&'a str>,
-    /// Calls that an earlier export expressed wrongly.
+    /// Calls that an earlier export expressed wrongly, with the form to use.
     pub care: &'a BTreeMap<&'static str, Care>,
 }
 
 impl ExportOptions<'_> {
-    /// How careful to be with a call.
+    /// The form for a call.
     fn care_for(&self, call: &str) -> Care {
         self.care.get(call).copied().unwrap_or_default()
     }
@@ -142,35 +141,35 @@ impl ExportOptions<'_> {
 pub struct Export {
     /// The text.
     pub text: String,
-    /// The machines that the text is for; each of them reads it for its architectures.
+    /// The kinds of machines for the text; each parses it for its architectures.
     pub machines: Vec<Machine>,
-    /// What calls of other architectures get.
+    /// The action of calls of other architectures.
     pub bad_arch: Action,
-    /// What could not be said.
+    /// The features that could not be expressed.
     pub losses: Vec<Loss>,
 }
 
-/// A kind of machine that a text is for.
+/// A kind of machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Its architecture.
     pub native: Arch,
-    /// The architectures of calls that it can make and the text decides, that one among them.
+    /// The architectures whose calls it can make and the text decides, including the native one.
     pub arches: Vec<Arch>,
 }
 
-/// Something that a language can't say.
+/// A feature that a language can't express.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// The kind.
     pub code: Code,
-    /// What can't be said: a lower-case fragment.
+    /// The feature: a lower-case fragment.
     pub message: String,
     /// The replacement.
     pub kept: String,
-    /// The calls that it is about; none if it is about something else.
+    /// The affected calls; empty if it affects no particular calls.
     pub calls: Vec<&'static str>,
-    /// The architectures that it is about; none if it is about all.
+    /// The affected architectures; empty for all.
     pub arches: Vec<Arch>,
 }
 

@@ -1,10 +1,10 @@
-//! OCI profiles: the `linux.seccomp` object of a container's configuration, which Docker and Podman take
-//! with `--security-opt seccomp=FILE` as well.
+//! OCI profiles: the `linux.seccomp` object of a container's configuration, which Docker and Podman also accept
+//! with `--security-opt seccomp=FILE`.
 //!
-//! A profile has a default and entries: names of calls, conditions on arguments, an answer. It says the same
-//! of all architectures, and what libseccomp makes of several conditions on one call is not always what
-//! they say (see the front end), so that conditions that exclude each other are written. Names that are made
-//! by way of `socketcall` or `ipc` stand for that way, too.
+//! A profile has a default and entries: names of calls, conditions on arguments, an action. It is the same for all
+//! architectures. libseccomp does not always give several conditions on one call their apparent meaning (see the
+//! front end), so the exported conditions exclude each other. Names of calls made through `socketcall` or `ipc`
+//! apply to these multiplexers, too.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -29,21 +29,21 @@ pub(super) static EXPORTER: Exporter = Exporter {
     write,
 };
 
-/// The calls by way of which others are made.
+/// The calls through which others are made.
 const MULTIPLEXERS: [&str; 2] = ["socketcall", "ipc"];
 
-/// What a flavour of profiles can say.
+/// The features of a flavour of profiles.
 #[derive(Clone, Copy)]
 pub(super) struct Flavour {
-    /// What its texts are called.
+    /// The plural of its texts.
     pub(super) plural: &'static str,
     /// The largest number in a condition.
     pub(super) max_number: u64,
-    /// The nearest action that it has.
+    /// The nearest action of the flavour.
     pub(super) said: fn(Action) -> Action,
-    /// The nearest default action that it has.
+    /// The nearest default action of the flavour.
     pub(super) default: fn(Action) -> Action,
-    /// Whether it knows an architecture.
+    /// Whether it supports an architecture.
     pub(super) has_arch: fn(Arch) -> bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Profile {
     pub(super) entries: Vec<Entry>,
 }
 
-/// An entry: some calls with one answer.
+/// An entry: some calls with one action.
 pub(super) struct Entry {
     pub(super) names: Vec<&'static str>,
     pub(super) action: Action,
@@ -89,7 +89,7 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
     })
 }
 
-/// The profile that says a policy, as far as the flavour can.
+/// The profile of a policy, with losses for features that the flavour lacks.
 pub(super) fn profile(
     meaning: &Meaning,
     options: &ExportOptions<'_>,
@@ -122,7 +122,7 @@ pub(super) fn profile(
         lost: BTreeMap::new(),
     };
     for (name, answers) in calls.named {
-        // What is left to the default gets what that could be made.
+        // Calls with the wanted default get the one that the flavour has.
         let answers = answers
             .into_iter()
             .map(|answers| with_default(answers, wanted, default));
@@ -136,7 +136,7 @@ pub(super) fn profile(
     })
 }
 
-/// The answers with one default instead of another.
+/// The answers with one default replaced by another.
 fn with_default(mut answers: Answers<'_>, wanted: Action, default: Action) -> Answers<'_> {
     for (action, _) in &mut answers.outcomes {
         if *action == wanted {
@@ -146,7 +146,7 @@ fn with_default(mut answers: Answers<'_>, wanted: Action, default: Action) -> An
     answers
 }
 
-/// The architectures of a profile, one that is a machine's first.
+/// The architectures of a profile, that of a machine first.
 fn arches(
     meaning: &Meaning,
     flavour: Flavour,
@@ -192,7 +192,7 @@ fn arches(
     Err(Box::new(diagnostic))
 }
 
-/// The nearest action that profiles have.
+/// The nearest action of profiles.
 pub(super) fn said(action: Action) -> Action {
     let last = names::MAX_ERRNO as u16;
     match action.kind {
@@ -201,27 +201,27 @@ pub(super) fn said(action: Action) -> Action {
     }
 }
 
-/// Puts calls into entries.
+/// Collects calls into entries.
 struct Writer<'w> {
     options: &'w ExportOptions<'w>,
     flavour: Flavour,
     default: Action,
-    /// By answer and condition.
+    /// The calls by action and condition.
     entries: BTreeMap<(u32, Vec<Alternative>, bool), Vec<&'static str>>,
-    /// By what is lost and what is said instead.
+    /// The calls by loss and replacement.
     lost: BTreeMap<(Lost, u32), Vec<&'static str>>,
 }
 
-/// What can't be said of a call.
+/// The features of a call that can't be expressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lost {
     /// Its condition.
     Condition,
-    /// Some ways to meet its condition.
+    /// Some alternatives of its condition.
     SomeConditions,
-    /// That architectures differ.
+    /// Different actions on different architectures.
     Arches,
-    /// That it is answered otherwise than the calls made by way of it.
+    /// A multiplexer with another action than its calls.
     Multiplexed,
 }
 
@@ -258,7 +258,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds a call with one answer.
+    /// Adds a call with one action.
     fn whole(&mut self, name: &'static str, action: Action, lost: Option<Lost>) {
         if action != self.default {
             let key = (action.ret(), vec![Alternative::new()], true);
@@ -270,8 +270,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds a call with conditions, if that can be done. They are those of one architecture; whether the
-    /// others read them as their own is for the caller to find out.
+    /// Adds a call with conditions, if they can be expressed. The conditions are those of one architecture; the
+    /// caller checks that they have the same meaning on the others.
     fn conditional(&mut self, name: &'static str, answers: &[Answers<'_>], care: Care) -> bool {
         let main = answers.iter().find(|answers| answers.arch.is_64_bit());
         let Some(main) = main.or(answers.first()) else {
@@ -412,7 +412,7 @@ fn condition(index: u8, values: Values, is_wide: bool) -> Condition {
 }
 
 impl Profile {
-    /// The machines that the profile is for. Others add their own architecture to its list.
+    /// The machine of the profile. Other machines add their own architecture to its list.
     pub(super) fn machine(&self) -> Machine {
         Machine {
             native: self.arches[0],
@@ -421,7 +421,7 @@ impl Profile {
     }
 }
 
-/// What profiles call an architecture.
+/// The name of an architecture in profiles.
 pub(super) fn arch_name(arch: Arch) -> Option<&'static str> {
     let mut names = names::ARCHES.iter();
     names
@@ -429,7 +429,7 @@ pub(super) fn arch_name(arch: Arch) -> Option<&'static str> {
         .map(|(name, _)| *name)
 }
 
-/// What profiles call an action, and its errno if it takes one.
+/// The name of an action in profiles, and its errno if it has one.
 pub(super) fn action_name(action: Action) -> (&'static str, Option<u16>) {
     let mut names = names::ACTIONS
         .iter()
@@ -497,7 +497,7 @@ fn condition_json(condition: &Condition) -> String {
     format!("        {{\"index\": {index}, \"value\": {value}, {two}\"op\": \"{op}\"}}")
 }
 
-/// An array of strings: on one line if it is short, else one each.
+/// An array of strings: on one line if short, else one string per line.
 fn strings(texts: &[&str], indent: usize) -> String {
     const MAX_SHORT: usize = 3;
     let quoted: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
@@ -508,7 +508,7 @@ fn strings(texts: &[&str], indent: usize) -> String {
     format!("[\n{pad}  {}\n{pad}]", quoted.join(&format!(",\n{pad}  ")))
 }
 
-/// A string of JSON.
+/// A JSON string.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {

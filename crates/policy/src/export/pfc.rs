@@ -1,5 +1,5 @@
-//! Pseudo filter code: what libseccomp prints of a filter (`seccomp_export_pfc`), for people and for
-//! comparison with what it prints itself.
+//! Pseudo filter code: libseccomp's text form of a filter (`seccomp_export_pfc`), for people and for comparison
+//! with libseccomp's output.
 //!
 //! ```text
 //! # filter for arch x86_64 (3221225534)
@@ -16,10 +16,10 @@
 //! action KILL;
 //! ```
 //!
-//! A branch without an action goes on behind its `if`. Tests are of 32-bit words, `==`, `>`, `>=` and masks with
-//! `==`; the opposite of a test is an `else`. As libseccomp has no words for them, the instruction pointer,
-//! comparisons of arguments with each other and data of `trap` can't be said. libseccomp orders calls by
-//! priority and then downwards; here they stand in the order of their numbers.
+//! A branch without an action continues after its `if`. Tests are of 32-bit words, `==`, `>`, `>=` and masks with
+//! `==`; the negation of a test is an `else`. libseccomp has no syntax for the instruction pointer, comparisons of
+//! two arguments and data of `trap`, so they can't be expressed. libseccomp sorts calls by descending priority;
+//! here they are in ascending order of their numbers.
 
 use std::error::Error;
 use std::fmt::{self, Write};
@@ -27,14 +27,13 @@ use std::fmt::{self, Write};
 use tamis_abi::{Action, ActionKind, Nr, syscall};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Ruleset, Section, Subject, Test};
 
-/// The most text, in bytes. There are no jumps in pseudo code, so that what follows a choice stands there
-/// once for each way to it.
+/// The most text, in bytes. Pseudo code has no jumps, so the text after a branch is repeated for each path to it.
 pub const MAX_BYTES: usize = 4 << 20;
 
-/// Something that pseudo filter code can't say.
+/// A feature that pseudo filter code can't express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsayable {
-    /// An action with data that it doesn't take.
+    /// An action with unsupported data.
     Action(Action),
     /// The instruction pointer.
     Ip,
@@ -42,7 +41,7 @@ pub enum Unsayable {
     Between,
     /// Run-time variables.
     Variables,
-    /// It would be longer than [`MAX_BYTES`].
+    /// A text longer than [`MAX_BYTES`].
     TooLong,
 }
 
@@ -69,7 +68,7 @@ impl Error for Unsayable {}
 /// A ruleset as pseudo filter code.
 ///
 /// # Errors
-/// If that can't say it.
+/// If pseudo filter code can't express the ruleset.
 pub fn text(ruleset: &Ruleset) -> Result<String, Unsayable> {
     if !ruleset.variables().is_empty() {
         return Err(Unsayable::Variables);
@@ -113,7 +112,7 @@ impl Condition {
         }
     }
 
-    /// A predicate, or its opposite.
+    /// A predicate, or its negation.
     fn of(when: &Predicate, is_negated: bool) -> Result<Condition, Unsayable> {
         let all = |parts: &[Predicate]| -> Result<Vec<Condition>, Unsayable> {
             parts
@@ -198,7 +197,7 @@ impl Condition {
         let word = |is_high, op, value| Condition::word(arg, is_high, u32::MAX, op, value);
         let (high, low) = ((value >> 32) as u32, value as u32);
         Ok(match operand.part {
-            // No half is as large.
+            // A half can't have this value.
             Part::Low | Part::High if high > 0 => Condition::truth(false),
             Part::Low => word(false, name, low),
             Part::High => word(true, name, low),
@@ -241,7 +240,7 @@ fn argument(operand: Operand) -> Result<usize, Unsayable> {
     }
 }
 
-/// What a number gets: the first condition that holds decides.
+/// The clauses of a number: the first condition that holds decides.
 type Clauses = Vec<(Condition, Action)>;
 
 struct Writer {
@@ -280,7 +279,7 @@ impl Writer {
         self.clauses(2, &clauses)
     }
 
-    /// Numbers without a name that get the same.
+    /// Writes numbers without a name that have the same clauses.
     fn numbers(&mut self, section: &Section, first: u32, last: u32) -> Result<(), Unsayable> {
         let Some(clauses) = clauses(section, first)? else {
             return Ok(());
@@ -302,7 +301,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The action where all of these hold; nothing where one doesn't.
+    /// Writes the action under the condition that all of these hold.
     fn branches(
         &mut self,
         depth: usize,
@@ -361,7 +360,7 @@ impl Writer {
                 self.line(depth, &format!("action {name}({data});"))
             }
             (ActionKind::Trap, 1..) => Err(Unsayable::Action(action)),
-            // The data of the others mean nothing.
+            // The data of other actions is unused.
             _ => self.line(depth, &format!("action {name};")),
         }
     }
@@ -375,7 +374,7 @@ impl Writer {
     }
 }
 
-/// What a number gets, if that isn't just the default. The last condition always holds.
+/// The clauses of a number, unless they are only the default. The last condition always holds.
 fn clauses(section: &Section, nr: u32) -> Result<Option<Clauses>, Unsayable> {
     let rules = section.rules.iter();
     let mut clauses = Clauses::new();
@@ -392,7 +391,7 @@ fn clauses(section: &Section, nr: u32) -> Result<Option<Clauses>, Unsayable> {
     Ok(Some(clauses))
 }
 
-/// Splits a set of numbers where rules begin or end.
+/// Splits a set of numbers at the bounds of rules.
 fn pieces(section: &Section, set: &IntervalSet<u32>) -> Vec<(u32, u32)> {
     let mut starts: Vec<u32> = Vec::new();
     for rule in &section.rules {

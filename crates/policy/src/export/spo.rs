@@ -1,8 +1,8 @@
 //! `SeccompProfile` resources of the Kubernetes Security Profiles Operator, as YAML.
 //!
-//! The resource holds an OCI profile with a few things less: no errno of the default action, which is
-//! `EPERM` then, and no supervisor for it; numbers up to 2^63 - 1, as the API of Kubernetes has them; fewer architectures. An errno
-//! of 0 counts as left out.
+//! The resource contains an OCI profile with restrictions: no errno of the default action, which is then `EPERM`,
+//! and no supervisor for it; numbers up to 2^63 - 1, as in the API of Kubernetes; fewer architectures. An errno of
+//! 0 is equivalent to a missing one.
 
 use std::fmt::Write;
 
@@ -117,7 +117,7 @@ fn list<'t>(text: &mut String, key: &str, items: impl Iterator<Item = &'t str>) 
     }
 }
 
-/// A name as Kubernetes takes it: lower-case letters, digits and hyphens, not at the ends.
+/// A valid name for Kubernetes: lower-case letters, digits and hyphens, no hyphens at the ends.
 fn resource_name(name: &str) -> String {
     const MAX_LENGTH: usize = 63;
     let plain = |c: char| match c.to_ascii_lowercase() {

@@ -1,9 +1,9 @@
-//! Drop-ins for systemd units: `SystemCallFilter=` and what goes with it.
+//! Drop-ins for systemd units: `SystemCallFilter=` and related directives.
 //!
-//! A list is of what is allowed, if numbers without a name are denied, else of what is denied; calls that
-//! are logged stand in `SystemCallLog=`. Conditions on arguments can't be said at all. Calls that are made
-//! through `socketcall` or `ipc` stand for that way, too, so that those two are named with their answer where
-//! it matters. An allow list has systemd's set `@default` in it, from which calls are taken away.
+//! If numbers without a name are denied, the list is an allow list, else a deny list; logged calls are in
+//! `SystemCallLog=`. Conditions on arguments can't be expressed. Names of calls made through `socketcall` or `ipc`
+//! apply to these multiplexers, too, so those two are listed with their own action if it matters. An allow list
+//! contains systemd's set `@default`, from which calls are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -27,7 +27,7 @@ pub(super) static EXPORTER: Exporter = Exporter {
     write,
 };
 
-/// The longest line that is written in one.
+/// Longer lines are broken.
 const MAX_COLUMNS: usize = 100;
 
 fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<Diagnostic>> {
@@ -106,7 +106,7 @@ fn loss(is_whole: bool, ret: u32, calls: Vec<&'static str>) -> Loss {
     }
 }
 
-/// The machines that the policy is for: those whose kernels run its architectures.
+/// The machines for the policy: those whose kernels run its architectures.
 fn machines(meaning: &Meaning, losses: &mut Vec<Loss>) -> Result<Vec<Machine>, Box<Diagnostic>> {
     let all = meaning.listings.iter().map(|listing| listing.arch);
     let (known, unknown): (Vec<Arch>, Vec<Arch>) =
@@ -147,7 +147,7 @@ fn machines(meaning: &Meaning, losses: &mut Vec<Loss>) -> Result<Vec<Machine>, B
     Ok(machines)
 }
 
-/// Whether the policy has rules for all architectures that the machines run.
+/// Whether the policy has rules for all architectures of the machines.
 fn covers_machines(machines: &[Machine]) -> bool {
     let covers = |machine: &Machine| {
         let local = systemd::local_arches(machine.native);
@@ -156,7 +156,7 @@ fn covers_machines(machines: &[Machine]) -> bool {
     machines.iter().all(covers)
 }
 
-/// The nearest action that systemd has and that is as strict.
+/// The nearest action of systemd that is as strict.
 fn said(action: Action) -> Action {
     match action.kind {
         ActionKind::Allow | ActionKind::Log | ActionKind::Errno => with_errno_in(action, 1, 4095),
@@ -165,16 +165,16 @@ fn said(action: Action) -> Action {
     }
 }
 
-/// What is said of a call.
+/// The entry of a call.
 #[derive(Clone, Copy)]
 struct Said {
     answer: Action,
-    /// Whether its answer is named even if it is the usual one.
+    /// Whether its action is written even if it is the usual one.
     is_explicit: bool,
 }
 
-/// What every text begins with. As a drop-in it comes behind the lines of a unit, which would count together with it:
-/// an empty assignment takes them back.
+/// The beginning of every text. systemd would combine the assignments of a drop-in with those of the unit; empty
+/// assignments reset them.
 const HEAD: &str = "\
 [Service]
 SystemCallFilter=
@@ -184,10 +184,10 @@ SystemCallArchitectures=
 ";
 
 struct Unit {
-    /// What numbers without a name get.
+    /// The action of numbers without a name.
     default: Action,
     calls: BTreeMap<&'static str, Said>,
-    /// The architecture whose errno names count.
+    /// The architecture whose errno names are used.
     native: Arch,
 }
 
@@ -213,7 +213,7 @@ impl Unit {
             }
         }
         if is_allow_list {
-            // Without a name there would be no list, and no filter.
+            // An empty list would be no filter.
             assign(
                 &mut lines,
                 "SystemCallFilter",
@@ -241,7 +241,7 @@ impl Unit {
     fn log(&self, lines: &mut String) {
         let is_logged = |said: &Said| said.answer.kind == ActionKind::Log;
         let logs_others = self.default.kind == ActionKind::Log;
-        // Calls that are denied anyway need not be named.
+        // Denied calls can be omitted.
         let is_listed = |said: &Said| match logs_others {
             true => said.answer == Action::ALLOW,
             false => is_logged(said),
@@ -255,7 +255,7 @@ impl Unit {
         }
     }
 
-    /// The denial that most calls get; killing if none is denied.
+    /// The most frequent denial; kill if none is denied.
     fn most_common_denial(&self) -> Action {
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
         for said in self.calls.values() {
@@ -270,7 +270,7 @@ impl Unit {
         most.map_or(Action::KILL_PROCESS, |(ret, _)| Action::from_ret(ret))
     }
 
-    /// `kill`, or an errno by name if it has one everywhere.
+    /// `kill`, or an errno by name if the name is the same everywhere.
     fn answer(&self, action: Action) -> String {
         match action.kind {
             ActionKind::Errno => {
@@ -284,7 +284,7 @@ impl Unit {
     }
 }
 
-/// The names, or one that is in the list anyway.
+/// The names, or a call that is always in the list.
 fn listed_or_default(listed: Vec<String>) -> Vec<String> {
     match listed.is_empty() {
         true => vec!["@default".to_owned()],
@@ -292,7 +292,7 @@ fn listed_or_default(listed: Vec<String>) -> Vec<String> {
     }
 }
 
-/// Adds an assignment, with lines joined by backslashes if it is long.
+/// Adds an assignment; long ones are continued with backslashes.
 fn assign(lines: &mut String, key: &str, sign: &str, words: &[String]) {
     let mut line = format!("{key}={sign}");
     let mut is_first = true;

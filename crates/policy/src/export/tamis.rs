@@ -1,7 +1,7 @@
-//! Policies in the tamis language, written from what a policy in any language means.
+//! Policies in the tamis language, from the meaning of a policy in any language.
 //!
-//! The language can say nearly everything, and names what it says; see its module `export`. What goes into
-//! a policy beside its meaning - comments, includes, sets, the order of statements - is not kept.
+//! The language can express nearly everything, by name; see its module `export`. Comments, includes, sets and the
+//! order of statements are not kept.
 
 use tamis_abi::{Action, ActionKind};
 use tamis_diag::{Diagnostic, code};
@@ -64,11 +64,11 @@ fn refusal(message: &str) -> Box<Diagnostic> {
     Box::new(diagnostic.help("`tamis decompile --emit rules` writes a form without this limit"))
 }
 
-/// The nearest action that the language has.
+/// The nearest action of the language.
 fn said(action: Action) -> Action {
     const MAX_ERRNO: u16 = 4095;
     match action.kind {
-        // What the kernel makes of a larger one.
+        // The kernel caps larger values.
         ActionKind::Errno if action.data > MAX_ERRNO => Action::errno(MAX_ERRNO),
         ActionKind::Trap | ActionKind::Trace => action,
         _ => with_errno_in(action, 0, MAX_ERRNO),

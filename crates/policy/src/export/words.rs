@@ -1,6 +1,6 @@
 //! Lists in messages.
 
-/// How many are named.
+/// The most names in a list.
 const MAX_NAMED: usize = 5;
 
 /// `a`, `a and b`, `a, b, c, d and 7 more`, each in quotes.

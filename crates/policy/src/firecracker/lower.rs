@@ -1,8 +1,8 @@
 //! From a thread's filter to the sections of a ruleset.
 //!
-//! All rules have the same answer, so their order says nothing: a call gets it if one of the rules for
-//! its number matches. The one surprise is the library's: a rule without conditions adds nothing to the
-//! list of a number, and an empty list stands for *always*. Beside a rule with conditions it is lost.
+//! All rules have the same action, so their order doesn't matter: a call gets it if any rule for its number
+//! matches. One behaviour of the library is unexpected: a rule without conditions adds nothing to the list of a
+//! number, and only an empty list means *always*. So such a rule has no effect beside a rule with conditions.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Section, Test};
 
 use super::model::{Comparison, Condition, Filter, Rule, Width};
 
-/// The sections of the architectures, and what to warn of.
+/// The sections of the architectures, and the warnings.
 pub(super) fn sections(
     filter: &Filter,
     arches: &[Arch],
@@ -43,7 +43,7 @@ pub(super) fn sections(
             default: filter.mismatch,
         })
         .collect();
-    // The library checks the audit value alone, which x32 shares, and compares numbers.
+    // The library checks only the audit value, which x32 shares with x86_64, and compares numbers.
     if known.contains(&Arch::X86_64) && !known.contains(&Arch::X32) {
         sections.push(Section {
             arch: Arch::X32,
@@ -59,7 +59,7 @@ fn conditional_rules<'f>(filter: &'f Filter) -> impl Iterator<Item = &'f Rule> {
     rules.filter(|rule| !rule.conditions.is_empty())
 }
 
-/// A rule on an architecture; `None` if that lacks the call, which has been reported.
+/// A rule on an architecture; `None` if that lacks the call. The missing call has already been reported.
 fn lowered(
     filter: &Filter,
     rule: &Rule,
@@ -112,7 +112,7 @@ fn lost(filter: &Filter, rule: &Rule) -> Diagnostic {
         .help("delete it, or delete the others to match every such call")
 }
 
-/// What to say of a condition whose constants have an upper half that is not compared.
+/// Warns of a condition whose constants have an upper half that is not compared.
 fn cut(condition: &Condition) -> Vec<Diagnostic> {
     if condition.width == Width::Qword {
         return Vec::new();

@@ -1,11 +1,11 @@
-//! Firecracker's filters: the JSON that Firecracker and the seccompiler library read.
+//! Firecracker's filters: the JSON format of Firecracker and the seccompiler library.
 //!
-//! A file has a filter for each of several threads; one is chosen by name. The meaning is that of the
-//! programs which the seccompiler library makes. Where it is not what the file seems to say - a rule
-//! without conditions that others replace, a constant cut to 32 bits - a warning tells. The stages:
+//! A file has a filter for each of several threads; one is chosen by name. The meaning is that of the programs that
+//! the seccompiler library compiles. A warning reports where it differs from the apparent meaning of the file: a
+//! rule without conditions that other rules disable, a constant cut to 32 bits. The stages:
 //!
-//! 1. `read`: text to a checked `model`, every mistake with its place;
-//! 2. this file: which thread;
+//! 1. `read`: text to a checked `model`, every error with its place;
+//! 2. this file: selection of the thread;
 //! 3. `lower`: names to numbers, rules to sections.
 
 mod lower;
@@ -50,15 +50,15 @@ static DIALECT: Dialect = Dialect {
     unknown_member_label: "the seccompiler library refuses this",
 };
 
-/// How to read a file.
+/// Options of parsing a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The architectures of the filter. The library makes programs for one, of `x86_64`, `aarch64` and
-    /// `riscv64`; several have the rules for each.
+    /// The architectures of the filter. The library compiles for one, of `x86_64`, `aarch64` and `riscv64`; with
+    /// several, each has the rules.
     pub arches: Vec<Arch>,
-    /// The thread whose filter is meant; needed if there are several.
+    /// The thread whose filter is selected; required if there are several.
     pub thread: Option<String>,
-    /// Whether warnings are errors.
+    /// Treat warnings as errors.
     pub strict: bool,
 }
 
@@ -100,8 +100,7 @@ fn parse_for_any(
     parse(sources, source, &options).into()
 }
 
-/// Reads the filter of one thread. Mistakes in the filters of other threads are errors too, as they are
-/// to the library.
+/// Parses the filter of one thread. As in the library, errors in the filters of other threads are errors too.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch};
@@ -122,7 +121,7 @@ fn parse_for_any(
 )]
 pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
     let text = &sources.get(source).text;
-    // What the library would not take is an error, strict or not.
+    // Input that the library rejects is an error, strict or not.
     let mut reader = Reader::new(&DIALECT, source, true);
     let filters = match reader.parse(text) {
         Some(document) => read::filters(&mut reader, &document, &options.arches),
@@ -156,7 +155,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
     finish(ruleset, diagnostics, options.strict)
 }
 
-/// The filter of the thread that is meant, or what to say.
+/// The filter of the selected thread, or the error.
 fn chosen<'f, 't>(
     filters: &'f [Filter<'t>],
     thread: Option<&str>,

@@ -1,4 +1,4 @@
-//! The filters of a file as they are written: what [`super::read`] makes of the JSON.
+//! The filters of a file as written: the result of [`super::read`].
 
 use std::borrow::Cow;
 
@@ -12,9 +12,9 @@ use tamis_rules::CmpOp;
 pub(super) struct Filter<'t> {
     /// The thread.
     pub(super) thread: Cow<'t, str>,
-    /// The answer where no rule matches.
+    /// The action if no rule matches.
     pub(super) mismatch: Action,
-    /// The answer where one does.
+    /// The action if a rule matches.
     pub(super) matched: Action,
     /// The rules in order.
     pub(super) rules: Vec<Rule>,
@@ -23,11 +23,11 @@ pub(super) struct Filter<'t> {
 /// An element of `filter`.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// The name of its call.
+    /// The span of the call's name.
     pub(super) span: Span,
     /// The call.
     pub(super) call: Name,
-    /// Conditions that must all hold; none if the rule is about all calls.
+    /// Conditions that must all hold; empty if the rule matches every call of its number.
     pub(super) conditions: Vec<Condition>,
 }
 
@@ -36,13 +36,13 @@ pub(super) struct Rule {
 pub(super) struct Condition {
     /// The argument.
     pub(super) arg: ArgIndex,
-    /// How much of it is compared.
+    /// The width of the comparison.
     pub(super) width: Width,
-    /// How.
+    /// The operator.
     pub(super) comparison: Comparison,
-    /// With what.
+    /// The constant.
     pub(super) value: u64,
-    /// Where that is written.
+    /// The span of the constant.
     pub(super) value_span: Span,
 }
 
@@ -51,14 +51,14 @@ pub(super) struct Condition {
 pub(super) enum Width {
     /// The lower 32 bits of argument and constant.
     Dword,
-    /// All 64.
+    /// All 64 bits.
     Qword,
 }
 
 /// `op` of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
-    /// As numbers.
+    /// An unsigned comparison.
     Plain(CmpOp),
     /// `arg & mask == value & mask`
     Masked { mask: u64, span: Span },

@@ -1,5 +1,5 @@
-//! From JSON to [`Filter`]s, every mistake reported with its place. What the seccompiler library
-//! refuses is refused.
+//! From JSON to [`Filter`]s. Every error is reported with its place; input that the seccompiler library rejects is
+//! rejected.
 
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
@@ -11,7 +11,7 @@ use tamis_rules::CmpOp;
 
 use super::model::{Comparison, Condition, Filter, Rule, Width};
 
-/// The members of a filter; of the first two pairs either name will do.
+/// The members of a filter; the first two pairs are alternative names.
 const FILTER_MEMBERS: [&str; 5] = [
     "mismatch_action",
     "default_action",
@@ -42,7 +42,7 @@ const OPERATORS: [(&str, CmpOp); 6] = [
     ("ge", CmpOp::Ge),
 ];
 
-/// The filters of a file that have no mistakes, in order.
+/// The filters without errors, in the order of the file.
 pub(super) fn filters<'t>(
     reader: &mut Reader,
     document: &Value<'t>,
@@ -95,7 +95,7 @@ fn read_filter<'t>(
     })
 }
 
-/// The action that goes by one of two names.
+/// The action under one of two names.
 fn either_action(reader: &mut Reader, object: &Object, keys: [&str; 2]) -> Option<Action> {
     let [first, second] = keys.map(|key| member(object, key));
     if let (Some(_), Some(again)) = (first, second) {
@@ -187,7 +187,7 @@ fn read_rule(reader: &mut Reader, value: &Value, arches: &[Arch]) -> Option<Rule
     is_whole.then_some(rule)
 }
 
-/// A name that every architecture of the filter has a call of.
+/// The name of a call that every architecture of the filter has.
 fn read_call(reader: &mut Reader, value: &Value, arches: &[Arch]) -> Option<Name> {
     let text = reader.string(value, "`syscall`")?;
     let span = reader.span(value.range());

@@ -1,24 +1,24 @@
-//! A policy as it is written. Constants are numbers by now: they are defined before they are used.
+//! The syntax tree of a policy. Constants are already numbers: they are defined before their use.
 
 use tamis_abi::Action;
 use tamis_diag::Span;
 use tamis_rules::CmpOp;
 
-/// A name and where it stands.
+/// A name with its span.
 #[derive(Clone, Debug)]
 pub(super) struct Name {
     pub(super) text: String,
     pub(super) span: Span,
 }
 
-/// A text with everything that it includes.
+/// A text with its included files.
 #[derive(Debug, Default)]
 pub(super) struct Program {
-    /// The policies with names, in order; one uses only earlier ones.
+    /// The named policies, in order; each uses only earlier ones.
     pub(super) policies: Vec<Policy>,
-    /// The statements outside of policies: what the filter is made of.
+    /// The statements outside of policies, which make up the filter.
     pub(super) main: Vec<Entry>,
-    /// The answer where no rule matches, and where that is said.
+    /// The action if no rule matches, with the span of its statement.
     pub(super) default: Option<(Action, Span)>,
 }
 
@@ -42,25 +42,25 @@ pub(super) enum Entry {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) call: Call,
-    /// The names that the rule gives to the arguments, instead of the call's own.
+    /// The rule's own names of the arguments, instead of the call's.
     pub(super) arguments: Option<Vec<Name>>,
-    /// The architectures that the rule is for; all if it does not say.
+    /// The architectures of the rule; `None` means all.
     pub(super) guard: Option<Vec<Name>>,
-    /// What must hold; always if there is none.
+    /// The condition; `None` means always.
     pub(super) condition: Option<Condition>,
     pub(super) span: Span,
 }
 
-/// Which call a rule is about.
+/// The call of a rule.
 #[derive(Debug)]
 pub(super) enum Call {
-    /// The one with this name.
+    /// The call with this name.
     Named(Name),
     /// `SYSCALL[N]`, or a constant.
     Number(u32),
 }
 
-/// What must hold of the arguments.
+/// A condition on the arguments.
 #[derive(Debug)]
 pub(super) enum Condition {
     Any(Vec<Condition>),
@@ -78,7 +78,7 @@ pub(super) struct Comparison {
     pub(super) span: Span,
 }
 
-/// A value: numbers and arguments joined by `&` and `|`.
+/// A value: numbers and arguments combined by `&` and `|`.
 #[derive(Debug)]
 pub(super) enum Bits {
     Number(u64),

@@ -1,8 +1,8 @@
-//! Comparisons of values that are made of arguments and numbers by `&` and `|`.
+//! Comparisons of values built from arguments and numbers by `&` and `|`.
 //!
-//! Rules test one argument, perhaps masked, against a number, or two arguments against each other. What
-//! has that form becomes such a test; everything else is taken apart into single bits, which can say any
-//! comparison: `(a & b) <= 5` holds if it does in the highest bit in which the sides differ.
+//! Rules compare one argument, optionally masked, with a number, or two arguments with each other. A comparison of
+//! this form becomes such a test; any other is split into tests of single bits, which can express every comparison:
+//! `(a & b) <= 5` holds if it holds in the highest bit in which the sides differ.
 
 use tamis_abi::ArgIndex;
 use tamis_rules::{CmpOp, Operand, Predicate, Test};
@@ -20,21 +20,21 @@ pub(super) enum Value {
 #[derive(Debug)]
 pub(super) struct Compared {
     pub(super) predicate: Predicate,
-    /// How many tests of single bits it has; none if the comparison is a test of the rules.
+    /// The count of single-bit tests; 0 if one test of the rules is sufficient.
     pub(super) bit_tests: usize,
 }
 
-/// At most one argument of which some bits are kept, and bits that are set: `arg & keep | set`.
+/// A masked argument, and bits that are set: `arg & keep | set`.
 #[derive(Clone, Copy, Debug)]
 struct Masked {
-    /// None only if nothing is kept.
+    /// `None` only if `keep` is 0.
     argument: Option<ArgIndex>,
     keep: u64,
-    /// None of those that are kept.
+    /// Disjoint from `keep`.
     set: u64,
 }
 
-/// How many bits are compared.
+/// The width of a comparison in bits.
 #[derive(Clone, Copy, Debug)]
 struct Width {
     is_wide: bool,
@@ -74,7 +74,7 @@ impl Width {
         }
     }
 
-    /// The bits, the lowest first.
+    /// The bit positions, lowest first.
     fn bits(self) -> impl Iterator<Item = u32> {
         0..self.max().count_ones()
     }
@@ -101,7 +101,7 @@ fn masked(value: &Value, width: Width) -> Option<Masked> {
             set: 0,
         }),
         Value::And(parts) => folded(parts, width, |left, right| {
-            // A bit of an argument survives a one, or itself.
+            // `&` keeps a bit of an argument if the other side has a one or the same bit.
             let keep = left.keep & right.set | left.set & right.keep | left.keep & right.keep;
             (keep, left.set & right.set)
         }),
@@ -161,7 +161,7 @@ fn with_number(left: Masked, op: CmpOp, number: u64, width: Width) -> Option<Pre
     match op {
         CmpOp::Eq => Some(equal()),
         CmpOp::Ne => Some(negated(equal())),
-        // Above zero is what is not zero.
+        // `> 0` is `!= 0`.
         CmpOp::Gt if number == 0 => Some(negated(equal())),
         CmpOp::Le if number == 0 => Some(equal()),
         _ => None,
@@ -207,9 +207,9 @@ fn equal(left: &Value, right: &Value, width: Width) -> Predicate {
     all(width.bits().map(both).collect())
 }
 
-/// Whether `left` is below `right`, or equal if that counts.
+/// `left < right`, or `left <= right` with `or_equal`.
 fn below(left: &Value, right: &Value, or_equal: bool, width: Width) -> Predicate {
-    // What the lower bits say decides where the higher ones are equal.
+    // The lower bits decide if the higher ones are equal.
     let mut so_far = constant(or_equal);
     for place in width.bits() {
         let not_left = negated(bit(left, place, width));
@@ -237,7 +237,7 @@ fn bit(value: &Value, place: u32, width: Width) -> Predicate {
     }
 }
 
-// Predicates without parts that say nothing.
+// Constructors that simplify constants.
 
 fn constant(holds: bool) -> Predicate {
     match holds {

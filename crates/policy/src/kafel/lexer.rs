@@ -1,6 +1,6 @@
-//! From texts to one list of tokens: included files stand where they are included.
+//! From texts to one list of tokens: included files replace their `#include`.
 //!
-//! An `#include` counts wherever it stands, even within a rule: kafel reads files in the same way.
+//! As in kafel, an `#include` is allowed anywhere, even within a rule.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ pub(super) struct Token {
     pub(super) span: Span,
 }
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
     /// `#define`
     Define,
     /// A name or keyword.
     Word,
-    /// A number, perhaps negative.
+    /// A number with an optional minus sign.
     Number,
     /// One of [`SYMBOLS`].
     Symbol(&'static str),
@@ -36,7 +36,7 @@ const SYMBOLS: [&str; 18] = [
     "||", "&&", "==", "!=", "<=", ">=", "<", ">", "|", "&", "!", "(", ")", "{", "}", "[", "]", ",",
 ];
 
-/// The tokens of the root, which is among the sources, and of everything that it includes.
+/// The tokens of the root, already in the sources, and of its included files.
 pub(super) fn tokens(
     sources: &mut Sources,
     root: SourceId,
@@ -55,7 +55,7 @@ pub(super) fn tokens(
     lexer.tokens
 }
 
-/// The text behind blanks, comments and lines that begin with `#`.
+/// The text after blanks, comments and lines that begin with `#`.
 pub(super) fn first_statement(text: &str) -> &str {
     let mut rest = text.trim_start();
     loop {
@@ -81,7 +81,7 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Reads a file that is among the sources; `included_at` is absent for the root.
+    /// Reads a file of the sources; `included_at` is absent for the root.
     fn file(&mut self, source: SourceId, included_at: Option<Span>) {
         let name = self.sources.name(source).clone();
         let text = self.sources.get(source).text.clone();
@@ -98,7 +98,7 @@ impl Lexer<'_> {
         self.open.pop();
     }
 
-    /// Reads what begins with `first`: a blank, a comment, a directive or a token.
+    /// Reads the blank, comment, directive or token that begins with `first`.
     fn next(&mut self, cursor: &mut Cursor<'_>, first: char) {
         if first.is_whitespace() {
             cursor.take_char();
@@ -173,7 +173,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Reads the files that are named behind an `#include`.
+    /// Reads the files after an `#include`.
     fn include(&mut self, cursor: &mut Cursor<'_>) {
         loop {
             cursor.take_while(|c| is_blank(c) || c == '\r');
@@ -233,7 +233,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Passes the token that begins with `first`, or one character if there is none.
+/// Consumes the token that begins with `first`, or one character if there is none.
 fn token(cursor: &mut Cursor<'_>, first: char) -> Option<TokenKind> {
     let second = cursor.rest().as_bytes().get(1);
     let kind = match first {

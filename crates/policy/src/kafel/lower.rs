@@ -1,6 +1,6 @@
 //! From a policy to the sections of a ruleset.
 //!
-//! The first rule that matches decides, in kafel as in a section, so a rule becomes a rule.
+//! The first matching rule decides, in kafel as in a section, so each rule becomes one rule.
 
 use tamis_abi::signature::{self, Arg, Width};
 use tamis_abi::syscall::{self, Nr};
@@ -13,13 +13,13 @@ use super::compare::{self, Value};
 use crate::limits::MAX_RULES;
 use crate::sink::Sink;
 
-/// How many single-bit tests the conditions of a policy may come to.
+/// The most single-bit tests in the conditions of a policy.
 const MAX_BIT_TESTS: usize = 1 << 18;
 
-/// From how many on it is worth a word: two arguments of 32 bits, joined and compared, come to 64 and more.
+/// The count of single-bit tests from which a warning is given: two combined arguments of 32 bits need 64 and more.
 const MANY_BIT_TESTS: usize = 64;
 
-/// What kafel calls some calls: what their functions in the kernel are called.
+/// Calls that kafel names after their functions in the kernel.
 const KERNEL_NAMES: [(&str, &str); 6] = [
     ("newfstat", "fstat"),
     ("newlstat", "lstat"),
@@ -29,7 +29,7 @@ const KERNEL_NAMES: [(&str, &str); 6] = [
     ("umount", "umount2"),
 ];
 
-/// Lowers a policy for one architecture after the other.
+/// Lowers a policy, architecture by architecture.
 pub(super) struct Lowering<'a> {
     pub(super) sources: &'a Sources,
     pub(super) program: &'a Program,
@@ -41,13 +41,13 @@ pub(super) struct Lowering<'a> {
 /// A rule's call on an architecture.
 struct Callee<'a> {
     arch: Arch,
-    /// The name in the tables; none for a number.
+    /// The name in the tables; `None` for a number.
     name: Option<&'static str>,
-    /// The names that the rule gives to the arguments.
+    /// The rule's own names of the arguments.
     own_names: Option<&'a [Name]>,
 }
 
-/// Where an argument stands, and how much of it kafel compares unless the other side is wider.
+/// An argument's index, and the width of its comparison unless the other side is wider.
 #[derive(Clone, Copy)]
 struct Place {
     index: ArgIndex,
@@ -55,7 +55,7 @@ struct Place {
 }
 
 impl Lowering<'_> {
-    /// The section of an architecture; wrong if the sink has an error.
+    /// The section of an architecture; unusable if the sink has an error.
     pub(super) fn section(&mut self, arch: Arch) -> Section {
         let mut rules = Vec::new();
         let mut used = vec![false; self.program.policies.len()];
@@ -68,9 +68,9 @@ impl Lowering<'_> {
         }
     }
 
-    /// Appends what the entries say. A policy that was used already says nothing new.
+    /// Appends the rules of the entries. A policy that was already used adds nothing.
     fn entries(&mut self, arch: Arch, entries: &[Entry], used: &mut [bool], rules: &mut Vec<Rule>) {
-        // Entries that are left to do; a policy uses earlier ones only, but perhaps in a long chain.
+        // The remaining entries, as a stack: policies use only earlier ones, but the chain can be long.
         let mut stack = vec![entries.iter()];
         while let Some(top) = stack.last_mut() {
             match top.next() {
@@ -129,7 +129,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// Whether the rule's guard lets it be for an architecture.
+    /// Whether the rule's guard includes an architecture.
     fn is_for(&mut self, rule: &ast::Rule, arch: Arch) -> bool {
         let Some(names) = &rule.guard else {
             return true;
@@ -184,7 +184,7 @@ impl Lowering<'_> {
 
     fn condition(&mut self, condition: &Condition, callee: &Callee) -> Option<Predicate> {
         let all = |this: &mut Self, parts: &[Condition]| {
-            // Every part is looked at, for its mistakes.
+            // No early return, to report the errors of every part.
             let parts: Vec<Option<Predicate>> = parts
                 .iter()
                 .map(|part| this.condition(part, callee))
@@ -199,8 +199,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// A comparison. Of 64 bits, if one of the arguments or numbers in it has so many; then of all
-    /// arguments in it.
+    /// Lowers a comparison. It has 64 bits for all of its arguments if one of them, or one of its numbers, has 64.
     fn comparison(&mut self, comparison: &Comparison, callee: &Callee) -> Option<Predicate> {
         let mut narrow = None;
         let mut is_wide = false;
@@ -240,8 +239,8 @@ impl Lowering<'_> {
         Some(compared.predicate)
     }
 
-    /// A value with its arguments in their places. Tells whether something in it has 64 bits, and where
-    /// an argument stands that has fewer.
+    /// Resolves the arguments of a value. Also returns whether a part of it has 64 bits, and the span of an
+    /// argument that has fewer.
     fn value(
         &mut self,
         bits: &ast::Bits,
@@ -274,7 +273,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// Where an argument stands.
+    /// Resolves the name of an argument.
     fn place(&mut self, name: &Name, callee: &Callee) -> Option<Place> {
         let found = match (callee.own_names, callee.name) {
             (Some(names), _) => names

@@ -1,4 +1,4 @@
-//! Kafel's policies: blocks of calls that get an action, with conditions on named arguments.
+//! Kafel's policies: blocks of calls with an action and conditions on named arguments.
 //!
 //! ```text
 //! #define STDERR 2
@@ -7,10 +7,10 @@
 //! DEFAULT ERRNO(1)
 //! ```
 //!
-//! The meaning is that of the programs which kafel makes; in particular, an argument has the width of
-//! its C type and is compared on 32 bits unless something in the comparison has 64. The stages, one file
-//! each: `lexer` puts files together, `parser` makes the `ast`, `lower` makes the ruleset, with `compare`
-//! for what rules cannot say directly.
+//! The meaning is that of the programs that kafel compiles. In particular, an argument has the width of its C type
+//! and is compared on 32 bits unless another part of the comparison has 64. The stages, one file each: `lexer`
+//! merges files, `parser` builds the `ast`, `lower` builds the ruleset, with `compare` for comparisons that rules
+//! cannot express directly.
 
 mod ast;
 mod compare;
@@ -45,12 +45,12 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     },
 };
 
-/// How to read a policy.
+/// Options of parsing a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The architectures of the filter; each gets the rules that are for it.
+    /// The architectures of the filter; each gets its rules.
     pub arches: Vec<Arch>,
-    /// Whether warnings are errors.
+    /// Treat warnings as errors.
     pub strict: bool,
 }
 
@@ -64,8 +64,7 @@ impl Options {
     }
 }
 
-/// Whether a text looks like a policy: its first word behind comments, includes and constants begins a
-/// statement.
+/// Whether a text looks like a policy: the first word after comments, includes and constants begins a statement.
 fn recognises(text: &str) -> bool {
     let statement = lexer::first_statement(text);
     let end = statement
@@ -74,7 +73,7 @@ fn recognises(text: &str) -> bool {
     parser::begins_statement(&statement[..end])
 }
 
-/// Reads a policy: `root`, which is among the sources, and the files that it includes, which are added.
+/// Parses a policy: `root`, already in the sources, and the files that it includes, which are added to them.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch, SeccompData};
@@ -121,13 +120,13 @@ pub fn parse(
         sink.report(diagnostic);
     }
     add_x32(&mut sections);
-    // Kafel kills the thread, whatever the default is.
+    // For other architectures kafel kills the thread, regardless of the default.
     let ruleset = Ruleset::new(sections, Action::KILL_THREAD).expect("no architecture twice");
     Parsed::new(Some(ruleset), sink.into_diagnostics())
 }
 
-/// Adds what happens to calls of x32 unless that was asked for: kafel checks the audit value alone, which
-/// x32 shares, and compares numbers.
+/// Adds a section for x32 unless the caller selected it: kafel checks only the audit value, which x32 shares with
+/// x86_64, and compares numbers.
 fn add_x32(sections: &mut Vec<Section>) {
     let has = |arch| {
         sections

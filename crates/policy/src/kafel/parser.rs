@@ -1,5 +1,4 @@
-//! From tokens to statements. A rule or statement with a mistake is left out, and reading goes on
-//! behind it.
+//! From tokens to statements. A rule or statement with an error is omitted, and parsing continues after it.
 
 mod condition;
 
@@ -14,7 +13,7 @@ use crate::limits::{MAX_NAMES, MAX_RULES};
 use crate::literal::c_integer;
 use crate::sink::Sink;
 
-/// The words for actions, and whether a number follows in parentheses.
+/// The names of actions, and whether a number in parentheses follows.
 const ACTIONS: [(&str, ActionKind, bool); 10] = [
     ("ALLOW", ActionKind::Allow, false),
     ("LOG", ActionKind::Log, false),
@@ -29,13 +28,13 @@ const ACTIONS: [(&str, ActionKind, bool); 10] = [
 ];
 /// Words that cannot be names.
 const KEYWORDS: [&str; 4] = ["POLICY", "USE", "DEFAULT", "SYSCALL"];
-/// System calls have no more arguments.
+/// The most arguments of a system call.
 const MAX_ARGUMENTS: usize = 6;
 
-/// The result of a step that a mistake may prevent.
+/// The result of a parser step.
 type Step<T> = Result<T, Box<Diagnostic>>;
 
-/// Reads all tokens of a policy.
+/// Parses all tokens of a policy.
 pub(super) fn parse(sources: &Sources, tokens: &[Token], sink: &mut Sink) -> Program {
     let mut parser = Parser {
         sources,
@@ -54,7 +53,7 @@ pub(super) fn parse(sources: &Sources, tokens: &[Token], sink: &mut Sink) -> Pro
             parser.sink.report(*diagnostic);
             parser.skip(start);
         }
-        // What nothing can begin with has been reported.
+        // A token that begins no statement has already been reported; skip it.
         parser.at = parser.at.max(start + 1);
     }
     parser.program
@@ -70,7 +69,7 @@ struct Parser<'a> {
     sources: &'a Sources,
     tokens: &'a [Token],
     at: usize,
-    /// How many parentheses and negations are open.
+    /// The count of open parentheses and negations.
     depth: usize,
     rules: usize,
     constants: HashMap<&'a str, (u64, Span)>,
@@ -129,7 +128,7 @@ impl<'a> Parser<'a> {
             true => Vec::new(),
             false => self.entries(),
         };
-        // With a mistake, too, so that those who use the policy are not told that there is none.
+        // Added even with an error, so that its uses are not reported as unknown.
         self.add_policy(name, entries);
         self.symbol("}", "`,` or `}`")?;
         Ok(())
@@ -169,12 +168,12 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Uses and blocks with commas between them.
+    /// Uses and blocks, separated by commas.
     fn entries(&mut self) -> Vec<Entry> {
         self.list(Self::entry)
     }
 
-    /// Parts with commas between them; those with mistakes are left out.
+    /// Parts separated by commas; those with errors are omitted.
     fn list<T>(&mut self, part: fn(&mut Self) -> Step<T>) -> Vec<T> {
         let mut parts = Vec::new();
         loop {
@@ -208,7 +207,7 @@ impl<'a> Parser<'a> {
         Ok(Entry::Block { action, rules })
     }
 
-    /// The policy with this name, among those that stand before.
+    /// The earlier policy with this name.
     fn used(&self, name: &Name) -> Step<usize> {
         if let Some(index) = self.policies.get(name.text.as_str()) {
             return Ok(*index);
@@ -354,10 +353,10 @@ impl<'a> Parser<'a> {
         Ok(names)
     }
 
-    // After mistakes.
+    // Error recovery.
 
-    /// Goes behind what began at `start` and has a mistake: to the comma or brace that ends it, or the
-    /// next statement.
+    /// Skips the part with an error that begins at `start`: to the comma or brace that ends it, or the next
+    /// statement.
     fn skip(&mut self, start: usize) {
         let count = |symbol| {
             let tokens = self.tokens[start..self.at].iter();
@@ -391,13 +390,13 @@ impl<'a> Parser<'a> {
         self.sources.snippet(token.span)
     }
 
-    /// Where the token before the next stands, or the first.
+    /// The span of the previous token, or of the first.
     fn previous(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].span
     }
 
-    /// From `start` to the token before the next, or `start` alone if an included file begins or ends
-    /// between them.
+    /// The span from `start` to the previous token, or `start` alone if an included file begins or ends between
+    /// them.
     fn span_since(&self, start: Span) -> Span {
         let end = self.previous();
         match start.source == end.source {
@@ -429,7 +428,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A word that is no keyword.
+    /// A word that is not a keyword.
     fn name(&mut self, what: &str) -> Step<Name> {
         let token = self.tokens.get(self.at).copied();
         let is_name = |token: &Token| {
@@ -493,7 +492,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The number of a call. Negative ones are those of 32 bits.
+/// The number of a call. Negative numbers are 32-bit.
 fn call_number(value: u64, span: Span) -> Step<u32> {
     match (u32::try_from(value), i32::try_from(value as i64)) {
         (Ok(number), _) => Ok(number),
@@ -507,7 +506,7 @@ fn call_number(value: u64, span: Span) -> Step<u32> {
     }
 }
 
-/// The value of a number: decimal, perhaps negative, `0x`, `0b`, or octal behind `0`.
+/// The value of a number: decimal with an optional minus sign, or with prefix `0x`, `0b`, or `0` for octal.
 fn integer(text: &str) -> Result<u64, &'static str> {
     if let Some(digits) = text.strip_prefix('-') {
         if digits.starts_with('0') {

@@ -1,9 +1,9 @@
-//! Minijail's names of architectures, which are not all ours: its tool compares `arch=` with one name,
-//! letter by letter, and leaves the line out otherwise.
+//! Minijail's names of architectures; some differ from ours. Its tool compares the names after `arch=` exactly and
+//! ignores the line if none matches.
 
 use tamis_abi::Arch;
 
-/// The names in `arch.h` and the tables of minijail's tool. To it, 64-bit PowerPC is one architecture.
+/// The names in `arch.h` and the tables of minijail's tool, which treats 64-bit PowerPC as one architecture.
 const NAMES: [(&str, &[Arch]); 15] = [
     ("x86_64", &[Arch::X86_64]),
     ("x86", &[Arch::X86]),
@@ -22,7 +22,7 @@ const NAMES: [(&str, &[Arch]); 15] = [
     ("s390", &[Arch::S390]),
 ];
 
-/// The architectures that minijail means by a name; `None` if it has no such name.
+/// The architectures of a minijail name; `None` for an unknown name.
 pub(super) fn named(name: &str) -> Option<&'static [Arch]> {
     let mut rows = NAMES.into_iter();
     rows.find(|(known, _)| *known == name)

@@ -1,10 +1,10 @@
-//! A policy as it is written, line by line.
+//! The syntax tree of a policy: a list of lines.
 
 use tamis_abi::ArgIndex;
 use tamis_diag::Span;
 use tamis_rules::CmpOp;
 
-/// A name and where it stands.
+/// A name with its span.
 #[derive(Clone, Debug)]
 pub(super) struct Name {
     pub(super) text: String,
@@ -15,11 +15,11 @@ pub(super) struct Name {
 #[derive(Clone, Debug)]
 pub(super) struct Statement {
     pub(super) kind: StatementKind,
-    /// The whole of it, or of what matters.
+    /// The span of the whole line, or of its relevant part.
     pub(super) span: Span,
 }
 
-/// What a line says.
+/// The kinds of lines.
 #[derive(Clone, Debug)]
 pub(super) enum StatementKind {
     /// `@include PATH`
@@ -42,7 +42,7 @@ pub(super) struct Calls {
     pub(super) brace: Option<Span>,
 }
 
-/// A call, perhaps of some architectures only.
+/// A call, optionally limited to some architectures.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) name: Name,
@@ -58,12 +58,12 @@ pub(super) struct Filters {
     pub(super) brace: Option<Span>,
 }
 
-/// A condition with an answer, or one of both.
+/// A condition, an action, or both.
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
-    /// Alternatives of conjunctions; none if the filter is about all calls.
+    /// Alternatives of conjunctions; `None` if the filter matches every call.
     pub(super) condition: Option<Vec<Vec<Atom>>>,
-    /// The answer as written; none stands for `allow`.
+    /// The action as written; `None` means `allow`.
     pub(super) action: Option<Action>,
     pub(super) span: Span,
 }
@@ -76,10 +76,10 @@ pub(super) struct Atom {
     pub(super) value: Value,
 }
 
-/// How an argument is tested.
+/// The test of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
-    /// As unsigned numbers.
+    /// An unsigned comparison.
     Compare(CmpOp),
     /// `&`: any of the bits is set.
     AnyBit,
@@ -94,10 +94,10 @@ pub(super) struct Value {
     pub(super) span: Span,
 }
 
-/// What a constant expression is made of.
+/// The kinds of constant expressions.
 #[derive(Clone, Debug)]
 pub(super) enum ValueKind {
-    /// A number: its size, and whether a minus sign stands before it.
+    /// A number: its magnitude and sign.
     Number { size: u64, is_negative: bool },
     /// A constant's name.
     Name(String),
@@ -107,19 +107,19 @@ pub(super) enum ValueKind {
     Or(Vec<Value>),
 }
 
-/// An action and where it stands.
+/// An action with its span.
 #[derive(Clone, Debug)]
 pub(super) struct Action {
     pub(super) kind: ActionKind,
     pub(super) span: Span,
 }
 
-/// What happens to a call.
+/// The kinds of actions.
 #[derive(Clone, Debug)]
 pub(super) enum ActionKind {
     /// `allow` or `1`
     Allow,
-    /// `kill`: the thread or the process, as the caller says.
+    /// `kill`: the thread or the process, selected by the caller.
     Kill,
     KillProcess,
     KillThread,

@@ -1,5 +1,4 @@
-//! Puts included files in the place of their `@include` lines, as minijail does: a file that is
-//! included twice counts twice.
+//! Replaces `@include` lines with the included files, like minijail: a file that is included twice counts twice.
 
 use std::sync::Arc;
 
@@ -12,20 +11,20 @@ use crate::limits::MAX_INCLUDE_DEPTH;
 use crate::loader::Loader;
 use crate::sink::Sink;
 
-/// A policy with everything that it includes.
+/// A policy with its included files.
 #[derive(Debug)]
 pub(super) struct Expanded {
-    /// The lines about calls and defaults, in order.
+    /// The lines with filters and defaults, in order.
     pub(super) statements: Vec<Statement>,
-    /// Where the root says that it is a deny list.
+    /// The span of `@denylist` in the root.
     pub(super) denylist: Option<Span>,
-    /// The frequency files, which are among the sources.
+    /// The frequency files, added to the sources.
     pub(super) frequencies: Vec<SourceId>,
-    /// Whether minijail's library could read it as well.
+    /// Whether minijail's library would also accept the policy.
     pub(super) is_for_library: bool,
 }
 
-/// Reads the root, which is among the sources, and everything that it includes.
+/// Reads the root, already in the sources, and its included files.
 pub(super) fn expand(
     sources: &mut Sources,
     root: SourceId,
@@ -63,7 +62,7 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    /// Reads a file that is among the sources; `included_at` is absent for the root.
+    /// Reads a file of the sources; `included_at` is absent for the root.
     fn file(&mut self, source: SourceId, included_at: Option<Span>) {
         let name = self.sources.name(source).clone();
         let text = self.sources.get(source).text.clone();
@@ -100,7 +99,8 @@ impl Expansion<'_> {
         self.open.pop();
     }
 
-    /// Deny lists consist of deny lists.
+    /// Reports an included file of the other kind: deny lists may include only deny lists, allow lists only allow
+    /// lists.
     fn check_kind(&mut self, include: Span, denylist: Option<Span>) {
         let diagnostic = match (self.expanded.denylist, denylist) {
             (Some(root), None) => Diagnostic::error(
@@ -159,7 +159,7 @@ impl Expansion<'_> {
 
     /// Reads an included file; reports if that fails.
     fn load(&mut self, path: &Name, from: &str) -> Option<(String, String)> {
-        // To the library, paths are relative to where it runs.
+        // The library resolves paths relative to its working directory.
         let from = match self.dialect {
             Dialect::C => "",
             Dialect::Python => from,
@@ -180,7 +180,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Adds a frequency file to the sources. Without it the filter means the same.
+    /// Adds a frequency file to the sources. It doesn't affect the meaning of the filter.
     fn frequency(&mut self, path: &Name, from: &str) {
         match self.loader.load(&path.text, from) {
             Ok(loaded) => {

@@ -1,8 +1,8 @@
 //! From a text to lines of tokens.
 //!
-//! A backslash at the end of a line joins it with the next. The dialects differ in comments: to the
-//! compile tool `#` begins one anywhere and the backslash at its end still counts; to the library only
-//! a line that begins with `#` is a comment, with all that is joined to it.
+//! A backslash at the end of a line joins it with the next. The dialects differ in comments: for the compile tool
+//! `#` begins a comment anywhere, and a backslash at its end still joins lines; for the library only a line that
+//! begins with `#` is a comment, including the lines joined to it.
 
 use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
@@ -16,14 +16,14 @@ pub(super) struct Token {
     pub(super) span: Span,
 }
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
     /// `@include` and the like.
     Directive,
     /// A file: begins with `/` or `./`.
     Path,
-    /// A number, perhaps negative.
+    /// A number with an optional minus sign.
     Number,
     /// A name of a call, constant, action or argument, or a keyword.
     Name,
@@ -37,7 +37,7 @@ const SYMBOLS: [&str; 21] = [
     "<", ">", "=",
 ];
 
-/// The lines of a text that have tokens. A line with something that is none is left out.
+/// The lines of a text that have tokens. A line with invalid characters is omitted.
 pub(super) fn lines(
     source: SourceId,
     text: &str,
@@ -53,7 +53,7 @@ pub(super) fn lines(
         let content = line.trim_end_matches(['\r', '\n']);
         let continues = content.ends_with('\\');
         let content = content.strip_suffix('\\').unwrap_or(content);
-        // To the library a comment goes on with the line.
+        // For the library a comment continues on joined lines.
         is_comment |= dialect == Dialect::C && tokens.is_empty() && is_comment_line(content);
         let content = cursor.limited_to(content.len());
         if !is_comment && let Err(diagnostic) = add_tokens(content, dialect, &mut tokens) {
@@ -116,7 +116,7 @@ fn late_comment(span: Span) -> Diagnostic {
         .help("put the comment on its own line")
 }
 
-/// Passes the token that begins with `first`, or one character if there is none.
+/// Consumes the token that begins with `first`, or one character if there is none.
 fn token(line: &mut Cursor<'_>, first: char) -> Option<TokenKind> {
     let second = line.rest().as_bytes().get(1);
     let kind = match first {
@@ -147,7 +147,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Names of actions have hyphens, those of groups an `@`.
+/// Names of actions contain hyphens, names of groups an `@`.
 fn is_name(c: char) -> bool {
     is_word(c) || c == '-' || c == '@'
 }

@@ -1,10 +1,10 @@
-//! What minijail's library lacks of the language: it reads an older one than the compile tool.
+//! Language features that minijail's library lacks: it parses an older language than the compile tool.
 
 use tamis_diag::{Diagnostic, Span, code};
 
 use super::ast::{ActionKind, Filter, Statement, StatementKind};
 
-/// What the library would not take of a statement.
+/// The first feature of a statement that the library would reject.
 pub(super) fn objection(statement: &Statement) -> Option<Diagnostic> {
     let (span, what, help) = match &statement.kind {
         StatementKind::Default(_) => {
@@ -42,7 +42,7 @@ pub(super) fn objection(statement: &Statement) -> Option<Diagnostic> {
     Some(diagnostic.label(span, "").help(help))
 }
 
-/// An action that the library does not know, or not behind a condition.
+/// An action that is unknown to the library, or is allowed there only after a condition.
 fn foreign_action(filter: &Filter) -> Option<(Span, &'static str, &'static str)> {
     let action = filter.action.as_ref()?;
     match action.kind {

@@ -1,7 +1,7 @@
 //! From the lines of a policy to the sections of a ruleset.
 //!
-//! A call's filters are those of all lines about it, in order, and the first that applies decides; then
-//! comes the default. That is what the rules of a section mean, so a filter becomes a rule.
+//! The filters of a call are those of all its lines, in order. The first that applies decides; the default comes
+//! last. The rules of a section have the same semantics, so each filter becomes a rule.
 
 use std::collections::BTreeMap;
 
@@ -19,30 +19,30 @@ use super::{DefaultAction, Dialect, Settings};
 use crate::limits::{MAX_RULES, MAX_SET_ELEMENTS};
 use crate::sink::Sink;
 
-/// Lowers a policy for one architecture after the other.
+/// Lowers a policy, architecture by architecture.
 pub(super) struct Lowering<'a> {
     pub(super) sources: &'a Sources,
     pub(super) root: SourceId,
     pub(super) policy: &'a Expanded,
     pub(super) dialect: Dialect,
     pub(super) settings: &'a Settings,
-    /// Where names get their numbers, if not from the kernel's tables.
+    /// The table that replaces the kernel's numbers of names.
     pub(super) table: Option<&'a Table>,
     pub(super) sink: &'a mut Sink,
 }
 
-/// What is known so far of the rules of one architecture.
+/// The rules of one architecture so far.
 struct Rules {
     arch: Arch,
     rules: Vec<Rule>,
-    /// The numbers that an earlier line leaves no case of, and its place.
+    /// The numbers that an earlier line decides completely, with its place.
     decided: BTreeMap<u32, Span>,
-    /// How many numbers the rules name.
+    /// The count of numbers in the rules.
     targets: usize,
 }
 
 impl Lowering<'_> {
-    /// The section of an architecture; wrong if the sink has an error.
+    /// The section of an architecture; unusable if the sink has an error.
     pub(super) fn section(&mut self, arch: Arch) -> Section {
         let default = self.default(arch);
         let mut rules = Rules {
@@ -90,7 +90,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What `kill` means.
+    /// The action for `kill`.
     pub(super) fn kill(&self) -> Action {
         match self.settings.kill_process {
             true => Action::KILL_PROCESS,
@@ -98,7 +98,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The answer where no line applies.
+    /// The action if no line applies.
     fn default(&mut self, arch: Arch) -> Action {
         let mut default = match self.policy.denylist {
             Some(_) => Action::ALLOW,
@@ -158,7 +158,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A filter as the compile tool takes it.
+    /// Lowers a filter with the compile tool's meaning.
     fn filter(&mut self, rules: &mut Rules, filter: &Filter, numbers: &[(u32, Span)]) {
         for (nr, _) in numbers {
             if let Some(earlier) = rules.decided.get(nr) {
@@ -181,8 +181,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// A line as the library takes it: what meets the condition is allowed, and the action is for the
-    /// rest.
+    /// Lowers a line with the library's meaning: calls that meet the condition are allowed, all others get the
+    /// action.
     fn library_line(&mut self, rules: &mut Rules, filter: &Filter, numbers: &[(u32, Span)]) {
         for (nr, span) in numbers {
             if let Some(earlier) = rules.decided.insert(*nr, *span) {
@@ -239,7 +239,7 @@ impl Lowering<'_> {
         self.sink.report(diagnostic);
     }
 
-    /// In a deny list an action is an errno.
+    /// Checks that a deny list has only errno actions.
     fn check_action(&mut self, action: &ast::Action) {
         let is_return = matches!(action.kind, ActionKind::Return(_));
         if let Some(denylist) = self.policy.denylist
@@ -331,8 +331,7 @@ impl Lowering<'_> {
             .ok()
     }
 
-    /// The numbers of the calls that a line is about on an architecture, each with its place. Groups may
-    /// share calls.
+    /// The numbers of a line's calls on an architecture, each with its place. Groups may share calls.
     fn numbers(&mut self, calls: &Calls, arch: Arch) -> Vec<(u32, Span)> {
         let mut numbers: BTreeMap<u32, (Span, bool)> = BTreeMap::new();
         for call in &calls.list {
@@ -364,7 +363,7 @@ impl Lowering<'_> {
         numbers.map(|(nr, (span, _))| (nr, span)).collect()
     }
 
-    /// Whether a call's qualifier lets it be for an architecture.
+    /// Whether a call's qualifier includes an architecture.
     fn is_for(&mut self, call: &Call, arch: Arch) -> bool {
         let Some((_, names)) = &call.qualifier else {
             return true;
@@ -383,7 +382,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What to say of a name in a qualifier that minijail has not.
+/// The error for an unknown architecture in a qualifier.
 fn unknown_arch(name: &ast::Name) -> Diagnostic {
     let ours = Arch::from_name(&name.text).and_then(super::arch::name);
     let near = ours.or_else(|| suggest::nearest(&name.text, super::arch::names()));
@@ -399,7 +398,7 @@ fn unknown_arch(name: &ast::Name) -> Diagnostic {
     }
 }
 
-/// A group without a table that says what is in it.
+/// The error for a group if no table defines it.
 fn no_groups(call: &Call) -> Box<Diagnostic> {
     let message = format!("unknown group of calls `{}`", call.name.text);
     Box::new(

@@ -7,11 +7,11 @@
 //! {open, openat}: return ENOENT
 //! ```
 //!
-//! Minijail has two readers of the language: the compile tool `compile_seccomp_policy.py`, and the
-//! library behind `minijail0 -S`, which knows less and gives one kind of line the opposite meaning.
-//! [`Dialect`] says whose meaning counts. The stages, one file each: `lexer` and `parser` make the
-//! `ast`; `include` puts files together; `library` knows what the older reader lacks; `table`
-//! has the names that the caller gives; `value` and `lower` make the ruleset.
+//! Minijail has two parsers of the language: the compile tool `compile_seccomp_policy.py`, and the library behind
+//! `minijail0 -S`, which supports less and gives one kind of line the opposite meaning. [`Dialect`] selects the
+//! meaning. The stages, one file each: `lexer` and `parser` build the `ast`; `include` merges files; `library`
+//! lists features missing from the older parser; `table` has the names that the caller supplies; `value` and
+//! `lower` build the ruleset.
 
 mod arch;
 mod ast;
@@ -67,7 +67,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     },
 };
 
-/// Which of minijail's readers decides what a policy means.
+/// The minijail parser whose meaning a policy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// The library: `minijail0 -S`.
@@ -76,31 +76,31 @@ pub enum Dialect {
     Python,
 }
 
-/// What minijail's readers are told beside the policy.
+/// The options of minijail's parsers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The dialect; unless given, that of the compile tool, with a warning where it matters.
+    /// The dialect; by default that of the compile tool, with a warning if the dialects differ.
     pub dialect: Option<Dialect>,
-    /// The answer where no line applies, instead of the policy's.
+    /// The default action, instead of the policy's.
     pub default_action: Option<DefaultAction>,
-    /// Whether `kill` ends the process and not only the thread.
+    /// Whether `kill` ends the process instead of the thread.
     pub kill_process: bool,
-    /// Whether the policy is a deny list. A policy that says so is refused unless this does too.
+    /// Whether the policy is a deny list. A policy with `@denylist` is an error unless this is set.
     pub denylist: bool,
-    /// The table of calls, constants and groups that the compile tool is given, instead of the kernel's.
+    /// The table of calls, constants and groups for the compile tool, instead of the kernel's.
     pub arch_json: Option<ArchJson>,
 }
 
-/// The table of one architecture: `constants.json`, as the compile tool takes it with `--arch-json`.
+/// The table of one architecture: `constants.json`, the argument of the compile tool's `--arch-json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchJson {
-    /// What diagnostics call it.
+    /// The name in diagnostics.
     pub name: String,
     /// Its text.
     pub text: String,
 }
 
-/// An action that replaces the default of a policy; unlike `@default` it may be any.
+/// An action that replaces the default of a policy; unlike in `@default`, every action is allowed.
 ///
 /// ```
 /// use tamis_abi::Action;
@@ -110,16 +110,16 @@ pub struct ArchJson {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DefaultAction {
-    /// What [`Settings::kill_process`] says.
+    /// The action of `kill`, as [`Settings::kill_process`] selects.
     Kill,
-    /// This.
+    /// This action.
     Plain(Action),
-    /// The errno with this name, whose number depends on the architecture.
+    /// The errno with this name; its number depends on the architecture.
     Errno(String),
 }
 
 impl DefaultAction {
-    /// Whether no call gets through, whoever watches the process.
+    /// Whether no call runs, even with a tracer or supervisor.
     fn always_denies(&self) -> bool {
         match self {
             DefaultAction::Kill | DefaultAction::Errno(_) => true,
@@ -167,20 +167,20 @@ impl FromStr for DefaultAction {
     }
 }
 
-/// How to read a policy.
+/// Options of parsing a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The architectures of the filter. Minijail makes filters for one; several have the rules that the
-    /// policy has for each. With a table it is that of the table, which need not be repeated here.
+    /// The architectures of the filter. Minijail compiles for one; with several, each has the rules that apply to
+    /// it. With a table the architecture is that of the table and may be omitted here.
     pub arches: Vec<Arch>,
-    /// What minijail is told beside the policy.
+    /// The options of minijail's parsers.
     pub settings: Settings,
-    /// Whether warnings are errors.
+    /// Treat warnings as errors.
     pub strict: bool,
 }
 
 impl Options {
-    /// As the compile tool is run without options, for one architecture, not strict.
+    /// The compile tool's defaults, for one architecture, not strict.
     pub fn new(arch: Arch) -> Options {
         Options {
             arches: vec![arch],
@@ -190,7 +190,7 @@ impl Options {
     }
 }
 
-/// Reads a policy: `root`, which is among the sources, and the files that it includes, which are added.
+/// Parses a policy: `root`, already in the sources, and the files that it includes, which are added to them.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch, SeccompData};
@@ -241,7 +241,7 @@ pub fn parse(
         }
     }
     let bad_arch = lowering.kill();
-    // Minijail checks the audit value alone, which x32 shares, and compares numbers.
+    // Minijail checks only the audit value, which x32 shares with x86_64, and compares numbers.
     let has = |arch| sections.iter().find(|section| section.arch == arch);
     if let Some(native) = has(Arch::X86_64)
         && has(Arch::X32).is_none()
@@ -260,7 +260,7 @@ pub fn parse(
     }
 }
 
-/// The table that was given, if one was. An error is in the sink.
+/// The table of the options, if any. Errors are reported to the sink.
 fn given_table(
     sources: &mut Sources,
     options: &Options,
@@ -295,9 +295,9 @@ fn given_table(
     Ok(Some(table))
 }
 
-/// Refuses a deny list without `--denylist`, and another policy where one was: the compile tool's
-/// option and the policy must agree. A mistake may be in the very line that says `@denylist`, or the
-/// dialect may have none, so mistakes come first.
+/// Reports a deny list without `--denylist`, or the option without a deny list: the compile tool's option and the
+/// policy must agree. Other errors come first, because the error may be in the `@denylist` line, or the dialect may
+/// not have it.
 fn check_denylist(root: SourceId, policy: &Expanded, settings: &Settings, sink: &mut Sink) {
     let diagnostic = match (policy.denylist, settings.denylist) {
         _ if sink.has_failed() => return,
@@ -317,8 +317,7 @@ fn check_denylist(root: SourceId, policy: &Expanded, settings: &Settings, sink: 
     sink.report(diagnostic);
 }
 
-/// Says where it is open which of the two readers is meant, or what one of them was told is nothing
-/// that it takes.
+/// Reports policies whose dialect is ambiguous, and features that the selected dialect lacks.
 fn check_dialect(policy: &Expanded, settings: &Settings, sink: &mut Sink) {
     match (settings.dialect, &settings.default_action) {
         (Some(Dialect::C), Some(_)) => {
@@ -336,8 +335,8 @@ fn check_dialect(policy: &Expanded, settings: &Settings, sink: &mut Sink) {
     }
 }
 
-/// Reports lines that the two readers take for opposites. To take them as the compile tool does is safe
-/// if the default denies: then the line allows nothing.
+/// Reports lines with opposite meanings in the two dialects. The compile tool's meaning is safe if the default
+/// denies: the line then allows nothing.
 fn report_opposites(policy: &Expanded, is_safe: bool, sink: &mut Sink) {
     for statement in &policy.statements {
         let StatementKind::Filters { filters, .. } = &statement.kind else {

@@ -1,8 +1,6 @@
-//! From lines of tokens to statements. A line with a mistake is left out, and reading goes on with the
-//! next.
+//! From lines of tokens to statements. A line with an error is omitted, and parsing continues with the next.
 //!
-//! The grammar is that of the compile tool; what the library lacks of it is looked for in
-//! [`super::library`].
+//! The grammar is that of the compile tool; [`super::library`] finds features that the library lacks.
 
 use tamis_abi::ArgIndex;
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
@@ -39,7 +37,7 @@ const OPERATORS: [(&str, Operator); 7] = [
     ("&", Operator::AnyBit),
 ];
 
-/// The result of a step that a mistake in the line may prevent.
+/// The result of a parser step; an error discards the line.
 type Step<T> = Result<T, Box<Diagnostic>>;
 
 /// The statements of a text.
@@ -68,7 +66,7 @@ pub(super) fn parse(
     statements
 }
 
-/// Whether a line looks like one of a policy: a directive, or a call and what happens to it.
+/// Whether a line looks like one of a policy: a directive, or a call with a filter.
 pub(super) fn recognises(line: &str) -> bool {
     let word = |text: &str| {
         text.split(char::is_whitespace)
@@ -96,10 +94,10 @@ pub(super) fn recognises(line: &str) -> bool {
 /// One line.
 struct Line<'l> {
     text: &'l str,
-    /// At least one.
+    /// At least one token.
     tokens: &'l [Token],
     at: usize,
-    /// How many parentheses are open.
+    /// The count of open parentheses.
     depth: usize,
 }
 
@@ -140,7 +138,7 @@ impl Line<'_> {
         }
     }
 
-    /// To the compile tool it is a directive only where the line ends behind it.
+    /// Parses `@denylist`, which is a directive for the compile tool only if nothing follows on the line.
     fn denylist(&self, span: Span) -> Step<StatementKind> {
         let behind = &self.text[span.end as usize..];
         let behind = behind.lines().next().unwrap_or("");
@@ -318,7 +316,7 @@ impl Line<'_> {
         })
     }
 
-    /// A number or name, or a value in parentheses, perhaps complemented.
+    /// A number, a name or a value in parentheses, with an optional complement.
     fn constant(&mut self) -> Step<Value> {
         if self.take("~") {
             let sign = self.previous();
@@ -434,7 +432,7 @@ impl Line<'_> {
         }
     }
 
-    /// Where the token before the next stands, or the first.
+    /// The span of the previous token, or of the first.
     fn previous(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].span
     }

@@ -1,5 +1,5 @@
-//! The table that minijail's compile tool is given with `--arch-json`: one architecture's calls and constants by
-//! their names, and groups of calls.
+//! The table for minijail's compile tool (`--arch-json`): one architecture's calls and constants by their names,
+//! and groups of calls.
 //!
 //! ```text
 //! { "arch_nr": 3221225534, "arch_name": "x86_64", "bits": 64,
@@ -7,8 +7,8 @@
 //!   "syscall_groups": { "libc": { "io": ["read", "write"] } } }
 //! ```
 //!
-//! With a table its names are the only ones, as they are to the tool. Without, names have the numbers of the
-//! kernel that tamis knows, and there are no groups.
+//! As in the tool, a table replaces all names. Without one, names have the numbers in tamis's tables of the kernel,
+//! and there are no groups.
 
 use std::collections::BTreeMap;
 
@@ -37,11 +37,11 @@ static DIALECT: Dialect = Dialect {
     unknown_member_label: "minijail's tool ignores this",
 };
 
-/// Names by what they mean on one architecture.
+/// The numbers of names on one architecture.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) arch: Arch,
-    /// What qualifiers call it.
+    /// The architecture's name in qualifiers.
     pub(super) arch_name: String,
     syscalls: BTreeMap<String, u32>,
     constants: BTreeMap<String, u64>,
@@ -49,7 +49,7 @@ pub(super) struct Table {
     groups: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
 }
 
-/// Reads a table that is among the sources; `None` if one of the diagnostics is an error.
+/// Parses a table of the sources; `None` if one of the diagnostics is an error.
 pub(super) fn read(sources: &Sources, source: SourceId) -> (Option<Table>, Vec<Diagnostic>) {
     let mut reader = Reader::new(&DIALECT, source, false);
     let document = reader.parse(&sources.get(source).text);
@@ -119,7 +119,7 @@ fn architecture(reader: &mut Reader, root: &Object) -> Option<Arch> {
     arch
 }
 
-/// A constant with the width of a register, as minijail cuts it.
+/// A constant, truncated to the width of a register as in minijail.
 fn constant(reader: &mut Reader, name: &str, value: &Value, arch: Arch) -> Option<u64> {
     let range = value.range();
     let number = value
@@ -133,7 +133,7 @@ fn constant(reader: &mut Reader, name: &str, value: &Value, arch: Arch) -> Optio
     number.map(|number| number as u64 & Width::of_registers(arch).max())
 }
 
-/// The groups, their calls as numbers.
+/// The groups, with their calls as numbers.
 fn groups(
     reader: &mut Reader,
     value: &Value,
@@ -197,7 +197,7 @@ impl Table {
         groups.get(group).map(Vec::as_slice)
     }
 
-    /// What to say to somebody who named a group that isn't there.
+    /// The hint for an unknown group.
     pub(super) fn other_group(&self, name: &str) -> String {
         let names = self.groups.iter().flat_map(|(namespace, groups)| {
             groups

@@ -1,6 +1,6 @@
 //! The value of a constant expression on one architecture.
 //!
-//! It has the width of a register; negative numbers are taken modulo it.
+//! It has the width of a register; negative numbers are reduced modulo it.
 
 use tamis_abi::signature::Width;
 use tamis_abi::{Arch, consts};
@@ -12,7 +12,7 @@ use super::table::Table;
 /// The value, below two to the register's width.
 ///
 /// # Errors
-/// What is wrong: an unknown name, a number too large.
+/// An unknown name or a number that is too large.
 pub(super) fn value(
     arch: Arch,
     table: Option<&Table>,

@@ -1,8 +1,8 @@
-//! Clauses: what the runtime hands to libseccomp one by one.
+//! Clauses: the rules that the runtime adds to libseccomp one by one.
 //!
-//! An entry is one clause whose conditions must all hold. If two of its conditions are about the
-//! same argument, libseccomp cannot take it, and runtimes add each condition as a clause of its own
-//! instead: any of them suffices. That deserves a warning.
+//! An entry is one clause whose conditions must all hold. libseccomp rejects two conditions on the same argument;
+//! for such an entry runtimes add each condition as a separate clause, so any of them suffices. This is reported as
+//! a warning.
 
 use tamis_abi::Action;
 use tamis_diag::{Diagnostic, code};
@@ -10,18 +10,18 @@ use tamis_scmp::Conditions;
 
 use super::model::{Condition, Entry};
 
-/// Which clause of the profile put something into a tree.
+/// The index of a clause in the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ClauseId(pub(super) u32);
 
 /// A conjunction of conditions on different arguments.
 #[derive(Debug)]
 pub(super) struct Clause<'p> {
-    /// The entry it comes from.
+    /// The entry of the clause.
     pub(super) entry: &'p Entry<'p>,
-    /// All of its conditions, or one of the entry's if those are alternatives.
+    /// All conditions of the entry, or one of them if they are alternatives.
     pub(super) conditions: Conditions,
-    /// The condition, if the entry has others.
+    /// The single condition, if the entry has several as alternatives.
     pub(super) alternative: Option<&'p Condition>,
 }
 

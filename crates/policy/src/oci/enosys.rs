@@ -1,8 +1,7 @@
-//! Numbers that a profile cannot know answer `ENOSYS`, as on an older kernel.
+//! The `ENOSYS` rule for numbers that are newer than the profile.
 //!
-//! A C library that tries a new call and gets `EPERM` gives up; with `ENOSYS` it falls back to an
-//! older one. runc therefore answers `ENOSYS` for every number above the largest that the profile
-//! names, before libseccomp's program runs.
+//! A C library that gets `EPERM` for a new call gives up; with `ENOSYS` it falls back to an older one. So runc
+//! returns `ENOSYS` for every number above the largest that the profile names, before libseccomp's program runs.
 
 use tamis_abi::{Action, ActionKind, Arch, syscall};
 use tamis_rules::{IntervalSet, Predicate, Rule, Section};
@@ -10,8 +9,8 @@ use tamis_rules::{IntervalSet, Predicate, Rule, Section};
 use super::EnosysTail;
 use super::model::Profile;
 
-/// `ENOSYS` has this value on all architectures but MIPS and PA-RISC; runc uses it everywhere, and
-/// the kernel translates nothing.
+/// The value of `ENOSYS` on all architectures except MIPS and PA-RISC; runc uses it everywhere, and the kernel
+/// doesn't translate it.
 const ENOSYS: u16 = 38;
 
 /// Puts the rule for unknown numbers in front of a section.
@@ -45,10 +44,10 @@ pub(super) fn prepend(section: &mut Section, tail: EnosysTail, profile: &Profile
     }
 }
 
-/// The numbers of an architecture above one.
+/// The numbers of an architecture above `last`.
 ///
-/// -1 is what a tracer writes to skip a call. On x86_64 runc sends it to the default like any other
-/// number with bit 30 if x32 is not in the filter; with x32 it takes it for a very large number.
+/// A tracer writes -1 to skip a call. If x32 is not in the filter, runc returns the default action for -1 on
+/// x86_64, as for any other number with bit 30; with x32, it treats -1 as a very large number.
 fn above(arch: Arch, last: u32, has_x32: bool) -> IntervalSet<u32> {
     let Some(first) = last.checked_add(1) else {
         return IntervalSet::empty();

@@ -1,5 +1,5 @@
-//! Where profiles differ by who reads them: container engines and runtimes, or the operator of Kubernetes
-//! that writes profiles for them.
+//! The two flavours of profiles: for container engines and runtimes, and for the Kubernetes operator that writes
+//! profiles for them.
 
 use jsonc_parser::ast::Object;
 use tamis_abi::Arch;
@@ -8,7 +8,7 @@ use tamis_diag::json::Reader;
 use super::json;
 use super::names::ARCHES;
 
-/// What one kind of profiles has.
+/// The schema of one flavour.
 #[derive(Debug)]
 pub(crate) struct Flavour {
     /// The members of a profile.
@@ -17,16 +17,16 @@ pub(crate) struct Flavour {
     pub(super) entry_members: &'static [&'static str],
     /// The architectures by their names.
     pub(super) arches: &'static [(&'static str, Arch)],
-    /// Whether `SCMP_ARCH_NATIVE` is one.
+    /// Whether `SCMP_ARCH_NATIVE` is among them.
     pub(super) names_native: bool,
-    /// Whether there is what engines select by: `archMap`, `includes`, `excludes`; and the older `name`, and
-    /// a `defaultErrnoRet`.
+    /// Whether the members for selection by engines exist: `archMap`, `includes`, `excludes`; and the older `name`,
+    /// and a `defaultErrnoRet`.
     pub(super) selects: bool,
-    /// Whether zero counts as left out: for `value` and `errnoRet`.
+    /// Whether zero is equivalent to a missing member: for `value` and `errnoRet`.
     pub(super) omits_zero: bool,
     /// The largest `value`.
     pub(super) max_value: u64,
-    /// Whether some readers take a member for a known one whose letters have another case.
+    /// Whether some parsers match member names regardless of case.
     pub(super) folds_case: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) static OPERATOR: Flavour = Flavour {
         "flags",
     ],
     entry_members: &["names", "action", "errnoRet", "args"],
-    // Those of the specification when the interface was written: up to riscv64.
+    // The architectures of the specification at the time of the interface: up to riscv64.
     arches: ARCHES.split_at(19).0,
     names_native: true,
     selects: false,
@@ -77,7 +77,7 @@ pub(crate) static OPERATOR: Flavour = Flavour {
 };
 
 impl Flavour {
-    /// Reports members whose keys are not known.
+    /// Reports unknown members.
     pub(super) fn check_members(
         &self,
         reader: &mut Reader,

@@ -1,5 +1,4 @@
-//! What JSON is to container engines: the mistakes of profiles by their codes, and members whose keys
-//! some engines take for others.
+//! JSON of container engines: error codes of profiles, and member names that some engines match regardless of case.
 
 use jsonc_parser::ast::Object;
 use jsonc_parser::common::Ranged;
@@ -25,10 +24,9 @@ pub(super) static DIALECT: Dialect = Dialect {
     unknown_member_label: "container engines ignore this",
 };
 
-/// Reports members whose keys are known ones but for the case of letters.
+/// Reports members whose names differ from known ones only by case.
 ///
-/// Engines written in Go take such a member for the known one, others ignore it, so there is no
-/// meaning to follow.
+/// Engines written in Go match such a member, others ignore it, so its meaning is ambiguous.
 pub(super) fn check_case(reader: &mut Reader, object: &Object, known: &[&str]) {
     for prop in &object.properties {
         let key = prop.name.as_str();
@@ -44,7 +42,7 @@ pub(super) fn check_case(reader: &mut Reader, object: &Object, known: &[&str]) {
     }
 }
 
-/// Reports members whose keys are not known.
+/// Reports unknown members.
 pub(super) fn check_members(reader: &mut Reader, object: &Object, what: &str, known: &[&str]) {
     check_case(reader, object, known);
     for prop in &object.properties {
@@ -56,9 +54,9 @@ pub(super) fn check_members(reader: &mut Reader, object: &Object, what: &str, kn
     }
 }
 
-/// The known key that Go's `encoding/json` takes another one for.
+/// The known key that Go's `encoding/json` matches with this one.
 fn known_but_for_case<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
-    // Beside the letters of ASCII, two characters fold to one: the long s and the sign for kelvin.
+    // In addition to ASCII letters, two characters fold to one: the long s and the kelvin sign.
     let folded: String = key
         .chars()
         .map(|letter| match letter {

@@ -1,8 +1,7 @@
 //! From clauses to the sections of a ruleset.
 //!
-//! For every architecture each name becomes a number, or nothing; numbers that the same clauses are
-//! about share one tree and become one group of rules, so that the hundreds of calls of an allow
-//! list are one rule.
+//! For every architecture each name becomes a number, or nothing. Numbers with the same clauses share one tree and
+//! one group of rules, so the hundreds of calls of an allow list are one rule.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -15,33 +14,33 @@ use super::clause::{self, Clause, ClauseId};
 use super::model::Entry;
 
 type Tree = CallTree<ClauseId>;
-/// A rule with the clause that it comes from.
+/// A rule with its clause.
 type Path = CallRule<ClauseId>;
 
 /// A clause as it applies to one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Use {
     clause: ClauseId,
-    /// For `socketcall` and `ipc`: what argument 0 must be, instead of what the clause says of it.
+    /// For `socketcall` and `ipc`: the value of argument 0, which replaces the clause's conditions on it.
     selector: Option<u32>,
 }
 
-/// What the names of a profile are on one architecture.
+/// The names of a profile, resolved for one architecture.
 struct Named<'p> {
-    /// The clauses about each number, in the order of the profile.
+    /// The clauses of each number, in the order of the profile.
     present: Vec<(u32, Use)>,
-    /// Calls that only other architectures have, with the clauses about them.
+    /// Calls that only other architectures have, with their clauses.
     absent: BTreeMap<&'p str, Vec<Use>>,
 }
 
-/// Lowers the entries of a profile for a number of architectures.
+/// Lowers the entries of a profile for several architectures.
 pub(super) struct Lowering<'p> {
     sources: &'p Sources,
     entries: Vec<&'p Entry<'p>>,
     clauses: Vec<Clause<'p>>,
     /// The clauses of each entry.
     ranges: Vec<std::ops::Range<u32>>,
-    /// Clauses that were said to have no effect somewhere.
+    /// Clauses reported to have no effect on some architecture.
     idle: BTreeSet<ClauseId>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
@@ -99,7 +98,7 @@ impl<'p> Lowering<'p> {
         }));
     }
 
-    /// What the names of all entries are on an architecture.
+    /// Resolves the names of all entries for an architecture.
     fn resolve(&self, arch: Arch) -> Named<'p> {
         let resolver = Resolver::new(arch);
         let names = self.entries.iter().map(|entry| entry.names.len());
@@ -125,10 +124,10 @@ impl<'p> Lowering<'p> {
         Named { present, absent }
     }
 
-    /// Reports contradictions about calls that an architecture doesn't have.
+    /// Reports conflicting rules for calls that an architecture doesn't have.
     ///
-    /// libseccomp keeps rules for those as well, under negative numbers that no program tests, and
-    /// refuses what contradicts them; but not where calls are multiplexed.
+    /// libseccomp keeps rules for these as well, under negative numbers that no program tests, and rejects
+    /// conflicts between them, except for multiplexed calls.
     fn check_absent(&mut self, arch: Arch, absent: BTreeMap<&str, Vec<Use>>) {
         for (name, uses) in absent {
             if let Err((refusal, clause)) = self.tree(arch, &uses) {
@@ -139,7 +138,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// The tree of these clauses, or why the clause cannot be added.
+    /// The tree of these clauses, or the clause that cannot be added and the reason.
     fn tree(&self, arch: Arch, uses: &[Use]) -> Result<Tree, (Refusal<ClauseId>, ClauseId)> {
         let mut tree = Tree::new(arch);
         for used in uses {
@@ -154,7 +153,7 @@ impl<'p> Lowering<'p> {
         Ok(tree)
     }
 
-    /// The rules for numbers that these clauses are about; `None` after an error.
+    /// The rules for numbers with these clauses; `None` after an error.
     fn paths(&mut self, arch: Arch, uses: &[Use], example: u32) -> Option<Vec<Path>> {
         let tree = match self.tree(arch, uses) {
             Ok(tree) => tree,
@@ -221,7 +220,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// Warns of clauses that give another answer than all that count.
+    /// Warns of clauses whose action no rule has.
     fn warn_about_idle(&mut self, uses: &[Use], paths: &[Path], arch: Arch, example: u32) {
         let Some(winner) = paths.first() else { return };
         let clauses: BTreeSet<ClauseId> = paths.iter().map(|path| path.tag).collect();
@@ -243,7 +242,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// Where a clause is written: its condition if that is the whole clause, else the first name.
+    /// The span of a clause: its condition if that is the whole clause, else the first name.
     fn place(&self, clause: ClauseId) -> Span {
         let clause = &self.clauses[clause.0 as usize];
         match clause.alternative {
@@ -261,7 +260,7 @@ impl<'p> Lowering<'p> {
     }
 }
 
-/// Numbers by the clauses about them.
+/// The numbers, grouped by their clauses.
 fn groups(mut uses: Vec<(u32, Use)>) -> BTreeMap<Vec<Use>, Vec<u32>> {
     uses.sort_by_key(|(nr, _)| *nr);
     let mut groups: BTreeMap<Vec<Use>, Vec<u32>> = BTreeMap::new();

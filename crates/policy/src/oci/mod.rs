@@ -1,16 +1,16 @@
-//! Seccomp profiles of container runtimes and engines: the `linux.seccomp` object of the OCI runtime
-//! specification, and the form of it that Docker, containerd and Podman select a profile from.
+//! Seccomp profiles of container runtimes and engines: the `linux.seccomp` object of the OCI runtime specification,
+//! and the extended form from which Docker, containerd and Podman select a profile.
 //!
-//! The meaning is the deployed one: that of the program which runc or crun make libseccomp generate,
-//! not that of a reading of the specification. Where those differ - conditions that turn into
-//! alternatives, entries that replace each other, arguments of `socketcall` - the result follows
-//! libseccomp 2.6 and a warning says so. The stages, each a module:
+//! The meaning is the deployed one: that of the program that runc or crun build with libseccomp, not that of the
+//! specification. Where these differ (conditions that become alternatives, entries that replace each other,
+//! arguments of `socketcall`), the ruleset follows libseccomp 2.6, and a warning reports it. The stages, each a
+//! module:
 //!
-//! 1. `json`, `read`: text to a checked `model`, every mistake with its place;
+//! 1. `json`, `read`: text to a checked `model`, every error with its place;
 //! 2. `select`: the engine's choice of architectures and entries;
 //! 3. `clause`: entries to conjunctions of conditions;
 //! 4. `lower`: names to numbers, clauses to [libseccomp's rules](tamis_scmp), these to sections;
-//! 5. `enosys`: what unknown numbers answer.
+//! 5. `enosys`: the action of unknown numbers.
 
 mod clause;
 mod enosys;
@@ -49,8 +49,8 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     parse: parse_for_any,
 };
 
-/// Whether a text looks like such a profile: JSON with a member that only these have. Capitals don't
-/// matter, so that reading it can say how the member is written.
+/// Whether a text looks like such a profile: JSON with a member that only profiles have. Case is ignored, so that
+/// the parser can report the correct spelling.
 fn recognises(text: &str) -> bool {
     let text = text.trim_start();
     let is_json = match text.split_at_checked(1) {
@@ -91,42 +91,41 @@ impl From<ParsedProfile> for ParsedPolicy {
     }
 }
 
-/// What a profile leaves to the engine that uses it.
+/// The inputs of a profile that the container engine supplies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The architecture of the machine: always in the filter, and what `archMap`, `includes` and
-    /// `excludes` select by.
+    /// The architecture of the machine: always in the filter; `archMap`, `includes` and `excludes` select by it.
     pub native: Arch,
-    /// The architectures of the filter beside the native one, instead of those of the profile.
+    /// The architectures of the filter in addition to the native one, instead of those of the profile.
     pub arches: Option<Vec<Arch>>,
     /// The capabilities of the container, as `CAP_CHOWN`.
     pub capabilities: Vec<String>,
-    /// The kernel's version for `minKernel`; `None` stands for one newer than any profile asks for.
+    /// The kernel's version for `minKernel`; `None` satisfies every `minKernel`.
     pub kernel: Option<KernelVersion>,
-    /// Whether what engines silently ignore is an error: unknown calls, members and capabilities.
+    /// Treat as errors what engines silently ignore: unknown calls, members and capabilities.
     pub strict: bool,
-    /// What unknown numbers answer.
+    /// The numbers for which the filter returns `ENOSYS`.
     pub enosys_tail: EnosysTail,
 }
 
-/// Which numbers answer `ENOSYS` instead of the default action. None do if the default action is
-/// to allow, log or trace.
+/// Numbers with `ENOSYS` instead of the default action. There are none if the default action is to allow, log or
+/// trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EnosysTail {
-    /// None: the meaning is exactly that of libseccomp's program.
+    /// None: exactly the meaning of libseccomp's program.
     #[default]
     None,
-    /// Those above the largest number that the profile names, as runc does it.
+    /// All above the largest number that the profile names, as in runc.
     Runc,
-    /// Those above the largest number that the architecture has in tamis's tables.
+    /// All above the largest number of the architecture in tamis's tables.
     Table,
 }
 
 impl Options {
-    /// What the caller says, the rest as Docker does it.
+    /// The caller's options, with Docker's defaults.
     pub(crate) fn of(common: &front_end::Options) -> Options {
         let mut options = Options::docker(common.native());
-        // One names the native architecture only: the profile says what comes with it.
+        // A single architecture is the native one: the profile adds others.
         if let [_, others @ ..] = common.asked_arches.as_slice()
             && !others.is_empty()
         {
@@ -141,8 +140,8 @@ impl Options {
         options
     }
 
-    /// What Docker does on this architecture with a container started without options: its fourteen
-    /// default capabilities and a new kernel.
+    /// Docker's behaviour on this architecture for a container started without options: its fourteen default
+    /// capabilities and a new kernel.
     pub fn docker(native: Arch) -> Options {
         Options {
             native,
@@ -155,18 +154,17 @@ impl Options {
     }
 }
 
-/// What was read: the meaning, and what concerns the installation of the filter only.
+/// A parsed profile: the meaning, and the members that affect only the installation of the filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedProfile {
     /// The ruleset and the diagnostics.
     pub parsed: Parsed,
-    /// `flags`, `listenerPath` and `listenerMetadata` as written: the runtime installs with these, sends the descriptor for
-    /// notifications to that socket, and the text with it.
+    /// `flags`, `listenerPath` and `listenerMetadata` as written: the runtime installs the filter with these flags,
+    /// and sends the descriptor for notifications and the metadata to that socket.
     pub installation: Installation,
 }
 
-/// Reads a profile: a seccomp object of either flavour, or a container's `config.json` with one in
-/// it.
+/// Parses a profile: a seccomp object of either flavour, or a container's `config.json` that contains one.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch};
@@ -192,7 +190,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> ParsedPr
     lowered(sources, reader, profile, options)
 }
 
-/// Reads a profile of this flavour from the object that it is.
+/// Parses an object as a profile of this flavour.
 pub(crate) fn parse_object(
     sources: &Sources,
     mut reader: Reader,
@@ -204,7 +202,7 @@ pub(crate) fn parse_object(
     lowered(sources, reader, profile, options)
 }
 
-/// The ruleset of what was read; `None` comes with an error.
+/// The ruleset of a profile; `None` after an error.
 fn lowered(
     sources: &Sources,
     mut reader: Reader,

@@ -1,5 +1,5 @@
-//! A profile as it is written: what [`super::read`] makes of the JSON, before anything is selected.
-//! Everything is checked but whether an architecture has the calls.
+//! A profile as written: the result of [`super::read`], before selection. Everything is checked except whether an
+//! architecture has the calls.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use tamis_diag::Span;
 /// A profile, of the OCI runtime specification or of the container engines.
 #[derive(Debug)]
 pub(super) struct Profile<'t> {
-    /// The answer where no entry matches.
+    /// The action if no entry matches.
     pub(super) default: Action,
     /// `architectures`, in order.
     pub(super) arches: Vec<Arch>,
@@ -29,9 +29,9 @@ pub(super) struct Profile<'t> {
 /// An element of `archMap`.
 #[derive(Debug)]
 pub(super) struct ArchFamily {
-    /// Where it is selected.
+    /// The native architecture that selects it.
     pub(super) native: Arch,
-    /// What comes with it there.
+    /// The architectures added for it.
     pub(super) others: Vec<Arch>,
 }
 
@@ -42,13 +42,13 @@ pub(super) struct Entry<'t> {
     pub(super) span: Span,
     /// The names of calls.
     pub(super) names: Vec<CallName<'t>>,
-    /// The answer.
+    /// The action.
     pub(super) action: Action,
     /// The conditions in order.
     pub(super) args: Vec<Condition>,
-    /// When the entry applies at all.
+    /// The condition for the entry to apply.
     pub(super) includes: Selector,
-    /// When it doesn't.
+    /// The condition for the entry to be ignored.
     pub(super) excludes: Selector,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Entry<'t> {
 pub(super) struct CallName<'t> {
     /// As written.
     pub(super) text: Cow<'t, str>,
-    /// Where.
+    /// Its span.
     pub(super) span: Span,
-    /// As the tables know it.
+    /// The name in the tables.
     pub(super) known: Option<Name>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Selector {
     pub(super) caps: Vec<String>,
     /// Architectures by the engines' names.
     pub(super) arches: Vec<Arch>,
-    /// Whether `arches` has elements at all; unknown ones are not in the list.
+    /// Whether the member `arches` has elements; unknown ones are not in the list.
     pub(super) has_arches: bool,
     /// `minKernel`.
     pub(super) min_kernel: Option<KernelVersion>,
@@ -81,8 +81,8 @@ pub(super) use tamis_abi::KernelVersion;
 /// One condition on an argument.
 #[derive(Clone, Debug)]
 pub(super) struct Condition {
-    /// Where it is written.
+    /// Its span.
     pub(super) span: Span,
-    /// What it says.
+    /// The comparison.
     pub(super) test: tamis_scmp::Condition,
 }

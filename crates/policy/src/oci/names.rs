@@ -2,7 +2,7 @@
 
 use tamis_abi::{Action, ActionKind, Arch};
 
-/// An action as named in a profile; whether it takes an errno depends on the kind.
+/// The names of actions in profiles; whether an action has an errno depends on its kind.
 pub(crate) const ACTIONS: [(&str, ActionKind); 9] = [
     ("SCMP_ACT_KILL", ActionKind::KillThread),
     ("SCMP_ACT_KILL_THREAD", ActionKind::KillThread),
@@ -15,18 +15,18 @@ pub(crate) const ACTIONS: [(&str, ActionKind); 9] = [
     ("SCMP_ACT_NOTIFY", ActionKind::Notify),
 ];
 
-/// The errno of an action that takes one and names none: `EPERM`.
+/// The default errno: `EPERM`.
 pub(super) const DEFAULT_ERRNO: u16 = 1;
 
-/// The largest errno that libseccomp takes; the kernel would take one more.
+/// The largest errno that libseccomp accepts; the kernel accepts one more.
 pub(crate) const MAX_ERRNO: u64 = 4094;
 
-/// Whether an action takes an errno.
+/// Whether an action has an errno.
 pub(crate) const fn takes_errno(kind: ActionKind) -> bool {
     matches!(kind, ActionKind::Errno | ActionKind::Trace)
 }
 
-/// The action of this kind, with this errno if it takes one.
+/// The action of this kind, with this errno if it has one.
 pub(super) fn action(kind: ActionKind, errno: Option<u16>) -> Action {
     if takes_errno(kind) {
         Action::new(kind, errno.unwrap_or(DEFAULT_ERRNO))
@@ -93,8 +93,7 @@ pub(super) const FLAGS: [(&str, ()); 4] = [
     ("SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", ()),
 ];
 
-/// An architecture as the container engines name it in `includes` and `excludes`: the names of the
-/// Go language, some with an older form.
+/// An architecture by its name in `includes` and `excludes`: the names of the Go language, some with an older form.
 pub(super) fn engine_arch(name: &str) -> Option<Arch> {
     match name {
         "386" => Some(Arch::X86),
@@ -147,7 +146,7 @@ pub const CAPABILITIES: [&str; 41] = [
     "CAP_CHECKPOINT_RESTORE",
 ];
 
-/// The name in full of a capability: `CAP_SYS_ADMIN` for `sys_admin`, whatever the case.
+/// The full name of a capability: `CAP_SYS_ADMIN` for `sys_admin`, in any case.
 pub fn capability(name: &str) -> Option<&'static str> {
     let upper = name.to_ascii_uppercase();
     let bare = upper.strip_prefix("CAP_").unwrap_or(&upper);
@@ -156,7 +155,7 @@ pub fn capability(name: &str) -> Option<&'static str> {
         .find(|known| known.strip_prefix("CAP_") == Some(bare))
 }
 
-/// The capabilities that Docker gives a container unless told otherwise.
+/// The default capabilities of a Docker container.
 pub(super) const DOCKER_CAPABILITIES: [&str; 14] = [
     "CAP_AUDIT_WRITE",
     "CAP_CHOWN",

@@ -1,5 +1,5 @@
-//! From JSON to a [`Profile`]: the schema of the OCI runtime specification, of the container engines and
-//! of what is made of theirs, every mistake reported with its place.
+//! From JSON to a [`Profile`]: the schema of the OCI runtime specification, of the container engines and of formats
+//! derived from theirs. Every error is reported with its place.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ const FAMILY_MEMBERS: [&str; 2] = ["architecture", "subArchitectures"];
 const CONDITION_MEMBERS: [&str; 4] = ["index", "value", "valueTwo", "op"];
 const SELECTOR_MEMBERS: [&str; 3] = ["caps", "arches", "minKernel"];
 
-/// Reads the profile in a document: the whole, or `linux.seccomp` of a container configuration.
+/// Reads the profile in a document: the whole document, or `linux.seccomp` of a container configuration.
 pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<Profile<'t>> {
     let flavour = &flavour::RUNTIME;
     let root = reader.object(document, "a profile")?;
@@ -52,7 +52,7 @@ pub(super) fn profile<'t>(reader: &mut Reader, document: &Value<'t>) -> Option<P
     }
 }
 
-/// Reads the object that is the profile.
+/// Reads a profile object.
 pub(super) fn read_profile<'t>(
     reader: &mut Reader,
     flavour: &Flavour,
@@ -131,7 +131,7 @@ fn read_arches(reader: &mut Reader, flavour: &Flavour, object: &Object, key: &st
     let names = reader.strings(value, &format!("`{key}`"));
     names
         .into_iter()
-        // The native architecture is in the filter anyhow.
+        // The native architecture is always in the filter.
         .filter(|(name, _)| !(flavour.names_native && *name == "SCMP_ARCH_NATIVE"))
         .filter_map(|(name, range)| reader.lookup("architecture", name, range, flavour.arches))
         .collect()
@@ -191,7 +191,7 @@ fn read_entry<'t>(reader: &mut Reader, flavour: &Flavour, value: &Value<'t>) -> 
     })
 }
 
-/// The names of an entry: `names`, or the older `name` for one.
+/// The names of an entry: `names`, or the older `name` for a single one.
 fn read_names<'t>(
     reader: &mut Reader,
     flavour: &Flavour,
@@ -265,7 +265,7 @@ fn read_action(
     {
         let label = "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE take a number";
         if key == DEFAULT_ACTION {
-            // Of an entry it is ignored, of the profile it is refused.
+            // Runtimes ignore it in an entry and reject it in the profile.
             let message = format!("runtimes refuse `{errno_key}` with {name}");
             reader.error(code::OCI_CONTRADICTION, range, message, label);
         } else {

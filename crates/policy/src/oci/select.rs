@@ -1,5 +1,5 @@
-//! What the container engine does to a profile before the runtime sees it: choose architectures by
-//! the native one, drop entries by `includes` and `excludes`, skip entries that say nothing.
+//! The container engine's selection before the runtime gets the profile: choose architectures by the native one,
+//! drop entries by `includes` and `excludes`, and skip entries without effect.
 
 use tamis_abi::Arch;
 
@@ -27,11 +27,11 @@ pub(super) fn arches(profile: &Profile, options: &Options) -> Vec<Arch> {
     chosen
 }
 
-/// Whether the engine hands an entry to the runtime and the runtime to libseccomp.
+/// Whether the engine passes an entry to the runtime, and the runtime passes it to libseccomp.
 pub(super) fn applies(entry: &Entry, profile: &Profile, options: &Options) -> bool {
     let (includes, excludes) = (&entry.includes, &entry.excludes);
     let has_cap = |cap: &String| options.capabilities.iter().any(|held| held == cap);
-    // Without a kernel version every version is reached.
+    // Without a kernel version every `minKernel` is satisfied.
     let reaches = |selector: &Selector| match (selector.min_kernel, options.kernel) {
         (Some(min), Some(kernel)) => Some(kernel >= min),
         (Some(_), None) => Some(true),

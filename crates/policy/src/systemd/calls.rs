@@ -1,7 +1,7 @@
 //! Lists of calls: `SystemCallFilter=` and `SystemCallLog=`.
 //!
-//! The first assignment makes it a list of what is allowed or, behind `~`, of what is not; further ones
-//! add to the list or, with the other sign, take away from it.
+//! The first assignment makes it an allow list or, with `~`, a deny list; further ones add to the list or, with the
+//! other sign, remove from it.
 
 use std::collections::BTreeMap;
 
@@ -15,42 +15,42 @@ use crate::sink::Sink;
 /// A list of calls.
 #[derive(Clone, Debug)]
 pub(super) struct CallList {
-    /// Whether the list is of what is not affected.
+    /// Whether the list contains the calls that are not affected.
     pub(super) is_allow_list: bool,
-    /// By name.
+    /// The entries by name.
     pub(super) calls: BTreeMap<String, Entry>,
     /// The first assignment.
     pub(super) span: Span,
 }
 
-/// What is said of a call.
+/// The entry of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// The answer, if the list gives one to this call.
+    /// The call's own action, if the list has one.
     pub(super) answer: Option<Answer>,
     pub(super) span: Span,
 }
 
-/// What a call gets that is not allowed.
+/// The action for a call that is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The process ends.
+    /// Kill the process.
     Kill,
-    /// This errno.
+    /// Return this errno.
     Errno(u16),
 }
 
-/// How an assignment is read.
+/// The context of parsing an assignment.
 pub(super) struct Reading<'a> {
-    /// The architecture whose errno numbers count.
+    /// The architecture whose errno numbers are used.
     pub(super) native: Arch,
-    /// Whether calls may have errnos, and an allow list allows `@default`.
+    /// Whether calls may have errnos, and an allow list implies `@default`.
     pub(super) is_filter: bool,
     pub(super) sink: &'a mut Sink,
 }
 
 impl Reading<'_> {
-    /// Takes an assignment into account.
+    /// Applies an assignment to the list.
     pub(super) fn assign(&mut self, list: &mut Option<CallList>, assignment: &Assignment) {
         if assignment.words.is_empty() {
             *list = None;
@@ -144,7 +144,7 @@ impl CallList {
         self.calls.insert(call.to_owned(), Entry { answer, span });
     }
 
-    /// Adds a call or takes it away. An allow list may have calls that get an errno.
+    /// Adds or removes a call. An allow list may have calls with an errno.
     fn take(&mut self, call: &str, is_inverted: bool, answer: Option<Answer>, span: Span) {
         if is_inverted != self.is_allow_list || is_inverted && answer.is_some() {
             self.put(call, answer, span);
@@ -183,7 +183,7 @@ pub(super) fn parse_answer(text: &str, native: Arch) -> Option<Answer> {
         .then_some(Answer::Errno(number))
 }
 
-/// What to say of an answer that is none.
+/// The error for an invalid action.
 pub(super) fn bad_answer(text: &str, span: Span) -> Diagnostic {
     Diagnostic::warning(code::SYSTEMD_VALUE, format!("`{text}` is not an errno"))
         .label(span, "systemd ignores this")

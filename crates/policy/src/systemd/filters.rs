@@ -1,8 +1,8 @@
-//! From what a unit restricts to what its calls are answered.
+//! From a unit's restrictions to the actions of its calls.
 //!
-//! systemd installs a filter for each directive and architecture, and the kernel asks all of them: the
-//! strictest answer counts, and of two errnos that of the younger filter. Each filter allows what it does
-//! not deny, so together they are one list of denials, the strictest and youngest first.
+//! systemd installs a filter for each directive and architecture, and the kernel runs all of them: the strictest
+//! action wins, and of two errnos that of the newer filter. Each filter allows all calls that it doesn't deny, so
+//! together they are one list of denials, the strictest and newest first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,31 +19,31 @@ const PROT_EXEC: u64 = 4;
 const SHM_EXEC: u64 = 0o100_000;
 const S_ISUID: u64 = 0o4000;
 const S_ISGID: u64 = 0o2000;
-/// What a program of another architecture than the native one has.
+/// The personality of a program of a non-native architecture.
 const PER_LINUX32: u64 = 8;
 /// SCHED_OTHER, SCHED_BATCH, SCHED_IDLE.
 const SCHEDULERS: [u64; 3] = [0, 3, 5];
 
-/// Calls that do not get through.
+/// Denied calls.
 #[derive(Clone, Debug)]
 pub(super) struct Denial {
     pub(super) syscalls: IntervalSet<u32>,
     pub(super) when: Predicate,
     pub(super) action: Action,
-    /// The directive or word that says so.
+    /// The directive or word that denies them.
     pub(super) span: Span,
-    /// How many filters are older.
+    /// The count of older filters.
     age: usize,
 }
 
-/// The denials of all filters of a unit on an architecture, in the order in which the first decides.
+/// The denials of all filters of a unit on an architecture; the first match decides.
 pub(super) fn denials(settings: &Settings, native: Arch, arch: Arch) -> Vec<Denial> {
     let mut filters = Filters {
         arch,
         age: 0,
         denials: Vec::new(),
     };
-    // In the order in which systemd installs them.
+    // In systemd's order of installation.
     filters.families(settings);
     filters.write_and_execute(settings);
     filters.realtime(settings);
@@ -74,8 +74,8 @@ pub(super) fn denials(settings: &Settings, native: Arch, arch: Arch) -> Vec<Deni
     denials
 }
 
-/// The architectures whose programs the kernel of an architecture runs and systemd filters, which is
-/// among them.
+/// The architectures whose programs a kernel of the native architecture runs and systemd filters, including the
+/// native one.
 pub(crate) fn local_arches(native: Arch) -> Vec<Arch> {
     let others: &[Arch] = match native {
         Arch::X86_64 => &[Arch::X86, Arch::X32],
@@ -98,7 +98,7 @@ struct Filters {
 }
 
 impl Filters {
-    /// `RestrictAddressFamilies=`. Where sockets are made by `socketcall`, systemd does nothing.
+    /// `RestrictAddressFamilies=`. systemd does nothing on architectures that create sockets by `socketcall`.
     fn families(&mut self, settings: &Settings) {
         let Some(list) = &settings.families else {
             return;
@@ -130,7 +130,7 @@ impl Filters {
         let Some(span) = settings.switch(Switch::MemoryDenyWriteExecute) else {
             return;
         };
-        // Old ways to map memory, whose arguments a filter cannot see, are closed.
+        // Older calls for mapping memory, whose arguments a filter cannot see, are denied.
         let (mapping, closed, has_shmat) = match self.arch {
             Arch::X86 | Arch::S390 => ("mmap2", Some("mmap"), false),
             Arch::Ppc | Arch::Ppc64 | Arch::Ppc64le | Arch::S390x => ("mmap", None, false),
@@ -195,7 +195,7 @@ impl Filters {
             let when = Predicate::All(vec![has_bits(flags, o_creat), set_id(flags + 1)]);
             self.deny(call, when, eperm, span);
         }
-        // Its mode is in memory, where a filter cannot look: programs take another call then.
+        // Its mode is in memory, which a filter cannot read: with `ENOSYS` programs fall back to another call.
         let enosys = self.errno("ENOSYS");
         self.deny("openat2", Predicate::True, enosys, span);
         self.age += 1;
@@ -221,7 +221,7 @@ impl Filters {
         self.deny("unshare", any(0), eperm, span);
         let joins = match stay & all {
             0 => Predicate::True,
-            // Zero lets the kernel find out which kind it is.
+            // With zero the kernel determines the kind itself.
             _ => {
                 let zero = Predicate::compare(self.operand(1), CmpOp::Eq, 0);
                 Predicate::Any(vec![zero, any(1)])
@@ -231,7 +231,7 @@ impl Filters {
         self.age += 1;
     }
 
-    /// A switch that closes some calls.
+    /// A switch that denies some calls.
     fn calls(
         &mut self,
         settings: &Settings,
@@ -292,7 +292,7 @@ impl Filters {
         self.age += 1;
     }
 
-    // What the filters are made of.
+    // Building blocks of the filters.
 
     fn errno(&self, name: &str) -> Action {
         let number = consts::value(self.arch, name).and_then(|value| u16::try_from(value).ok());
@@ -326,7 +326,7 @@ impl Filters {
         }
     }
 
-    /// The numbers of calls, and which of the calls are made through another.
+    /// Resolves names of calls to numbers and to subcalls of multiplexers.
     fn named<'n>(&self, calls: impl IntoIterator<Item = &'n str>) -> Named {
         let multiplexes = syscall::multiplexed(self.arch, "socket").is_some();
         let mut named = Named::default();
@@ -350,7 +350,7 @@ impl Filters {
         }
     }
 
-    /// Denies all that is not named.
+    /// Denies all other calls.
     fn deny_others(&mut self, named: &Named, action: Action, span: Span) {
         let multiplexers = named.through.keys().map(|nr| *nr..=*nr);
         let affected = named.set().union(&IntervalSet::from_iter(multiplexers));
@@ -376,7 +376,7 @@ impl Filters {
 #[derive(Debug, Default)]
 struct Named {
     numbers: BTreeSet<u32>,
-    /// By the number of the call through which they are made: what it is told to do.
+    /// The subcalls by the number of their multiplexer.
     through: BTreeMap<u32, BTreeSet<u64>>,
 }
 
@@ -386,7 +386,7 @@ impl Named {
     }
 }
 
-/// Calls of a list that have an answer and a place in common.
+/// Calls of a list with the same action and place.
 struct Group<'l> {
     answer: Option<Answer>,
     span: Span,
@@ -417,7 +417,7 @@ fn action(answer: Answer) -> Action {
     }
 }
 
-/// Whether all of these bits of an argument are set; none of them is in its upper half.
+/// A test that all of these bits of an argument are set; none of them is in its upper half.
 fn has_bits(arg: u8, bits: u64) -> Predicate {
     Predicate::Test(Test::Masked {
         operand: Operand::arg_low(argument(arg)),

@@ -1,4 +1,4 @@
-//! The parts of systemd's units that are seccomp underneath: `SystemCallFilter=` and its relatives, and
+//! The directives of systemd units that are implemented by seccomp: `SystemCallFilter=` and related ones, and
 //! switches such as `RestrictNamespaces=`.
 //!
 //! ```text
@@ -10,10 +10,10 @@
 //! MemoryDenyWriteExecute=yes
 //! ```
 //!
-//! systemd installs a filter for each directive and each architecture that the machine runs, over thirty
-//! for an ordinary service; here they are one policy, and so one filter. The meaning is that of systemd
-//! 252. The stages, one file each: `unit` finds assignments, `settings` and `calls` take them one by one,
-//! `filters` says what they deny; `tables` has systemd's sets and names.
+//! systemd installs a filter for each directive and each architecture of the machine, over thirty for an ordinary
+//! service; here they are one policy, and so one filter. The meaning is that of systemd 252. The stages, one file
+//! each: `unit` finds assignments, `settings` and `calls` apply them one by one, `filters` derives the denials;
+//! `tables` has systemd's sets and names.
 
 mod calls;
 mod filters;
@@ -35,12 +35,12 @@ use crate::sink::Sink;
 pub(crate) use filters::local_arches;
 pub(crate) use settings::arch_name;
 
-/// The calls that every list of what is allowed has in it.
+/// The calls that every allow list contains.
 pub(crate) fn default_calls() -> BTreeSet<&'static str> {
     tables::calls("@default")
 }
 
-/// Whether a name is read as this errno.
+/// Whether a name is parsed as this errno.
 pub(crate) fn is_errno(name: &str, number: u16, native: Arch) -> bool {
     calls::parse_answer(name, native) == Some(calls::Answer::Errno(number))
 }
@@ -63,7 +63,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     },
 };
 
-/// One architecture stands for the machine, several are those of the filter.
+/// A single architecture is that of the machine; several are those of the filter.
 fn arches(common: &front_end::Options) -> Vec<Arch> {
     match common.asked_arches.as_slice() {
         [] | [_] => filters::local_arches(common.native()),
@@ -71,12 +71,12 @@ fn arches(common: &front_end::Options) -> Vec<Arch> {
     }
 }
 
-/// How to read a unit.
+/// Options of parsing a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The architectures whose programs the machine runs, the native one first.
     pub arches: Vec<Arch>,
-    /// Whether warnings are errors.
+    /// Treat warnings as errors.
     pub strict: bool,
 }
 
@@ -90,7 +90,7 @@ impl Options {
     }
 }
 
-/// Reads a unit, or a unit with its drop-ins behind it.
+/// Parses a unit, optionally followed by its drop-ins.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch, SeccompData};
@@ -148,7 +148,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
             default: Action::ALLOW,
         });
     }
-    // Filters let architectures through that they are not for, but for that of SystemCallArchitectures=.
+    // Filters allow all calls of other architectures, except that of `SystemCallArchitectures=`.
     let bad_arch = match settings.arches {
         Some(_) => Action::KILL_THREAD,
         None => Action::ALLOW,

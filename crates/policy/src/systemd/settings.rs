@@ -1,4 +1,4 @@
-//! From assignments to what a unit restricts by seccomp.
+//! From assignments to a unit's seccomp restrictions.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ const NAMESPACES: [(&str, u64); 8] = [
     ("time", 0x80),
 ];
 
-/// systemd's names of architectures that are not ours.
+/// systemd's names of architectures that differ from ours.
 const ARCHES: [(&str, Arch); 7] = [
     ("x86-64", Arch::X86_64),
     ("arm64", Arch::Aarch64),
@@ -75,7 +75,7 @@ const ARCHES: [(&str, Arch); 7] = [
     ("mips64-le-n32", Arch::Mipsel64n32),
 ];
 
-/// Address families that a socket may or may not have.
+/// Allowed or denied address families of sockets.
 #[derive(Clone, Debug)]
 pub(super) struct Families {
     pub(super) is_allow_list: bool,
@@ -83,24 +83,24 @@ pub(super) struct Families {
     pub(super) span: Span,
 }
 
-/// What a unit restricts.
+/// The restrictions of a unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     pub(super) filter: Option<CallList>,
     pub(super) log: Option<CallList>,
-    /// What `SystemCallFilter=` answers, unless it kills.
+    /// The action of `SystemCallFilter=`, unless it kills.
     pub(super) errno: Option<Answer>,
-    /// The architectures that stay, the native one with them.
+    /// The allowed architectures, including the native one.
     pub(super) arches: Option<(BTreeSet<Arch>, Span)>,
     pub(super) families: Option<Families>,
-    /// The flags of the namespaces that stay, unless all do.
+    /// The flags of the allowed namespaces, unless all are allowed.
     pub(super) namespaces: Option<(u64, Span)>,
     pub(super) personality: Option<Arch>,
     switches: Vec<(Switch, Span)>,
 }
 
 impl Settings {
-    /// Where a switch is turned on, if it is.
+    /// The span that turns a switch on, if it is on.
     pub(super) fn switch(&self, switch: Switch) -> Option<Span> {
         let mut on = self.switches.iter().filter(|(on, _)| *on == switch);
         on.next().map(|(_, span)| *span)
@@ -114,8 +114,8 @@ impl Settings {
     }
 }
 
-/// The flags that systemd 252 takes for all: those of [`NAMESPACES`] but the one for time, which stays only
-/// if it is named.
+/// The flags that systemd 252 treats as all: those of [`NAMESPACES`] except the one for time, which is allowed only
+/// by name.
 pub(super) fn all_namespaces() -> u64 {
     let all = NAMESPACES.iter().filter(|(name, _)| *name != "time");
     all.map(|(_, flag)| flag).sum()
@@ -126,7 +126,7 @@ pub(super) fn namespace_flags() -> impl Iterator<Item = u64> {
     NAMESPACES.iter().map(|(_, flag)| *flag)
 }
 
-/// Reads all assignments of a unit.
+/// Applies all assignments of a unit.
 pub(super) fn read(assignments: &[Assignment], native: Arch, sink: &mut Sink) -> Settings {
     let mut reader = Reader {
         native,
@@ -151,7 +151,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Whether an assignment concerns the filter; warns of those that nobody knows.
+    /// Whether an assignment affects the filter; warns of unknown ones.
     fn is_ours(&mut self, assignment: &Assignment) -> bool {
         let key = assignment.key;
         let ours = || SWITCHES.iter().map(|(name, _)| *name).chain(OTHERS);
@@ -375,7 +375,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Warns of a name that stands for no such thing.
+    /// Warns of an unknown name, which systemd ignores.
     fn ignored(&mut self, word: Word, what: &str, help: &str) {
         let message = format!("unknown {what} `{}`", word.text);
         self.sink.report(
@@ -393,7 +393,7 @@ fn arch(name: &str) -> Option<Arch> {
         .or_else(|| Arch::from_name(name))
 }
 
-/// What systemd calls an architecture, if it knows it.
+/// systemd's name of an architecture, if it has one.
 pub(crate) fn arch_name(arch: Arch) -> Option<&'static str> {
     let theirs = ARCHES.iter().find(|(_, ours)| *ours == arch);
     let is_unknown = matches!(arch, Arch::M68k | Arch::Sh | Arch::Sheb | Arch::Riscv32);

@@ -1,11 +1,11 @@
-//! The lists of `data/`: systemd's sets of calls and the directives that it knows.
+//! The lists in `data/`: systemd's sets of calls and its directives.
 
 use std::collections::BTreeSet;
 
 const SETS: &str = include_str!("../../data/systemd-sets.txt");
 const DIRECTIVES: &str = include_str!("../../data/systemd-directives.txt");
 
-/// The members of a set, among them other sets.
+/// The members of a set, which may be other sets.
 pub(super) fn set(name: &str) -> Option<impl Iterator<Item = &'static str>> {
     row(SETS, name)
 }
@@ -15,12 +15,12 @@ pub(super) fn set_names() -> impl Iterator<Item = &'static str> {
     rows(SETS).map(|(name, _)| name)
 }
 
-/// The calls of a set, those of the sets in it included.
+/// The calls of a set and of its nested sets.
 pub(super) fn calls(set_name: &str) -> BTreeSet<&'static str> {
     let mut calls = BTreeSet::new();
     for member in set(set_name).into_iter().flatten() {
         match member.starts_with('@') {
-            // Sets contain others, but none itself.
+            // Terminates: no set contains itself.
             true => calls.append(&mut self::calls(member)),
             false => drop(calls.insert(member)),
         }

@@ -1,13 +1,13 @@
 //! From the text of a unit to assignments: `KEY=WORDS` in a section.
 //!
-//! A line that begins with `#` or `;` is a comment, also between lines that a backslash joins. As systemd
-//! does, lines that are neither a section nor an assignment are left out, with a warning.
+//! A line that begins with `#` or `;` is a comment, even between lines joined by a backslash. As in systemd, a line
+//! that is neither a section nor an assignment is ignored, with a warning.
 
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
 use crate::sink::Sink;
 
-/// A word and where it stands.
+/// A word with its span.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word<'t> {
     pub(super) text: &'t str,
@@ -19,7 +19,7 @@ pub(super) struct Word<'t> {
 pub(super) struct Assignment<'t> {
     pub(super) section: &'t str,
     pub(super) key: Word<'t>,
-    /// None if the assignment is empty, which resets most keys.
+    /// Empty if the assignment is empty, which resets most keys.
     pub(super) words: Vec<Word<'t>>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn parse<'t>(source: SourceId, text: &'t str, sink: &mut Sink) -> Vec
     reader.assignments
 }
 
-/// The first line that is no comment.
+/// The first line that is not a comment.
 pub(super) fn first_line(text: &str) -> &str {
     let mut lines = text.lines().map(str::trim);
     lines
@@ -52,7 +52,7 @@ pub(super) fn first_line(text: &str) -> &str {
         .unwrap_or("")
 }
 
-/// The name of the section that a line begins.
+/// The section name of a header line.
 pub(super) fn section(line: &str) -> Option<&str> {
     let name = line.strip_prefix('[')?.strip_suffix(']')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -67,7 +67,7 @@ struct Reader<'t> {
     source: SourceId,
     section: Option<&'t str>,
     assignments: Vec<Assignment<'t>>,
-    /// Whether the next line belongs to the last assignment.
+    /// Whether the next line continues the last assignment.
     continues: bool,
 }
 

@@ -1,48 +1,48 @@
-//! The syntax of a policy as the parser leaves it: names are still text, includes unread.
+//! The syntax tree of a policy: names are still text, includes unread.
 //!
-//! Comments are gone. [`super::print`] turns a tree back into text.
+//! Comments are dropped. [`super::print`] turns a tree back into text.
 
 use tamis_abi::ActionKind;
 use tamis_diag::Span;
 use tamis_rules::{CmpOp, Part, VariableWidth};
 
-/// A word of the policy with its place.
+/// A word of the policy with its span.
 #[derive(Clone, Debug)]
 pub struct Name {
-    /// The word; of a set with `@`, of an include without quotes.
+    /// The word; a set has its `@`, an include no quotes.
     pub text: String,
-    /// Where it is.
+    /// Its span.
     pub span: Span,
 }
 
-/// One file.
+/// The syntax of one file.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Its statements in order.
     pub statements: Vec<Statement>,
 }
 
-/// A statement with its place.
+/// A statement with its span.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// What it says.
+    /// Its kind.
     pub kind: StatementKind,
     /// From its first word to its last.
     pub span: Span,
 }
 
-/// What a statement says.
+/// The kinds of statements.
 #[derive(Clone, Debug)]
 pub enum StatementKind {
     /// `arch x86_64, x86`
     Arch(Vec<Name>),
-    /// `default errno(EPERM)` and its like.
+    /// `default`, `bad-arch` or `unknown` with an action.
     Fallback(Fallback, Answer),
     /// `include "file"`
     Include(Name),
     /// `let NAME = …`
     Let(Name, Constant),
-    /// `let name: u32`, with a range or without.
+    /// `let name: u32`, with an optional range.
     Variable(Declaration),
     /// `set @name = { … }`
     Set(Name, Vec<Name>),
@@ -59,35 +59,35 @@ pub struct Declaration {
     pub name: Name,
     /// The width of its values.
     pub width: VariableWidth,
-    /// How many values a set has; `None` for a variable by itself.
+    /// The count of values of a set; `None` for a single variable.
     pub count: Option<u64>,
-    /// The first and last value that it may be bound to.
+    /// The first and last value to which it may be bound.
     pub range: Option<(Value, Value)>,
 }
 
-/// For which calls that no rule decides an answer is.
+/// The calls to which a fallback action applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// `default`: calls that nothing else decides.
+    /// `default`: calls that no rule decides.
     Default,
     /// `bad-arch`: calls of an architecture that the policy doesn't select.
     BadArch,
-    /// `unknown`: numbers that the table of the architecture has no name for.
+    /// `unknown`: numbers without a name in the table of the architecture.
     Unknown,
 }
 
 /// An action as written.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Its word.
+    /// The verb.
     pub verb: Verb,
-    /// The value in parentheses; present for `errno`, absent for those that take none.
+    /// The value in parentheses; required for `errno`, absent for actions without a value.
     pub data: Option<Value>,
-    /// Where it is.
+    /// Its span.
     pub span: Span,
 }
 
-/// The word of an action.
+/// The verb of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// An action by its own name.
@@ -98,14 +98,14 @@ pub enum Verb {
     Kill,
 }
 
-/// What a rule is about.
+/// A target of a rule: calls and a condition.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The calls.
     pub kind: TargetKind,
     /// The condition in parentheses.
     pub when: Option<Condition>,
-    /// Where it is.
+    /// Its span.
     pub span: Span,
 }
 
@@ -138,19 +138,19 @@ pub enum Element {
     Range(Value, Value),
 }
 
-/// An expression without arguments of the call.
+/// A constant expression.
 #[derive(Clone, Debug)]
 pub struct Value {
-    /// What it is.
+    /// Its form.
     pub kind: ValueKind,
-    /// Where it is.
+    /// Its span.
     pub span: Span,
 }
 
 /// The form of a [`Value`].
 #[derive(Clone, Debug)]
 pub enum ValueKind {
-    /// A number and how it was written.
+    /// A number and its text.
     Number(u64, String),
     /// A constant of the kernel or of a `let`.
     Name(String),
@@ -166,12 +166,12 @@ pub enum ValueKind {
     Or(Vec<Value>),
 }
 
-/// A condition with its place.
+/// A condition with its span.
 #[derive(Clone, Debug)]
 pub struct Condition {
-    /// What it says.
+    /// Its kind.
     pub kind: ConditionKind,
-    /// Where it is.
+    /// Its span.
     pub span: Span,
 }
 
@@ -186,35 +186,35 @@ pub enum ConditionKind {
     All(Vec<Condition>),
     /// `a || b`
     Any(Vec<Condition>),
-    /// `operand op value`, with `& mask` or without.
+    /// `operand op value`, with an optional `& mask`.
     Compare(Operand, Option<Value>, CmpOp, Value),
     /// `operand op operand`
     Between(Operand, CmpOp, Operand),
-    /// `operand in set`, with `& mask` or without.
+    /// `operand in set`, with an optional `& mask`.
     In(Operand, Option<Value>, Set),
 }
 
-/// A set of values where it is used.
+/// A set of values in a condition.
 #[derive(Clone, Debug)]
 pub enum Set {
     /// `{ … }`
     Braced(Vec<Element>, Span),
-    /// By the name that a `let` gave it.
+    /// The name of a `let`.
     Named(Name),
 }
 
 /// A value of the call.
 #[derive(Clone, Debug)]
 pub struct Operand {
-    /// Where it comes from.
+    /// Its source.
     pub subject: Subject,
-    /// The bits, where the policy says so: `low(x)`, `high(x)`, `full(x)`.
+    /// The bits, if the policy selects them: `low(x)`, `high(x)`, `full(x)`.
     pub part: Option<Part>,
-    /// Where it is.
+    /// Its span.
     pub span: Span,
 }
 
-/// Where the value of an operand comes from.
+/// The source of an operand's value.
 #[derive(Clone, Debug)]
 pub enum Subject {
     /// An argument by its name, or by `argN`.
@@ -226,7 +226,7 @@ pub enum Subject {
 }
 
 impl Fallback {
-    /// The word that introduces it.
+    /// The keyword of the statement.
     pub const fn word(self) -> &'static str {
         match self {
             Fallback::Default => "default",

@@ -1,10 +1,10 @@
-//! From conditions to predicates: names become positions, widths become halves.
+//! From conditions to predicates: names become argument indices, widths become halves.
 //!
-//! The rule of the language: an argument is compared at the width at which the kernel reads it on that
-//! architecture. `low(x)`, `high(x)` and `full(x)` choose other bits. Comparisons are unsigned.
+//! An argument is compared at the width at which the kernel reads it on that architecture. `low(x)`, `high(x)` and
+//! `full(x)` select other bits. Comparisons are unsigned.
 //!
-//! Predicates know whole halves. An argument of 16 bits becomes tests of the lower half with masks: a
-//! range of its values is the union of few ranges that each have their upper bits in common.
+//! Predicates test whole halves. A test of a 16-bit argument becomes tests of the lower half with masks: a range of
+//! its values is the union of a few ranges with common upper bits.
 
 use std::ops::Range;
 
@@ -18,25 +18,25 @@ use super::names::{Checked, Meaning, suggest_from};
 use super::value::{Number, Scope};
 use super::variables::Use;
 
-/// The most values of a set that a masked argument is compared with, one test each.
+/// The most values of a set compared with a masked argument, one test each.
 const MAX_MASKED_VALUES: u64 = 4096;
 
-/// What a condition is about.
+/// The context of a condition.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
-    /// Where names are looked up.
+    /// The scope for resolving names.
     pub(super) scope: Scope<'a>,
     /// The call; absent for calls by number.
     pub(super) call: Option<&'a str>,
-    /// Its arguments, where they are known.
+    /// Its arguments, if known.
     pub(super) args: Option<&'static [Arg]>,
 }
 
-/// An operand with what diagnostics say about it.
+/// An operand with its description in diagnostics.
 struct Typed {
     operand: rules::Operand,
     width: Width,
-    /// Why it has this width, if the kernel's signature says so.
+    /// The reason for its width, if it is from the kernel's signature.
     reason: Option<String>,
 }
 
@@ -201,7 +201,7 @@ impl Context<'_> {
         ))
     }
 
-    /// The variable that an operand is, unless the call has an argument of that name.
+    /// The variable of an operand, unless the call has an argument of that name.
     fn variable(self, operand: &Operand) -> Checked<Option<Use>> {
         let Subject::Named(name) = &operand.subject else {
             return Ok(None);
@@ -228,7 +228,7 @@ impl Context<'_> {
         Ok(Some(variable))
     }
 
-    /// A comparison of an argument with a variable, or with each of a set.
+    /// A comparison of an argument with a variable, or with each variable of a set.
     fn with_variable(
         self,
         span: Span,
@@ -299,7 +299,7 @@ impl Context<'_> {
             .map_err(|diagnostic| typed.explain(diagnostic, operand))
     }
 
-    /// Finds the argument and the bits of it that are meant.
+    /// Resolves the argument and the selected bits.
     fn operand(self, operand: &Operand) -> Checked<Typed> {
         let index = match &operand.subject {
             Subject::Ip => None,
@@ -328,7 +328,7 @@ impl Context<'_> {
         })
     }
 
-    /// How many bits of an argument the kernel reads, and why; it may be one that nothing is known of.
+    /// The count of bits of an argument that the kernel reads, and the reason; the argument may be undeclared.
     fn width(self, declared: Option<&Arg>) -> (Width, String) {
         let (arch, call) = (self.arch(), self.call.unwrap_or_default());
         let Some(arg) = declared else {
@@ -453,7 +453,7 @@ impl Context<'_> {
 }
 
 impl Typed {
-    /// `operand op value`, on the bits that count.
+    /// `operand op value`, on the selected bits.
     fn compare(&self, op: CmpOp, value: u64) -> Predicate {
         if self.width != Width::Bits16 {
             return Predicate::compare(self.operand, op, value);
@@ -470,7 +470,7 @@ impl Typed {
         Predicate::Any(self.blocks(range).collect())
     }
 
-    /// Membership, on the bits that count.
+    /// Membership, on the selected bits.
     fn member(&self, set: IntervalSet<u64>, span: Span) -> Checked<Predicate> {
         let operand = self.operand;
         if self.width != Width::Bits16 {
@@ -487,7 +487,7 @@ impl Typed {
         Ok(Predicate::Any(blocks))
     }
 
-    /// The values of a range of an argument of 16 bits, as the fewest tests of its upper bits.
+    /// The values of a range of a 16-bit argument, as the fewest tests of its upper bits.
     fn blocks(&self, mut range: Range<u64>) -> impl Iterator<Item = Predicate> {
         let (operand, max) = (self.operand, self.width.max());
         std::iter::from_fn(move || {
@@ -499,7 +499,7 @@ impl Typed {
         })
     }
 
-    /// Adds to a complaint about a value why the operand has its width.
+    /// Adds the reason for the operand's width to an error about a value.
     fn explain(&self, mut diagnostic: Box<Diagnostic>, operand: &Operand) -> Box<Diagnostic> {
         if let Some(reason) = &self.reason
             && diagnostic.code == code::VALUE_DOES_NOT_FIT
@@ -541,7 +541,7 @@ fn too_many_values(span: Span) -> Box<Diagnostic> {
     )
 }
 
-/// Refuses comparisons that say something else than they seem to.
+/// Rejects misleading comparisons.
 fn check_order(span: Span, op: CmpOp, number: Number) -> Checked<()> {
     let diagnostic = match op {
         CmpOp::Lt if number.bits == 0 => constant(span, "this is always false"),

@@ -1,13 +1,13 @@
 //! Exporting: from a ruleset to a policy in the tamis language.
 //!
-//! What a ruleset says is listed call by call: the answers in order, each with its condition. Calls with
-//! the same list on all architectures stand at the top, the others in `on` blocks; numbers without a name
-//! are listed as numbers, and what most of them get becomes `unknown`. Calls of one block are disjoint,
-//! so that their order is free: conditions first, then lists of names.
+//! A ruleset is listed call by call: its actions in order, each with its condition. Calls with the same list on all
+//! architectures are at the top, others in `on` blocks. Numbers without a name are listed as numbers; their most
+//! frequent action becomes `unknown`. The calls of one block are disjoint, so their order is free: conditions
+//! first, then lists of names.
 //!
-//! The text means what the ruleset means, with the same widths: where a comparison isn't of the kernel's
-//! width, `low(…)`, `high(…)` or `full(…)` says so. The prover can't be used here; callers who need to
-//! be sure parse the text and compare.
+//! The text has the same meaning and widths as the ruleset: comparisons at another width than the kernel's are
+//! marked by `low(…)`, `high(…)` or `full(…)`. The prover can't be used in this crate; callers that need a proof
+//! parse the text and compare.
 
 mod condition;
 mod layout;
@@ -22,35 +22,35 @@ use tamis_rules::{IntervalSet, Predicate, Ruleset, Section};
 use super::ast::Verb;
 use layout::{Block, Statements};
 
-/// What is written by name.
+/// The use of names in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Arguments and constants by their names wherever they have one.
+    /// Arguments and constants by name if they have one.
     Named,
-    /// The same, with the width of every comparison spelled out, so that it reads alike for all
+    /// The same, with the width of every comparison spelled out, so that the text is the same for all
     /// architectures.
     Explicit,
-    /// Calls and actions by name, arguments by position, everything else in numbers, every width
-    /// spelled out: longer, with nothing that could be misread.
+    /// Calls and actions by name, arguments by index, everything else in numbers, every width spelled out: longer,
+    /// but unambiguous.
     Literal,
 }
 
-/// Something that the language can't say.
+/// A feature that the language can't express.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsayable {
-    /// An action with data that it doesn't take, or too large an errno.
+    /// An action with data that the language doesn't support, or an errno that is too large.
     Action(Action),
-    /// More values in a mask than the language takes.
+    /// More values in a mask than the language supports.
     Values,
-    /// The conditions of the calls, each written out, are longer than [`MAX_CONDITIONS_BYTES`].
+    /// The conditions of all calls together are longer than [`MAX_CONDITIONS_BYTES`].
     TooLong,
-    /// Run-time variables, which this text form doesn't name.
+    /// Run-time variables, which this text form doesn't support.
     Variables,
 }
 
-/// The most text of conditions in a policy, in bytes. A condition stands at every call that it is about,
-/// because names and widths of arguments differ; nobody reads hundreds of copies of a long one, and
-/// parsing them takes minutes.
+/// The most text of conditions in a policy, in bytes. A condition is repeated for each of its calls, because names
+/// and widths of arguments differ. Hundreds of copies of a long condition are unreadable, and parsing them takes
+/// minutes.
 pub const MAX_CONDITIONS_BYTES: usize = 256 << 10;
 
 impl fmt::Display for Unsayable {
@@ -74,7 +74,7 @@ impl fmt::Display for Unsayable {
 
 impl Error for Unsayable {}
 
-/// A policy that means what the ruleset means.
+/// A policy with the meaning of the ruleset.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch};
@@ -93,7 +93,7 @@ impl Error for Unsayable {}
 /// ```
 ///
 /// # Errors
-/// If the language can't say it, or the text would be too long to be read.
+/// If the language can't express it, or the text would be too long to be read.
 pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, Unsayable> {
     if !ruleset.variables().is_empty() {
         return Err(Unsayable::Variables);
@@ -104,7 +104,7 @@ pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, Unsayable> {
         default: ruleset.bad_arch,
     };
     let sections = match ruleset.sections() {
-        // A policy is for some architecture; one that is treated as any other makes no difference.
+        // A policy has at least one architecture; one treated like all others changes nothing.
         [] => std::slice::from_ref(&nothing),
         sections => sections,
     };
@@ -118,10 +118,10 @@ pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, Unsayable> {
     Ok(arrange(&listings, &bad_arch))
 }
 
-/// The condition of a rule about one call, as it stands in the parentheses behind the call's name.
+/// The condition of a rule for one call, as written in the parentheses after the call's name.
 ///
 /// # Errors
-/// If the language can't say it.
+/// If the language can't express it.
 pub fn condition(
     arch: Arch,
     call: Option<&str>,
@@ -131,10 +131,10 @@ pub fn condition(
     condition::text(arch, call, when, style)
 }
 
-/// An action as the language writes it, with the name that an errno has on this architecture.
+/// An action in the language, with the errno's name on this architecture.
 ///
 /// # Errors
-/// If the action has data that the language has no place for.
+/// If the language doesn't support the action's data.
 pub fn answer(action: Action, arch: Arch) -> Result<String, Unsayable> {
     const MAX_ERRNO: u16 = 4095;
     let word = Verb::Plain(action.kind).word();
@@ -150,7 +150,7 @@ pub fn answer(action: Action, arch: Arch) -> Result<String, Unsayable> {
     }
 }
 
-/// The name of an errno value that filters may well return, beyond those that are the same everywhere.
+/// The name of an errno value that filters plausibly return, in addition to those that are the same everywhere.
 fn errno_name(value: u16, arch: Arch) -> Option<&'static str> {
     const OTHERS: [&str; 16] = [
         "ENOSYS",
@@ -174,18 +174,18 @@ fn errno_name(value: u16, arch: Arch) -> Option<&'static str> {
     errno::portable_name(value).or_else(|| OTHERS.into_iter().find(matches))
 }
 
-/// One answer, with the condition in the language if there is one.
+/// One action, with its condition in the language if there is one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Clause {
     answer: String,
     when: Option<String>,
 }
 
-/// How many bytes conditions may still take.
+/// The remaining bytes for conditions.
 struct Room(usize);
 
 impl Room {
-    /// Makes room for what was said about a call, or some numbers.
+    /// Subtracts the size of the clauses of a call or some numbers.
     fn take(&mut self, clauses: Clauses) -> Result<Clauses, Unsayable> {
         let lengths = clauses.iter().filter_map(|clause| clause.when.as_ref());
         let length: usize = lengths.map(String::len).sum();
@@ -194,25 +194,25 @@ impl Room {
     }
 }
 
-/// What happens to some calls: the first clause that matches decides; the last always does.
+/// The clauses of some calls: the first match decides; the last always matches.
 type Clauses = Vec<Clause>;
 
-/// What a section says about a call.
+/// The clauses of a section for a call.
 struct Entry {
     nr: u32,
     clauses: Clauses,
-    /// The same with every width spelled out, to be alike for several architectures.
+    /// The same with every width spelled out, for use on several architectures.
     explicit: Clauses,
 }
 
-/// Everything that a section says, call by call.
+/// All clauses of a section, call by call.
 struct Listing {
     arch: Arch,
     calls: BTreeMap<&'static str, Entry>,
-    /// Numbers without a name that are treated differently from most of them.
+    /// Numbers without a name that differ from most of them.
     odd: Vec<(IntervalSet<u32>, Clauses)>,
     default: String,
-    /// What most numbers without a name get, if that isn't the default.
+    /// The action of most numbers without a name, if it isn't the default.
     unknown: Option<String>,
 }
 
@@ -221,7 +221,7 @@ impl Listing {
         let arch = section.arch;
         let mut calls = BTreeMap::new();
         for (nr, name) in syscall::all(arch) {
-            // The number may have an older name; that one says the same.
+            // Skip aliases of the same number.
             if syscall::name(arch, nr) == Some(name) {
                 let clauses = |style| clauses(section, nr.0, Some(name), style);
                 let explicit = if style == Style::Named {
@@ -279,7 +279,7 @@ impl Listing {
     }
 }
 
-/// Splits a set of numbers where rules begin or end.
+/// Splits a set of numbers at the bounds of rules.
 fn pieces(section: &Section, set: &IntervalSet<u32>) -> Vec<(u32, u32)> {
     let mut starts: BTreeSet<u32> = BTreeSet::new();
     for (first, last) in section
@@ -302,7 +302,7 @@ fn pieces(section: &Section, set: &IntervalSet<u32>) -> Vec<(u32, u32)> {
     pieces
 }
 
-/// What a section answers to a number.
+/// The clauses of a section for a number.
 fn clauses(
     section: &Section,
     nr: u32,
@@ -335,7 +335,7 @@ fn clauses(
     Ok(clauses)
 }
 
-/// The policy of these listings: what they share at the top, the rest in blocks.
+/// The policy of these listings: common clauses at the top, the rest in blocks.
 fn arrange(listings: &[Listing], bad_arch: &str) -> String {
     let defaults: Vec<&String> = listings.iter().map(|listing| &listing.default).collect();
     let default = &most_common(&defaults);
@@ -353,7 +353,7 @@ fn arrange(listings: &[Listing], bad_arch: &str) -> String {
             block.fallback("unknown", own_unknown);
         }
         for (numbers, clauses) in &listing.odd {
-            // Where a policy is for one architecture, numbers are its own.
+            // A policy for one architecture can use its numbers.
             let place = if listings.len() == 1 {
                 Vec::new()
             } else {
@@ -377,7 +377,7 @@ fn arrange(listings: &[Listing], bad_arch: &str) -> String {
     if let Some(unknown) = unknown {
         head.line(&format!("unknown {unknown}"));
     }
-    // What depends on arguments first, the long lists last.
+    // Conditions first, the long lists last.
     let top = blocks.remove(&Vec::new()).unwrap_or_default();
     let (conditional, plain) = top.split();
     let mut text = head.into_text() + &conditional.into_text(&[]);
@@ -388,10 +388,10 @@ fn arrange(listings: &[Listing], bad_arch: &str) -> String {
     text + &plain.into_text(&[])
 }
 
-/// The clauses that sections have in common for a call, and which sections; the order is theirs.
+/// The distinct clauses for a call, each with its sections, in the order of the sections.
 type Alike<'a> = Vec<(&'a Clauses, Vec<usize>)>;
 
-/// Puts what is said about a call into the blocks of the architectures that say the same.
+/// Adds the clauses of a call to the blocks of the architectures that share them.
 fn arrange_call(name: &str, listings: &[Listing], blocks: &mut BTreeMap<Vec<usize>, Block>) {
     let alike = |choose: fn(&Entry) -> &Clauses| {
         let mut alike: Alike<'_> = Vec::new();
@@ -428,7 +428,7 @@ fn arrange_call(name: &str, listings: &[Listing], blocks: &mut BTreeMap<Vec<usiz
     }
 }
 
-/// The text that comes most often; of several the first.
+/// The most frequent text; the first of several.
 fn most_common(texts: &[&String]) -> String {
     let mut best = (0, String::new());
     for text in texts {

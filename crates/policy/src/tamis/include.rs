@@ -1,7 +1,7 @@
-//! Puts included files in the place of their `include` statements.
+//! Replaces `include` statements with the included files.
 //!
-//! A file counts once: included again it adds nothing, which cannot change the meaning, since its rules
-//! stand earlier already and the first match decides. A file that includes itself is an error.
+//! A file counts once: a second include adds nothing. This can't change the meaning, since the rules are already
+//! present earlier and the first match decides. A file that includes itself is an error.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::limits::{MAX_INCLUDE_DEPTH, MAX_SOURCE_BYTES};
 use crate::loader::Loader;
 use crate::sink::Sink;
 
-/// The statements of the root and of everything that it includes, in order.
+/// The statements of the root and of its included files, in order.
 pub(super) fn expand(
     sources: &mut Sources,
     root: SourceId,
@@ -40,14 +40,14 @@ struct Expansion<'a> {
     sink: &'a mut Sink,
     /// The files from the root to the current one.
     open: Vec<Arc<str>>,
-    /// The files that were read completely.
+    /// The completely read files.
     done: HashSet<Arc<str>>,
     source_bytes: usize,
     statements: Vec<Statement>,
 }
 
 impl Expansion<'_> {
-    /// Reads a file that is among the sources; `included_at` is absent for the root.
+    /// Reads a file of the sources; `included_at` is absent for the root.
     fn file(&mut self, source: SourceId, included_at: Option<Span>) {
         let name = self.sources.name(source).clone();
         let text = self.sources.get(source).text.clone();

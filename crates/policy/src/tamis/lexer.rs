@@ -1,14 +1,14 @@
 //! From text to tokens.
 //!
-//! Blanks, line breaks and comments only separate tokens; the first token of a line remembers how far it
-//! is indented, which error recovery uses. What is no token is reported here and becomes
-//! [`TokenKind::Broken`], about which the parser need not complain again.
+//! Blanks, line breaks and comments only separate tokens. The first token of a line has its indentation, which
+//! error recovery uses. Invalid characters are reported here and become [`TokenKind::Broken`], which the parser
+//! doesn't report again.
 
 use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 use crate::sink::Sink;
 
-/// What a token is. The text of names and numbers is that of the span.
+/// The kinds of tokens. The text of names and numbers is that of the span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
     /// `read`, `AF_UNIX`, `kill-process`.
@@ -21,24 +21,24 @@ pub(super) enum TokenKind {
     Text,
     /// An operator, bracket or comma, by its spelling.
     Symbol(&'static str),
-    /// Not a token; reported.
+    /// An invalid token, already reported.
     Broken,
-    /// After the last token.
+    /// The end of the text.
     End,
 }
 
-/// A token with its place.
+/// A token with its span.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
-    /// What it is.
+    /// Its kind.
     pub(super) kind: TokenKind,
-    /// Where it is.
+    /// Its span.
     pub(super) span: Span,
-    /// If it is the first of its line, how many bytes stand before it.
+    /// The indentation in bytes, for the first token of a line.
     pub(super) indent: Option<usize>,
 }
 
-/// Every symbol; a longer one stands before its own beginnings.
+/// All symbols; a symbol precedes its own prefixes.
 const SYMBOLS: [&str; 24] = [
     "&&", "||", "==", "!=", "<=", ">=", "<<", "..", "<", ">", "&", "|", "!", "~", "-", "=", ",",
     "(", ")", "{", "}", "[", "]", ":",
@@ -81,8 +81,8 @@ pub(super) fn tokens(source: SourceId, text: &str, sink: &mut Sink) -> Vec<Token
     tokens
 }
 
-/// Passes the token that begins with `first`. A text without an end is broken up to the end of its line,
-/// anything else for one character.
+/// Consumes the token that begins with `first`. An unterminated text is broken up to the end of its line, any other
+/// invalid token for one character.
 fn token(cursor: &mut Cursor<'_>, first: char) -> TokenKind {
     let second = cursor.rest().as_bytes().get(1);
     match first {

@@ -1,8 +1,8 @@
 //! From statements to a ruleset, in one walk in the order of the text.
 //!
-//! Every rule is lowered once per architecture that it is about: numbers, constants and widths differ.
-//! The calls of a rule that have no condition become one rule of the ruleset, each call with a condition
-//! becomes its own; they share an action, so their order among themselves doesn't matter.
+//! Every rule is lowered once per architecture, as numbers, constants and widths differ. The unconditional calls of
+//! a rule become one rule of the ruleset, each call with a condition becomes a separate one; they share an action,
+//! so their relative order doesn't matter.
 
 mod header;
 mod section;
@@ -33,7 +33,7 @@ pub(super) fn ruleset(
     sources: &Sources,
     sink: &mut Sink,
 ) -> Option<Ruleset> {
-    // Where statements were left out because of mistakes, those are what is wrong.
+    // If statements were omitted, their errors have been reported.
     if statements.is_empty() && !sink.has_failed() {
         sink.report(empty_policy());
         return None;
@@ -60,14 +60,14 @@ pub(super) fn ruleset(
     lowering.finish()
 }
 
-/// What is wrong with a policy without statements.
+/// The error for a policy without statements.
 fn empty_policy() -> Diagnostic {
     Diagnostic::error(code::EMPTY_POLICY, "the policy is empty")
         .note("did the program that generates it fail?")
         .help("`default kill-process` kills on every call")
 }
 
-/// Tells about a policy that only defines things.
+/// Reports a policy that has only definitions.
 fn check_says_something(statements: &[Statement], sink: &mut Sink) {
     let says_something = statements.iter().any(|statement| match &statement.kind {
         StatementKind::Rule(..) | StatementKind::On(..) => true,
@@ -91,12 +91,12 @@ struct Lowering<'a> {
     sources: &'a Sources,
     selection: Selection,
     names: Names,
-    /// One per selected architecture. A scope is a list of indices into it.
+    /// One draft per selected architecture. A scope is a list of indices into it.
     sections: Vec<Draft>,
     bad_arch: Option<(Action, Span)>,
-    /// How many targets were read.
+    /// The count of targets.
     targets: usize,
-    /// How many rules were made.
+    /// The count of rules.
     rules: usize,
     sink: &'a mut Sink,
 }
@@ -107,7 +107,7 @@ impl Lowering<'_> {
         match &statement.kind {
             // Read by the header.
             StatementKind::Arch(_) if is_top => {}
-            // Put in place already; left inside a block, where it is refused.
+            // Already expanded; only those inside a block remain, where they are rejected.
             StatementKind::Include(_) if is_top => {}
             StatementKind::Let(name, constant) if is_top => {
                 self.names.define_constant(name, constant, self.sink);
@@ -150,7 +150,7 @@ impl Lowering<'_> {
     }
 
     fn bad_arch(&mut self, answer: &Answer) {
-        // Foreign architectures have no constants here; the first of the policy stands in.
+        // `bad-arch` has no architecture of its own; errno names are those of the policy's first architecture.
         let Some(action) = self.action(answer, self.sections[0].arch) else {
             return;
         };
@@ -269,7 +269,7 @@ impl Lowering<'_> {
         });
     }
 
-    /// The condition of a target on one architecture; `None` if it is wrong, which is reported.
+    /// The condition of a target on one architecture; `None` after an error.
     fn when(&mut self, target: &Target, arch: Arch) -> Option<Predicate> {
         let Some(condition) = &target.when else {
             return Some(Predicate::True);
@@ -294,7 +294,7 @@ impl Lowering<'_> {
         Some(predicate)
     }
 
-    /// The numbers of a target on each architecture of the scope; `None` if it is wrong.
+    /// The numbers of a target on each architecture of the scope; `None` after an error.
     fn numbers(&mut self, target: &Target, scope: &[usize]) -> Option<Vec<IntervalSet<u32>>> {
         let arches: Vec<Arch> = scope
             .iter()
@@ -403,7 +403,7 @@ impl Lowering<'_> {
         Some(own)
     }
 
-    /// Tells about a target that earlier rules decide completely, wherever it exists.
+    /// Reports a target that earlier rules decide completely on all of its architectures.
     fn check_reachable(
         &mut self,
         target: &Target,
@@ -435,7 +435,7 @@ impl Lowering<'_> {
         );
     }
 
-    /// The action of an answer on one architecture; `None` if it is wrong, which is reported.
+    /// The action of an answer on one architecture; `None` after an error.
     fn action(&mut self, answer: &Answer, arch: Arch) -> Option<Action> {
         /// `EPERM`, the same number everywhere.
         const EPERM: u16 = 1;
@@ -493,12 +493,12 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether the call happens.
+/// Whether the call is executed.
 fn permits(action: Action) -> bool {
     matches!(action.kind, ActionKind::Allow | ActionKind::Log)
 }
 
-/// Whether an upper half of an argument is looked at.
+/// Whether a predicate tests the upper half of an argument.
 fn looks_above_32_bits(predicate: &Predicate) -> bool {
     let mut operands = predicate.tests().flat_map(Test::operands);
     operands.any(|operand| matches!(operand.subject, Subject::Arg(_)) && operand.part != Part::Low)

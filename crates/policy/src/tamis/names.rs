@@ -1,9 +1,8 @@
 //! The names that a policy defines: constants, sets of values, sets of calls.
 //!
-//! A name is defined above its first use, so definitions cannot be circular. A `let` is evaluated where
-//! it stands, once for every architecture and width: values differ between architectures, and whether
-//! one fits is known only where it is compared. What cannot be evaluated keeps its diagnostic until
-//! somebody uses it.
+//! A name is defined above its first use, so definitions cannot be circular. A `let` is evaluated at its
+//! definition, for every architecture and width: values differ between architectures, and the width is known only
+//! at the comparison. If the evaluation fails, the diagnostic is kept until the name is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use crate::sink::Sink;
 /// A diagnostic in place of a result.
 pub(super) type Checked<T> = Result<T, Box<Diagnostic>>;
 
-/// What a `let` stands for on one architecture at one width.
+/// The meaning of a `let` on one architecture at one width.
 #[derive(Clone)]
 pub(super) enum Meaning {
     /// One value.
@@ -38,7 +37,7 @@ pub(super) struct Names {
     constants: BTreeMap<String, Definition>,
     sets: BTreeMap<String, CallSet>,
     variables: Variables,
-    /// How many elements all the sets have.
+    /// The total count of elements of all sets.
     set_elements: usize,
 }
 
@@ -68,7 +67,7 @@ impl Names {
         }
     }
 
-    /// Defines a constant; reports what is wrong with the definition whether or not it is used.
+    /// Defines a constant; reports an error in the definition even if it is not used.
     pub(super) fn define_constant(&mut self, name: &Name, constant: &Constant, sink: &mut Sink) {
         if let Some(earlier) = self.constants.get(&name.text) {
             sink.report(defined_twice(name, Some(earlier.span)));
@@ -91,7 +90,7 @@ impl Names {
                 meanings.insert((arch, width), scope.meaning(constant, width));
             }
         }
-        // Which width is meant is not known yet: only what is wrong at all of them is wrong for certain.
+        // The width is not known yet: only an error at all widths is certain.
         for &arch in &self.arches {
             let at = |width| &meanings[&(arch, width)];
             if let Err(diagnostic) = at(Width::Bits64)
@@ -128,7 +127,7 @@ impl Names {
         self.sets.insert(name.text.clone(), set);
     }
 
-    /// What a `let` means, if there is one of that name above.
+    /// The meaning of an earlier `let` with this name, if any.
     pub(super) fn constant(
         &self,
         name: &str,
@@ -141,7 +140,7 @@ impl Names {
 
     /// Declares a run-time variable, or a set of them.
     pub(super) fn declare_variable(&mut self, declaration: &Declaration, sink: &mut Sink) {
-        // Kernel constants in a range are rare; those of the first architecture count.
+        // Kernel constants in a range are rare; those of the first architecture are used.
         let arch = self.arches[0];
         let range = variables::range(declaration, Scope { names: self, arch });
         match range {

@@ -1,8 +1,9 @@
 //! From tokens to the syntax tree: statements. Conditions and values are in [`expression`].
 //!
-//! Recursive descent with one token of lookahead. A mistake ends its statement: the parser reports it
-//! and goes on at the next line that looks like the beginning of a statement - by its first word, or
-//! because it is not indented more than the broken one - so one run reports several mistakes. Recursion is bounded by [`MAX_NESTING`].
+//! Recursive descent with one token of lookahead. An error ends its statement: the parser reports it and continues
+//! at the next line that looks like the beginning of a statement - by its first word, or by an indentation not
+//! greater than that of the broken one - so one run reports several errors. Recursion is bounded by
+//! [`MAX_NESTING`].
 
 mod expression;
 
@@ -19,12 +20,12 @@ use crate::front_end::{first_line, first_word};
 use crate::limits::MAX_NESTING;
 use crate::sink::Sink;
 
-/// The words that begin statements, besides the verbs of rules.
+/// The words that begin statements, in addition to the verbs of rules.
 const STATEMENT_WORDS: [&str; 8] = [
     "arch", "default", "bad-arch", "unknown", "include", "let", "set", "on",
 ];
 
-/// Parses one file; mistakes go to the sink and leave their statement out.
+/// Parses one file; errors are reported to the sink, and their statements are omitted.
 pub(super) fn parse(source: SourceId, text: &str, sink: &mut Sink) -> Policy {
     let tokens = lexer::tokens(source, text, sink);
     let mut parser = Parser {
@@ -40,7 +41,7 @@ pub(super) fn parse(source: SourceId, text: &str, sink: &mut Sink) -> Policy {
     }
 }
 
-/// The mistake is reported; give this statement up.
+/// Abandons a statement whose error has been reported.
 struct Abandon;
 
 type Parse<T> = Result<T, Abandon>;
@@ -48,11 +49,11 @@ type Parse<T> = Result<T, Abandon>;
 struct Parser<'a> {
     text: &'a str,
     tokens: Vec<Token>,
-    /// The index of the next token; never beyond the last, which is the end.
+    /// The index of the next token; at most that of the last, which is the end.
     at: usize,
-    /// How deep the expression under the parser is nested.
+    /// The nesting depth of the current expression.
     depth: usize,
-    /// How many braces are open.
+    /// The count of open braces.
     open_braces: usize,
     sink: &'a mut Sink,
 }
@@ -74,7 +75,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips to where the statement after the one that began at `start` may begin.
+    /// Skips to the possible beginning of the statement after the one that began at `start`.
     fn recover(&mut self, start: usize, base: usize, inside_block: bool) {
         if self.at == start {
             self.advance();
@@ -149,7 +150,7 @@ impl Parser<'_> {
         Ok(StatementKind::Fallback(fallback, self.answer(verb)?))
     }
 
-    /// An action; the next token is its word.
+    /// An action; the next token is its verb.
     fn answer(&mut self, verb: Verb) -> Parse<Answer> {
         let word = self.advance();
         let takes_value = matches!(
@@ -194,7 +195,7 @@ impl Parser<'_> {
         Ok(StatementKind::Let(name, constant))
     }
 
-    /// What follows the colon: `u32`, `u64[4]`, `u32 in 3..1023`.
+    /// The declaration after the colon: `u32`, `u64[4]`, `u32 in 3..1023`.
     fn declaration(&mut self, name: Name) -> Parse<Declaration> {
         if expression::is_constant_name(&name.text) || name.text.contains('-') {
             let lower = name.text.to_lowercase().replace('-', "_");
@@ -268,7 +269,7 @@ impl Parser<'_> {
         Ok(StatementKind::On(arches, body))
     }
 
-    /// One name or several with commas between them.
+    /// One name or several, separated by commas.
     fn names(&mut self, what: &str) -> Parse<Vec<Name>> {
         let mut names = vec![self.expect_name(what)?];
         while self.take(",") {
@@ -312,7 +313,7 @@ impl Parser<'_> {
         self.conditioned(TargetKind::Numbers(first, last), word.to(end))
     }
 
-    /// A target with the condition that may follow it.
+    /// A target with its optional condition.
     fn conditioned(&mut self, kind: TargetKind, span: Span) -> Parse<Target> {
         if !self.take("(") {
             return Ok(Target {
@@ -376,7 +377,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Steps over the next token; at the end stays there.
+    /// Consumes the next token, except the end.
     fn advance(&mut self) -> Span {
         let token = self.tokens[self.at];
         match token.kind {
@@ -427,7 +428,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// Reports a mistake, unless the lexer did.
+    /// Reports an error, unless the lexer already did.
     fn abandon(&mut self, diagnostic: Diagnostic) -> Abandon {
         if self.peek() != TokenKind::Broken {
             self.sink.report(diagnostic);
@@ -463,7 +464,7 @@ fn is_statement_word(word: &str) -> bool {
     STATEMENT_WORDS.contains(&word) || Verb::from_word(word).is_some()
 }
 
-/// A syntax error whose place says nothing more.
+/// A syntax error with an unlabelled span.
 fn syntax(span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic::error(code::TAMIS_SYNTAX, message).label(span, "")
 }

@@ -1,7 +1,7 @@
 //! Syntax trees as text: the canonical form of a policy.
 //!
-//! What is printed parses back to the same tree, places aside. Comments are not in the tree and are
-//! lost; parentheses are printed where they are needed.
+//! The printed text parses back to the same tree, except for spans. Comments are not in the tree and are lost;
+//! parentheses are printed where required.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -12,10 +12,10 @@ use super::ast::{
     Statement, StatementKind, Subject, Target, TargetKind, Value, ValueKind,
 };
 
-/// Lines are broken after a comma where they would be longer.
+/// Longer lines are broken after a comma.
 const MAX_COLUMNS: usize = 100;
 
-/// The text of a policy, one statement per line, lists broken where lines grow long.
+/// The text of a policy, one statement per line, with long lists broken.
 pub fn policy(policy: &Policy) -> String {
     let mut text = String::new();
     for statement in &policy.statements {
@@ -232,7 +232,7 @@ impl Display for Condition {
     }
 }
 
-/// A condition as the operand of an operator: of `!`, too, so that `!(a == b)` keeps its parentheses.
+/// A condition as the operand of an operator, including `!`, so that `!(a == b)` keeps its parentheses.
 struct Factor<'a>(&'a Condition);
 
 fn factors(conditions: &[Condition]) -> Vec<Joined<'_>> {

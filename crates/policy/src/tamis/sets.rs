@@ -11,10 +11,10 @@ use super::names::Calls;
 use super::parser;
 use crate::sink::Sink;
 
-/// The set of all calls of the tables, which no file could list.
+/// The set of all calls of the tables; it is computed.
 const KNOWN: &str = "@known";
 
-/// The source of the other sets: `set` statements only, each about what stands above it.
+/// The source of the other sets: `set` statements only, each using only earlier ones.
 const TEXT: &str = include_str!("../../../../policies/sets.tamis");
 
 /// The calls of the built-in set of this name, `@` included.

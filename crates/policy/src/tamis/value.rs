@@ -1,7 +1,7 @@
 //! The value of a constant expression for one architecture at one width.
 //!
-//! Arithmetic is that of unsigned integers of the width: `~x` flips that many bits, `-x` is taken modulo
-//! it. A literal or a constant that has more bits is an error, not cut off.
+//! Arithmetic is on unsigned integers of the width: `~x` inverts that many bits, `-x` is modulo 2^width. A literal
+//! or constant with more bits is an error, not truncated.
 
 use tamis_abi::signature::Width;
 use tamis_abi::{Arch, consts};
@@ -14,18 +14,18 @@ use super::names::{Checked, Meaning, Names, suggest_from};
 /// The value of an expression.
 #[derive(Clone, Copy)]
 pub(super) struct Number {
-    /// As an unsigned integer of the width.
+    /// The value as an unsigned integer of the width.
     pub(super) bits: u64,
-    /// Whether it was written as a negative number, which has no place in an unsigned order.
+    /// Whether it was written as a negative number, which can't be compared by an unsigned order.
     pub(super) negative: bool,
 }
 
-/// Where names are looked up.
+/// The scope for resolving names.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
-    /// What the policy defines.
+    /// The names that the policy defines.
     pub(super) names: &'a Names,
-    /// Whose constants are meant.
+    /// The architecture whose constants are used.
     pub(super) arch: Arch,
 }
 

@@ -1,8 +1,8 @@
 //! The run-time variables that a policy declares.
 //!
-//! `let control_fd: u32` gives a name to a number that is known when the filter is installed; `let fds: u32[4]` to
-//! four of them. Conditions compare arguments with them. A name in small letters may also be an argument of
-//! the call; where it could be either, it is an error.
+//! `let control_fd: u32` declares a number that is known when the filter is installed; `let fds: u32[4]` declares
+//! four of them. Conditions compare arguments with them. A lower-case name may also be an argument of the call; if
+//! it is both, it is an error.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,14 +24,14 @@ pub(super) struct Variables {
     names: BTreeMap<String, Named>,
 }
 
-/// What a name stands for.
+/// The declaration of a name.
 struct Named {
     span: Span,
     indices: Range<usize>,
     is_set: bool,
 }
 
-/// What a name stands for where it is used.
+/// The meaning of a name at its use.
 pub(super) enum Use {
     /// A variable.
     One(Operand),
@@ -82,7 +82,7 @@ impl Variables {
         self.names.insert(name.text.clone(), named);
     }
 
-    /// What a name stands for, if it was declared.
+    /// The meaning of a name, if it was declared.
     pub(super) fn get(&self, name: &str) -> Option<Use> {
         let named = self.names.get(name)?;
         let operand = |index: usize| {
@@ -100,7 +100,7 @@ impl Variables {
         operand(named.indices.start).map(Use::One)
     }
 
-    /// The names that were declared.
+    /// The declared names.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.names.keys().map(String::as_str)
     }
@@ -111,7 +111,7 @@ impl Variables {
     }
 }
 
-/// The values that a variable may be bound to.
+/// The values to which a variable may be bound.
 pub(super) fn range(declaration: &Declaration, scope: Scope<'_>) -> Checked<(u64, u64)> {
     let width = match declaration.width {
         VariableWidth::U32 => Width::Bits32,

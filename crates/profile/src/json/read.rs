@@ -1,4 +1,4 @@
-//! From JSON to a profile. Whatever is not understood is an error: a lost count would go unnoticed.
+//! From JSON to a profile. Everything unknown is an error: a lost count would go unnoticed.
 
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::{Range, Ranged};
@@ -193,8 +193,8 @@ fn read_samples(reader: &mut Reader, list: &Value<'_>, call: &mut Call) -> Optio
     Some(())
 }
 
-/// Reports parts that occur more often than the whole. Counts stop at the largest number, and then
-/// the parts of a merged profile may add up to more.
+/// Reports parts whose sum exceeds the whole. Counts saturate at the largest number, and then the parts of a merged
+/// profile may add up to more.
 fn check_sum<'c>(
     reader: &mut Reader,
     place: &Value<'_>,

@@ -8,8 +8,8 @@ use super::SCHEMA;
 use crate::{Call, Profile};
 
 impl Profile {
-    /// The profile as JSON that [`read`](crate::read) understands; `docs/schemas/profile.1.json`
-    /// describes it. The same profile always gives the same text.
+    /// The profile as JSON for [`read`](crate::read); the schema is `docs/schemas/profile.1.json`. The same profile
+    /// always gives the same text.
     ///
     /// ```
     /// use tamis_abi::{Arch, Nr};

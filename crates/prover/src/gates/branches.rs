@@ -1,7 +1,7 @@
-//! Which ways the branches of a program can go, as the gates read it.
+//! The possible outcomes of a program's branches, as translated to gates.
 //!
-//! The sweep down a program knows for each branch the condition that it is reached and its test fails or
-//! holds. One circuit has all of them, so that one search tells whether any of a set of outcomes can occur.
+//! The sweep down a program computes for each branch the conditions that it is reached and its test fails or holds.
+//! They are all in one circuit, so one search decides whether any of a set of outcomes is possible.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ impl Branches {
         })
     }
 
-    /// An input with which some of these branches have these outcomes; `None` if there is none. Nothing is run
-    /// to confirm it.
+    /// An input for which at least one of these branches has the given outcome; `None` if there is none. The input
+    /// is not confirmed by running the program.
     ///
     /// # Errors
     /// If the solver reaches its limit, or the caller stops.
@@ -56,7 +56,7 @@ impl Branches {
     ) -> Result<Option<SeccompData>, LimitReached> {
         let mut any = Gate::FALSE;
         for outcome in outcomes {
-            // What was not met in the sweep is reached by no jump.
+            // Outcomes not found in the sweep are unreachable.
             let condition = self.conditions.get(&outcome).copied();
             any = self.gates.or(any, condition.unwrap_or(Gate::FALSE))?;
         }
@@ -68,22 +68,16 @@ impl Branches {
 #[cfg(test)]
 mod tests {
     use tamis_abi::Endian;
-    use tamis_bpf::{Op, Operand, Test};
+    use tamis_bpf::{Op, Test};
 
     use super::*;
 
     #[test]
     fn an_outcome_behind_a_contradiction_has_no_input() {
-        let branch = |test, k, jt, jf| Op::Branch {
-            test,
-            operand: Operand::K(k),
-            jt,
-            jf,
-        };
         let ops = [
             Op::LoadData(16),
-            branch(Test::Ge, 10, 0, 1),
-            branch(Test::Gt, 8, 0, 0),
+            Op::branch(Test::Ge, 10, 0, 1),
+            Op::branch(Test::Gt, 8, 0, 0),
             Op::RetImm(7),
         ];
         let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();

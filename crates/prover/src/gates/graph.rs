@@ -1,4 +1,4 @@
-//! The gates: and-gates with inverters on their edges, each kept once.
+//! The gates: and-gates with inverters on their edges, without duplicates.
 
 use tamis_abi::Word;
 
@@ -35,13 +35,13 @@ impl From<bool> for Gate {
     }
 }
 
-/// What drives a gate.
+/// The driver of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Driver {
     False,
     /// A bit of the input; bit 0 is the lowest.
     Input(Word, u32),
-    /// True if both are.
+    /// True if both are true.
     And(Gate, Gate),
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Gates {
     stop: Stop,
 }
 
-/// How often the caller is asked whether to stop.
+/// The interval of checks for cancellation.
 const GATES_BETWEEN_CHECKS: usize = 1 << 12;
 
 impl Gates {
@@ -88,7 +88,7 @@ impl Gates {
         Ok(self.and(a.not(), b.not())?.not())
     }
 
-    /// `yes` where the condition is true, else `no`.
+    /// `yes` if the condition is true, else `no`.
     pub(super) fn select(
         &mut self,
         condition: Gate,
@@ -104,7 +104,7 @@ impl Gates {
     }
 
     pub(super) fn xor(&mut self, a: Gate, b: Gate) -> Result<Gate, LimitReached> {
-        // Inverters move to the output, so that the gates in between are shared.
+        // Inverters are moved to the output, so that the gates in between are shared.
         let is_inverted = a.is_inverted() != b.is_inverted();
         let (a, b) = (Gate(a.0 & !1), Gate(b.0 & !1));
         let (a, b) = (a.min(b), a.max(b));

@@ -1,10 +1,9 @@
-//! The second way: both filters as circuits of gates, and a search for an input that tells them apart.
+//! The second method: both filters as circuits of gates, and a search for an input for which they differ.
 //!
-//! Decision diagrams can't hold some functions, such as the sum of two arguments or a whole word that
-//! is returned. Gates hold every program: [`graph`] keeps them, alike ones once; [`words`] has the
-//! machine's arithmetic; [`program`] and [`ruleset`] translate; [`solve`] hands the question to a SAT solver, with a limit
-//! on its conflicts and no clock. What it finds is an input, what it refutes is refuted for every input,
-//! and when it gives up the answer is *unknown*.
+//! Some functions are too large for decision diagrams, such as the sum of two arguments or a whole returned word.
+//! Gates represent every program: [`graph`] stores them without duplicates; [`words`] has the machine's arithmetic;
+//! [`program`] and [`ruleset`] translate; [`solve`] runs a SAT solver, with a limit on its conflicts and no clock.
+//! It returns an input, or a refutation for every input; if it reaches the limit the answer is *unknown*.
 
 mod branches;
 mod graph;
@@ -30,7 +29,7 @@ use words::Bits;
 
 type Outcome<T> = Result<T, LimitReached>;
 
-/// `SECCOMP_RET_ALLOW`, what the kernel makes of a stack of which no filter says anything stricter.
+/// `SECCOMP_RET_ALLOW`, the result of a stack without stricter filters.
 const ALLOW: u32 = 0x7fff_0000;
 
 /// Two filters as one circuit.
@@ -45,11 +44,11 @@ pub(crate) struct Circuit<'a> {
 /// The conditions that two filters differ, by kind of difference.
 #[derive(Clone, Copy)]
 pub(crate) struct Differences {
-    /// The first filter takes the stricter action.
+    /// The first filter has the stricter action.
     pub(crate) stricter: Gate,
-    /// The first filter takes the looser action.
+    /// The first filter has the looser action.
     pub(crate) looser: Gate,
-    /// Both take the same action, with different data.
+    /// Both have the same action, with different data.
     pub(crate) data_only: Gate,
     /// Any of them.
     pub(crate) any: Gate,
@@ -83,7 +82,7 @@ impl<'a> Circuit<'a> {
         words::equal(&mut self.gates, &self.left, &self.right).map(Gate::not)
     }
 
-    /// The conditions that a call of the scope is answered differently.
+    /// The conditions that a call of the scope has different results.
     pub(crate) fn differences(&mut self, scope: &Scope) -> Outcome<Differences> {
         let gates = &mut self.gates;
         let domain = domain(gates, scope)?;
@@ -120,7 +119,7 @@ impl<'a> Circuit<'a> {
     }
 }
 
-/// What a subject returns.
+/// The return value of a subject.
 fn function(gates: &mut Gates, subject: &Subject<'_>) -> Outcome<Bits> {
     match subject {
         Subject::Ruleset(rules) => ruleset::returned(gates, rules),
@@ -142,8 +141,8 @@ fn function(gates: &mut Gates, subject: &Subject<'_>) -> Outcome<Bits> {
     }
 }
 
-/// The condition that an older filter's return value replaces the one kept so far: its action is smaller, as
-/// a signed number.
+/// The condition that an older filter's return value replaces the one kept so far: its action is smaller, as a
+/// signed number.
 fn replaces(gates: &mut Gates, older: &Bits, kept: &Bits) -> Outcome<Gate> {
     let misreads = |rule| misreading::has(Reading::Gates, rule);
     let place = |ret: &Bits| {
@@ -164,7 +163,7 @@ fn replaces(gates: &mut Gates, older: &Bits, kept: &Bits) -> Outcome<Gate> {
     words::greater(gates, &kept_place, &older_place, tie)
 }
 
-/// How strict the kernel's reaction to a return value is: the smaller the stricter.
+/// The strictness of a return value: smaller is stricter.
 fn strictness(gates: &mut Gates, ret: &Bits, scope: &Scope) -> Outcome<Bits> {
     // Unknown actions kill the process.
     let mut rank = words::constant(0);
@@ -209,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// Everything that gives programs and stacks a meaning here, up to its tests.
+    /// The sources of the translation to gates, without tests.
     const SOURCES: [&str; 5] = [
         include_str!("mod.rs"),
         include_str!("program.rs"),

@@ -1,8 +1,8 @@
 //! A program as gates: all of its paths at once.
 //!
-//! Jumps only go forward, so one sweep does it. At each instruction the ways that lead there meet: the
-//! machine holds what it held on the way that was taken, bit by bit. The size is proportional to the
-//! length of the program and independent of the number of paths.
+//! Jumps only go forward, so one sweep is sufficient. At each instruction the paths to it are merged: the contents
+//! of the machine are selected bit by bit by the path taken. The size is proportional to the length of the program
+//! and independent of the number of paths.
 
 use tamis_abi::{ArgIndex, Endian, Word};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
@@ -15,10 +15,10 @@ use crate::misreading::{self, Reading, Rule};
 
 /// Words of scratch memory, `BPF_MEMWORDS`.
 const SLOTS: usize = 16;
-/// What `len` loads, the size of `struct seccomp_data`: two words, a pointer and six arguments.
+/// The value of `len`, the size of `struct seccomp_data`: two words, a pointer and six arguments.
 const LEN: u32 = 2 * 4 + 8 + 6 * 8;
 
-/// What the machine holds.
+/// The contents of the machine.
 #[derive(Clone)]
 struct Machine {
     a: Bits,
@@ -26,7 +26,7 @@ struct Machine {
     memory: [Bits; SLOTS],
 }
 
-/// A way to an instruction.
+/// The merged paths to an instruction.
 struct Way {
     is_taken: Gate,
     machine: Machine,
@@ -36,14 +36,13 @@ struct Circuit<'a> {
     gates: &'a mut Gates,
     note: &'a mut dyn FnMut(Pc, [Gate; 2]),
     endian: Endian,
-    /// Per instruction the way there, if there is one.
+    /// For each instruction the paths to it, if any.
     ways: Vec<Option<Way>>,
     returned: Bits,
 }
 
-/// What a program returns.
-/// `note` is told of every branch that is reached: the conditions that it is reached and that its test
-/// fails or holds.
+/// The return value of a program. `note` is called for every reached branch with the conditions that it is reached
+/// and its test fails or holds.
 pub(super) fn returned(
     gates: &mut Gates,
     code: Code<'_>,
@@ -74,7 +73,7 @@ pub(super) fn returned(
 }
 
 impl Circuit<'_> {
-    /// Adds a way to an instruction.
+    /// Adds a path to an instruction.
     fn go(&mut self, target: usize, is_taken: Gate, machine: Machine) -> Outcome<()> {
         if is_taken == Gate::FALSE {
             return Ok(());
@@ -90,7 +89,7 @@ impl Circuit<'_> {
         Ok(())
     }
 
-    /// What the machine holds where two ways meet: on the first, `first`.
+    /// The merged contents of the machine: those of `first` on the first path.
     fn meet(&mut self, is_first: Gate, first: Machine, second: &Machine) -> Outcome<Machine> {
         let mut met = first;
         met.a = words::select(self.gates, is_first, &met.a, &second.a)?;
@@ -106,7 +105,7 @@ impl Circuit<'_> {
         Ok(())
     }
 
-    /// Runs an instruction, the next of which is at `next`.
+    /// Runs an instruction; the next one is at `next`.
     fn step(&mut self, op: Op, next: usize, way: Way) -> Outcome<()> {
         let Way {
             is_taken,
@@ -181,11 +180,11 @@ impl Circuit<'_> {
     }
 }
 
-/// The word of the input that lies at a byte offset of `struct seccomp_data`: the number, the architecture,
-/// then 64-bit values, whose halves lie in the order of the machine's bytes.
+/// The input word at a byte offset of `struct seccomp_data`: the number, the architecture, then 64-bit values with
+/// halves in the machine's byte order.
 ///
 /// # Panics
-/// If no word lies there, which programs don't load.
+/// If the offset has no word, which valid programs don't load.
 fn word_at(offset: u32, endian: Endian) -> Word {
     let is_low = offset.is_multiple_of(8) == (endian == Endian::Little);
     match offset / 8 {
@@ -204,7 +203,7 @@ fn word_at(offset: u32, endian: Endian) -> Word {
     }
 }
 
-/// The bits with which a signed number orders as an unsigned one.
+/// The bits for comparing a signed number as an unsigned one.
 fn signed_as_unsigned(mut bits: Bits) -> Bits {
     bits[31] = bits[31].not();
     bits

@@ -7,7 +7,7 @@ use super::Outcome;
 use super::graph::{Gate, Gates};
 use super::words::{self, Bits};
 
-/// What a ruleset returns.
+/// The return value of a ruleset.
 pub(super) fn returned(gates: &mut Gates, ruleset: &Ruleset) -> Outcome<Bits> {
     let nr = words::input(gates, Word::NR)?;
     let arch = words::input(gates, Word::ARCH)?;

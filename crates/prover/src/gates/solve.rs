@@ -1,9 +1,8 @@
-//! The question whether a gate can be true, put to a SAT solver.
+//! Decides whether a gate can be true, with a SAT solver.
 //!
-//! Every gate that the question depends on becomes a variable and three clauses (Tseitin's
-//! transformation). The solver is batsat; it draws no random numbers and its limit counts learnt
-//! clauses, of which it makes one a conflict, so that the answer is the same on every machine, unless the
-//! caller stops it.
+//! Every gate that the wanted one depends on becomes a variable and three clauses (Tseitin's transformation). The
+//! solver is batsat. It uses no random numbers, and its limit is a count of learnt clauses, one per conflict, so
+//! the result is the same on every machine, unless the caller cancels.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,10 +15,10 @@ use super::graph::{Driver, Gate, Gates};
 use crate::diagram::LimitReached;
 use crate::stop::Stop;
 
-/// How often the caller is asked whether to stop, in decisions of the solver.
+/// The interval of checks for cancellation, in decisions of the solver.
 const DECISIONS_BETWEEN_CHECKS: u32 = 1 << 10;
 
-/// Stops the solver at a number of conflicts, or when the caller wants it.
+/// Stops the solver at a number of conflicts, or if the caller cancels.
 struct Limit<'a> {
     conflicts_left: u64,
     stop: &'a Stop,
@@ -93,7 +92,7 @@ fn with_bit(input: Input, word: Word, bit: u32) -> Input {
     input.with_word(word, input.word(word) | 1 << bit)
 }
 
-/// Says to the solver what the gates compute that the wanted one depends on. Returns their literals.
+/// Adds the clauses of the gates that the wanted one depends on. Returns their literals.
 fn clauses(gates: &Gates, wanted: Gate, solver: &mut Solver<Limit<'_>>) -> BTreeMap<usize, Lit> {
     let mut literals = BTreeMap::new();
     let mut waiting = vec![wanted.number()];

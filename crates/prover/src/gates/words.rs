@@ -1,4 +1,4 @@
-//! The machine's words and arithmetic, made of gates.
+//! The machine's words and arithmetic as gates.
 
 use tamis_abi::Word;
 use tamis_bpf::{AluOp, Test};
@@ -29,7 +29,7 @@ pub(super) fn equal(gates: &mut Gates, a: &Bits, b: &Bits) -> Outcome<Gate> {
     })
 }
 
-/// `a > b`, or `tie` where they are equal.
+/// `a > b`, or `tie` if they are equal.
 pub(super) fn greater(gates: &mut Gates, a: &Bits, b: &Bits, tie: Gate) -> Outcome<Gate> {
     a.iter().zip(b).try_fold(tie, |lower, (a, b)| {
         let differ = gates.xor(*a, *b)?;
@@ -53,9 +53,9 @@ pub(super) fn select(gates: &mut Gates, condition: Gate, yes: &Bits, no: &Bits) 
     each(yes, no, |yes, no| gates.select(condition, yes, no))
 }
 
-/// `a op b`; what a division by zero gives is of no consequence.
+/// `a op b`; the result of a division by zero is unspecified.
 pub(super) fn alu(gates: &mut Gates, op: AluOp, a: &Bits, b: &Bits) -> Outcome<Bits> {
-    // With the operands in one order, what commutes is the same gates.
+    // With ordered operands, commutative operations share gates.
     let (first, second) = (a.min(b), a.max(b));
     match op {
         AluOp::Add => add(gates, first, second, Gate::FALSE),
@@ -107,8 +107,8 @@ fn multiply(gates: &mut Gates, a: &Bits, b: &Bits) -> Outcome<Bits> {
     Ok(product)
 }
 
-/// Long division, the highest bit first. The remainder stays below the divisor, so that with one more
-/// bit it has 33 at most; the highest of them says that the divisor surely fits.
+/// Long division, the highest bit first. The remainder is below the divisor, so with one more bit it has at most
+/// 33; if the highest is set, the divisor can be subtracted.
 fn divide(gates: &mut Gates, a: &Bits, b: &Bits) -> Outcome<Bits> {
     let mut quotient = constant(0);
     let mut remainder = constant(0);

@@ -2,7 +2,7 @@
 
 use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A keyword, name or operand: letters, digits, `_`, `-` and inner dots.
@@ -13,11 +13,11 @@ pub(super) enum Kind {
     Text(String),
     /// An operator or bracket.
     Punctuation,
-    /// The end of a line that holds tokens.
+    /// The end of a line that has tokens.
     Newline,
 }
 
-/// A token with its place.
+/// A token with its span.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -29,8 +29,7 @@ const PUNCTUATION: [&str; 16] = [
     "==", "!=", "<=", ">=", "..", "<", ">", "&", "{", "}", "(", ")", ",", ":", "@", "=",
 ];
 
-/// Splits a text into tokens, of which the last, if any, is a newline; what is no token is reported
-/// and skipped.
+/// Splits a text into tokens. The last one, if any, is a newline; invalid characters are reported and skipped.
 pub(super) fn lex(text: &str, source: SourceId) -> (Vec<Token>, Vec<Diagnostic>) {
     let mut tokens: Vec<Token> = Vec::new();
     let mut diagnostics = Vec::new();
@@ -60,7 +59,7 @@ fn end_line(tokens: &mut Vec<Token>, span: Span) {
     }
 }
 
-/// Passes the token, space or comment that begins with `first`; `None` for space and comments.
+/// Consumes the token, space or comment that begins with `first`; `None` for space and comments.
 fn token(cursor: &mut Cursor<'_>, first: char) -> Result<Option<Kind>, String> {
     match first {
         '\n' => {
@@ -104,7 +103,7 @@ fn integer(written: &str) -> Result<Kind, String> {
         .map_err(|_| format!("`{written}` is not a 64-bit unsigned integer"))
 }
 
-/// A word may hold single dots (`arg0.low`) but stops before a range's two.
+/// A word may contain single dots (`arg0.low`) but stops before the two of a range.
 fn word_length(rest: &str) -> usize {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let bytes = rest.as_bytes();
@@ -120,7 +119,7 @@ fn word_length(rest: &str) -> usize {
     length
 }
 
-/// A quoted text with its quotes; up to the end of the line if it isn't closed.
+/// A quoted text with its quotes; up to the end of the line if it is unterminated.
 fn text_length(rest: &str) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -133,7 +132,7 @@ fn text_length(rest: &str) -> usize {
     rest.len()
 }
 
-/// Undoes Rust's `{:?}` of a string, which is how the printer quotes file names.
+/// Undoes Rust's `{:?}` of a string, with which the printer quotes file names.
 fn unquote(token: &str) -> Result<String, String> {
     let inner = token
         .strip_prefix('"')

@@ -24,7 +24,7 @@ use crate::variable::{Variable, VariableWidth};
 /// ```
 ///
 /// # Errors
-/// All mistakes, each with its place; a line with a mistake is skipped.
+/// All errors, each with its place; a line with an error is skipped.
 pub fn parse(sources: &Sources, source: SourceId) -> Result<Ruleset, Vec<Diagnostic>> {
     let text = Arc::clone(&sources.get(source).text);
     let (tokens, mut diagnostics) = lex(&text, source);
@@ -70,7 +70,7 @@ pub fn parse(sources: &Sources, source: SourceId) -> Result<Ruleset, Vec<Diagnos
     })
 }
 
-/// What a line held.
+/// The kinds of lines.
 enum Line {
     Header(Action),
     Variable(Variable),
@@ -79,7 +79,7 @@ enum Line {
     Rule,
 }
 
-/// Boxed because results are passed through every level and mistakes are rare.
+/// Boxed because results are passed through every level and errors are rare.
 type Parse<T> = Result<T, Box<Diagnostic>>;
 
 struct Parser<'a> {
@@ -426,7 +426,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes the next token if it is this keyword or punctuation.
+    /// Consumes the next token if it is this keyword or punctuation.
     fn accept(&mut self, word: &str) -> bool {
         let token = self.peek();
         let is_plain = matches!(token.kind, Kind::Word | Kind::Punctuation);
@@ -443,7 +443,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The token to be taken next; the last one is a newline and is never passed within a line.
+    /// The next token; the last one is a newline and is never consumed within a line.
     fn peek(&self) -> &Token {
         &self.tokens[self.next.min(self.tokens.len() - 1)]
     }

@@ -33,7 +33,7 @@ impl fmt::Display for Section {
 }
 
 impl Rule {
-    /// Writes the rule on one line, with the names that its numbers have on `arch`.
+    /// Writes the rule on one line, with the names of its numbers on `arch`.
     fn write(&self, arch: Arch, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_numbers(&self.syscalls, arch, f)?;
         if self.when != Predicate::True {

@@ -1,8 +1,8 @@
 //! What the compiler is to do: options that `compile` and `optimize` share.
 
 use tamis_compiler::passes::registry::Selection;
-use tamis_compiler::report::calls::ProgramCost;
 use tamis_compiler::{Options, Remark, Run, Size};
+use tamis_meter::Cost;
 
 use super::limits::LimitArgs;
 use super::load::LoadArgs;
@@ -77,19 +77,19 @@ fn cost_line(run: &Run) -> Option<String> {
     };
     let (before, after) = (cost(run.before)?, cost(run.after)?);
     let mut parts = Vec::new();
-    let mut compare = |what: &str, figure: &dyn Fn(&ProgramCost) -> String| {
+    let mut compare = |what: &str, figure: &dyn Fn(&Cost) -> String| {
         let (before, after) = (figure(&before), figure(&after));
         if before != after {
             parts.push(format!("{what} {before} -> {after}"));
         }
     };
-    compare("steps", &|cost| format!("{:.2}", cost.calls.mean_steps));
+    compare("steps", &|cost| format!("{:.2}", cost.all().mean_steps()));
     compare("steps of uncached calls", &|cost| {
-        format!("{:.2}", cost.calls.uncached_mean_steps)
+        format!("{:.2}", cost.uncached.mean_steps())
     });
-    compare("most steps", &|cost| cost.calls.max_steps.to_string());
+    compare("most steps", &|cost| cost.all().max_steps.to_string());
     compare("steps in the kernel", &|cost| {
-        format!("{:.2}", cost.calls.kernel_steps)
+        format!("{:.2}", cost.all().mean_kernel_steps())
     });
     compare("instructions in the kernel", &|cost| {
         cost.kernel_insns.to_string()

@@ -7,10 +7,11 @@ use serde::Serialize;
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_bpf::Program;
 use tamis_compiler::report::bound::{ArchBound, Kind, bounds};
-use tamis_compiler::report::calls::{CallCost, ProgramCost, Together, calls, together};
+use tamis_compiler::report::calls::{CallCost, calls};
 use tamis_compiler::report::ownership::{Decision, Ownership, ownership};
 use tamis_compiler::report::{PassRun, PassTotal, runs, totals};
 use tamis_compiler::{Options, Remark, Size};
+use tamis_meter::{Cost, measure};
 
 /// How many groups of calls and how many calls of each are shown to a person.
 const MAX_GROUPS: usize = 10;
@@ -30,7 +31,7 @@ pub(crate) struct Report {
     runs: Vec<RunEntry>,
 }
 
-/// What the calls of the profile cost, or all known calls.
+/// What the calls of the profile cost, or those of ordinary programs.
 #[derive(Serialize)]
 struct TogetherEntry {
     has_profile: bool,
@@ -131,15 +132,17 @@ impl Report {
             other_insns,
             decisions,
         } = ownership(program, archs);
-        let costs = calls(program, archs, options);
+        let (workload, has_bitmap) = (options.workload(archs), options.has_bitmap());
+        let together = measure(std::slice::from_ref(program), &workload, has_bitmap);
+        let costs = calls(program, &workload, has_bitmap);
         // What the prover can't say in time is left out: the program is right all the same.
-        let bounds = bounds(program, archs, options).unwrap_or_default();
+        let bounds = bounds(program, archs, &workload).unwrap_or_default();
         Report {
             dispatch_insns,
             return_insns,
             other_insns,
             decisions: decisions.iter().map(decision_entry).collect(),
-            together: together_entry(&together(&costs), options),
+            together: together_entry(&together, options),
             calls: most_expensive_first(costs).iter().map(call_entry).collect(),
             bounds: bounds.iter().map(bound_entry).collect(),
             passes: totals(remarks).iter().map(pass_entry).collect(),
@@ -203,7 +206,7 @@ impl Report {
         } = &self.together;
         let whose = match has_profile {
             true => "calls of the profile",
-            false => "known calls, once each with arguments 0",
+            false => "calls of ordinary programs, arguments 0",
         };
         let _ = writeln!(
             text,
@@ -254,8 +257,8 @@ impl BoundEntry {
 /// Calls by what the program costs for them, those first for which the kernel runs it most.
 fn most_expensive_first(mut calls: Vec<CallCost>) -> Vec<CallCost> {
     let cost = |call: &CallCost| {
-        let runs = if call.is_cached { 0.0 } else { 1.0 };
-        (runs * call.share * call.mean_steps, call.part_insns)
+        let runs = if call.cost.is_cached { 0.0 } else { 1.0 };
+        (runs * call.cost.executed.steps, call.part_insns)
     };
     calls.sort_by(|a, b| {
         let ((a_cost, a_part), (b_cost, b_part)) = (cost(a), cost(b));
@@ -317,26 +320,28 @@ fn call_name(arch: Arch, nr: Nr) -> String {
     }
 }
 
-fn together_entry(together: &Together, options: &Options) -> TogetherEntry {
+fn together_entry(cost: &Cost, options: &Options) -> TogetherEntry {
+    let all = cost.all();
     TogetherEntry {
         has_profile: options.profile.is_some(),
-        mean_steps: together.mean_steps,
-        uncached_mean_steps: together.uncached_mean_steps,
-        max_steps: together.max_steps,
-        kernel_mean_steps: together.kernel_steps,
-        cached_share: together.cached_share,
+        mean_steps: all.mean_steps(),
+        uncached_mean_steps: cost.uncached.mean_steps(),
+        max_steps: all.max_steps,
+        kernel_mean_steps: all.mean_kernel_steps(),
+        cached_share: cost.cached_share(),
     }
 }
 
-fn call_entry(cost: &CallCost) -> CallEntry {
+fn call_entry(call: &CallCost) -> CallEntry {
+    let cost = &call.cost;
     CallEntry {
         call: call_name(cost.arch, cost.nr),
-        share: cost.share,
+        share: call.share,
         is_cached: cost.is_cached,
-        mean_steps: cost.mean_steps,
-        max_steps: cost.max_steps,
-        kernel_mean_steps: cost.kernel_steps,
-        part_insns: cost.part_insns,
+        mean_steps: cost.executed.mean_steps(),
+        max_steps: cost.executed.max_steps,
+        kernel_mean_steps: cost.executed.mean_kernel_steps(),
+        part_insns: call.part_insns,
     }
 }
 
@@ -358,13 +363,14 @@ fn run_entry(of: &PassRun) -> RunEntry {
     }
 }
 
-fn cost_entry(cost: &ProgramCost) -> CostEntry {
+fn cost_entry(cost: &Cost) -> CostEntry {
+    let all = cost.all();
     CostEntry {
         kernel_length_insns: cost.kernel_insns,
-        mean_steps: cost.calls.mean_steps,
-        uncached_mean_steps: cost.calls.uncached_mean_steps,
-        max_steps: cost.calls.max_steps,
-        kernel_mean_steps: cost.calls.kernel_steps,
+        mean_steps: all.mean_steps(),
+        uncached_mean_steps: cost.uncached.mean_steps(),
+        max_steps: all.max_steps,
+        kernel_mean_steps: all.mean_kernel_steps(),
         cached_numbers: cost.cached_numbers,
         numbers: cost.numbers,
     }

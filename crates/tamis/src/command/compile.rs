@@ -5,11 +5,13 @@ use std::fmt::Write;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use tamis_abi::{Arch, Endian, Word};
+use tamis_bpf::convert::kernel_len_insns;
 use tamis_bpf::{Patch, Program, disasm};
-use tamis_compiler::{ArchStats, Compiled, Options, Stats};
+use tamis_compiler::{Compiled, Options};
 use tamis_embed::annotation;
 use tamis_embed::digest::sha256;
 use tamis_embed::{self as embed, Language, Source};
+use tamis_meter::Cost;
 use tamis_policy::export::pfc;
 use tamis_report::entry::{InsnEntry, insns};
 use tamis_rules::{Ruleset, Variable, VariableWidth};
@@ -152,8 +154,8 @@ struct PatchEntry {
 #[derive(Serialize)]
 pub(super) struct ArchEntry {
     arch: &'static str,
-    calls: u32,
-    cacheable: u32,
+    calls: usize,
+    cacheable: usize,
     mean_steps: f64,
     max_steps: u32,
 }
@@ -200,7 +202,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     args.compiler.tell(compiled.remarks());
     let shows_person = args.emit.is_none() && args.output.is_terminal();
     if args.compiler.stats || shows_person {
-        message(&summary(&policy, &compiled.stats()));
+        message(&summary(&policy, &compiled));
     }
     if let Some(report) = &report {
         message(&report.text());
@@ -245,7 +247,7 @@ impl Unbound {
             Report::of(program, &archs, filter.remarks(), &options)
         });
         if let Some(report) = &report {
-            message(&summary(&policy, &filter.stats()));
+            message(&summary(&policy, &filter));
             message(&report.text());
         }
         Ok(Unbound {
@@ -332,7 +334,7 @@ fn listing(program: &Program) -> String {
 
 fn document(unbound: Unbound) -> Document {
     let filter = &unbound.filter;
-    let (program, stats) = (filter.template().unbound(), filter.stats());
+    let program = filter.template().unbound();
     Document {
         schema: "tamis.compile/1",
         policy: unbound.policy.name,
@@ -341,9 +343,9 @@ fn document(unbound: Unbound) -> Document {
             Endian::Big => "big",
         },
         digest: format!("sha256:{}", sha256(&program.to_bytes())),
-        length_insns: stats.length_insns,
-        kernel_length_insns: stats.kernel_insns,
-        arches: stats.archs.iter().map(arch_entry).collect(),
+        length_insns: program.len(),
+        kernel_length_insns: kernel_len_insns(program),
+        arches: filter.costs().iter().map(arch_entry).collect(),
         insns: insns(program),
         variables: variable_entries(filter.variables()),
         patches: patch_entries(filter),
@@ -388,35 +390,37 @@ fn patch_entries(filter: &Compiled) -> Vec<PatchEntry> {
 }
 
 /// The figures of an architecture for a document.
-pub(super) fn arch_entry(stats: &ArchStats) -> ArchEntry {
+pub(super) fn arch_entry((arch, cost): &(Arch, Cost)) -> ArchEntry {
+    let all = cost.all();
     ArchEntry {
-        arch: stats.arch.name(),
-        calls: stats.calls,
-        cacheable: stats.cacheable,
-        mean_steps: stats.mean_steps(),
-        max_steps: stats.max_steps,
+        arch: arch.name(),
+        calls: cost.numbers,
+        cacheable: cost.cached_numbers,
+        mean_steps: all.mean_steps(),
+        max_steps: all.max_steps,
     }
 }
 
 /// What the program costs, for a person.
-fn summary(policy: &Policy, stats: &Stats) -> String {
+fn summary(policy: &Policy, compiled: &Compiled) -> String {
+    let program = compiled.template().unbound();
     let mut text = format!(
         "{}: {} instructions ({} in the kernel), proved equivalent to the policy\n",
-        policy.name, stats.length_insns, stats.kernel_insns
+        policy.name,
+        program.len(),
+        kernel_len_insns(program)
     );
-    for arch in &stats.archs {
-        let ArchStats {
-            arch: name,
-            calls,
-            cacheable,
-            max_steps,
-            ..
-        } = arch;
-        let mean_steps = arch.mean_steps();
+    for (arch, cost) in compiled.costs() {
+        let all = cost.all();
         let _ = writeln!(
             text,
-            "  {name:<12} {calls} calls, {cacheable} cacheable; {mean_steps:.1} steps on average, \
-             {max_steps} at most, arguments 0"
+            "  {:<12} {} calls, {} cacheable; {:.1} steps on average, {} at most, each call once with \
+             arguments 0",
+            arch.name(),
+            cost.numbers,
+            cost.cached_numbers,
+            all.mean_steps(),
+            all.max_steps
         );
     }
     text

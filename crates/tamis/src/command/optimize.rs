@@ -5,10 +5,12 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use serde::Serialize;
+use tamis_bpf::convert::kernel_len_insns;
 use tamis_bpf::{Program, Stack, disasm};
 use tamis_compiler::foreign::{How, Optimised, Rating, Rejected, Split, optimise};
 use tamis_compiler::{CompileError, Options, compile_any_length};
 use tamis_kernel::dump;
+use tamis_meter::{Cost, measure_archs};
 use tamis_report::entry::{InputEntry, InsnEntry, JudgedEntry, insns};
 
 use super::compile::{ArchEntry, arch_entry};
@@ -262,20 +264,22 @@ fn first_line(optimised: &Optimised) -> String {
 fn summary(optimised: &Optimised) -> String {
     let mut text = first_line(optimised);
     for (when, rating) in [("before", optimised.before()), ("after", optimised.after())] {
-        let filters = match rating.filters {
+        let (cost, all) = (&rating.cost, rating.cost.all());
+        let filters = match cost.filters {
             1 => "1 filter".to_owned(),
             several => format!("{several} filters"),
         };
-        let (cached, numbers) = rating.cached_numbers;
         let _ = writeln!(
             text,
             "  {when:<7} {filters}, {} instructions ({} in the kernel); {:.1} steps on average, {} at \
-             most; {cached} of {numbers} numbers cached, {:.1} steps for the others",
-            rating.length_insns,
-            rating.kernel_insns,
-            rating.mean_steps,
-            rating.max_steps,
-            rating.uncached_mean_steps,
+             most; {} of {} numbers cached, {:.1} steps for the others",
+            cost.length_insns,
+            cost.kernel_insns,
+            all.mean_steps(),
+            all.max_steps,
+            cost.cached_numbers,
+            cost.numbers,
+            cost.uncached.mean_steps(),
         );
     }
     text
@@ -343,8 +347,7 @@ fn document(args: &Args, given: &Given, optimised: &Optimised, options: &Options
         true => reports(optimised, options).into_iter().map(Some).collect(),
         false => optimised.programs().iter().map(|_| None).collect(),
     };
-    let filters = optimised.programs().iter().zip(optimised.stats());
-    let filters = filters.zip(reports.drain(..));
+    let filters = optimised.programs().iter().zip(reports.drain(..));
     Document {
         schema: "tamis.optimize/1",
         inputs: given.inputs.clone(),
@@ -354,10 +357,13 @@ fn document(args: &Args, given: &Given, optimised: &Optimised, options: &Options
         before: rating_entry(optimised.before()),
         after: rating_entry(optimised.after()),
         filters: filters
-            .map(|((program, stats), report)| FilterEntry {
-                length_insns: stats.length_insns,
-                kernel_length_insns: stats.kernel_insns,
-                arches: stats.archs.iter().map(arch_entry).collect(),
+            .map(|(program, report)| FilterEntry {
+                length_insns: program.len(),
+                kernel_length_insns: kernel_len_insns(program),
+                arches: measure_archs(std::slice::from_ref(program), optimised.archs())
+                    .iter()
+                    .map(arch_entry)
+                    .collect(),
                 insns: insns(program),
                 report,
             })
@@ -383,25 +389,26 @@ fn rejected_entry(rejected: &Rejected) -> RejectedEntry {
 }
 
 fn rating_entry(rating: &Rating) -> RatingEntry {
+    let (cost, all) = (&rating.cost, rating.cost.all());
     RatingEntry {
-        filters: rating.filters,
-        length_insns: rating.length_insns,
-        kernel_length_insns: rating.kernel_insns,
+        filters: cost.filters,
+        length_insns: cost.length_insns,
+        kernel_length_insns: cost.kernel_insns,
         is_installable: rating.is_installable,
-        numbers: rating.cached_numbers.1,
-        cached_numbers: rating.cached_numbers.0,
-        mean_steps: rating.mean_steps,
-        uncached_mean_steps: rating.uncached_mean_steps,
-        max_steps: rating.max_steps,
+        numbers: cost.numbers,
+        cached_numbers: cost.cached_numbers,
+        mean_steps: all.mean_steps(),
+        uncached_mean_steps: cost.uncached.mean_steps(),
+        max_steps: all.max_steps,
     }
 }
 
 fn too_long(args: &Args, optimised: &Optimised) -> Failure {
-    let Rating {
+    let Cost {
         filters,
         length_insns,
         ..
-    } = optimised.after();
+    } = optimised.after().cost;
     let help = match args.split {
         true => "a single system call needs more: simplify its conditions",
         false => "`--split` produces several filters within the kernel's limit",

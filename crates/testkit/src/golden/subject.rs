@@ -126,17 +126,12 @@ fn max_steps(program: &Program) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use tamis_bpf::{Insn, Operand, Test};
+    use tamis_bpf::{Insn, Test};
 
     use super::*;
 
     fn program() -> Program {
-        let branch = Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(0),
-            jt: 0,
-            jf: 1,
-        };
+        let branch = Op::branch(Test::Eq, 0, 0, 1);
         let allow = Action::ALLOW.ret();
         let ops = [
             Op::LoadData(0),

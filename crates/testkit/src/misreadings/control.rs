@@ -59,12 +59,7 @@ fn branches() -> Vec<Case> {
                     operand: Operand::X,
                     jt,
                     jf,
-                } => Op::Branch {
-                    test,
-                    operand: Operand::K(0),
-                    jt,
-                    jf,
-                },
+                } => Op::branch(test, 0, jt, jf),
                 op => op,
             },
             "ldx #7|ld [arg0.low]|jeq %x, allow, deny",

@@ -13,18 +13,8 @@ fn compiled(name: &str, ruleset: &Ruleset) -> Compiled {
     let start = Instant::now();
     let compiled = compile(ruleset, &Options::default()).expect("the policy compiles");
     let elapsed = start.elapsed();
-    let stats = compiled.stats();
-    for arch in &stats.archs {
-        println!(
-            "{name}: length {}, kernel {}, {}: mean {:.2} max {} cacheable {}/{}, {elapsed:?}",
-            stats.length_insns,
-            stats.kernel_insns,
-            arch.arch,
-            arch.mean_steps(),
-            arch.max_steps,
-            arch.cacheable,
-            arch.calls,
-        );
+    for (arch, cost) in compiled.costs() {
+        println!("{name}, {arch}: {cost:?}, {elapsed:?}");
     }
     compiled
 }

@@ -180,12 +180,7 @@ fn every_number_of_every_table() {
     if skip::without_kernel() {
         return;
     }
-    let branch = |k, jt, jf| Op::Branch {
-        test: Test::Ge,
-        operand: Operand::K(k),
-        jt,
-        jf,
-    };
+    let branch = |k, jt, jf| Op::branch(Test::Ge, k, jt, jf);
     let ops = [
         Op::LoadData(0),
         branch(0x8000_0000, 3, 0),

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tamis_abi::{Action, Arch, Endian, Word};
 use tamis_analysis::{CaseLimits, decompile};
-use tamis_bpf::{Op, Operand, Program, Stack, Template, Test};
+use tamis_bpf::{Op, Program, Stack, Template, Test};
 use tamis_compiler::foreign::{How, Split, optimise};
 use tamis_compiler::judge::{compiled, judge};
 use tamis_compiler::{CompileError, Options, ProofEffort, compile_any_length};
@@ -154,12 +154,7 @@ fn is_taken_for(reading: Reading, case: &Case, given: &Subject<'_>, made: &Subje
 
 /// A filter to be fused with another: it forbids one number.
 fn another(endian: Endian) -> Program {
-    let branch = |k, jt, jf| Op::Branch {
-        test: Test::Eq,
-        operand: Operand::K(k),
-        jt,
-        jf,
-    };
+    let branch = |k, jt, jf| Op::branch(Test::Eq, k, jt, jf);
     let arch = match endian {
         Endian::Little => Arch::X86_64,
         Endian::Big => Arch::S390x,
@@ -307,12 +302,7 @@ fn negation_ignored_is_caught_by_a_call_of_the_interpreter() {
     let ops = [
         Op::LoadData(0),
         Op::Neg,
-        Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(u32::MAX),
-            jt: 0,
-            jf: 1,
-        },
+        Op::branch(Test::Eq, u32::MAX, 0, 1),
         Op::RetImm(0x7fff_0000),
         Op::RetImm(0x0005_0001),
     ];

@@ -7,9 +7,9 @@ use tamis_abi::{Arch, Endian, KernelVersion, Nr, SeccompData};
 use tamis_bpf::cache::is_cacheable;
 use tamis_bpf::convert::{PROLOGUE_INSNS, op_executed_insns};
 use tamis_bpf::{Op, Pc, Program, Stack, interp};
-use tamis_compiler::cost::{MISPREDICTION_NS, STEP_NS, UNCACHED_NS};
 use tamis_compiler::foreign::{How, Split, optimise};
 use tamis_compiler::{Objective, Options, compile_any_length};
+use tamis_meter::price::{FURTHER_FILTER_NS, MISPREDICTION_NS, STEP_NS, UNCACHED_NS};
 use tamis_profile::Profile;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program;
@@ -20,8 +20,6 @@ use tamis_testkit::seeds;
 const OBJECTIVES: [Objective; 3] = [Objective::Steps, Objective::Ns, Objective::Length];
 /// What a call weighs that a bitmap answers; other calls weigh 1.
 const CACHED_WEIGHT: f64 = 1.0 / 1024.0;
-/// What every further filter of a stack takes.
-const FURTHER_FILTER_NS: f64 = 20.0;
 /// Ratings count in whole parts of calls.
 const ROUNDING: f64 = 1.001;
 

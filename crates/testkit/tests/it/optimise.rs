@@ -177,25 +177,16 @@ fn op(ops: &[Op]) -> Program {
     Program::new(insns, Endian::Little).expect("the filter is legal")
 }
 
-fn jump_if(test: BpfTest, k: u32, jt: u8, jf: u8) -> Op {
-    Op::Branch {
-        test,
-        operand: BpfOperand::K(k),
-        jt,
-        jf,
-    }
-}
-
 #[test]
 fn a_filter_that_never_looks_at_the_architecture_is_laid_out_anew() {
     const DENY: Op = Op::RetImm(Action::errno(1).ret());
     // A chain that a range test replaces, and a comparison of an argument.
     let mut ops = vec![Op::LoadData(0)];
-    ops.extend((0..10).map(|nr| jump_if(BpfTest::Eq, nr, 13 - nr as u8, 0)));
+    ops.extend((0..10).map(|nr| Op::branch(BpfTest::Eq, nr, 13 - nr as u8, 0)));
     ops.extend([
-        jump_if(BpfTest::Eq, 41, 0, 3),
+        Op::branch(BpfTest::Eq, 41, 0, 3),
         Op::LoadData(16),
-        jump_if(BpfTest::Eq, 1, 1, 0),
+        Op::branch(BpfTest::Eq, 1, 1, 0),
         DENY,
         Op::RetImm(Action::ALLOW.ret()),
     ]);
@@ -211,7 +202,7 @@ fn what_cannot_be_lifted_is_cleaned_up() {
     // An errno from an argument: too many answers for a ruleset, and an instruction too many.
     let stack = [op(&[
         Op::LoadData(0),
-        jump_if(BpfTest::Eq, 5, 0, 0),
+        Op::branch(BpfTest::Eq, 5, 0, 0),
         Op::LoadData(16),
         Op::Alu(AluOp::And, BpfOperand::K(0xfff)),
         Op::Alu(AluOp::Or, BpfOperand::K(Action::errno(0).ret())),
@@ -242,7 +233,7 @@ const DENY: Op = Op::RetImm(Action::errno(1).ret());
 fn behind_a_chain(rest: &[Op]) -> Program {
     let mut ops = vec![Op::LoadData(NR)];
     for nr in 0..40 {
-        ops.extend([jump_if(BpfTest::Eq, nr, 0, 1), ALLOW]);
+        ops.extend([Op::branch(BpfTest::Eq, nr, 0, 1), ALLOW]);
     }
     ops.extend(rest);
     op(&ops)
@@ -280,16 +271,16 @@ fn calls_are_found_anew_where_no_ruleset_says_what_is_done_with_them() {
         // Answers that depend on the number on architectures without a name.
         vec![
             Op::LoadData(ARCH),
-            jump_if(BpfTest::Eq, Arch::X86_64.audit(), 0, 1),
+            Op::branch(BpfTest::Eq, Arch::X86_64.audit(), 0, 1),
             DENY,
             Op::LoadData(NR),
-            jump_if(BpfTest::Ge, 1000, 0, 1),
+            Op::branch(BpfTest::Ge, 1000, 0, 1),
             DENY,
             Op::RetImm(Action::KILL_PROCESS.ret()),
         ],
         // An answer that is computed.
         vec![
-            jump_if(BpfTest::Eq, 41, 0, 3),
+            Op::branch(BpfTest::Eq, 41, 0, 3),
             Op::LoadData(ARG0_LOW),
             Op::Alu(AluOp::And, BpfOperand::K(0xfff)),
             Op::RetA,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind, Endian};
-use tamis_bpf::{Insn, Op, Operand, Program, Test};
+use tamis_bpf::{Insn, Op, Program, Test};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
@@ -104,12 +104,7 @@ fn sabotages_of_real_programs_are_rejected() {
 fn denying(answers: &[(u32, Action)]) -> Program {
     let mut ops = vec![Op::LoadData(0)];
     for (nr, action) in answers {
-        let is_other = Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(*nr),
-            jt: 0,
-            jf: 1,
-        };
+        let is_other = Op::branch(Test::Eq, *nr, 0, 1);
         ops.extend([is_other, Op::RetImm(action.ret())]);
     }
     ops.push(Op::RetImm(Action::ALLOW.ret()));

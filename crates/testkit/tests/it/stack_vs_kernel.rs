@@ -1,7 +1,7 @@
 //! Several filters on one task: the verdict and the room they take are those of the running kernel.
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData};
-use tamis_bpf::{Insn, Op, Operand, Program, Stack, Test};
+use tamis_bpf::{Insn, Op, Program, Stack, Test};
 use tamis_kernel::differential::calls::compare;
 use tamis_kernel::differential::check::check;
 use tamis_kernel::{Install, InstallError, install};
@@ -17,12 +17,7 @@ const SECCOMP_NR: u32 = 317;
 
 /// A filter that answers the lower half of an argument, and allows `seccomp`.
 fn answers_argument(index: u32) -> Program {
-    let is_seccomp = Op::Branch {
-        test: Test::Eq,
-        operand: Operand::K(SECCOMP_NR),
-        jt: 2,
-        jf: 0,
-    };
+    let is_seccomp = Op::branch(Test::Eq, SECCOMP_NR, 2, 0);
     let ops = [
         Op::LoadData(0),
         is_seccomp,

@@ -1,5 +1,5 @@
-//! Conditions. Parentheses may enclose a condition or a value, so both are read by the same functions,
-//! and what was read is checked where it is used.
+//! Conditions. Parentheses may enclose a condition or a value, so the same functions parse both, and the kind is
+//! checked at the use.
 
 use tamis_diag::{Diagnostic, Span, code};
 use tamis_rules::CmpOp;
@@ -8,8 +8,8 @@ use super::{Parser, Step};
 use crate::kafel::ast::{Bits, Comparison, Condition};
 use crate::kafel::lexer::TokenKind;
 
-/// The deepest nesting of parentheses and negations. Comparisons of single bits come on top of it and
-/// have to stay below what the text form of a ruleset takes.
+/// The deepest nesting of parentheses and negations. Comparisons of single bits add to it, and the total must stay
+/// below the limit of a ruleset's text form.
 const MAX_NESTING: usize = 100;
 
 const COMPARISONS: [(&str, CmpOp); 6] = [
@@ -21,16 +21,16 @@ const COMPARISONS: [(&str, CmpOp); 6] = [
     (">=", CmpOp::Ge),
 ];
 
-/// What was read: something true or false, or a value.
+/// A parsed operand: a condition or a value.
 enum Read {
     Condition(Condition),
     Bits(Bits),
 }
 
 impl Parser<'_> {
-    /// Alternatives with commas between them.
+    /// Alternatives, separated by commas.
     pub(super) fn condition(&mut self) -> Step<Condition> {
-        // A mistake may have left some open.
+        // An error may have left parentheses open.
         self.depth = 0;
         let start = self.at;
         let read = self.alternatives()?;
@@ -45,7 +45,7 @@ impl Parser<'_> {
         self.joined(&["&&"], Condition::All, Self::negation)
     }
 
-    /// What `operand` reads, or several of it as a condition.
+    /// One operand, or several joined into a condition.
     fn joined(
         &mut self,
         symbols: &[&str],
@@ -129,7 +129,7 @@ impl Parser<'_> {
         Ok(Read::Bits(join(all)))
     }
 
-    /// A number, constant or argument, or anything in parentheses.
+    /// A number, constant or argument, or a condition or value in parentheses.
     fn operand(&mut self) -> Step<Read> {
         let next = self.tokens.get(self.at).map(|token| token.kind);
         match next {
@@ -154,7 +154,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes a parenthesis or `!`.
+    /// Consumes a parenthesis or `!`.
     fn open(&mut self) -> Step<()> {
         self.at += 1;
         self.depth += 1;

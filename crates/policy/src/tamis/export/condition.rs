@@ -1,8 +1,7 @@
 //! From predicates to conditions in the language.
 //!
-//! A predicate's operands say which bits they look at; the language says so only where that isn't what the
-//! kernel reads. Comparisons that the language refuses because they hold always or never become
-//! `true` and `false`.
+//! A predicate's operands have explicit bits; the language states them only if they differ from the bits that the
+//! kernel reads. Comparisons that always or never hold, which the language rejects, become `true` and `false`.
 
 use tamis_abi::signature::{self, Width};
 use tamis_abi::{Arch, ArgIndex, Family, family};
@@ -14,25 +13,25 @@ use crate::tamis::ast::{
     Condition, ConditionKind, Element, Operand, Set, Subject, Value, ValueKind,
 };
 
-/// The most values in a mask; more than the language takes.
+/// The most values in a mask that the language accepts.
 const MAX_MASKED_VALUES: usize = 4096;
 /// Ranges of up to this many values are listed if each value has a name.
 const MAX_NAMED_RANGE: u64 = 8;
 /// Smaller numbers are written in decimal.
 const MIN_HEXADECIMAL: u64 = 1024;
 
-/// What a condition is about.
+/// The context of a condition.
 #[derive(Clone, Copy)]
 struct Context<'a> {
     arch: Arch,
     /// The call, unless it is one by number.
     call: Option<&'a str>,
     style: Style,
-    /// Where nothing was written.
+    /// An empty span, as the text has no source.
     span: Span,
 }
 
-/// The text of a condition as it stands in parentheses behind a call.
+/// The text of a condition in the parentheses after a call.
 pub(super) fn text(
     arch: Arch,
     call: Option<&str>,
@@ -51,7 +50,7 @@ pub(super) fn text(
     let ConditionKind::All(parts) = &condition.kind else {
         return Ok(condition.to_string());
     };
-    // The comma is the loosest "and" and the easiest to read.
+    // The comma is the loosest "and" and the most readable.
     let parts = parts.iter().map(|part| match part.kind {
         ConditionKind::Any(_) => format!("({part})"),
         _ => part.to_string(),
@@ -186,7 +185,7 @@ impl Context<'_> {
         let written = self.written(operand, u64::MAX);
         let value = match op {
             CmpOp::Eq | CmpOp::Ne => written.namer.value(value),
-            // A constant that is negative has no place in an order.
+            // Negative constants can't be compared by order.
             CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge => self.number(value),
         };
         self.of(ConditionKind::Compare(written.operand, None, op, value))
@@ -213,7 +212,7 @@ impl Context<'_> {
             let value = namer.value(value);
             return Ok(self.of(ConditionKind::Compare(written.operand, None, op, value)));
         }
-        // One bit is set or not; nobody should compare it with itself.
+        // A single bit is compared with 0 instead of itself.
         let (op, value) = match (mask.is_power_of_two() && value == mask, is_equal) {
             (true, true) => (CmpOp::Ne, 0),
             (true, false) => (CmpOp::Eq, 0),
@@ -257,7 +256,8 @@ impl Context<'_> {
         self.of(ConditionKind::In(written.operand, None, set))
     }
 
-    /// A comparison of two operands; of different widths, it is that of the lower halves if the upper is 0.
+    /// A comparison of two operands; if their widths differ, the lower halves are compared and the upper half is
+    /// tested for 0.
     fn between(self, left: rules::Operand, op: CmpOp, right: rules::Operand) -> Condition {
         let is_full = |operand: rules::Operand| operand.part == Part::Full;
         let half = |operand: rules::Operand, part| rules::Operand { part, ..operand };
@@ -282,7 +282,7 @@ impl Context<'_> {
         };
         let low = plain(narrow(left), op, narrow(right));
         let high = half(wide, Part::High);
-        // Whether a wide value beyond 32 bits makes the comparison hold.
+        // Whether the comparison holds for a wide value above 32 bits.
         let holds_beyond = match op {
             CmpOp::Eq => false,
             CmpOp::Ne => true,
@@ -302,7 +302,7 @@ impl Context<'_> {
         }
     }
 
-    /// An operand as it is written in a test of some of its bits.
+    /// An operand as written in a test of some of its bits.
     fn written(&self, operand: rules::Operand, mask: u64) -> Written<'_> {
         let (subject, width) = match operand.subject {
             rules::Subject::Ip => (Subject::Ip, Width::Bits64),
@@ -317,7 +317,7 @@ impl Context<'_> {
             }
         };
         let is_implied = match width {
-            // Without a word about its bits the others don't count.
+            // If no bits are selected, the others are ignored.
             Width::Bits16 => operand.part == Part::Low && mask <= width.max(),
             Width::Bits32 => operand.part == Part::Low,
             Width::Bits64 => operand.part == Part::Full,
@@ -338,7 +338,7 @@ impl Context<'_> {
         }
     }
 
-    /// The width at which the language compares an argument if nothing is said about its bits.
+    /// The default width at which the language compares an argument.
     fn width(self, index: ArgIndex) -> Width {
         match self.call.zip(self.declared(index)) {
             Some((call, declared)) => signature::width(self.arch, call, declared),
@@ -346,7 +346,7 @@ impl Context<'_> {
         }
     }
 
-    /// The name of an argument, or its position where the kernel's name could be mistaken for one.
+    /// The name of an argument, or its index if the kernel's name would be ambiguous.
     fn argument(self, index: ArgIndex) -> Subject {
         let position = Subject::Indexed(index.index() as u64);
         match self.declared(index) {
@@ -364,7 +364,7 @@ impl Context<'_> {
         }
     }
 
-    /// The argument that the kernel reads from a position.
+    /// The kernel's argument at an index.
     fn declared(self, index: ArgIndex) -> Option<&'static signature::Arg> {
         let call = self.call?;
         signature::args(call)?
@@ -384,7 +384,7 @@ impl Context<'_> {
         }
     }
 
-    /// Names for the values of an operand that is compared on this many bits.
+    /// Names for the values of an operand compared on this many bits.
     fn namer(&self, operand: rules::Operand, bits: u32) -> Namer<'_> {
         let name = match operand.subject {
             rules::Subject::Arg(index) => self.declared(index).map(|arg| arg.name),
@@ -408,7 +408,7 @@ struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// Whether a mask says nothing that the operand doesn't say by its width.
+    /// Whether a mask is redundant because of the operand's width.
     fn is_whole(&self, mask: u64) -> bool {
         self.operand.part.is_none() && self.namer.bits == 16 && mask == Width::Bits16.max()
     }
@@ -448,7 +448,7 @@ impl Namer<'_> {
             .unwrap_or_else(|| self.context.number(value))
     }
 
-    /// The constants whose bits a value has.
+    /// The constants that combine to a value.
     fn bits(&self, value: u64) -> Option<Value> {
         let names = self.family?.flags(self.context.arch, value, self.bits)?;
         let kind = match names.as_slice() {
@@ -462,7 +462,7 @@ impl Namer<'_> {
         })
     }
 
-    /// A mask; one of most bits as the complement of the others.
+    /// A mask; a mask of most bits is written as the complement of the others.
     fn mask(&self, mask: u64) -> Value {
         let bits = |bits: u64| {
             let named = self.name(bits).or_else(|| self.bits(bits));

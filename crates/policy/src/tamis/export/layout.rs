@@ -1,4 +1,4 @@
-//! How an exported policy looks: statements in paragraphs, lines broken where a reader pauses.
+//! The layout of an exported policy: paragraphs of statements, with line breaks after separators.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tamis_rules::IntervalSet;
 
 use super::{Clause, Clauses};
 
-/// Lines are broken where they would be longer.
+/// Longer lines are broken.
 const MAX_COLUMNS: usize = 100;
 
 /// Lines of statements.
@@ -21,12 +21,12 @@ impl Statements {
         self.indented(statement, "");
     }
 
-    /// Adds a statement about a list.
+    /// Adds a statement with a list.
     pub(super) fn list(&mut self, head: &str, items: &[&str]) {
         self.line(&format!("{head} {}", items.join(", ")));
     }
 
-    /// Adds a statement, broken behind commas, `|`, `||` and `&&`.
+    /// Adds a statement, broken after commas, `|`, `||` and `&&`.
     fn indented(&mut self, statement: &str, indent: &str) {
         let mut line = indent.to_owned();
         let mut is_empty = true;
@@ -53,7 +53,7 @@ impl Statements {
     }
 }
 
-/// What stays together on a line.
+/// The parts of a statement that are not broken.
 fn pieces(statement: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -70,13 +70,13 @@ fn pieces(statement: &str) -> Vec<&str> {
     pieces
 }
 
-/// What is said about some architectures.
+/// The statements for some architectures.
 #[derive(Default)]
 pub(super) struct Block {
     fallbacks: Vec<String>,
-    /// Calls with conditions: by their clauses, with the place of the first.
+    /// Calls with conditions by their clauses, with the position of the first call.
     conditional: BTreeMap<Vec<Clause>, (u32, Vec<String>)>,
-    /// Calls without: by their answer.
+    /// Calls without conditions by their action.
     plain: BTreeMap<String, Vec<String>>,
 }
 
@@ -87,7 +87,7 @@ impl Block {
             .extend(answer.map(|answer| format!("{word} {answer}")));
     }
 
-    /// Says what happens to a call; nothing if there are no clauses.
+    /// Adds the rules of a call; nothing if there are no clauses.
     pub(super) fn call(&mut self, name: &str, place: u32, clauses: &[Clause]) {
         match clauses {
             [] => {}
@@ -108,7 +108,7 @@ impl Block {
         }
     }
 
-    /// Says what happens to numbers without a name.
+    /// Adds the rules of numbers without a name.
     pub(super) fn numbers(&mut self, numbers: &IntervalSet<u32>, clauses: &Clauses) {
         for (first, last) in numbers.intervals() {
             let target = if first == last {
@@ -120,7 +120,7 @@ impl Block {
         }
     }
 
-    /// Two blocks: what depends on arguments or is stated, and the lists.
+    /// Splits the block in two: conditions and fallbacks, and lists.
     pub(super) fn split(self) -> (Block, Block) {
         let plain = Block {
             plain: self.plain,
@@ -135,8 +135,7 @@ impl Block {
         )
     }
 
-    /// The text of the block, with an empty line before; nothing if it says nothing. At the top there
-    /// are no architectures.
+    /// The text of the block, after an empty line; empty for an empty block. The top block has no architectures.
     pub(super) fn into_text(self, arches: &[&str]) -> String {
         let indent = if arches.is_empty() { "" } else { "    " };
         let mut statements = Statements::default();
@@ -176,7 +175,7 @@ impl Block {
     }
 }
 
-/// Large numbers are read in hexadecimal.
+/// Writes large numbers in hexadecimal.
 fn number(nr: u32) -> String {
     if nr < 10_000 {
         nr.to_string()

@@ -1,4 +1,4 @@
-//! Which architectures a policy is for.
+//! Selection of the architectures of a policy.
 
 use tamis_abi::Arch;
 use tamis_diag::{Diagnostic, Span, code};
@@ -11,13 +11,13 @@ use crate::tamis::{Arches, Options};
 
 /// The architectures of a policy.
 pub(super) struct Selection {
-    /// Each once, in the order of the sections; never empty.
+    /// The architectures without duplicates, in the order of the sections; never empty.
     pub(super) arches: Vec<Arch>,
-    /// The `arch` statement, if it is what counts.
+    /// The `arch` statement, if it determines the selection.
     stated: Option<Span>,
 }
 
-/// The selection: the caller's if they insist, else the policy's, else the caller's.
+/// The selection: the caller's if exact, else the policy's, else the caller's.
 pub(super) fn selection(
     statements: &[Statement],
     options: &Options,
@@ -59,7 +59,7 @@ pub(super) fn selection(
     (!arches.is_empty()).then_some(Selection { arches, stated })
 }
 
-/// Whether two lists name the same architectures, in whatever order.
+/// Whether two lists contain the same architectures in any order.
 fn same_arches(one: &[Arch], other: &[Arch]) -> bool {
     one.iter().all(|arch| other.contains(arch)) && other.iter().all(|arch| one.contains(arch))
 }
@@ -74,7 +74,7 @@ fn overridden(arches: &[Arch], stated: Span) -> Diagnostic {
 }
 
 impl Selection {
-    /// The sections that an `on` block for these architectures is about.
+    /// The sections of an `on` block for these architectures.
     pub(super) fn scope(&self, names: &[Name], sink: &mut Sink) -> Vec<usize> {
         let mut scope = Vec::new();
         for arch in resolve(names, sink) {
@@ -86,7 +86,8 @@ impl Selection {
         scope
     }
 
-    /// With architectures chosen by the caller, blocks for others are what they are there for.
+    /// Reports an architecture that isn't selected, unless the caller chose the architectures: blocks for others
+    /// are then expected.
     fn not_selected(&self, arch: Arch, names: &[Name], sink: &mut Sink) {
         let Some(stated) = self.stated else { return };
         let of_arch = |name: &&Name| Arch::from_name(&name.text) == Some(arch);
@@ -104,7 +105,7 @@ impl Selection {
     }
 }
 
-/// The architectures of these names, each once.
+/// The architectures of these names, without duplicates.
 fn resolve(names: &[Name], sink: &mut Sink) -> Vec<Arch> {
     let mut found: Vec<(Arch, Span)> = Vec::new();
     for name in names {

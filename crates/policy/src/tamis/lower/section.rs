@@ -1,4 +1,4 @@
-//! A section in the making: the rules of one architecture and what is known about them.
+//! A draft section: the rules of one architecture so far.
 
 use tamis_abi::{Action, Arch, syscall};
 use tamis_diag::{Diagnostic, Sources, Span, code};
@@ -8,26 +8,26 @@ use super::permits;
 use crate::sink::Sink;
 use crate::tamis::ast::{Fallback, Name};
 
-/// Where a statement stands.
+/// The nesting of a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
-    /// In the policy itself: about all its architectures.
+    /// At the top: for all architectures of the policy.
     Top,
-    /// In an `on` block: about some, and there before what stands at the top.
+    /// In an `on` block: for some architectures, with precedence over the top.
     Block,
 }
 
-/// Calls that a rule decides whatever their arguments.
+/// Calls that a rule decides for all arguments.
 pub(super) struct Decided {
     /// The calls.
     pub(super) numbers: IntervalSet<u32>,
-    /// The answer.
+    /// The action.
     pub(super) action: Action,
-    /// The rule.
+    /// The span of the rule.
     pub(super) span: Span,
 }
 
-/// What was stated for a fallback, and where.
+/// The action of a fallback, and its span.
 type Slot = Option<(Action, Span)>;
 
 /// The rules of one architecture so far.
@@ -39,9 +39,9 @@ pub(super) struct Draft {
     /// `unknown` in a block, at the top.
     unknown: [Slot; 2],
     decided: Vec<Decided>,
-    /// The union of all that is decided.
+    /// The union of all decided numbers.
     all_decided: IntervalSet<u32>,
-    /// Calls that some rule doesn't simply allow.
+    /// Calls that some rule denies or allows only under a condition.
     restricted: Vec<Name>,
 }
 
@@ -59,7 +59,7 @@ impl Draft {
         }
     }
 
-    /// Where `default` and `unknown` are kept.
+    /// The slot of `default` or `unknown`.
     pub(super) fn fallback(&mut self, fallback: Fallback, level: Level) -> &mut Slot {
         let slots = match fallback {
             Fallback::Unknown => &mut self.unknown,
@@ -71,13 +71,13 @@ impl Draft {
         }
     }
 
-    /// Notes what a rule without condition decides.
+    /// Records the calls that an unconditional rule decides.
     pub(super) fn decide(&mut self, decided: Decided) {
         self.all_decided = self.all_decided.union(&decided.numbers);
         self.decided.push(decided);
     }
 
-    /// The rule that decides `first`, if rules without condition decide all these numbers.
+    /// The rule that decides `first`, if unconditional rules decide all these numbers.
     pub(super) fn decided(&self, numbers: &IntervalSet<u32>, first: u32) -> Option<&Decided> {
         let all = self.all_decided.intervals();
         let covered = |(from, to): &(u32, u32)| {
@@ -92,7 +92,7 @@ impl Draft {
             .find(|decided| decided.numbers.contains(first))
     }
 
-    /// Notes a call that a rule restricts.
+    /// Records a call that a rule restricts.
     pub(super) fn restrict(&mut self, call: &Name) {
         if syscall::multiplexed(self.arch, &call.text).is_some() {
             self.restricted.push(call.clone());
@@ -122,13 +122,13 @@ impl Draft {
         }
     }
 
-    /// The numbers that the table has no name for.
+    /// The numbers without a name in the table.
     fn unnamed(&self) -> IntervalSet<u32> {
         let named: IntervalSet<u32> = syscall::all(self.arch).map(|(nr, _)| nr.0).collect();
         Section::domain(self.arch).difference(&named)
     }
 
-    /// Warns where a restricted call is within reach through `socketcall` or `ipc`.
+    /// Warns if a restricted call can be made through `socketcall` or `ipc`.
     fn check_multiplexers(&self, default: Action, sink: &mut Sink) {
         let mut warned = Vec::new();
         for call in &self.restricted {

@@ -14,7 +14,7 @@ use crate::tamis::ast::{
 use crate::tamis::lexer::TokenKind;
 use tamis_diag::Span;
 
-/// Whether a word is written as constants are: no small letters, no hyphens.
+/// Whether a word has the form of a constant: no lower-case letters, no hyphens.
 pub(super) fn is_constant_name(word: &str) -> bool {
     !word
         .bytes()
@@ -22,7 +22,7 @@ pub(super) fn is_constant_name(word: &str) -> bool {
 }
 
 impl Parser<'_> {
-    /// `any { "," any }`: all of them hold.
+    /// `any { "," any }`: a conjunction.
     pub(super) fn condition(&mut self) -> Parse<Condition> {
         self.conditions(",", ConditionKind::All, |parser| {
             parser.conditions("||", ConditionKind::Any, |parser| {
@@ -172,7 +172,7 @@ impl Parser<'_> {
         self.abandon(diagnostic)
     }
 
-    /// A mask: no bare `|`, which would read as if it joined conditions.
+    /// A mask: no bare `|`, which would look like an operator of conditions.
     fn mask(&mut self) -> Parse<Value> {
         let mask = self.conjunction()?;
         if self.is_next("|") {
@@ -184,7 +184,7 @@ impl Parser<'_> {
         Ok(mask)
     }
 
-    /// Whether the next token is an argument rather than a constant: arguments are in small letters.
+    /// Whether the next token is an argument rather than a constant: arguments are in lower case.
     fn is_operand_next(&self) -> bool {
         let token = self.tokens[self.at];
         token.kind == TokenKind::Name && !is_constant_name(self.text_of(token.span))
@@ -230,7 +230,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What the name that was just read stands for, and the place with the index that may follow.
+    /// The subject of the name just read, with its span including an index.
     fn subject(&mut self, name: Span) -> Parse<(Subject, Span)> {
         let word = self.text_of(name).to_owned();
         if word == "arg" && self.take("[") {
@@ -261,7 +261,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// `{ element, … }` with its place.
+    /// `{ element, … }` with its span.
     pub(super) fn braced_elements(&mut self) -> Parse<(Vec<Element>, Span)> {
         let start = self.expect_symbol("{")?;
         let mut elements = Vec::new();
@@ -349,7 +349,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An integer literal with its place.
+    /// An integer literal with its span.
     pub(super) fn number(&mut self) -> Parse<(u64, Span)> {
         let span = self.expect(TokenKind::Number, "a number")?;
         let text = self.text_of(span);
@@ -368,7 +368,7 @@ impl Parser<'_> {
     }
 }
 
-/// The value of a literal, or what is wrong with it.
+/// The value of a literal, or the error.
 fn parse_number(text: &str) -> Result<u64, &'static str> {
     let digits: String = text.chars().filter(|digit| *digit != '_').collect();
     let (radix, digits) = match digits.as_bytes() {

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::Program;
 use tamis_kernel::measure::{MeasureError, bitmap};
+use tamis_meter::{Sample, Workload, measure};
 
 use super::cases::{Case, Cases};
 use super::subjects::{Answer, Subject};
+use crate::cli::load;
 
 /// What a subject does with the calls of a case, on average.
 pub(super) struct Outcome {
@@ -23,61 +25,33 @@ pub(super) struct Outcome {
     pub(super) made_share: f64,
 }
 
-/// Answers of one subject, each found once.
-pub(super) struct Oracle<'a> {
-    subject: &'a Subject,
-    known: HashMap<SeccompData, Answer>,
-}
-
-impl<'a> Oracle<'a> {
-    pub(super) fn new(subject: &'a Subject) -> Oracle<'a> {
-        Oracle {
-            subject,
-            known: HashMap::new(),
-        }
-    }
-
-    /// What the subject does with some calls.
-    pub(super) fn outcome(&mut self, calls: &[SeccompData]) -> Outcome {
-        let mut answers: Vec<(Action, f64)> = Vec::new();
-        let (mut steps, mut executed, mut cached, mut made) = (0.0, 0.0, 0.0, 0.0);
-        let each = 1.0 / calls.len().max(1) as f64;
-        for call in calls {
-            let subject = self.subject;
-            let answer = *self
-                .known
-                .entry(*call)
-                .or_insert_with(|| subject.answer(call));
-            steps += f64::from(answer.steps) * each;
-            if subject.is_cacheable(call) {
-                cached += each;
-            } else {
-                executed += f64::from(answer.steps) * each;
+impl Outcome {
+    /// What a subject does with some calls.
+    pub(super) fn of(subject: &Subject, calls: &[SeccompData]) -> Outcome {
+        let workload = Workload::of_calls(load::native_arch(), calls);
+        let cost = measure(subject.tame.programs(), &workload, true);
+        let whole = cost.all().calls;
+        let (mut answers, mut made_share): (Vec<(Action, f64)>, f64) = (Vec::new(), 0.0);
+        for Sample { data, weight, .. } in workload.samples() {
+            let Answer { action, is_made } = subject.answer(data);
+            let share = weight / whole;
+            if is_made {
+                made_share += share;
             }
-            if answer.is_made {
-                made += each;
-            }
-            match answers
-                .iter_mut()
-                .find(|(action, _)| *action == answer.action)
-            {
-                Some((_, share)) => *share += each,
-                None => answers.push((answer.action, each)),
+            match answers.iter_mut().find(|(known, _)| *known == action) {
+                Some((_, known)) => *known += share,
+                None => answers.push((action, share)),
             }
         }
         answers.sort_by(|a, b| b.1.total_cmp(&a.1));
         Outcome {
-            mean_steps: steps,
-            mean_executed_steps: executed,
-            expected_cached_share: subject_share(self.subject, cached),
+            mean_steps: cost.all().mean_steps(),
+            mean_executed_steps: cost.mean_executed_steps(),
+            expected_cached_share: subject.has_filters().then(|| cost.cached_share()),
             answers,
-            made_share: made,
+            made_share,
         }
     }
-}
-
-fn subject_share(subject: &Subject, share: f64) -> Option<f64> {
-    subject.has_filters().then_some(share)
 }
 
 /// For which numbers the kernel skips the filters, asked of the kernel: per subject.

@@ -1,12 +1,13 @@
 //! The report of `tamis bench` as a document for programs. Text and chart are made of it.
 
 use serde::Serialize;
+use tamis_abi::SeccompData;
 use tamis_kernel::measure::memory::{self, MemoryError};
 use tamis_kernel::measure::{CALLS_PER_BATCH, Clock, Measured, Measurement, Timing};
 
 use super::cases::{Case, Cases, LeftOut};
 use super::doubts;
-use super::figures::{Oracle, Outcome, Skipped};
+use super::figures::{Outcome, Skipped};
 use super::subjects::{EMPTY, NONE, Subject};
 
 /// What was measured.
@@ -123,26 +124,23 @@ impl Document {
             measurement,
             ..
         } = findings;
-        let mut oracles: Vec<Oracle<'_>> = subjects.iter().map(Oracle::new).collect();
         let mut notes = doubts::of_machine(findings);
         notes.extend(cases.only_mixed.clone());
         let mut entries = Vec::new();
         for (index, case) in cases.iter().enumerate() {
-            let outcomes: Vec<Outcome> = oracles
-                .iter_mut()
-                .map(|oracle| oracle.outcome(&case.made))
-                .collect();
+            let outcomes = |calls: &[SeccompData]| -> Vec<Outcome> {
+                let subjects = subjects.iter();
+                subjects
+                    .map(|subject| Outcome::of(subject, calls))
+                    .collect()
+            };
             let timings: Vec<Timing> = measurement
                 .subjects
                 .iter()
                 .map(|measured| measured.calls[index])
                 .collect();
-            let wanted: Vec<Outcome> = oracles
-                .iter_mut()
-                .map(|oracle| oracle.outcome(&case.wanted))
-                .collect();
-            let entry = CallEntry::new(case, findings, &timings, outcomes);
-            notes.extend(doubts::of_call(&entry, case, &wanted));
+            let entry = CallEntry::new(case, findings, &timings, outcomes(&case.made));
+            notes.extend(doubts::of_call(&entry, case, &outcomes(&case.wanted)));
             entries.push(entry);
         }
         let mix = cases.mix.as_ref().and_then(|_| entries.pop());

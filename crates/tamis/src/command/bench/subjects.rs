@@ -32,8 +32,6 @@ pub(super) struct Subject {
 /// What a subject answers to one call.
 #[derive(Clone, Copy)]
 pub(super) struct Answer {
-    /// The instructions that the installed filters execute, if they are run.
-    pub(super) steps: u32,
     /// What the original answers.
     pub(super) action: Action,
     /// Whether the call is let through by what is installed.
@@ -129,16 +127,10 @@ impl Subject {
 
     /// What it answers to a call.
     pub(super) fn answer(&self, call: &SeccompData) -> Answer {
-        let run = self.tame.run(call);
+        let made = Action::from_ret(self.tame.run(call).ret);
         Answer {
-            steps: run.steps,
             action: Action::from_ret(self.original.run(call).ret),
-            is_made: Action::from_ret(run.ret).kind == tamis_abi::ActionKind::Allow,
+            is_made: made.kind == tamis_abi::ActionKind::Allow,
         }
-    }
-
-    /// Whether there are filters and a kernel with a bitmap need not run them for this call.
-    pub(super) fn is_cacheable(&self, call: &SeccompData) -> bool {
-        self.has_filters() && self.tame.is_cacheable(call.arch, call.nr)
     }
 }

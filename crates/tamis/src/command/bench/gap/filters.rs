@@ -54,26 +54,16 @@ impl Kind {
         }
     }
 }
-
-const fn branch(test: Test, k: u32, jt: u8, jf: u8) -> Op {
-    Op::Branch {
-        test,
-        operand: Operand::K(k),
-        jt,
-        jf,
-    }
-}
-
 /// A filter that executes so many instructions of a kind, and two more.
 pub(super) fn chain(kind: Kind, len: usize) -> Program {
-    let fails = branch(Test::Eq, NOWHERE, 1, 0);
+    let fails = Op::branch(Test::Eq, NOWHERE, 1, 0);
     let mut ops = vec![ARG0];
     for index in 0..len {
         match kind {
             Kind::Load => ops.push(ARG0),
             Kind::Compare => ops.push(fails),
             Kind::LoadAndCompare => ops.push(if index % 2 == 0 { ARG0 } else { fails }),
-            Kind::Jump => ops.extend([branch(Test::Ge, 0, 1, 0), ALLOW]),
+            Kind::Jump => ops.extend([Op::branch(Test::Ge, 0, 1, 0), ALLOW]),
             Kind::Arithmetic => ops.push(Op::Alu(AluOp::And, Operand::K(u32::MAX))),
         }
     }
@@ -92,7 +82,7 @@ pub(super) fn tree(depth: u32) -> Program {
         let half = 1_u32 << below;
         // A subtree of n levels has 2^n - 1 questions and 2^n answers.
         let len_left = (half << 1) - 1;
-        ops.push(branch(Test::Ge, first + half, len_left as u8, 0));
+        ops.push(Op::branch(Test::Ge, first + half, len_left as u8, 0));
         grow(ops, first, below);
         grow(ops, first + half, below);
     }
@@ -108,7 +98,7 @@ pub(super) fn tree(depth: u32) -> Program {
 /// unless it looks at an argument first.
 pub(super) fn installed(len: usize, is_emulated: bool) -> Program {
     let mut ops = vec![if is_emulated { NR } else { ARG0 }];
-    ops.resize(len + 1, branch(Test::Eq, NOWHERE, 1, 0));
+    ops.resize(len + 1, Op::branch(Test::Eq, NOWHERE, 1, 0));
     ops.extend([ALLOW, ALLOW]);
     program(&ops)
 }

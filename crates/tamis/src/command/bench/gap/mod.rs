@@ -13,10 +13,10 @@ mod report;
 
 use tamis_abi::{SeccompData, call};
 use tamis_bpf::Program;
-use tamis_compiler::cost;
 use tamis_kernel::measure::{
     self, MeasureError, Measured, Measurement, Progress, Rounds, Workload,
 };
+use tamis_meter::price;
 
 use super::draw::Random;
 use super::subjects::{empty, uncacheable};
@@ -40,11 +40,9 @@ const RANDOM_CALLS: usize = 1 << 14;
 /// The seed of those arguments.
 const SEED: u64 = 1;
 
-/// What another filter of a stack costs by the book, in the middle of 18 to 21 ns.
-const FURTHER_FILTER_NS: f64 = 19.5;
 /// What emulating an instruction for one number costs by the book.
 const EMULATION_NS: f64 = 2.7;
-/// Where those are written.
+/// Where that is written.
 const BOOK: &str = "docs/book/costs.md";
 
 /// What a stage is measured to cost.
@@ -149,7 +147,7 @@ fn basic_stages(copies: &[Measured]) -> Vec<Stage> {
             "running the smallest filter instead",
             least,
             empty,
-            Some((cost::UNCACHED_NS, "UNCACHED_NS")),
+            Some((price::UNCACHED_NS, "UNCACHED_NS")),
         ),
     ]
 }
@@ -158,7 +156,7 @@ fn timed_series() -> Vec<Series> {
     let chain = |kind: Kind| Series {
         name: kind.name(),
         unit: "instructions",
-        priced: Some((cost::STEP_NS, "STEP_NS")),
+        priced: Some((price::STEP_NS, "STEP_NS")),
         stacks: CHAIN_LENGTHS
             .iter()
             .map(|len| (*len as f64, vec![filters::chain(kind, *len)]))
@@ -168,7 +166,7 @@ fn timed_series() -> Vec<Series> {
     series.push(Series {
         name: FURTHER,
         unit: "filters",
-        priced: Some((FURTHER_FILTER_NS, BOOK)),
+        priced: Some((price::FURTHER_FILTER_NS, "FURTHER_FILTER_NS")),
         stacks: STACK_SIZES
             .iter()
             .map(|size| (*size as f64, vec![uncacheable(); *size]))
@@ -260,7 +258,7 @@ fn random_calls(
         name: "a mispredicted branch",
         ns: fit.slope_ns,
         uncertainty_ns: fit.standard_error_ns,
-        priced: Some((cost::MISPREDICTION_NS, "MISPREDICTION_NS")),
+        priced: Some((price::MISPREDICTION_NS, "MISPREDICTION_NS")),
         fit: Some(fit),
     };
     Ok((stage, measurement))
@@ -282,9 +280,9 @@ mod tests {
         assert!(has(&["each further filter", "18 to 21 ns"]));
         assert!(has(&["installing", &format!("{} ns", super::EMULATION_NS)]));
         for price in [
-            tamis_compiler::cost::STEP_NS,
-            tamis_compiler::cost::MISPREDICTION_NS,
-            tamis_compiler::cost::UNCACHED_NS,
+            super::price::STEP_NS,
+            super::price::MISPREDICTION_NS,
+            super::price::UNCACHED_NS,
         ] {
             assert!(has(&[&format!("| {price} ns |")]), "{price}");
         }
