@@ -63,16 +63,6 @@ impl Change {
     }
 }
 
-/// The first calls, and how many more there are, with a hint about those.
-pub(crate) fn first_calls(calls: &[String], max_calls: usize, hint: &str) -> String {
-    let shown = calls.len().min(max_calls);
-    let names = calls[..shown].join(", ");
-    match calls.len() - shown {
-        0 => names,
-        more => format!("{names} and {more} more{hint}"),
-    }
-}
-
 /// A value as its text.
 pub(crate) fn text<S: Serializer>(
     value: &impl fmt::Display,

@@ -9,7 +9,7 @@ use tamis_policy::export::{Exporter, Loss, Machine};
 use tamis_prover::Verdict;
 
 use crate::change::{self, Change};
-use crate::entry::{VerdictEntry, arches};
+use crate::entry::{VerdictEntry, arches, first_calls};
 
 /// How many changes are listed for a person.
 const MAX_CHANGES: usize = 5;
@@ -128,7 +128,7 @@ impl fmt::Display for ConvertReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.input, self.verdict_in_words())?;
         for change in self.changes.iter().take(MAX_CHANGES) {
-            let calls = change::first_calls(&change.calls, MAX_CALLS, "");
+            let calls = first_calls(&change.calls, MAX_CALLS, "");
             let ReplacedEntry { policy, text, .. } = change;
             let arches = change.arches.join(", ");
             write!(f, "\n  {arches}: {calls}: {policy} -> {text}")?;

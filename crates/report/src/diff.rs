@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::change::{Change, Kind, first_calls};
+use crate::change::{Change, Kind};
+use crate::entry::first_calls;
 
 /// What changes from one filter to another.
 #[derive(Serialize)]

@@ -27,6 +27,7 @@ pub mod fuzz;
 pub mod lint;
 pub mod passes;
 pub mod place;
+pub mod program;
 pub mod prove;
 pub mod reduce;
 pub mod run;

@@ -18,7 +18,6 @@ pub(crate) mod load;
 pub(crate) mod output;
 pub(crate) mod profile;
 pub(crate) mod progress;
-pub(crate) mod report;
 pub(crate) mod side;
 pub(crate) mod target;
 

@@ -11,9 +11,9 @@ use tamis_compiler::{Compiled, Options};
 use tamis_embed::annotation;
 use tamis_embed::digest::sha256;
 use tamis_embed::{self as embed, Language, Source};
-use tamis_meter::Cost;
 use tamis_policy::export::pfc;
 use tamis_report::entry::{InsnEntry, insns};
+use tamis_report::program::{ArchEntry, ProgramReport};
 use tamis_rules::{Ruleset, Variable, VariableWidth};
 use tamis_session::Policy;
 
@@ -21,7 +21,6 @@ use crate::cli::compiler::CompilerArgs;
 use crate::cli::input;
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::OutputArgs;
-use crate::cli::report::Report;
 use crate::cli::{Failure, Global, exit, message, output, target};
 
 /// Compile a policy to a seccomp program
@@ -126,7 +125,7 @@ struct Document {
     variables: Vec<VariableEntry>,
     patches: Vec<PatchEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<Report>,
+    report: Option<ProgramReport>,
 }
 
 /// A run-time variable that has no value.
@@ -148,16 +147,6 @@ struct PatchEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     element: Option<u32>,
     half: &'static str,
-}
-
-/// What the known calls of one architecture cost, each with all arguments 0.
-#[derive(Serialize)]
-pub(super) struct ArchEntry {
-    arch: &'static str,
-    calls: usize,
-    cacheable: usize,
-    mean_steps: f64,
-    max_steps: u32,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -197,7 +186,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let program = policy.program(&compiled)?;
     let report = args.compiler.stats.then(|| {
         let archs = policy.arches();
-        Report::of(program, &archs, compiled.remarks(), &options)
+        ProgramReport::of(program, &archs, compiled.remarks(), &options)
     });
     args.compiler.tell(compiled.remarks());
     let shows_person = args.emit.is_none() && args.output.is_terminal();
@@ -225,7 +214,7 @@ struct Unbound {
     policy: Policy,
     archs: Vec<Arch>,
     filter: Compiled,
-    report: Option<Report>,
+    report: Option<ProgramReport>,
 }
 
 impl Unbound {
@@ -244,7 +233,7 @@ impl Unbound {
         args.compiler.tell(filter.remarks());
         let report = args.compiler.stats.then(|| {
             let program = filter.template().unbound();
-            Report::of(program, &archs, filter.remarks(), &options)
+            ProgramReport::of(program, &archs, filter.remarks(), &options)
         });
         if let Some(report) = &report {
             message(&summary(&policy, &filter));
@@ -345,7 +334,7 @@ fn document(unbound: Unbound) -> Document {
         digest: format!("sha256:{}", sha256(&program.to_bytes())),
         length_insns: program.len(),
         kernel_length_insns: kernel_len_insns(program),
-        arches: filter.costs().iter().map(arch_entry).collect(),
+        arches: filter.costs().iter().map(ArchEntry::of).collect(),
         insns: insns(program),
         variables: variable_entries(filter.variables()),
         patches: patch_entries(filter),
@@ -387,18 +376,6 @@ fn patch_entries(filter: &Compiled) -> Vec<PatchEntry> {
         }
     };
     patches.map(entry).collect()
-}
-
-/// The figures of an architecture for a document.
-pub(super) fn arch_entry((arch, cost): &(Arch, Cost)) -> ArchEntry {
-    let all = cost.all();
-    ArchEntry {
-        arch: arch.name(),
-        calls: cost.numbers,
-        cacheable: cost.cached_numbers,
-        mean_steps: all.mean_steps(),
-        max_steps: all.max_steps,
-    }
 }
 
 /// What the program costs, for a person.

@@ -12,13 +12,12 @@ use tamis_compiler::{CompileError, Options, compile_any_length};
 use tamis_kernel::dump;
 use tamis_meter::{Cost, measure_archs};
 use tamis_report::entry::{InputEntry, InsnEntry, JudgedEntry, insns};
+use tamis_report::program::{ArchEntry, ProgramReport};
 
-use super::compile::{ArchEntry, arch_entry};
 use super::dump::{refusal, write_all};
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{self, OutputArgs};
-use crate::cli::report::Report;
 use crate::cli::side;
 use crate::cli::{Failure, Global, exit, message};
 use tamis_embed::annotation;
@@ -113,7 +112,7 @@ struct FilterEntry {
     arches: Vec<ArchEntry>,
     insns: Vec<InsnEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<Report>,
+    report: Option<ProgramReport>,
 }
 
 /// The filters that were given.
@@ -231,7 +230,7 @@ fn tell(args: &Args, optimised: &Optimised, options: &Options, global: &Global) 
     }
 }
 
-fn reports(optimised: &Optimised, options: &Options) -> Vec<Report> {
+fn reports(optimised: &Optimised, options: &Options) -> Vec<ProgramReport> {
     // The remarks are about all filters together.
     let remarks = match optimised.programs() {
         [_] => optimised.remarks(),
@@ -239,7 +238,7 @@ fn reports(optimised: &Optimised, options: &Options) -> Vec<Report> {
     };
     let programs = optimised.programs().iter();
     programs
-        .map(|program| Report::of(program, optimised.archs(), remarks, options))
+        .map(|program| ProgramReport::of(program, optimised.archs(), remarks, options))
         .collect()
 }
 
@@ -343,7 +342,7 @@ fn listing(optimised: &Optimised) -> String {
 }
 
 fn document(args: &Args, given: &Given, optimised: &Optimised, options: &Options) -> Document {
-    let mut reports: Vec<Option<Report>> = match args.compiler.stats {
+    let mut reports: Vec<Option<ProgramReport>> = match args.compiler.stats {
         true => reports(optimised, options).into_iter().map(Some).collect(),
         false => optimised.programs().iter().map(|_| None).collect(),
     };
@@ -362,7 +361,7 @@ fn document(args: &Args, given: &Given, optimised: &Optimised, options: &Options
                 kernel_length_insns: kernel_len_insns(program),
                 arches: measure_archs(std::slice::from_ref(program), optimised.archs())
                     .iter()
-                    .map(arch_entry)
+                    .map(ArchEntry::of)
                     .collect(),
                 insns: insns(program),
                 report,

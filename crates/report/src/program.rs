@@ -1,5 +1,5 @@
-//! Report of a program: the use of its instructions and the distance from a lower bound, as text and
-//! document.
+//! Report of a program: the use of its instructions and the distance from a lower bound. It is a member of the
+//! documents of `tamis compile` and `tamis optimize`.
 
 use std::fmt::Write;
 
@@ -13,63 +13,89 @@ use tamis_compiler::report::{PassRun, PassTotal, runs, totals};
 use tamis_compiler::{Options, Remark, Size};
 use tamis_meter::{Cost, measure};
 
+use crate::entry::first_calls;
+
 /// How many groups of calls and how many calls of each are shown to a person.
 const MAX_GROUPS: usize = 10;
 const MAX_CALLS: usize = 4;
 
+/// What the known calls of one architecture cost, each with all arguments 0.
+#[derive(Serialize)]
+pub struct ArchEntry {
+    pub arch: &'static str,
+    pub calls: usize,
+    pub cacheable: usize,
+    pub mean_steps: f64,
+    pub max_steps: u32,
+}
+
+impl ArchEntry {
+    /// The figures of an architecture.
+    pub fn of((arch, cost): &(Arch, Cost)) -> ArchEntry {
+        let all = cost.all();
+        ArchEntry {
+            arch: arch.name(),
+            calls: cost.numbers,
+            cacheable: cost.cached_numbers,
+            mean_steps: all.mean_steps(),
+            max_steps: all.max_steps,
+        }
+    }
+}
+
 /// What is reported of a program.
 #[derive(Serialize)]
-pub(crate) struct Report {
-    dispatch_insns: usize,
-    return_insns: usize,
-    other_insns: usize,
-    decisions: Vec<DecisionEntry>,
-    together: TogetherEntry,
-    calls: Vec<CallEntry>,
-    bounds: Vec<BoundEntry>,
-    passes: Vec<PassEntry>,
-    runs: Vec<RunEntry>,
+pub struct ProgramReport {
+    pub dispatch_insns: usize,
+    pub return_insns: usize,
+    pub other_insns: usize,
+    pub decisions: Vec<DecisionEntry>,
+    pub together: TogetherEntry,
+    pub calls: Vec<CallEntry>,
+    pub bounds: Vec<BoundEntry>,
+    pub passes: Vec<PassEntry>,
+    pub runs: Vec<RunEntry>,
 }
 
 /// What the calls of the profile cost, or those of ordinary programs.
 #[derive(Serialize)]
-struct TogetherEntry {
-    has_profile: bool,
-    mean_steps: f64,
-    uncached_mean_steps: f64,
-    max_steps: u32,
-    kernel_mean_steps: f64,
-    cached_share: f64,
+pub struct TogetherEntry {
+    pub has_profile: bool,
+    pub mean_steps: f64,
+    pub uncached_mean_steps: f64,
+    pub max_steps: u32,
+    pub kernel_mean_steps: f64,
+    pub cached_share: f64,
 }
 
 /// What a call costs.
 #[derive(Serialize)]
-struct CallEntry {
-    call: String,
-    share: f64,
-    is_cached: bool,
-    mean_steps: f64,
-    max_steps: u32,
-    kernel_mean_steps: f64,
-    part_insns: f64,
+pub struct CallEntry {
+    pub call: String,
+    pub share: f64,
+    pub is_cached: bool,
+    pub mean_steps: f64,
+    pub max_steps: u32,
+    pub kernel_mean_steps: f64,
+    pub part_insns: f64,
 }
 
 /// A run of a pass.
 #[derive(Serialize)]
-struct RunEntry {
-    run: usize,
-    pass: &'static str,
+pub struct RunEntry {
+    pub run: usize,
+    pub pass: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    arch: Option<&'static str>,
-    changes: usize,
-    before: SizeEntry,
-    after: SizeEntry,
+    pub arch: Option<&'static str>,
+    pub changes: usize,
+    pub before: SizeEntry,
+    pub after: SizeEntry,
 }
 
 /// How large the thing was that a pass worked on.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum SizeEntry {
+pub enum SizeEntry {
     Rules {
         rules: usize,
         tests: usize,
@@ -83,49 +109,49 @@ enum SizeEntry {
 
 /// What a program costs for all calls that count.
 #[derive(Serialize)]
-struct CostEntry {
-    kernel_length_insns: usize,
-    mean_steps: f64,
-    uncached_mean_steps: f64,
-    max_steps: u32,
-    kernel_mean_steps: f64,
-    cached_numbers: usize,
-    numbers: usize,
+pub struct CostEntry {
+    pub kernel_length_insns: usize,
+    pub mean_steps: f64,
+    pub uncached_mean_steps: f64,
+    pub max_steps: u32,
+    pub kernel_mean_steps: f64,
+    pub cached_numbers: usize,
+    pub numbers: usize,
 }
 
 /// Instructions that decide about the arguments of some calls.
 #[derive(Serialize)]
-struct DecisionEntry {
-    calls: Vec<String>,
-    length_insns: usize,
+pub struct DecisionEntry {
+    pub calls: Vec<String>,
+    pub length_insns: usize,
 }
 
 /// The steps of one architecture's calls and the fewest possible.
 #[derive(Serialize)]
-struct BoundEntry {
-    arch: &'static str,
-    runs: usize,
-    mean_steps: f64,
-    bound_steps: f64,
-    bound: &'static str,
+pub struct BoundEntry {
+    pub arch: &'static str,
+    pub runs: usize,
+    pub mean_steps: f64,
+    pub bound_steps: f64,
+    pub bound: &'static str,
 }
 
 /// What a pass did.
 #[derive(Serialize)]
-struct PassEntry {
-    pass: &'static str,
-    changes: usize,
-    saved_insns: usize,
+pub struct PassEntry {
+    pub pass: &'static str,
+    pub changes: usize,
+    pub saved_insns: usize,
 }
 
-impl Report {
+impl ProgramReport {
     /// The report of a program, with the remarks of the passes that made it.
-    pub(crate) fn of(
+    pub fn of(
         program: &Program,
         archs: &[Arch],
         remarks: &[Remark],
         options: &Options,
-    ) -> Report {
+    ) -> ProgramReport {
         let Ownership {
             dispatch_insns,
             return_insns,
@@ -137,7 +163,7 @@ impl Report {
         let costs = calls(program, &workload, has_bitmap);
         // What the prover can't say in time is left out: the program is right all the same.
         let bounds = bounds(program, archs, &workload).unwrap_or_default();
-        Report {
+        ProgramReport {
             dispatch_insns,
             return_insns,
             other_insns,
@@ -151,8 +177,8 @@ impl Report {
     }
 
     /// The report for a person, indented.
-    pub(crate) fn text(&self) -> String {
-        let Report {
+    pub fn text(&self) -> String {
+        let ProgramReport {
             dispatch_insns,
             return_insns,
             other_insns,
@@ -167,7 +193,7 @@ impl Report {
                 text,
                 "  {:>4} decide about {}",
                 decision.length_insns,
-                decision.names()
+                first_calls(&decision.calls, MAX_CALLS, "")
             );
         }
         let rest = self.decisions.iter().skip(MAX_GROUPS);
@@ -266,18 +292,6 @@ fn most_expensive_first(mut calls: Vec<CallCost>) -> Vec<CallCost> {
         by_cost.then(b_part.total_cmp(&a_part))
     });
     calls
-}
-
-impl DecisionEntry {
-    /// The calls for a person.
-    fn names(&self) -> String {
-        let shown = self.calls.len().min(MAX_CALLS);
-        let names = self.calls[..shown].join(", ");
-        match self.calls.len() - shown {
-            0 => names,
-            more => format!("{names} and {more} more"),
-        }
-    }
 }
 
 fn decision_entry(decision: &Decision) -> DecisionEntry {
