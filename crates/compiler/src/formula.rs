@@ -8,11 +8,11 @@
 //!
 //! This file doesn't choose an order, share continuations or build trees.
 
+use rustc_hash::FxHashMap;
 use tamis_abi::Word;
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
 
 use crate::dag::Question;
-use crate::hash::FastMap;
 
 /// A condition over words, without negation except at the leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -171,7 +171,7 @@ fn combine_sets(
     if !parts.iter().any(&mut is_again) {
         return parts;
     }
-    let mut sets: FastMap<Word, Vec<IntervalSet<u32>>> = FastMap::default();
+    let mut sets: FxHashMap<Word, Vec<IntervalSet<u32>>> = FxHashMap::default();
     for part in &parts {
         if let Formula::In(word, set) = part {
             sets.entry(*word).or_default().push(set.clone());
@@ -291,7 +291,7 @@ fn by_upper_half(set: &IntervalSet<u64>) -> Vec<(IntervalSet<u32>, IntervalSet<u
             .map(|(first, last)| first..=last)
             .collect()
     };
-    let mut place: FastMap<Intervals, usize> = FastMap::default();
+    let mut place: FxHashMap<Intervals, usize> = FxHashMap::default();
     let mut groups: Vec<(Intervals, Intervals)> = Vec::new();
     for (first, last, lows) in pieces {
         let at = *place.entry(lows.clone()).or_insert_with(|| {

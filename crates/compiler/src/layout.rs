@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashMap;
 use tamis_abi::{Action, Arch, Nr, Word};
 use tamis_rules::{Ruleset, Section};
 
@@ -19,7 +20,6 @@ use crate::cost::Prices;
 use crate::dag::{Dag, Node, NodeId, Question};
 use crate::diagram::Case;
 use crate::formula::Formula;
-use crate::hash::FastMap;
 use crate::options::Effort;
 use crate::outcome::Decisions;
 use crate::tree::{Detail, Run, search, search_with};
@@ -114,7 +114,7 @@ fn pieces(
         .map(|rule| Formula::of(&rule.when, true))
         .collect();
     let domain = Section::domain(section.arch);
-    let mut known: FastMap<Vec<u32>, usize> = FastMap::default();
+    let mut known: FxHashMap<Vec<u32>, usize> = FxHashMap::default();
     let mut pieces = Vec::new();
     sweep(section, &formulas, |first, last, rules| {
         for (from, to) in domain.intervals() {

@@ -6,6 +6,7 @@
 
 use std::iter;
 
+use rustc_hash::FxHashMap;
 use tamis_abi::Word;
 use tamis_bpf::validate::{self, DATA_SIZE_BYTES};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
@@ -13,7 +14,6 @@ use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
 use crate::bits;
 use crate::code::Code;
 use crate::diagram::{FALSE, LimitReached, Node, TRUE};
-use crate::hash::FastMap;
 use crate::liveness::{Live, live_before};
 use crate::misreading::{self, Reading, Rule};
 use crate::relation::Comparison;
@@ -111,7 +111,7 @@ struct Explorer<'a> {
     /// For each state: the next one in which the same instruction is entered.
     next: Vec<Option<StateId>>,
     /// The states of instructions with many states.
-    crowded: FastMap<(Pc, State), StateId>,
+    crowded: FxHashMap<(Pc, State), StateId>,
 }
 
 /// Finds the states of a program.
@@ -125,7 +125,7 @@ pub(crate) fn explore(space: &mut Space, code: Code<'_>) -> Outcome<Exploration>
         uses: Vec::new(),
         entered: vec![None; code.shape().len()],
         next: Vec::new(),
-        crowded: FastMap::default(),
+        crowded: FxHashMap::default(),
     };
     let memory = [ZERO; SLOTS];
     let (a, x) = (ZERO, ZERO);

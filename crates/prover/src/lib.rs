@@ -21,7 +21,6 @@ mod comparison;
 mod diagram;
 mod explore;
 mod gates;
-mod hash;
 mod liveness;
 #[doc(hidden)]
 pub mod misreading;

@@ -11,11 +11,11 @@
 
 use std::hash::Hash;
 
+use rustc_hash::FxHashMap;
 use tamis_abi::Word;
 use tamis_bpf::Test;
 
 use crate::diagram::{Diagram, LimitReached, Links, Node, Variable, View};
-use crate::hash::FastMap;
 use crate::order;
 
 /// The most functions of earlier words that a list of intervals has.
@@ -182,9 +182,14 @@ impl Piecewise {
         let earlier: Vec<Node> = self.earlier.iter().filter(is_piece).copied().collect();
         match earlier[..] {
             [] => self.block(diagram, 32, 0, &self.pieces),
-            [one] => self.replaced(diagram, &earlier, [one], &mut FastMap::default()),
-            [one, two] => self.replaced(diagram, &earlier, [one, two], &mut FastMap::default()),
-            _ => self.replaced(diagram, &earlier, earlier.clone(), &mut FastMap::default()),
+            [one] => self.replaced(diagram, &earlier, [one], &mut FxHashMap::default()),
+            [one, two] => self.replaced(diagram, &earlier, [one, two], &mut FxHashMap::default()),
+            _ => self.replaced(
+                diagram,
+                &earlier,
+                earlier.clone(),
+                &mut FxHashMap::default(),
+            ),
         }
     }
 
@@ -195,7 +200,7 @@ impl Piecewise {
         diagram: &mut Diagram,
         earlier: &[Node],
         left: L,
-        known: &mut FastMap<L, Node>,
+        known: &mut FxHashMap<L, Node>,
     ) -> Result<Node, LimitReached>
     where
         L: AsRef<[Node]> + AsMut<[Node]> + Clone + Eq + Hash,

@@ -5,13 +5,12 @@
 //! so far. No code of a compiler is used.
 
 use std::collections::BTreeSet;
-use std::hash::BuildHasherDefault;
 
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use tamis_abi::Word;
 use tamis_rules::{IntervalSet, Predicate, Ruleset, Section};
 
 use crate::diagram::{LimitReached, Node};
-use crate::hash::FastMap;
 use crate::piecewise::Piecewise;
 use crate::space::{Function, Space};
 
@@ -40,10 +39,7 @@ impl Space {
         let mut answers = Answers {
             section,
             default: self.diagram.leaf(section.default.ret())?,
-            known: FastMap::with_capacity_and_hasher(
-                section.rules.len(),
-                BuildHasherDefault::default(),
-            ),
+            known: FxHashMap::with_capacity_and_hasher(section.rules.len(), FxBuildHasher),
         };
         let own = Section::domain(section.arch);
         let mut pieces = Vec::with_capacity(2 * section.rules.len() + 2);
@@ -108,7 +104,7 @@ struct Answers<'a> {
     section: &'a Section,
     default: Node,
     /// The functions so far, by their rules.
-    known: FastMap<Vec<usize>, Node>,
+    known: FxHashMap<Vec<usize>, Node>,
 }
 
 impl Answers<'_> {

@@ -1,11 +1,11 @@
 //! The values that a program computes, as functions of the input.
 
+use rustc_hash::FxHashMap;
 use tamis_abi::Word;
 use tamis_bpf::AluOp;
 
 use crate::bits::{self, Bits};
 use crate::diagram::{Diagram, FALSE, LimitReached, Node, View};
-use crate::hash::FastMap;
 
 type Outcome<T> = Result<T, LimitReached>;
 
@@ -31,7 +31,7 @@ pub(crate) enum Shape {
 /// The distinct values found so far.
 pub(crate) struct Values {
     shapes: Vec<Shape>,
-    numbers: FastMap<Shape, Value>,
+    numbers: FxHashMap<Shape, Value>,
     /// The unmasked words, which are loaded often.
     words: [Option<Value>; Word::COUNT_WITH_VARIABLES],
 }
@@ -40,7 +40,7 @@ impl Values {
     pub(crate) fn new() -> Values {
         let mut values = Values {
             shapes: Vec::new(),
-            numbers: FastMap::default(),
+            numbers: FxHashMap::default(),
             words: [None; Word::COUNT_WITH_VARIABLES],
         };
         // Gives it the number 0, which is `ZERO`.
@@ -134,14 +134,14 @@ pub(crate) fn bits_of(diagram: &mut Diagram, shape: &Shape) -> Outcome<Bits> {
 /// The function that returns a value.
 pub(crate) fn returning(diagram: &mut Diagram, shape: &Shape) -> Outcome<Node> {
     let bits = bits_of(diagram, shape)?;
-    returning_bits(diagram, &bits, &mut FastMap::default())
+    returning_bits(diagram, &bits, &mut FxHashMap::default())
 }
 
 fn returning_bits(
     diagram: &mut Diagram,
     bits: &Bits,
     // Boxed: a table of the bits themselves takes twice their room whenever it grows.
-    known: &mut FastMap<Box<Bits>, Node>,
+    known: &mut FxHashMap<Box<Bits>, Node>,
 ) -> Outcome<Node> {
     if let Some(constant) = bits::as_constant(bits) {
         return diagram.leaf(constant);

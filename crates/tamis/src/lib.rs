@@ -53,6 +53,7 @@
 //! | `foreign` | `compiler::foreign`, which optimises filters of other tools, `analysis` and `fuzz` |
 //! | `lint` | `lint`, probable mistakes |
 //! | `convert` | `convert`, policies in other languages |
+//! | `excerpts` | lines of the policy in the text of errors and warnings |
 //! | `yaml` | resources of Kubernetes in YAML; without it they are read as JSON only |
 //! | `toml` | `policy::matrix`, the combinations of a policy's options |
 //! | `cli` | the command, with all of these but `macros`; the default |

@@ -4,11 +4,12 @@
 //! when a block was entered, if nothing better is known. Equal descriptions get the same name, and a
 //! few laws of arithmetic make more of them equal.
 
+use rustc_hash::FxHashMap;
 use tamis_abi::Word;
 use tamis_bpf::interp::arithmetic;
 use tamis_bpf::{AluOp, Test};
 
-use crate::hash::{FastMap, Places, hash_of_words};
+use crate::hash::{Places, hash_of_words};
 
 use super::lists::Lists;
 
@@ -75,7 +76,7 @@ pub(crate) struct Values {
     /// The memories, by what they hold.
     known_memories: Places,
     meanings: Vec<Meaning>,
-    known: FastMap<Meaning, Value>,
+    known: FxHashMap<Meaning, Value>,
     /// The words of `seccomp_data`, which are asked for most.
     data: [Option<Value>; Word::COUNT],
     pub(crate) lists: Lists,

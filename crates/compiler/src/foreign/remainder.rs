@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
+use rustc_hash::FxHashMap;
 use tamis_abi::Word;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{AluOp, Op, Operand, Test};
@@ -11,7 +12,6 @@ use crate::dag::{Dag, NodeId, Question};
 use crate::dataflow::live::{Live, may_end};
 use crate::dataflow::state::State;
 use crate::dataflow::value::{Meaning, Place, Value, Values};
-use crate::hash::FastMap;
 
 /// How many blocks are followed for all numbers together.
 const MAX_BLOCKS: usize = 2_000_000;
@@ -84,8 +84,8 @@ struct Asked {
 #[derive(Default)]
 struct Points {
     list: Vec<Point>,
-    known: FastMap<(BlockId, Vec<Value>), usize>,
-    returns: FastMap<u32, usize>,
+    known: FxHashMap<(BlockId, Vec<Value>), usize>,
+    returns: FxHashMap<u32, usize>,
     open: Vec<(usize, State)>,
 }
 

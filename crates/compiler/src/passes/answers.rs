@@ -6,7 +6,8 @@
 use std::hash::Hash;
 use std::ops::Deref;
 
-use crate::hash::{FastMap, hash_of};
+use crate::hash::hash_of;
+use rustc_hash::FxHashMap;
 
 /// So many answers are compared one by one.
 const FEW: usize = 8;
@@ -17,7 +18,7 @@ pub(super) struct Answers<Q> {
     /// How many of them, from the first on, are found by hash.
     hashed: usize,
     /// The latest of those with a hash.
-    by_hash: FastMap<u64, usize>,
+    by_hash: FxHashMap<u64, usize>,
 }
 
 struct Answer<Q> {
@@ -34,7 +35,7 @@ impl<Q> Default for Answers<Q> {
         Answers {
             list: Vec::new(),
             hashed: 0,
-            by_hash: FastMap::default(),
+            by_hash: FxHashMap::default(),
         }
     }
 }

@@ -6,10 +6,9 @@
 
 use std::collections::hash_map::Entry;
 
+use rustc_hash::FxHashMap;
 use tamis_bpf::cfg::{BlockId, Cfg, End};
 use tamis_bpf::{Operand, Test};
-
-use crate::hash::FastMap;
 
 /// The chains of a graph, which grow from their ends to their beginnings.
 pub(super) struct Chains {
@@ -20,7 +19,7 @@ pub(super) struct Chains {
     /// By chain: its first block so far.
     heads: Vec<BlockId>,
     /// By chain and constant, but for the blocks that were added since something was looked up.
-    known: FastMap<(u32, u32), Asking>,
+    known: FxHashMap<(u32, u32), Asking>,
     /// Those, in order, with chain and constant.
     added: Vec<(BlockId, u32, u32)>,
 }
@@ -61,7 +60,7 @@ impl Chains {
             links: vec![None; graph.len()],
             ends: Vec::new(),
             heads: Vec::new(),
-            known: FastMap::default(),
+            known: FxHashMap::default(),
             added: Vec::new(),
         }
     }

@@ -25,13 +25,11 @@
 //! Algebraic factoring of logic synthesis; gVisor extracts repeated argument matchers if the alternatives are
 //! a full cross product.
 
-use std::hash::BuildHasherDefault;
-
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use tamis_rules::Predicate;
 
 use super::shape::{Kind, rewrite_lists};
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
-use crate::hash::FastMap;
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -120,8 +118,8 @@ impl<'a> Parts<'a> {
     fn of(kind: Kind, lists: &'a [Predicate]) -> Parts<'a> {
         let parts = |list| kind.dual().parts(list);
         let total = lists.iter().map(|list| parts(list).len()).sum();
-        let mut known: FastMap<&Predicate, usize> =
-            FastMap::with_capacity_and_hasher(total, BuildHasherDefault::default());
+        let mut known: FxHashMap<&Predicate, usize> =
+            FxHashMap::with_capacity_and_hasher(total, FxBuildHasher);
         let mut found = Parts {
             distinct: Vec::with_capacity(total),
             counts: Vec::with_capacity(total),

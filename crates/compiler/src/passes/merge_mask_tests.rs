@@ -23,11 +23,11 @@
 //! # Prior art
 //! The first step of Quine and McCluskey's method.
 
+use rustc_hash::FxHashMap;
 use tamis_rules::{Operand, Predicate, Test};
 
 use super::shape::{Kind, rewrite_lists};
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
-use crate::hash::FastMap;
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -89,7 +89,7 @@ fn merge(kind: Kind, parts: &[Predicate]) -> Option<Predicate> {
 }
 
 fn merge_requirements(parts: &[Predicate]) -> Vec<Predicate> {
-    let mut places: FastMap<Operand, usize> = FastMap::default();
+    let mut places: FxHashMap<Operand, usize> = FxHashMap::default();
     let mut merged: Vec<Predicate> = Vec::with_capacity(parts.len());
     for part in parts {
         let Some(masked) = Masked::of(part) else {
@@ -115,7 +115,7 @@ fn merge_requirements(parts: &[Predicate]) -> Vec<Predicate> {
 }
 
 fn merge_alternatives(parts: &[Predicate]) -> Vec<Predicate> {
-    let mut places: FastMap<Masked, usize> = FastMap::default();
+    let mut places: FxHashMap<Masked, usize> = FxHashMap::default();
     let mut merged: Vec<Option<Predicate>> = Vec::with_capacity(parts.len());
     for part in parts {
         let Some(mut masked) = Masked::of(part) else {
@@ -143,7 +143,7 @@ fn merge_alternatives(parts: &[Predicate]) -> Vec<Predicate> {
 }
 
 /// A known alternative that differs in one bit.
-fn partner(masked: Masked, places: &FastMap<Masked, usize>) -> Option<(usize, Masked)> {
+fn partner(masked: Masked, places: &FxHashMap<Masked, usize>) -> Option<(usize, Masked)> {
     let bits = (0..u64::BITS).map(|bit| 1 << bit);
     bits.filter(|bit| masked.mask & bit != 0).find_map(|bit| {
         let partner = Masked {

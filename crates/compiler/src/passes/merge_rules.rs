@@ -27,8 +27,9 @@
 //! # Prior art
 //! gVisor's rule sets join the rules of neighbouring sets; here the rules between may be about other numbers.
 
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use tamis_abi::Action;
 use tamis_rules::{IntervalSet, Predicate};
 
@@ -36,7 +37,6 @@ use super::draft::{Condition, DraftRule};
 use super::numbers::Cuts;
 use super::shape::Kind;
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage};
-use crate::hash::FastMap;
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -130,8 +130,8 @@ fn merge(
 /// For each rule where it stands afterwards, which is where an earlier one does if it joins that; nothing if none does.
 fn places(draft: &Draft, cx: &mut PassCx, key: fn(&DraftRule) -> Key<'_>) -> Option<Vec<usize>> {
     let rules = &draft.rules;
-    let mut numbers: FastMap<Key<'_>, usize> =
-        FastMap::with_capacity_and_hasher(rules.len(), BuildHasherDefault::default());
+    let mut numbers: FxHashMap<Key<'_>, usize> =
+        FxHashMap::with_capacity_and_hasher(rules.len(), FxBuildHasher);
     let keys: Vec<usize> = rules
         .iter()
         .map(|rule| {

@@ -24,11 +24,11 @@
 //! # Prior art
 //! Value sets of kafel; merging of ranges in packet classifiers.
 
+use rustc_hash::FxHashMap;
 use tamis_rules::{IntervalSet, Operand, Predicate, Test};
 
 use super::shape::{Kind, rewrite_lists, test_of, values};
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
-use crate::hash::FastMap;
 
 /// About this pass.
 pub(super) const INFO: PassInfo = PassInfo {
@@ -71,7 +71,7 @@ fn merge_list(
     combine: impl Fn(&[IntervalSet<u64>]) -> IntervalSet<u64>,
 ) -> Vec<Predicate> {
     let known: Vec<Option<(Operand, IntervalSet<u64>)>> = parts.iter().map(values_of).collect();
-    let mut sets: FastMap<Operand, Vec<IntervalSet<u64>>> = FastMap::default();
+    let mut sets: FxHashMap<Operand, Vec<IntervalSet<u64>>> = FxHashMap::default();
     for (operand, set) in known.iter().flatten() {
         sets.entry(*operand).or_default().push(set.clone());
     }

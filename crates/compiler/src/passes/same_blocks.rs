@@ -2,10 +2,11 @@
 
 use std::hash::{Hash, Hasher};
 
+use rustc_hash::FxHasher;
 use tamis_bpf::Op;
 use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
 
-use crate::hash::{FastHasher, Places};
+use crate::hash::Places;
 
 /// Blocks of which no two are equal. They stay in the graph and must not change, or to something that nothing is
 /// compared with.
@@ -43,7 +44,7 @@ fn is_equal(graph: &Cfg, place: usize, ops: &[Op], end: End) -> bool {
 }
 
 fn hash(ops: &[Op], end: End) -> u64 {
-    let mut hasher = FastHasher::default();
+    let mut hasher = FxHasher::default();
     end.hash(&mut hasher);
     for op in ops {
         op.hash(&mut hasher);

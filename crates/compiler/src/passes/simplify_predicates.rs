@@ -23,11 +23,8 @@
 //! # Prior art
 //! The rule optimisers of gVisor and libseccomp do parts of it.
 
-use std::hash::BuildHasherDefault;
-
+use rustc_hash::{FxBuildHasher, FxHashSet};
 use tamis_rules::{CmpOp, Operand, Predicate, Test};
-
-use crate::hash::FastSet;
 
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
@@ -76,7 +73,7 @@ fn all_differ(parts: &[Predicate]) -> bool {
         let mut parts = parts.iter().enumerate();
         return parts.all(|(index, part)| !rest(index).contains(part));
     }
-    let mut seen = FastSet::with_capacity_and_hasher(parts.len(), BuildHasherDefault::default());
+    let mut seen = FxHashSet::with_capacity_and_hasher(parts.len(), FxBuildHasher);
     parts.iter().all(|part| seen.insert(part))
 }
 
@@ -131,7 +128,7 @@ fn list(
         }
     }
     if !all_differ(&flat) {
-        let mut seen = FastSet::default();
+        let mut seen = FxHashSet::default();
         let is_new: Vec<bool> = flat.iter().map(|part| seen.insert(part)).collect();
         let mut is_new = is_new.into_iter();
         flat.retain(|_| is_new.next() == Some(true));

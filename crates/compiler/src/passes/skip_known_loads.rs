@@ -29,12 +29,12 @@
 //! # Prior art
 //! Partial redundancy elimination, without code motion.
 
+use rustc_hash::FxHashMap;
 use tamis_bpf::cfg::{Block, BlockId, Cfg, End};
 
 use crate::dataflow::flow::Flow;
 use crate::dataflow::live::{Live, may_end};
 use crate::dataflow::state::State;
-use crate::hash::FastMap;
 
 use super::{Changed, Claim, PassCx, PassInfo, Stage};
 
@@ -64,7 +64,7 @@ pub(super) fn run(graph: &mut Cfg, cx: &mut PassCx) -> Changed {
     let mut live = vec![Live::default(); graph.len()];
     // The same for the end of each block, where what is read behind its new entries counts as well.
     let mut live_at_end = live.clone();
-    let mut entries: FastMap<BlockId, Vec<Entry>> = FastMap::default();
+    let mut entries: FxHashMap<BlockId, Vec<Entry>> = FxHashMap::default();
     let order = cx.order(graph);
     for id in order.iter().rev().copied() {
         let block = graph.block(id);

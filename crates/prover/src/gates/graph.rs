@@ -1,9 +1,9 @@
 //! The gates: and-gates with inverters on their edges, without duplicates.
 
+use rustc_hash::FxHashMap;
 use tamis_abi::Word;
 
 use crate::diagram::LimitReached;
-use crate::hash::FastMap;
 use crate::stop::Stop;
 
 /// The output of a gate, or its inverse: twice the number of the gate, plus one if inverted.
@@ -47,7 +47,7 @@ pub(super) enum Driver {
 
 pub(super) struct Gates {
     drivers: Vec<Driver>,
-    numbers: FastMap<Driver, u32>,
+    numbers: FxHashMap<Driver, u32>,
     max_gates: usize,
     stop: Stop,
 }
@@ -59,7 +59,7 @@ impl Gates {
     pub(super) fn new(max_gates: usize, stop: Stop) -> Gates {
         Gates {
             drivers: vec![Driver::False],
-            numbers: FastMap::default(),
+            numbers: FxHashMap::default(),
             max_gates: max_gates.min(1 << 30),
             stop,
         }
