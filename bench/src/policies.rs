@@ -78,7 +78,7 @@ impl Policy {
 pub fn docker_ruleset(name: &str, text: &str) -> Ruleset {
     let mut sources = Sources::new();
     let source = sources.add(name, text);
-    let profile = oci::parse(&sources, source, &oci::Options::docker(Arch::X86_64));
+    let profile = oci::parse(&sources, source, &oci::OciOptions::docker(Arch::X86_64));
     profile.parsed.ruleset.expect("the profile has no mistakes")
 }
 
@@ -86,7 +86,7 @@ fn embedded_ruleset(name: &str) -> Ruleset {
     let policy = embedded(name).expect("the policy comes with tamis");
     let mut sources = Sources::new();
     let root = sources.add(policy.name, policy.text);
-    let options = tamis::Options::new(vec![Arch::X86_64, Arch::X86, Arch::X32]);
+    let options = tamis::TamisOptions::new(vec![Arch::X86_64, Arch::X86, Arch::X32]);
     let parsed = tamis::parse(&mut sources, root, &mut NoIncludes, &options);
     parsed.ruleset.expect("the policy has no mistakes")
 }

@@ -66,7 +66,7 @@ pub fn policy_exports(bytes: &[u8]) -> Outcome {
     let converted = match convert(&mut space, function, exporter, &source) {
         Ok(converted) => converted,
         Err(Refusal::Limit(_)) => return "gave up",
-        Err(Refusal::Unsayable(_)) => return "refused",
+        Err(Refusal::Inexpressible(_)) => return "refused",
         Err(Refusal::Mistake(message)) => panic!("{message}\n{meant}"),
     };
     // Killed is killed: the thread or the process.

@@ -12,7 +12,7 @@ use tamis_bpf::asm::assemble;
 use tamis_bpf::disasm::{Style, disassemble_insns};
 use tamis_bpf::validate::problems;
 use tamis_bpf::{Insn, Program, forms, interp};
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::{Diagnostic, Sources, render};
 use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{Verdict as KernelVerdict, verdicts};
@@ -195,7 +195,7 @@ fn assert_text_form(ruleset: &Ruleset) {
 /// # Panics
 /// If it is broken.
 pub fn policy_tamis(bytes: &[u8]) -> Outcome {
-    let options = tamis::Options::new(vec![Arch::X86_64, Arch::Aarch64]);
+    let options = tamis::TamisOptions::new(vec![Arch::X86_64, Arch::Aarch64]);
     let mut canonical = None;
     let parsed = read(bytes, |sources, text| {
         let source = sources.add("fuzz.tamis", text);
@@ -238,7 +238,7 @@ fn without_origins(ruleset: &Ruleset) -> Ruleset {
 pub fn policy_oci(bytes: &[u8]) -> Outcome {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.json", text);
-        let options = oci::Options::docker(Arch::X86_64);
+        let options = oci::OciOptions::docker(Arch::X86_64);
         let parsed = oci::parse(sources, source, &options).parsed;
         (parsed.ruleset, parsed.diagnostics)
     });
@@ -257,7 +257,7 @@ pub fn policy_oci(bytes: &[u8]) -> Outcome {
 pub fn policy_spo(bytes: &[u8]) -> Outcome {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.yaml", text);
-        let options = oci::Options::docker(Arch::X86_64);
+        let options = oci::OciOptions::docker(Arch::X86_64);
         let parsed = spo::parse(sources, source, &options).parsed;
         (parsed.ruleset, parsed.diagnostics)
     });
@@ -276,7 +276,7 @@ pub fn policy_spo(bytes: &[u8]) -> Outcome {
 pub fn policy_firecracker(bytes: &[u8]) -> Outcome {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.json", text);
-        let options = firecracker::Options::new(Arch::X86_64);
+        let options = firecracker::FirecrackerOptions::new(Arch::X86_64);
         let parsed = firecracker::parse(sources, source, &options);
         (parsed.ruleset, parsed.diagnostics)
     });
@@ -295,7 +295,7 @@ pub fn policy_firecracker(bytes: &[u8]) -> Outcome {
 pub fn policy_minijail(bytes: &[u8]) -> Outcome {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let [library, tool] = [minijail::Dialect::C, minijail::Dialect::Python].map(|dialect| {
-        let mut options = minijail::Options::new(Arch::X86_64);
+        let mut options = minijail::MinijailOptions::new(Arch::X86_64);
         options.settings.dialect = Some(dialect);
         read(bytes, |sources, _| {
             let source = sources.add("fuzz.policy", text.as_str());
@@ -327,7 +327,7 @@ pub fn policy_minijail(bytes: &[u8]) -> Outcome {
 pub fn minijail_table(bytes: &[u8]) -> Outcome {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.policy", "{read, io@libc}: 1\nclose: arg0 == TCGETS\n");
-        let options = minijail::Options {
+        let options = minijail::MinijailOptions {
             arches: Vec::new(),
             settings: minijail::Settings {
                 arch_json: Some(minijail::ArchJson {
@@ -362,7 +362,7 @@ pub fn policy_kafel(bytes: &[u8]) -> Outcome {
                 text: if path == "itself" { text } else { path }.to_owned(),
             })
         };
-        let options = kafel::Options::new(Arch::X86_64);
+        let options = kafel::KafelOptions::new(Arch::X86_64);
         let parsed = kafel::parse(sources, source, &mut itself, &options);
         (parsed.ruleset, parsed.diagnostics)
     });
@@ -381,7 +381,7 @@ pub fn policy_systemd(bytes: &[u8]) -> Outcome {
     let mut is_clean = false;
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.service", text);
-        let parsed = systemd::parse(sources, source, &systemd::Options::new(Arch::X86_64));
+        let parsed = systemd::parse(sources, source, &systemd::SystemdOptions::new(Arch::X86_64));
         is_clean = parsed.diagnostics.is_empty();
         (parsed.ruleset, parsed.diagnostics)
     });
@@ -430,14 +430,14 @@ pub fn compile_ruleset(bytes: &[u8]) -> Outcome {
     let mut rng = Rng::from_bytes(bytes);
     let endian = endian(&mut rng);
     let ruleset = ruleset(&mut rng, Size::SMALL, endian);
-    let compiled = |options: &Options| {
+    let compiled = |options: &CompileOptions| {
         let compiled = compile(&ruleset, options);
         compiled.unwrap_or_else(|error| panic!("{error}\n{ruleset}"))
     };
-    let made = compiled(&Options::default());
-    let again = compiled(&Options {
+    let made = compiled(&CompileOptions::default());
+    let again = compiled(&CompileOptions {
         verify_each: rng.chance(1, 8),
-        ..Options::default()
+        ..CompileOptions::default()
     });
     assert_eq!(
         made.program().unwrap(),

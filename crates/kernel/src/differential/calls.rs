@@ -33,7 +33,7 @@ use crate::sys::raw_call::RawCall;
 use crate::sys::signal::ChildReports;
 use crate::sys::subject::{self, Board, COOKIE, Plan};
 use crate::sys::wait;
-use crate::tracee::{Event, Options, Resume, Stop, Stopped, Tracee};
+use crate::tracee::{Event, Resume, Stop, Stopped, TraceOptions, Tracee};
 
 /// The observable outcome of an action, from the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -280,7 +280,7 @@ struct Process<'a> {
 impl Process<'_> {
     /// Traces the process, resumes it, and waits for its second thread.
     fn start(&mut self, gate: &mut impl Write) -> Result<(), AskError> {
-        let options = Options::CLONE | Options::SECCOMP | Options::EXIT_KILL;
+        let options = TraceOptions::CLONE | TraceOptions::SECCOMP | TraceOptions::EXIT_KILL;
         let process =
             Tracee::seize(self.pid, options).map_err(|error| AskError::NotTraced(error.errno))?;
         // If this fails, the process is gone, and waiting for it gives the reason.

@@ -20,14 +20,18 @@ use crate::run::report::{Killed, Note, Report, Scope, Trapped};
 use crate::run::verdict;
 use crate::spawn::{Child, Held};
 use crate::status::Status;
-use crate::tracee::{self, Event, Options, Resume, Stop, Stopped, TraceError, Tracee};
+use crate::tracee::{self, Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
 
 /// The most kills, and the most traps, that are recorded: a command that handles traps may have millions.
 const MAX_RECORDED: usize = 1000;
 
 /// Starts tracing a child of the calling thread and its future descendants.
 pub(crate) fn attach(held: &Held) -> Result<Tracee, TraceError> {
-    let options = Options::EXIT | Options::CLONE | Options::FORK | Options::VFORK | Options::EXEC;
+    let options = TraceOptions::EXIT
+        | TraceOptions::CLONE
+        | TraceOptions::FORK
+        | TraceOptions::VFORK
+        | TraceOptions::EXEC;
     Tracee::seize(held.pid(), options)
 }
 

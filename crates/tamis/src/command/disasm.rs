@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tamis_bpf::{Program, disasm};
-use tamis_session::RawProgram;
+use tamis_session::NamedProgram;
 
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::OutputArgs;
@@ -67,7 +67,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if let Some(policy) = loaded.policy() {
         load::tell_of_installation(policy, global);
     }
-    let RawProgram { program, .. } = loaded.into_program(&tamis_compiler::Options::default())?;
+    let NamedProgram { program, .. } =
+        loaded.into_program(&tamis_compiler::CompileOptions::default())?;
     if global.json {
         args.output.text(&document(&program)?)?;
     } else {

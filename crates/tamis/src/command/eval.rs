@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 use tamis_abi::{Action, ActionKind, SeccompData, call};
 use tamis_bpf::{Pc, disasm, interp};
-use tamis_session::RawProgram;
+use tamis_session::NamedProgram;
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{print, print_json};
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let raw = args
         .load
         .load(&args.input, global)?
-        .into_program(&tamis_compiler::Options::default())?;
+        .into_program(&tamis_compiler::CompileOptions::default())?;
     let arch = args.load.call_arch();
     let mut results = Vec::new();
     for text in &args.calls {
@@ -90,7 +90,7 @@ fn is_allowed(action: Action) -> bool {
 }
 
 fn evaluation(
-    raw: &RawProgram,
+    raw: &NamedProgram,
     data: &SeccompData,
     run: interp::Run,
     path: Vec<usize>,

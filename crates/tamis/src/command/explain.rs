@@ -7,7 +7,7 @@ use tamis_abi::{SeccompData, call};
 use tamis_bpf::interp;
 use tamis_diag::{Code, Sources};
 use tamis_rules::{Cause, Origin, Rule};
-use tamis_session::{Loaded, Policy, RawProgram};
+use tamis_session::{Loaded, NamedProgram, Policy};
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{print, print_json};
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Loaded::Policy(policy) => Some(policy.clone()),
         Loaded::Program(_) => None,
     };
-    let raw = loaded.into_program(&tamis_compiler::Options::default())?;
+    let raw = loaded.into_program(&tamis_compiler::CompileOptions::default())?;
     let mut explanations = Vec::new();
     for text in &args.calls {
         let data = cli_call::parse(text, args.load.call_arch())?;
@@ -128,7 +128,7 @@ fn explain_code(id: &str, global: &Global) -> Result<u8, Failure> {
     Ok(exit::OK)
 }
 
-fn explain(raw: &RawProgram, policy: Option<&Policy>, data: &SeccompData) -> Explanation {
+fn explain(raw: &NamedProgram, policy: Option<&Policy>, data: &SeccompData) -> Explanation {
     let run = interp::run(&raw.program, data);
     let (cause, rule) = match policy {
         None => ("program", None),

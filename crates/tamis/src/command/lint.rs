@@ -9,7 +9,7 @@ use serde::Serialize;
 use tamis_diag::render::render;
 use tamis_diag::{Code, Diagnostic, Severity};
 use tamis_lint::{Check, Meaning, Subject, registry};
-use tamis_session::{Loaded, Policy, RawProgram};
+use tamis_session::{Loaded, NamedProgram, Policy};
 
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
@@ -255,7 +255,7 @@ impl Args {
     fn program_report(
         &self,
         input: String,
-        programs: Vec<RawProgram>,
+        programs: Vec<NamedProgram>,
         checks: &[Check],
     ) -> Result<Report, Failure> {
         let names: Vec<String> = programs.iter().map(|raw| raw.name.clone()).collect();

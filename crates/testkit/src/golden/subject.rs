@@ -3,7 +3,7 @@
 use tamis_abi::{Action, Arch, Endian, SeccompData};
 use tamis_bpf::cache::Bitmap;
 use tamis_bpf::program::insns_from_bytes;
-use tamis_bpf::{Op, Pc, Program, asm, convert, interp};
+use tamis_bpf::{Op, Pc, Program, asm, ebpf_len, interp};
 use tamis_diag::Sources;
 use tamis_prover::{Equality, Function, Limits, Space};
 use tamis_rules::Ruleset;
@@ -103,7 +103,7 @@ impl Subject {
         Some(format!(
             "length_insns {}\nkernel_length_insns {}\nmax_steps {}\ncached_numbers {cached}\n",
             program.len(),
-            convert::kernel_len_insns(program),
+            ebpf_len::kernel_len_insns(program),
             max_steps(program),
         ))
     }

@@ -4,7 +4,7 @@ use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
 use tamis_bpf::cache::Bitmap;
 use tamis_bpf::{AluOp, Insn, Op, Operand as BpfOperand, Program, Stack, Test as BpfTest};
 use tamis_compiler::foreign::{How, Optimised, Rejected, Split, Why, optimise};
-use tamis_compiler::{Objective, Options, compile, compile_any_length};
+use tamis_compiler::{CompileOptions, Objective, compile, compile_any_length};
 use tamis_kernel::differential::calls::{Outcome, answers};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 use tamis_testkit::corpus;
@@ -26,9 +26,9 @@ fn stack_of(programs: &[Program]) -> Stack {
 }
 
 fn optimised(stack: &[Program], objective: Objective, split: Split) -> Optimised {
-    let options = Options {
+    let options = CompileOptions {
         objective,
-        ..Options::default()
+        ..CompileOptions::default()
     };
     optimise(&stack_of(stack), &options, split).expect("no mistake of tamis")
 }
@@ -63,7 +63,7 @@ fn assert_same(rng: &mut Rng, stack: &[Program], result: &[Program]) {
 }
 
 fn compiled(ruleset: &Ruleset) -> Program {
-    let compiled = compile_any_length(ruleset, &Options::default());
+    let compiled = compile_any_length(ruleset, &CompileOptions::default());
     compiled
         .expect("random rulesets compile")
         .program()
@@ -330,7 +330,7 @@ fn large_ruleset(calls: u32) -> Ruleset {
 #[test]
 fn what_is_too_long_becomes_a_stack_that_fits() {
     let ruleset = large_ruleset(24);
-    assert!(compile(&ruleset, &Options::default()).is_err());
+    assert!(compile(&ruleset, &CompileOptions::default()).is_err());
     let stack = [compiled(&ruleset)];
     let whole = optimised(&stack, Objective::Steps, Split::Never);
     assert!(!whole.after().is_installable);

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tamis_abi::{SeccompData, call};
 use tamis_bpf::Stack;
 use tamis_kernel::differential::check::{Checked, Contradiction, check};
-use tamis_session::{Loaded, RawProgram, Side};
+use tamis_session::{Loaded, NamedProgram, Side};
 
 use crate::cli::Failure;
 use crate::cli::side;
@@ -55,7 +55,7 @@ fn stack(side: &Side) -> Option<Result<Stack, Failure>> {
         Loaded::Policy(_) => None,
     });
     programs
-        .collect::<Option<Vec<RawProgram>>>()
+        .collect::<Option<Vec<NamedProgram>>>()
         .map(side::stack)
 }
 

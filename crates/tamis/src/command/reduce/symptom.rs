@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use tamis_abi::{Arch, SeccompData};
 use tamis_bpf::Stack;
-use tamis_compiler::{CompileError, Options, compile};
+use tamis_compiler::{CompileError, CompileOptions, compile};
 use tamis_diag::{Code, Diagnostic, suggest};
 use tamis_fuzz::Campaign;
 use tamis_lint::{Meaning, Subject, registry};
@@ -176,7 +176,7 @@ fn reason(loaded: &Loaded) -> Result<Option<Reason>, Failure> {
             "`--test` takes any command",
         ));
     };
-    let compiled = quietly(|| compile(&policy.ruleset, &Options::default()));
+    let compiled = quietly(|| compile(&policy.ruleset, &CompileOptions::default()));
     Ok(match compiled {
         None => Some(Reason::Panic),
         Some(Ok(_)) => None,
