@@ -16,7 +16,7 @@ use tamis_rules::{Cause, Rule, Ruleset};
 
 use crate::finding::{Example, Place, list};
 use crate::rules_view::{Statement, statements};
-use crate::subject::{Meaning, Subject};
+use crate::subject::{LintInput, Meaning};
 use crate::tables::Form;
 
 /// A number that no kernel uses or will use soon.
@@ -72,7 +72,7 @@ pub(crate) fn is_executed(ret: u32) -> bool {
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(subject: Subject<'a>, limits: Limits, stop: Stop) -> Limited<Context<'a>> {
+    pub(crate) fn new(subject: LintInput<'a>, limits: Limits, stop: Stop) -> Limited<Context<'a>> {
         let mut space = Space::stoppable(limits, stop.clone());
         let (function, computed) = match subject.meaning.function(&mut space) {
             Ok(function) => (function, None),

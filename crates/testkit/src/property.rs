@@ -29,7 +29,7 @@ use crate::generate::ruleset::{Size, call, ruleset};
 use crate::rng::Rng;
 
 /// What became of an input.
-pub type Outcome = &'static str;
+pub type InputClass = &'static str;
 
 /// Random programs do arithmetic on whole words now and then: those are given up early.
 pub(crate) const LIMITS: Limits = Limits {
@@ -52,7 +52,7 @@ fn endian(rng: &mut Rng) -> Endian {
 ///
 /// # Panics
 /// If it is broken.
-pub fn prover_pairs(bytes: &[u8]) -> Outcome {
+pub fn prover_pairs(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let endian = endian(&mut rng);
     let body_insns = rng.range(1..=16) as usize;
@@ -129,7 +129,7 @@ fn read<R>(
 ///
 /// # Panics
 /// If it is broken.
-pub fn assembler(bytes: &[u8]) -> Outcome {
+pub fn assembler(bytes: &[u8]) -> InputClass {
     let assembled = |text: &[u8]| {
         read(text, |sources, text| {
             let source = sources.add("fuzz.asm", text);
@@ -154,7 +154,7 @@ pub fn assembler(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn program_forms(bytes: &[u8]) -> Outcome {
+pub fn program_forms(bytes: &[u8]) -> InputClass {
     let mut outcome = "refused";
     for form in &forms::ALL {
         let insns = read(bytes, |sources, text| {
@@ -194,7 +194,7 @@ fn assert_text_form(ruleset: &Ruleset) {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_tamis(bytes: &[u8]) -> Outcome {
+pub fn policy_tamis(bytes: &[u8]) -> InputClass {
     let options = tamis::TamisOptions::new(vec![Arch::X86_64, Arch::Aarch64]);
     let mut canonical = None;
     let parsed = read(bytes, |sources, text| {
@@ -235,7 +235,7 @@ fn without_origins(ruleset: &Ruleset) -> Ruleset {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_oci(bytes: &[u8]) -> Outcome {
+pub fn policy_oci(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.json", text);
         let options = oci::OciOptions::docker(Arch::X86_64);
@@ -254,7 +254,7 @@ pub fn policy_oci(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_spo(bytes: &[u8]) -> Outcome {
+pub fn policy_spo(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.yaml", text);
         let options = oci::OciOptions::docker(Arch::X86_64);
@@ -273,7 +273,7 @@ pub fn policy_spo(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_firecracker(bytes: &[u8]) -> Outcome {
+pub fn policy_firecracker(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.json", text);
         let options = firecracker::FirecrackerOptions::new(Arch::X86_64);
@@ -292,7 +292,7 @@ pub fn policy_firecracker(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_minijail(bytes: &[u8]) -> Outcome {
+pub fn policy_minijail(bytes: &[u8]) -> InputClass {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let [library, tool] = [minijail::Dialect::C, minijail::Dialect::Python].map(|dialect| {
         let mut options = minijail::MinijailOptions::new(Arch::X86_64);
@@ -324,7 +324,7 @@ pub fn policy_minijail(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn minijail_table(bytes: &[u8]) -> Outcome {
+pub fn minijail_table(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.policy", "{read, io@libc}: 1\nclose: arg0 == TCGETS\n");
         let options = minijail::MinijailOptions {
@@ -353,7 +353,7 @@ pub fn minijail_table(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_kafel(bytes: &[u8]) -> Outcome {
+pub fn policy_kafel(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.kafel", text);
         let mut itself = |path: &str, _: &str| {
@@ -377,7 +377,7 @@ pub fn policy_kafel(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_systemd(bytes: &[u8]) -> Outcome {
+pub fn policy_systemd(bytes: &[u8]) -> InputClass {
     let mut is_clean = false;
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.service", text);
@@ -397,7 +397,7 @@ pub fn policy_systemd(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn profile_text(bytes: &[u8]) -> Outcome {
+pub fn profile_text(bytes: &[u8]) -> InputClass {
     let read_counts = |bytes: &[u8]| {
         let mut format = None;
         let profile = read(bytes, |sources, text| {
@@ -426,7 +426,7 @@ pub fn profile_text(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn compile_ruleset(bytes: &[u8]) -> Outcome {
+pub fn compile_ruleset(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let endian = endian(&mut rng);
     let ruleset = ruleset(&mut rng, Size::SMALL, endian);
@@ -458,7 +458,7 @@ pub fn compile_ruleset(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_matrix(bytes: &[u8]) -> Outcome {
+pub fn policy_matrix(bytes: &[u8]) -> InputClass {
     const COMBINATIONS: usize = 16;
     let matrix = read(bytes, |sources, text| {
         let source = sources.add("fuzz.toml", text);
@@ -484,14 +484,14 @@ pub fn policy_matrix(bytes: &[u8]) -> Outcome {
 }
 
 /// The outcome where the kernel can't be asked.
-const NOT_ASKED: Outcome = "not asked";
+const NOT_ASKED: InputClass = "not asked";
 
 /// The kernel takes just those lists of instructions in which the validator finds nothing, and refuses others
 /// with `EINVAL`.
 ///
 /// # Panics
 /// If it is broken.
-pub fn validator_kernel(bytes: &[u8]) -> Outcome {
+pub fn validator_kernel(bytes: &[u8]) -> InputClass {
     const EINVAL: i32 = 22;
     let mut rng = Rng::from_bytes(bytes);
     let mut list = || {
@@ -530,7 +530,7 @@ pub fn validator_kernel(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn interpreter_kernel(bytes: &[u8]) -> Outcome {
+pub fn interpreter_kernel(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let body_insns = rng.range(0..=40) as usize;
     let program = program(&mut rng, body_insns, Endian::Little);

@@ -16,7 +16,7 @@ use tamis_bpf::stack::Stack;
 
 use crate::ended::Ended;
 use crate::errno::Errno;
-use crate::run::report::{Killed, Note, Report, Scope, Trapped};
+use crate::run::report::{Killed, Note, RunReport, Scope, Trapped};
 use crate::run::verdict;
 use crate::spawn::{Child, Held};
 use crate::status::Status;
@@ -39,7 +39,7 @@ pub(crate) fn attach(held: &Held) -> Result<Tracee, TraceError> {
 pub(crate) fn until_end(
     child: &mut Child,
     stack: &Stack,
-    report: &mut Report,
+    report: &mut RunReport,
 ) -> Result<Ended, Errno> {
     let mut tracer = Tracer {
         stack,
@@ -73,7 +73,7 @@ pub(crate) fn until_end(
 
 struct Tracer<'a> {
     stack: &'a Stack,
-    report: &'a mut Report,
+    report: &'a mut RunReport,
     /// Processes whose end by `SIGSYS` has been explained.
     doomed: BTreeSet<i32>,
     /// Processes of several threads that end by `SIGSYS`, for an unknown call.

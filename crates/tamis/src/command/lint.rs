@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal};
 use serde::Serialize;
 use tamis_diag::render::render;
 use tamis_diag::{Code, Diagnostic, Severity};
-use tamis_lint::{Check, Meaning, Subject, registry};
+use tamis_lint::{Check, LintInput, Meaning, registry};
 use tamis_session::{Loaded, NamedProgram, Policy};
 
 use crate::cli::limits::LimitArgs;
@@ -227,7 +227,7 @@ impl Args {
         meaning: Meaning,
         checks: &[Check],
     ) -> Result<tamis_lint::Found, Failure> {
-        let subject = Subject {
+        let subject = LintInput {
             meaning,
             assumed_arch: self.load.call_arch(),
         };

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tamis_abi::{Action, SeccompData, call};
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
-use tamis_kernel::run::{self, Command, Ended, Killed, Report, RunError, Trapped};
+use tamis_kernel::run::{self, Command, Ended, Killed, RunError, RunReport, Trapped};
 use tamis_session::{Loaded, Policy};
 
 use crate::cli::load::{self, LoadArgs};
@@ -156,7 +156,7 @@ struct TrappedEntry {
     is_caught: bool,
 }
 
-fn document(report: &Report) -> Document {
+fn document(report: &RunReport) -> Document {
     let (exit_code, signal) = match report.ended {
         Ended::Exited(code) => (Some(code), None),
         Ended::Signalled { signal, .. } => (None, Some(signal)),
@@ -221,7 +221,7 @@ fn tell_of_supervisor(policy: &Policy, global: &Global) {
 }
 
 /// Tells what the command's exit status alone doesn't.
-fn tell(report: &Report, policies: &[Option<Policy>], global: &Global) {
+fn tell(report: &RunReport, policies: &[Option<Policy>], global: &Global) {
     let execve = call::parse("execve", load::native_arch()).ok();
     for killed in &report.killed {
         message(&killed_text(killed, policies));

@@ -23,7 +23,7 @@ pub(super) struct Row {
 }
 
 /// The rows to which a subject answers something else, each as a sentence.
-pub(super) fn check(rows: &[Row], subject: &Subject) -> Vec<String> {
+pub(super) fn check(rows: &[Row], subject: &Artifact) -> Vec<String> {
     rows.iter()
         .filter_map(|row| {
             let actual = subject.decide(&row.data);

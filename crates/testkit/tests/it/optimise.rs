@@ -5,7 +5,7 @@ use tamis_bpf::cache::Bitmap;
 use tamis_bpf::{AluOp, Insn, Op, Operand as BpfOperand, Program, Stack, Test as BpfTest};
 use tamis_compiler::foreign::{How, Optimised, Rejected, Split, Why, optimise};
 use tamis_compiler::{CompileOptions, Objective, compile, compile_any_length};
-use tamis_kernel::differential::calls::{Outcome, answers};
+use tamis_kernel::differential::calls::{Effect, answers};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
@@ -394,7 +394,7 @@ fn the_running_kernel_answers_alike_for_the_stack_and_for_what_became_of_it() {
         let insns: Vec<&[Insn]> = result.programs().iter().map(Program::insns).collect();
         for seen in answers(&insns, &calls).expect("the kernel can be asked") {
             let expected = answer(&stack, &seen.call);
-            assert_eq!(Outcome::of_ret(expected), seen.outcome, "{:x?}", seen.call);
+            assert_eq!(Effect::of_ret(expected), seen.outcome, "{:x?}", seen.call);
         }
     }
 }

@@ -11,7 +11,7 @@ use tamis_bpf::Stack;
 use tamis_compiler::{CompileError, CompileOptions, compile};
 use tamis_diag::{Code, Diagnostic, suggest};
 use tamis_fuzz::Campaign;
-use tamis_lint::{Meaning, Subject, registry};
+use tamis_lint::{LintInput, Meaning, registry};
 use tamis_prover::{Answer, Limits, Stop, decide};
 use tamis_session::{Input, Loaded, Side};
 
@@ -205,7 +205,7 @@ fn finds(meaning: Meaning, code: Code, assumed_arch: Arch) -> bool {
     let Some(check) = registry::of_code(code) else {
         return false;
     };
-    let subject = Subject {
+    let subject = LintInput {
         meaning,
         assumed_arch,
     };
