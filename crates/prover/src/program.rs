@@ -180,7 +180,7 @@ mod tests {
     use tamis_bpf::{AluOp, Insn, Op, Operand, interp};
 
     use super::*;
-    use crate::Limits;
+    use crate::{LimitReached, Limits};
 
     const SAMPLES: [u32; 8] = [0, 1, 2, 31, 32, 0x4000_0000, 0x8000_0001, u32::MAX];
 

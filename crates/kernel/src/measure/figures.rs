@@ -9,7 +9,7 @@
 
 use crate::sys::timing::Series;
 
-use super::child::Sample;
+use super::child::ChildTimes;
 use super::{Measured, Timing};
 
 /// The rounds for which the minima must be unchanged.

@@ -14,7 +14,7 @@ use std::process::ExitStatus;
 use super::eval::{self, Row};
 use super::file::{Golden, Section, SectionKind, normal};
 use super::pass;
-use super::subject::Subject;
+use super::subject::Artifact;
 use crate::command::{self, CommandOutput};
 use crate::diff;
 

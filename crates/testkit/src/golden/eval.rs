@@ -9,7 +9,7 @@
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData, call, consts};
 
-use super::subject::Subject;
+use super::subject::Artifact;
 
 /// One call and its action.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use tamis_compiler::stages;
 use tamis_rules::Ruleset;
 
 use super::eval::Row;
-use super::subject::Subject;
+use super::subject::Artifact;
 
 /// What a pass made of an input.
 pub(super) struct PassRun {
