@@ -7,7 +7,7 @@
 use tamis_bench::gvisor::Compiler;
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bench::requests::requests;
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::gvisor;
 
@@ -41,7 +41,7 @@ fn main() {
 }
 
 fn length(ruleset: &Ruleset) -> usize {
-    let compiled = compile(ruleset, &Options::default());
+    let compiled = compile(ruleset, &CompileOptions::default());
     compiled
         .expect("the ruleset compiles")
         .program()

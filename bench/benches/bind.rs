@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tamis_abi::Arch;
-use tamis_compiler::{Compiled, Options};
+use tamis_compiler::{CompileOptions, Compiled};
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis;
@@ -23,10 +23,10 @@ const DECLARATIONS: &str =
 fn compile(policy: &str) -> Compiled {
     let mut sources = Sources::new();
     let source = sources.add("bench.tamis", policy);
-    let options = tamis::Options::new(vec![Arch::X86_64]);
+    let options = tamis::TamisOptions::new(vec![Arch::X86_64]);
     let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
     let ruleset = parsed.ruleset.expect("the policy is right");
-    tamis_compiler::compile(&ruleset, &Options::default()).expect("it compiles")
+    tamis_compiler::compile(&ruleset, &CompileOptions::default()).expect("it compiles")
 }
 
 /// The container's policy with rules about variables before it.

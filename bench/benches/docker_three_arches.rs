@@ -7,7 +7,7 @@
 use tamis_bench::policies::{DOCKER, docker_ruleset};
 use tamis_bench::ratio::{Contestant, compare};
 use tamis_bench::runc;
-use tamis_compiler::{Effort, Options};
+use tamis_compiler::{CompileOptions, Effort};
 use tamis_testkit::corpus;
 use tamis_testkit::libseccomp::Library;
 use tamis_testkit::skip::{self, Need};
@@ -28,9 +28,9 @@ fn main() {
         program.expect("libseccomp takes the profile").len()
     };
     let tamis = |effort| {
-        let options = Options {
+        let options = CompileOptions {
             effort,
-            ..Options::default()
+            ..CompileOptions::default()
         };
         let ruleset = docker_ruleset(DOCKER, &text);
         let compiled = tamis_compiler::compile(&ruleset, &options);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tamis_bench::book;
 use tamis_bench::growth::{SHAPES, Shape};
 use tamis_chart::{Axis, Curve, Curves, Style};
-use tamis_compiler::{Options, compile_any_length};
+use tamis_compiler::{CompileOptions, compile_any_length};
 use tamis_prover::{Limits, Subject, decide};
 
 const SIZES: [u32; 7] = [10, 30, 100, 300, 1000, 3000, 10_000];
@@ -138,7 +138,7 @@ fn proportional(curves: &[Curve]) -> Option<Curve> {
 /// Measures one size, and prints a line of the table.
 fn measure(shape: Shape, rules: u32) -> Option<Measured> {
     let ruleset = shape.ruleset(rules);
-    let program = match compile_any_length(&ruleset, &Options::default()) {
+    let program = match compile_any_length(&ruleset, &CompileOptions::default()) {
         Ok(compiled) => compiled.program().unwrap().clone(),
         Err(error) => {
             println!("{:<25} {rules:>6}  {error}", shape.name);
@@ -146,7 +146,7 @@ fn measure(shape: Shape, rules: u32) -> Option<Measured> {
         }
     };
     let compile = shortest(|| {
-        black_box(compile_any_length(&ruleset, &Options::default()).is_ok());
+        black_box(compile_any_length(&ruleset, &CompileOptions::default()).is_ok());
     });
     let subjects = [Subject::Ruleset(&ruleset), Subject::Program(&program)];
     let limits = Limits::default().for_insns(program.len());

@@ -6,9 +6,9 @@
 use std::time::{Duration, Instant};
 
 use tamis_abi::Arch;
-use tamis_compiler::{Options as CompilerOptions, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::Sources;
-use tamis_policy::front_end::{self, Options};
+use tamis_policy::front_end::{self, ParseOptions};
 use tamis_policy::loader::Loaded;
 use tamis_testkit::corpus;
 
@@ -20,10 +20,10 @@ fn round(name: &str, text: &str, thread: Option<&str>) -> Option<[Duration; 2]> 
     let mut sources = Sources::new();
     let root = sources.add(name, text);
     let front_end = front_end::of_file(name, text)?;
-    let options = Options {
+    let options = ParseOptions {
         asked_arches: vec![Arch::X86_64],
         thread: thread.map(str::to_owned),
-        ..Options::new(vec![Arch::X86_64])
+        ..ParseOptions::new(vec![Arch::X86_64])
     };
     // Includes of the corpus are absolute; the files lie beside each other.
     let mut load = |path: &str, _: &str| {
@@ -37,7 +37,7 @@ fn round(name: &str, text: &str, thread: Option<&str>) -> Option<[Duration; 2]> 
     let ruleset = read.parsed.ruleset?;
     let reading = start.elapsed();
     let start = Instant::now();
-    compile(&ruleset, &CompilerOptions::default()).ok()?;
+    compile(&ruleset, &CompileOptions::default()).ok()?;
     Some([reading, start.elapsed()])
 }
 

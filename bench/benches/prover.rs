@@ -12,7 +12,7 @@ use tamis_bench::policies::{DOCKER, DOCKER_PEERS, docker_ruleset};
 use tamis_bench::ratio::{Contestant, Timing, compare};
 use tamis_bench::requests::requests;
 use tamis_bpf::Program;
-use tamis_compiler::Options;
+use tamis_compiler::CompileOptions;
 use tamis_prover::{Equality, Limits, Space, Subject};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::{self, gvisor};
@@ -145,7 +145,7 @@ fn fused(stack: &[Program]) -> Program {
 }
 
 fn compiled(ruleset: &Ruleset) -> Program {
-    let compiled = tamis_compiler::compile(ruleset, &Options::default());
+    let compiled = tamis_compiler::compile(ruleset, &CompileOptions::default());
     compiled
         .expect("the ruleset compiles")
         .program()
@@ -211,7 +211,7 @@ fn rulesets() -> Vec<(&'static str, Ruleset)> {
             .iter()
             .map(|section| section.rules.len())
             .sum();
-        if rules >= 500 && tamis_compiler::compile(&random, &Options::default()).is_ok() {
+        if rules >= 500 && tamis_compiler::compile(&random, &CompileOptions::default()).is_ok() {
             break random;
         }
     };

@@ -12,7 +12,7 @@ use tamis_bpf::{Insn, Op, Program, Test};
 use tamis_compiler::passes::registry::{self, BYTECODE_PASSES, Selection};
 use tamis_compiler::passes::{BytecodePass, PassCx};
 use tamis_compiler::stages;
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_meter::{Workload, measure};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
@@ -101,9 +101,9 @@ fn row(
     }
     let names = registry::all().map(|info| info.name);
     let names = names.filter(|name| is_chosen(name));
-    let options = Options {
+    let options = CompileOptions {
         passes: Selection::named(names).expect("the registry has its passes"),
-        ..Options::default()
+        ..CompileOptions::default()
     };
     let (mut compiled_length, mut compiled_steps) = (0, 0);
     for policy in policies::ALL {
@@ -114,7 +114,7 @@ fn row(
             println!("{}: no program without {name}", policy.name);
             continue;
         };
-        let full = compile(&ruleset, &Options::default()).expect("the policy compiles");
+        let full = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
         compiled_length += compiled.program().unwrap().len();
         compiled_steps += steps(
             compiled.program().unwrap(),

@@ -4,7 +4,7 @@
 //! compilations, without reading the profile.
 
 use tamis_bench::policies::{DOCKER, docker_ruleset};
-use tamis_compiler::{Effort, Options, compile};
+use tamis_compiler::{CompileOptions, Effort, compile};
 use tamis_testkit::corpus;
 
 fn main() {
@@ -15,9 +15,9 @@ fn main() {
         return;
     };
     let ruleset = docker_ruleset(DOCKER, &text);
-    let options = Options {
+    let options = CompileOptions {
         effort: effort.unwrap_or_default(),
-        ..Options::default()
+        ..CompileOptions::default()
     };
     for _ in 0..rounds.unwrap_or(1) {
         let compiled = compile(&ruleset, &options).expect("the profile compiles");

@@ -5,7 +5,7 @@
 
 use tamis_bench::bounds::{Numbers, fewest_questions, fewest_with_bit_tests, fixed_steps};
 use tamis_bench::goals::{Cached, Case, cases};
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 
 fn main() {
     let Some(cases) = cases() else { return };
@@ -25,10 +25,10 @@ fn main() {
 }
 
 fn row(case: &Case) {
-    let told = Options {
+    let told = CompileOptions {
         profile: case.profile.clone(),
         kernel: case.kernel,
-        ..Options::default()
+        ..CompileOptions::default()
     };
     let compiled = compile(&case.ruleset, &told).expect("the policy compiles");
     let numbers = Numbers::of(case);

@@ -10,7 +10,7 @@ use tamis_bench::policies;
 use tamis_compiler::passes::PassCx;
 use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
 use tamis_compiler::stages;
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 
 const ROUNDS: u32 = 5;
@@ -25,18 +25,18 @@ fn main() {
 }
 
 /// All rule passes but one, and all passes over blocks.
-fn without(left_out: &[&str]) -> Options {
+fn without(left_out: &[&str]) -> CompileOptions {
     let rules = RULE_PASSES.iter().map(|pass| pass.info.name);
     let kept = rules.filter(|name| !left_out.contains(name));
     let blocks = BYTECODE_PASSES.iter().map(|pass| pass.info.name);
-    Options {
+    CompileOptions {
         passes: Selection::named(kept.chain(blocks)).expect("the names are of passes"),
-        ..Options::default()
+        ..CompileOptions::default()
     }
 }
 
 /// Length, mean steps of all architectures together, and the shortest of some times.
-fn measure(ruleset: &Ruleset, options: &Options) -> (usize, f64, Duration) {
+fn measure(ruleset: &Ruleset, options: &CompileOptions) -> (usize, f64, Duration) {
     let mut shortest = Duration::MAX;
     let mut counts = (0, 0.0);
     for _ in 0..ROUNDS {

@@ -15,11 +15,11 @@ pub const DOCKER: &str = "docker/docker-default-x86_64.json";
 pub struct Policy {
     /// The name in `counts.tsv`.
     pub name: &'static str,
-    kind: Kind,
+    kind: PolicySource,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum PolicySource {
     /// Comes with tamis.
     Embedded,
     /// A file of the corpus: a Docker profile, used as Docker does on x86-64.
@@ -30,24 +30,27 @@ enum Kind {
     PolJson,
 }
 
-const fn policy(name: &'static str, kind: Kind) -> Policy {
+const fn policy(name: &'static str, kind: PolicySource) -> Policy {
     Policy { name, kind }
 }
 
 /// All of them, in the order of `counts.tsv`.
 pub const ALL: [Policy; 12] = [
-    policy("container-default", Kind::Embedded),
-    policy("network-service", Kind::Embedded),
-    policy("pure-compute", Kind::Embedded),
-    policy(DOCKER, Kind::Oci),
-    policy("peers/docker.pol.json", Kind::PolJson),
-    policy("peers/fc-vmm.pol.json", Kind::PolJson),
-    policy("peers/gappy302.pol.json", Kind::PolJson),
-    policy("gvisor/gvisor-gofer-directfs.json", Kind::Gvisor),
-    policy("gvisor/gvisor-sentry-nvproxy.json", Kind::Gvisor),
-    policy("gvisor/gvisor-sentry-systrap.json", Kind::Gvisor),
-    policy("gvisor/gvisor-systrap-stub.json", Kind::Gvisor),
-    policy("gvisor/gvisor-systrap-sysmsg-thread.json", Kind::Gvisor),
+    policy("container-default", PolicySource::Embedded),
+    policy("network-service", PolicySource::Embedded),
+    policy("pure-compute", PolicySource::Embedded),
+    policy(DOCKER, PolicySource::Oci),
+    policy("peers/docker.pol.json", PolicySource::PolJson),
+    policy("peers/fc-vmm.pol.json", PolicySource::PolJson),
+    policy("peers/gappy302.pol.json", PolicySource::PolJson),
+    policy("gvisor/gvisor-gofer-directfs.json", PolicySource::Gvisor),
+    policy("gvisor/gvisor-sentry-nvproxy.json", PolicySource::Gvisor),
+    policy("gvisor/gvisor-sentry-systrap.json", PolicySource::Gvisor),
+    policy("gvisor/gvisor-systrap-stub.json", PolicySource::Gvisor),
+    policy(
+        "gvisor/gvisor-systrap-sysmsg-thread.json",
+        PolicySource::Gvisor,
+    ),
 ];
 
 /// Programs of the corpus that other compilers made of [`DOCKER`].
@@ -63,10 +66,12 @@ impl Policy {
     /// If the policy has mistakes.
     pub fn ruleset(self) -> Option<Ruleset> {
         match self.kind {
-            Kind::Embedded => Some(embedded_ruleset(self.name)),
-            Kind::Oci => corpus::text(self.name).map(|text| docker_ruleset(self.name, &text)),
-            Kind::Gvisor => gvisor::ruleset(self.name),
-            Kind::PolJson => pol_json::ruleset(self.name),
+            PolicySource::Embedded => Some(embedded_ruleset(self.name)),
+            PolicySource::Oci => {
+                corpus::text(self.name).map(|text| docker_ruleset(self.name, &text))
+            }
+            PolicySource::Gvisor => gvisor::ruleset(self.name),
+            PolicySource::PolJson => pol_json::ruleset(self.name),
         }
     }
 }
@@ -78,7 +83,7 @@ impl Policy {
 pub fn docker_ruleset(name: &str, text: &str) -> Ruleset {
     let mut sources = Sources::new();
     let source = sources.add(name, text);
-    let profile = oci::parse(&sources, source, &oci::Options::docker(Arch::X86_64));
+    let profile = oci::parse(&sources, source, &oci::OciOptions::docker(Arch::X86_64));
     profile.parsed.ruleset.expect("the profile has no mistakes")
 }
 
@@ -86,7 +91,7 @@ fn embedded_ruleset(name: &str) -> Ruleset {
     let policy = embedded(name).expect("the policy comes with tamis");
     let mut sources = Sources::new();
     let root = sources.add(policy.name, policy.text);
-    let options = tamis::Options::new(vec![Arch::X86_64, Arch::X86, Arch::X32]);
+    let options = tamis::TamisOptions::new(vec![Arch::X86_64, Arch::X86, Arch::X32]);
     let parsed = tamis::parse(&mut sources, root, &mut NoIncludes, &options);
     parsed.ruleset.expect("the policy has no mistakes")
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use lexopt::prelude::*;
 use tamis_bench::book;
 use tamis_bench::peers::comparison::compared;
-use tamis_bench::peers::report::{Report, SCHEMA};
+use tamis_bench::peers::report::{PeersReport, SCHEMA};
 use tamis_bench::peers::tools::Compilers;
 use tamis_bench::peers::{cases, rfc, sandbox};
 
@@ -29,7 +29,7 @@ const ENVIRONMENT_CODE: u8 = 4;
 const ROUNDS: u32 = 6;
 const PAGE: &str = "peers.md";
 
-struct Options {
+struct CommandLine {
     json: bool,
     rounds: Option<u32>,
     is_for_book: bool,
@@ -64,8 +64,8 @@ fn main() -> ExitCode {
 }
 
 /// What is asked for; `None` for help.
-fn options() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options {
+fn options() -> Result<Option<CommandLine>, lexopt::Error> {
+    let mut options = CommandLine {
         json: false,
         rounds: Some(ROUNDS),
         is_for_book: false,
@@ -102,7 +102,7 @@ fn progress(what: &str) {
     }
 }
 
-fn report(options: &Options) -> Report {
+fn report(options: &CommandLine) -> PeersReport {
     let start = Instant::now();
     let (compilers, mut missing) = Compilers::find();
     let mut policies = Vec::new();
@@ -116,7 +116,7 @@ fn report(options: &Options) -> Report {
     progress("306 calls");
     let rfc = rfc::experiment(compilers.libseccomp.as_ref(), options.rounds);
     let sandbox = sandbox::sandbox(options.rounds);
-    Report {
+    PeersReport {
         schema: SCHEMA,
         kernel: tamis_kernel::probe().release,
         rounds: options.rounds,

@@ -11,7 +11,7 @@ use seccompiler::{
 };
 use tamis_abi::{Action, ActionKind, Arch, Endian};
 use tamis_bpf::{Insn, Program};
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_rules::{CmpOp, Ruleset};
 use tamis_testkit::libseccomp::{self, Errno, Library, Op};
 
@@ -176,7 +176,7 @@ fn seccompiler_action(action: Action) -> Result<SeccompAction, String> {
 ///
 /// # Errors
 /// What the compiler refuses, and run-time variables.
-pub fn tamis(ruleset: &Ruleset, options: &Options) -> Result<Program, String> {
+pub fn tamis(ruleset: &Ruleset, options: &CompileOptions) -> Result<Program, String> {
     let compiled = compile(ruleset, options).map_err(|error| error.to_string())?;
     let program = compiled.program().map_err(|error| error.to_string())?;
     Ok(program.clone())

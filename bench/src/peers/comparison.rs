@@ -101,7 +101,7 @@ pub struct Filters {
 }
 
 /// What one tool made, and where it comes from.
-type Subject = (String, Origin, Result<Stack, String>);
+type MadeStack = (String, Origin, Result<Stack, String>);
 
 /// Compares all tools on one case; without rounds nothing is timed.
 ///
@@ -118,7 +118,7 @@ pub fn compared(case: &Case, compilers: &Compilers, rounds: Option<u32>) -> Comp
         .map(|tool| (tool.name.clone(), Origin::Here, tool.build()));
     let stored = case.stored.iter().cloned();
     let stored = stored.map(|(tool, stack)| (tool, Origin::File, Ok(stack)));
-    let subjects: Vec<Subject> = made.chain(stored).collect();
+    let subjects: Vec<MadeStack> = made.chain(stored).collect();
     let own = subjects[0].2.as_ref().expect("tamis compiles the policy");
     let calls = timing::timed_calls(case, own);
     let rounds = rounds.filter(|_| !calls.is_empty());
@@ -150,7 +150,7 @@ pub fn compared(case: &Case, compilers: &Compilers, rounds: Option<u32>) -> Comp
 }
 
 /// Times the baselines, and after them what the tools made.
-fn timed(subjects: &[Subject], calls: &[SeccompData], rounds: u32) -> Result<Vec<Times>, String> {
+fn timed(subjects: &[MadeStack], calls: &[SeccompData], rounds: u32) -> Result<Vec<Times>, String> {
     let made = subjects.iter().filter_map(|(_, _, made)| made.clone().ok());
     let stacks: Vec<Stack> = timing::baselines().into_iter().chain(made).collect();
     Ok(timing::time(&stacks, calls, rounds)?.subjects)
@@ -158,13 +158,13 @@ fn timed(subjects: &[Subject], calls: &[SeccompData], rounds: u32) -> Result<Vec
 
 fn rows(
     case: &Case,
-    subjects: Vec<Subject>,
+    subjects: Vec<MadeStack>,
     times: Option<&[Times]>,
     compile: &[(String, f64)],
 ) -> Vec<Row> {
     let mut next = timing::baselines().len();
     let own_us = compile.first().map(|(_, us)| *us);
-    let row = |(tool, from, made): Subject| {
+    let row = |(tool, from, made): MadeStack| {
         let made = match made {
             Err(reason) => Made::Refused(reason),
             Ok(stack) => {

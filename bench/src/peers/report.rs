@@ -13,7 +13,7 @@ use super::table::Table;
 
 /// Everything that was compared.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct PeersReport {
     /// Which document this is.
     pub schema: &'static str,
     /// The running kernel, if it says.
@@ -32,7 +32,7 @@ pub struct Report {
     pub total_s: f64,
 }
 
-/// The value of [`Report::schema`].
+/// The value of [`PeersReport::schema`].
 pub const SCHEMA: &str = "tamis.peers/1";
 
 const HEADINGS: [&str; 13] = [
@@ -40,7 +40,7 @@ const HEADINGS: [&str; 13] = [
     "compile", "x", "meaning",
 ];
 
-impl Report {
+impl PeersReport {
     /// Whether something should have been timed and was not, with the reason.
     pub fn not_timed(&self) -> Option<&str> {
         let policies = self.policies.iter().map(|policy| &policy.not_timed);

@@ -8,7 +8,7 @@
 use serde::Serialize;
 use tamis_abi::{Action, Arch, Endian, Nr, SeccompData, syscall};
 use tamis_bpf::{Op, Program, Stack};
-use tamis_compiler::Options;
+use tamis_compiler::CompileOptions;
 use tamis_profile::Profile;
 use tamis_testkit::libseccomp::Library;
 
@@ -113,13 +113,13 @@ fn filters(
     ));
     filters.push((
         "tamis".to_owned(),
-        builders::tamis(&ruleset, &Options::default()),
+        builders::tamis(&ruleset, &CompileOptions::default()),
     ));
     let mut profile = Profile::default();
     profile.call_mut(Arch::X86_64, Nr(call)).count = 1;
-    let told = Options {
+    let told = CompileOptions {
         profile: Some(profile),
-        ..Options::default()
+        ..CompileOptions::default()
     };
     filters.push((
         "tamis, told of getppid".to_owned(),

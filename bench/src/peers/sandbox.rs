@@ -9,7 +9,7 @@ use std::fmt::Write;
 use serde::Serialize;
 use tamis_abi::{Arch, SeccompData, syscall};
 use tamis_bpf::{Program, Stack};
-use tamis_compiler::Options;
+use tamis_compiler::CompileOptions;
 use tamis_meter::{Workload, measure};
 use tamis_testkit::corpus::{self, gvisor, profiles};
 
@@ -102,11 +102,14 @@ pub fn sandbox(rounds: Option<u32>) -> Result<Option<Sandbox>, String> {
     };
     let stored = FILES.map(|(name, file)| (name, corpus_program(file)));
     let mut programs = stored.to_vec();
-    let told = Options {
+    let told = CompileOptions {
         profile: Some(profile.clone()),
-        ..Options::default()
+        ..CompileOptions::default()
     };
-    programs.push(("tamis", builders::tamis(&ruleset, &Options::default())));
+    programs.push((
+        "tamis",
+        builders::tamis(&ruleset, &CompileOptions::default()),
+    ));
     programs.push(("--profile", builders::tamis(&ruleset, &told)));
     let weight = |name: &str| {
         let nr = syscall::number(Arch::X86_64, name)?;

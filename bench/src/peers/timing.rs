@@ -6,7 +6,7 @@
 use tamis_abi::{Action, Arch, Endian, SeccompData, syscall};
 use tamis_bpf::harmless::harmless;
 use tamis_bpf::{Op, Program, Stack};
-use tamis_kernel::measure::{Clock, Rounds, Timing, Workload, measure_workload};
+use tamis_kernel::measure::{Clock, Rounds, TimedCalls, Timing, measure_workload};
 
 use super::cases::Case;
 use super::judge::Policy;
@@ -150,7 +150,7 @@ pub fn time(stacks: &[Stack], calls: &[SeccompData], rounds: u32) -> Result<Time
         tame.push(tamed.map_err(|error| error.to_string())?);
     }
     let rounds = rounds * ENOUGH_CALLS.div_ceil(calls.len().max(1)) as u32;
-    let (workload, rounds) = (Workload::of_calls(calls), Rounds::exactly(rounds));
+    let (workload, rounds) = (TimedCalls::of_calls(calls), Rounds::exactly(rounds));
     let measured = measure_workload(&tame, &workload, rounds, &mut |_| {});
     let measured = measured.map_err(|error| error.to_string())?;
     let times = measured.subjects.into_iter().map(|measured| Times {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tamis_abi::{Endian, KernelVersion};
 use tamis_bpf::{Program, Stack};
-use tamis_compiler::Options;
+use tamis_compiler::CompileOptions;
 use tamis_compiler::foreign::{Split, optimise};
 use tamis_testkit::libseccomp::Library;
 
@@ -67,18 +67,18 @@ pub type Plain = Result<Vec<PlainRule>, NotPlain>;
 pub fn tools<'a>(case: &'a Case, plain: &'a Plain, compilers: &'a Compilers) -> Vec<Tool<'a>> {
     match &case.policy {
         Policy::Stack(stack) => vec![Tool::new(TAMIS, || {
-            let fused = optimise(stack, &Options::default(), Split::Never);
+            let fused = optimise(stack, &CompileOptions::default(), Split::Never);
             let fused = fused.map_err(|error| error.to_string())?;
             Ok(fused.stack().clone())
         })],
         Policy::Ruleset(_) => {
-            let mut tools = vec![tamis(case, TAMIS, Options::default())];
+            let mut tools = vec![tamis(case, TAMIS, CompileOptions::default())];
             if let Some(counts) = &case.counts {
-                let told = Options {
+                let told = CompileOptions {
                     profile: Some(counts.profile.clone()),
-                    ..Options::default()
+                    ..CompileOptions::default()
                 };
-                let old = Options {
+                let old = CompileOptions {
                     kernel: Some(OLD),
                     ..told.clone()
                 };
@@ -101,7 +101,7 @@ pub fn tools<'a>(case: &'a Case, plain: &'a Plain, compilers: &'a Compilers) -> 
     }
 }
 
-fn tamis<'a>(case: &'a Case, name: &str, options: Options) -> Tool<'a> {
+fn tamis<'a>(case: &'a Case, name: &str, options: CompileOptions) -> Tool<'a> {
     Tool::one(name, move || match &case.docker {
         Some(text) => builders::tamis(&docker_ruleset(DOCKER, text), &options),
         None => builders::tamis(case.ruleset().ok_or("no ruleset")?, &options),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Action, Arch, SeccompData, syscall};
 use tamis_bench::policies;
-use tamis_compiler::{Compiled, Options, compile};
+use tamis_compiler::{CompileOptions, Compiled, compile};
 use tamis_meter::{Executed, Sample, Workload, measure};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::gvisor;
@@ -48,7 +48,7 @@ fn drawn_calls_and_vectors_are_measured_for_every_policy() {
         let Some(ruleset) = policy.ruleset() else {
             continue;
         };
-        let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
+        let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
         let is_allowed = |data: &SeccompData| ruleset.decide(data).action == Action::ALLOW;
         let calls = calls(policy.name, &ruleset).into_iter();
         let (allowed, other): (Vec<_>, Vec<_>) = calls.partition(is_allowed);
@@ -71,7 +71,7 @@ fn a_list_of_ioctl_requests_is_a_tree() {
     let Some(ruleset) = gvisor::ruleset(name) else {
         return;
     };
-    let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
+    let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
     let ioctl = syscall::number(Arch::X86_64, "ioctl").map(|nr| nr.0);
     let allowed = calls(name, &ruleset)
         .into_iter()

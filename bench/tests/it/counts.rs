@@ -11,7 +11,7 @@ use std::{env, fs};
 use tamis_abi::Arch;
 use tamis_bench::policies::{self, DOCKER, docker_ruleset};
 use tamis_bpf::Program;
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_meter::measure_archs;
 use tamis_rules::Ruleset;
 use tamis_testkit::{corpus, diff};
@@ -52,7 +52,7 @@ fn measure() -> (String, BTreeSet<&'static str>) {
             missing.insert(policy.name);
             continue;
         };
-        let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
+        let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
         text += &lines(policy.name, compiled.program().unwrap(), &ruleset);
     }
     for name in policies::DOCKER_PEERS {

@@ -1,14 +1,14 @@
 //! What little effort costs: the steps of quick programs in the cases of `bench/goals.tsv`.
 
 use tamis_bench::goals::{Case, cases};
-use tamis_compiler::{Effort, Options, compile};
+use tamis_compiler::{CompileOptions, Effort, compile};
 use tamis_prover::{Answer, Limits, Subject, decide};
 
 /// How many percent more steps quick programs take at most, over all cases.
 const MOST_PERCENT: f64 = 3.0;
 
 /// The weighted steps of the program for a case, which is proved once more.
-fn steps(case: &Case, options: &Options) -> f64 {
+fn steps(case: &Case, options: &CompileOptions) -> f64 {
     let compiled = compile(&case.ruleset, options).expect("it compiles");
     let program = compiled.program().expect("it has no variables");
     let limits = Limits::default().for_insns(program.len());
@@ -29,11 +29,11 @@ fn quick_programs_are_proved_and_take_few_steps_more() {
     };
     for is_told in [true, false] {
         let [full, quick] = Effort::ALL.map(|effort| {
-            let options = |case: &Case| Options {
+            let options = |case: &Case| CompileOptions {
                 effort,
                 profile: case.profile.clone().filter(|_| is_told),
                 kernel: case.kernel.filter(|_| is_told),
-                ..Options::default()
+                ..CompileOptions::default()
             };
             let steps = cases.iter().map(|case| steps(case, &options(case)));
             steps.collect::<Vec<_>>()

@@ -12,7 +12,7 @@ use tamis_analysis::narrowed;
 use tamis_bench::policies;
 use tamis_bpf::{Program, Stack};
 use tamis_compiler::foreign::{How, Optimised, Split, optimise};
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_meter::{Workload, measure};
 use tamis_prover::{Limits, Space};
 use tamis_testkit::{corpus, diff};
@@ -69,7 +69,7 @@ fn own(name: &str, stack: &[Program]) -> Option<Own> {
     let (_, policy) = POLICIES.iter().find(|(start, _)| name.starts_with(start))?;
     let policy = policies::ALL.iter().find(|known| known.name == *policy);
     let ruleset = policy.expect("the policy is measured").ruleset()?;
-    let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
+    let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
     let program = compiled.program().unwrap().clone();
     let mut space = Space::new(Limits::default());
     let functions = [
@@ -111,7 +111,7 @@ fn inputs() -> Vec<(String, Vec<Program>)> {
     inputs.push(("systemd/stack".to_owned(), stack));
     for policy in policies::ALL {
         let ruleset = policy.ruleset().expect("the corpus is there");
-        let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
+        let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
         let name = format!("compiled/{}", policy.name);
         inputs.push((name, vec![compiled.program().unwrap().clone()]));
     }
@@ -161,7 +161,7 @@ fn optimised_programs_are_as_the_table_says_and_nearly_as_good_as_their_policies
     let mut worse = Vec::new();
     for (name, stack) in inputs {
         let filters = Stack::new(stack.clone()).expect("they are for one machine");
-        let result = optimise(&filters, &Options::default(), Split::Never);
+        let result = optimise(&filters, &CompileOptions::default(), Split::Never);
         let result = result.expect("no mistake of tamis");
         let own = own(&name, &stack);
         let no_reason = result.rejected().is_empty() && result.how() == How::Unchanged;

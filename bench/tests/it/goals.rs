@@ -7,7 +7,7 @@ use std::{env, fs};
 
 use tamis_bench::goals::{Case, cases};
 use tamis_bpf::{Program, Stack};
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_testkit::diff;
 
 const HEADER: &str = "\
@@ -18,13 +18,13 @@ case\tpeer_steps\tpeer_max\tpeer_insns\tgoal_steps\tgoal_insns\twith_steps\twith
 ";
 
 fn line(case: &Case) -> String {
-    let told = Options {
+    let told = CompileOptions {
         profile: case.profile.clone(),
         kernel: case.kernel,
-        ..Options::default()
+        ..CompileOptions::default()
     };
-    let compile = |options: &Options| compile(&case.ruleset, options).expect("it compiles");
-    let (with, without) = (compile(&told), compile(&Options::default()));
+    let compile = |options: &CompileOptions| compile(&case.ruleset, options).expect("it compiles");
+    let (with, without) = (compile(&told), compile(&CompileOptions::default()));
     let mut line = case.name.to_owned();
     let figures = |stack: &Stack| {
         let length_insns: usize = stack.programs().iter().map(Program::len).sum();

@@ -9,13 +9,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tamis_prover::{Function, LimitReached, Space, Variable, View};
+use tamis_prover::{Function, Limited, Space, Variable, View};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
 
 use crate::cases::Wording;
 use crate::condition::Said;
-
-type Outcome<T> = Result<T, LimitReached>;
 
 /// The most intervals of a set.
 const MAX_INTERVALS: usize = 512;
@@ -45,7 +43,7 @@ pub(crate) fn say(
     subject: Subject,
     condition: Function,
     wording: Wording,
-) -> Outcome<Option<Said>> {
+) -> Limited<Option<Said>> {
     let domain = Domain::of(space, subject, condition);
     let intervals = domain.intervals(space, condition);
     if let (Wording::Values, Some(set)) = (wording, &intervals) {
@@ -177,7 +175,7 @@ impl Domain {
         most: Function,
         depth: usize,
         steps_left: &mut usize,
-    ) -> Outcome<Option<(Vec<Cube>, Function)>> {
+    ) -> Limited<Option<(Vec<Cube>, Function)>> {
         if least == Function::FALSE {
             return Ok(Some((Vec::new(), Function::FALSE)));
         }

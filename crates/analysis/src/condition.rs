@@ -11,13 +11,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::{ArgIndex, VariableIndex, Word};
-use tamis_prover::{Function, LimitReached, Relation, Space, Variable, VariableKind, View};
+use tamis_prover::{Function, Limited, Relation, Space, Variable, VariableKind, View};
 use tamis_rules::{CmpOp, Operand, Part, Predicate, Subject, Test};
 
 use crate::arg_values;
 use crate::cases::{CaseLimits, Wording};
-
-type Outcome<T> = Result<T, LimitReached>;
 
 /// The most different remaining conditions after one argument.
 const MAX_EXITS: usize = 128;
@@ -52,12 +50,12 @@ impl Conditions {
         &mut self,
         space: &mut Space,
         condition: Function,
-    ) -> Outcome<Option<Predicate>> {
+    ) -> Limited<Option<Predicate>> {
         Ok(self.say(space, condition)?.map(|said| said.predicate))
     }
 
     /// As [`of`](Self::of), with the cost.
-    pub(crate) fn say(&mut self, space: &mut Space, condition: Function) -> Outcome<Option<Said>> {
+    pub(crate) fn say(&mut self, space: &mut Space, condition: Function) -> Limited<Option<Said>> {
         match condition {
             Function::TRUE => return Ok(Some(Said::literal(Predicate::True))),
             Function::FALSE => return Ok(Some(Said::literal(Predicate::False))),
@@ -79,7 +77,7 @@ impl Conditions {
     }
 
     /// Converts a condition without negating it.
-    fn directly(&mut self, space: &mut Space, condition: Function) -> Outcome<Option<Said>> {
+    fn directly(&mut self, space: &mut Space, condition: Function) -> Limited<Option<Said>> {
         let Some(variable) = top(space, condition) else {
             return Ok(None);
         };
@@ -113,7 +111,7 @@ impl Conditions {
         space: &mut Space,
         condition: Function,
         last: Variable,
-    ) -> Outcome<Option<Said>> {
+    ) -> Limited<Option<Said>> {
         let Some(exits) = exits(space, condition, last, MAX_EXITS) else {
             return Ok(None);
         };
@@ -168,7 +166,7 @@ impl Conditions {
     }
 
     /// A condition that only compares two words.
-    fn relation(&mut self, space: &mut Space, condition: Function) -> Outcome<Option<Said>> {
+    fn relation(&mut self, space: &mut Space, condition: Function) -> Limited<Option<Said>> {
         let Some(pairs) = compared_pairs(space, condition) else {
             return Ok(None);
         };
@@ -217,7 +215,7 @@ impl Conditions {
 }
 
 /// The implications between exits: `[i][j]` if exit `i` implies exit `j`.
-fn implications(space: &mut Space, exits: &[Function]) -> Outcome<Vec<Vec<bool>>> {
+fn implications(space: &mut Space, exits: &[Function]) -> Limited<Vec<Vec<bool>>> {
     let mut implied = Vec::with_capacity(exits.len());
     for exit in exits {
         let mut row = Vec::with_capacity(exits.len());
@@ -230,7 +228,7 @@ fn implications(space: &mut Space, exits: &[Function]) -> Outcome<Vec<Vec<bool>>
 }
 
 /// The exits that are equal to the union of those that imply them.
-fn redundant(space: &mut Space, exits: &[Function], implied: &[Vec<bool>]) -> Outcome<Vec<bool>> {
+fn redundant(space: &mut Space, exits: &[Function], implied: &[Vec<bool>]) -> Limited<Vec<bool>> {
     let mut redundant = vec![false; exits.len()];
     for (index, exit) in exits.iter().enumerate() {
         if *exit == Function::TRUE {
@@ -468,7 +466,7 @@ fn reaches(
     last: Variable,
     targets: &[Function],
     known: &mut BTreeMap<Function, Function>,
-) -> Outcome<Function> {
+) -> Limited<Function> {
     let (variable, low, high) = match space.view(function) {
         View::Branch {
             variable,

@@ -9,9 +9,9 @@
 pub mod asm;
 pub mod cache;
 pub mod cfg;
-pub mod convert;
 pub mod coverage;
 pub mod disasm;
+pub mod ebpf_len;
 pub mod forms;
 pub mod harmless;
 pub mod insn;

@@ -10,7 +10,7 @@ use std::fmt;
 use tamis_abi::{Action, Endian, SeccompData};
 
 use crate::cache;
-use crate::convert::kernel_len_insns;
+use crate::ebpf_len::kernel_len_insns;
 use crate::interp;
 use crate::program::Program;
 

@@ -100,7 +100,7 @@ impl<'a> Binding<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, compile};
+    use crate::{CompileOptions, compile};
 
     fn compiled() -> Compiled {
         let text = "ruleset bad-arch kill_process\n\
@@ -114,7 +114,7 @@ mod tests {
         let mut sources = tamis_diag::Sources::new();
         let source = sources.add("a.rules", text);
         let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
-        compile(&ruleset, &Options::default()).unwrap()
+        compile(&ruleset, &CompileOptions::default()).unwrap()
     }
 
     #[test]

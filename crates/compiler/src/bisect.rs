@@ -10,7 +10,7 @@ use tamis_rules::Ruleset;
 use crate::compile::{build, check};
 use crate::error::CompileError;
 use crate::judge;
-use crate::options::Options;
+use crate::options::CompileOptions;
 use crate::passes::Remark;
 use crate::passes::registry::Selection;
 
@@ -93,10 +93,10 @@ fn try_with(
     endian: Endian,
     fuel: Option<u64>,
 ) -> Result<Trial, CompileError> {
-    let options = Options {
+    let options = CompileOptions {
         passes: passes.clone(),
         fuel,
-        ..Options::default()
+        ..CompileOptions::default()
     };
     let built = build(ruleset, &options, endian, &mut |_, _| ())?;
     let mistake = match judge::compiled(&built.template, ruleset, &options.proof) {
@@ -219,10 +219,10 @@ mod tests {
         let passes = selection(None, Some(allow_nothing()));
         let Culprit { fuel, .. } = culprit(&passes);
         let compile = |fuel| {
-            let options = Options {
+            let options = CompileOptions {
                 passes: passes.clone(),
                 fuel: Some(fuel),
-                ..Options::default()
+                ..CompileOptions::default()
             };
             crate::compile(&parse(), &options)
         };

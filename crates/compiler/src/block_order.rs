@@ -23,7 +23,7 @@ use tamis_meter::{Cost, Workload, measure_branches};
 
 use crate::hot_copies;
 use crate::linearise::{Placed, in_order, place, sizes};
-use crate::options::{Objective, Options};
+use crate::options::{CompileOptions, Objective};
 
 /// The most edges that are tried.
 const MAX_EDGES: usize = 256;
@@ -62,7 +62,7 @@ struct Lined {
 pub(crate) fn order_blocks(
     graph: &Cfg,
     calls: &Workload,
-    options: &Options,
+    options: &CompileOptions,
 ) -> Result<Template, InvalidProgram> {
     let has_bitmap = options.has_bitmap();
     let mut best = Lined::by_chains(graph, calls, has_bitmap)?;
@@ -257,7 +257,7 @@ mod tests {
     use crate::linearise::linearise;
     use tamis_abi::{Arch, Endian, KernelVersion, Nr};
     use tamis_bpf::cfg::Block;
-    use tamis_bpf::convert::PROLOGUE_INSNS;
+    use tamis_bpf::ebpf_len::PROLOGUE_INSNS;
     use tamis_bpf::{Op, Operand, Test};
     use tamis_meter::{Sample, measure};
 
@@ -292,10 +292,10 @@ mod tests {
     }
 
     /// A kernel without a bitmap: every call runs the program.
-    fn options() -> Options {
-        Options {
+    fn options() -> CompileOptions {
+        CompileOptions {
             kernel: Some(KernelVersion::new(5, 4)),
-            ..Options::default()
+            ..CompileOptions::default()
         }
     }
 
@@ -330,7 +330,7 @@ mod tests {
         graph.set_entry(entry);
         let steps = |objective| {
             let calls = calls(&[(1000, 1.0)]);
-            let options = Options {
+            let options = CompileOptions {
                 objective,
                 ..options()
             };

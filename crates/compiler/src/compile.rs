@@ -12,7 +12,7 @@ use crate::emit::emit;
 use crate::error::{CompileError, Contributor};
 use crate::layout::{self, Layout, Outcome};
 use crate::linearise::place;
-use crate::options::Options;
+use crate::options::CompileOptions;
 use crate::passes::{self, PassCx, Remark};
 use crate::verify::{Compiled, verify};
 use crate::verify_each::Watcher;
@@ -27,12 +27,12 @@ const MAX_LISTED: usize = 5;
 /// Compiles a ruleset.
 ///
 /// ```
-/// use tamis_compiler::{Options, compile};
+/// use tamis_compiler::{CompileOptions, compile};
 /// let text = "ruleset bad-arch kill_process\nsection x86_64 default errno(1)\n  0..3: allow\n";
 /// let mut sources = tamis_diag::Sources::new();
 /// let source = sources.add("a.rules", text);
 /// let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
-/// let compiled = compile(&ruleset, &Options::default()).unwrap();
+/// let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
 /// assert_eq!(compiled.costs()[0].1.cached_numbers, 4);
 /// assert!(compiled.program().is_ok());
 /// ```
@@ -41,13 +41,13 @@ const MAX_LISTED: usize = 5;
 /// bound:
 ///
 /// ```
-/// # use tamis_compiler::{Options, compile};
+/// # use tamis_compiler::{CompileOptions, compile};
 /// let text = "ruleset bad-arch kill_process\nvariable \"fd\" u32 0x0..0xffffffff\n\
 ///             section x86_64 default errno(1)\n  write if arg0.low == var0.low: allow\n";
 /// # let mut sources = tamis_diag::Sources::new();
 /// # let source = sources.add("a.rules", text);
 /// # let ruleset = tamis_rules::text::parse(&sources, source).unwrap();
-/// let compiled = compile(&ruleset, &Options::default()).unwrap();
+/// let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
 /// assert!(compiled.program().is_err());
 /// let program = compiled.bind(&[3]).unwrap();
 /// assert_eq!(program.len(), compiled.template().unbound().len());
@@ -56,7 +56,7 @@ const MAX_LISTED: usize = 5;
 /// # Errors
 /// If the architectures differ in byte order, a condition nests deeper than [`MAX_DEPTH`], a variable is used in a
 /// way that no instruction has, or the program would be longer than the kernel takes.
-pub fn compile(ruleset: &Ruleset, options: &Options) -> Result<Compiled, CompileError> {
+pub fn compile(ruleset: &Ruleset, options: &CompileOptions) -> Result<Compiled, CompileError> {
     compile_within(Program::MAX_INSNS, ruleset, options)
 }
 
@@ -65,14 +65,17 @@ pub fn compile(ruleset: &Ruleset, options: &Options) -> Result<Compiled, Compile
 ///
 /// # Errors
 /// As [`compile`], except that a program is too long only beyond [`Program::MAX_INPUT_INSNS`].
-pub fn compile_any_length(ruleset: &Ruleset, options: &Options) -> Result<Compiled, CompileError> {
+pub fn compile_any_length(
+    ruleset: &Ruleset,
+    options: &CompileOptions,
+) -> Result<Compiled, CompileError> {
     compile_within(Program::MAX_INPUT_INSNS, ruleset, options)
 }
 
 fn compile_within(
     limit_insns: usize,
     ruleset: &Ruleset,
-    options: &Options,
+    options: &CompileOptions,
 ) -> Result<Compiled, CompileError> {
     let endian = check(ruleset)?;
     let built = if options.verify_each {
@@ -118,7 +121,7 @@ pub(crate) enum Made<'a> {
 /// Runs the stages on a ruleset that passed [`check`], and passes the result of each to an observer.
 pub(crate) fn build(
     ruleset: &Ruleset,
-    options: &Options,
+    options: &CompileOptions,
     endian: Endian,
     watch: &mut impl FnMut(&'static str, Made<'_>),
 ) -> Result<Built, CompileError> {

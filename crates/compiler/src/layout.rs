@@ -374,7 +374,7 @@ pub(crate) fn arch_dispatch(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
+    use crate::options::CompileOptions;
 
     #[test]
     fn a_decision_outside_of_the_graph_weighs_like_a_question_about_arguments() {
@@ -382,7 +382,7 @@ mod tests {
         let (refused, continued) = (dag.ret(0), dag.continue_at(0));
         let allowed = dag.ret(Action::ALLOW.ret());
         let asked = dag.ask(Word::IP_LOW, Question::Eq(1), allowed, refused);
-        let options = Options::default();
+        let options = CompileOptions::default();
         let weights = Weights::new(&options);
         let [refused, continued, asked] = [refused, continued, asked].map(|node| {
             let arch = Some(Arch::X86_64);

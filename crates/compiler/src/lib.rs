@@ -56,6 +56,6 @@ pub use binding::Binding;
 pub use bisect::{Bisection, Culprit, bisect};
 pub use compile::{MAX_DEPTH, compile, compile_any_length};
 pub use error::{CompileError, Contributor};
-pub use options::{Effort, Objective, Options, ProofEffort};
+pub use options::{CompileOptions, Effort, Objective, ProofEffort};
 pub use passes::{PassCx, PassInfo, Remark, Run, Size, Stage};
 pub use verify::Compiled;

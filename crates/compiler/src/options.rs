@@ -9,7 +9,7 @@ use crate::passes::registry::Selection;
 
 /// How to compile. The default is suitable for most users.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct CompileOptions {
     /// Which passes run; by default all.
     pub passes: Selection,
     /// How many changes passes may apply, all together; by default any number.
@@ -87,7 +87,7 @@ impl Effort {
 /// The first kernel that keeps a bitmap of always allowed numbers.
 const FIRST_WITH_BITMAP: KernelVersion = KernelVersion::new(5, 11);
 
-impl Options {
+impl CompileOptions {
     /// The calls of these architectures by which programs are measured: those of the profile or, without one, of
     /// ordinary programs.
     pub fn workload(&self, archs: &[Arch]) -> Workload {

@@ -61,16 +61,16 @@ impl<'a> Watcher<'a> {
 mod tests {
     use super::*;
     use crate::bisect::testing::{allow_nothing, forget_a_rule, parse, selection};
-    use crate::{Options, compile};
+    use crate::{CompileOptions, compile};
 
     fn blamed(rules: bool, bytecode: bool) -> Option<&'static str> {
-        let options = Options {
+        let options = CompileOptions {
             passes: selection(
                 rules.then_some(forget_a_rule()),
                 bytecode.then_some(allow_nothing()),
             ),
             verify_each: true,
-            ..Options::default()
+            ..CompileOptions::default()
         };
         match compile(&parse(), &options) {
             Ok(_) => None,

@@ -8,7 +8,7 @@ use tamis_abi::{Arch, Nr};
 use tamis_profile::{Call, Profile};
 
 use crate::cost::Prices;
-use crate::options::{Effort, Options};
+use crate::options::{CompileOptions, Effort};
 
 /// How many recorded calls that are answered from the bitmap count as much as one that is not.
 const CACHED_PER_UNCACHED: u64 = 1024;
@@ -38,7 +38,7 @@ pub struct Weights<'a> {
 
 impl<'a> Weights<'a> {
     /// The weights that the options ask for.
-    pub fn new(options: &'a Options) -> Weights<'a> {
+    pub fn new(options: &'a CompileOptions) -> Weights<'a> {
         Weights {
             profile: options.profile.as_ref(),
             has_bitmap: options.has_bitmap(),

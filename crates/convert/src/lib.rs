@@ -14,7 +14,7 @@
 //! let mut sources = tamis_diag::Sources::new();
 //! let policy = "bad-arch kill-thread\ndefault errno(EPERM)\nallow read, write(fd < 3)\n";
 //! let root = sources.add("a.tamis", policy);
-//! let options = tamis::Options::new(vec![Arch::X86_64]);
+//! let options = tamis::TamisOptions::new(vec![Arch::X86_64]);
 //! let parsed = tamis::parse(&mut sources, root, &mut NoIncludes, &options);
 //! let mut space = Space::new(Limits::default());
 //! let function = space.ruleset(&parsed.ruleset.expect("no mistakes")).expect("it is small");
@@ -88,7 +88,7 @@ pub enum Refusal {
     /// A limit of the prover was reached.
     Limit(LimitReached),
     /// The language cannot express the policy.
-    Unsayable(Box<Diagnostic>),
+    Inexpressible(Box<Diagnostic>),
     /// The exported text is rejected by its own front end, or is looser than the policy at every level of
     /// care: a bug of the exporter.
     Mistake(String),
@@ -104,7 +104,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Limit(limit) => limit.fmt(f),
-            Refusal::Unsayable(diagnostic) => f.write_str(&diagnostic.message),
+            Refusal::Inexpressible(diagnostic) => f.write_str(&diagnostic.message),
             Refusal::Mistake(what) => f.write_str(what),
         }
     }
@@ -132,7 +132,7 @@ pub fn convert(
             listener_metadata: source.installation.listener_metadata.as_deref(),
             care: &care,
         };
-        let export = (exporter.write)(&meaning, &export_options).map_err(Refusal::Unsayable)?;
+        let export = (exporter.write)(&meaning, &export_options).map_err(Refusal::Inexpressible)?;
         let found = compare(space, function, &meaning, exporter, &export)?;
         let more = more_care(&found.differences, &export.losses, &care);
         if more.is_empty() {
@@ -233,7 +233,7 @@ fn foreign_listing(arch: Arch, bad_arch: Action) -> Listing {
 
 fn unsayable(message: &str) -> Refusal {
     let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message.to_owned());
-    Refusal::Unsayable(Box::new(
+    Refusal::Inexpressible(Box::new(
         diagnostic.help("`--arch x86_64` exports one architecture"),
     ))
 }
@@ -290,10 +290,10 @@ fn compare(
 pub fn read_back(exporter: &Exporter, text: &str, native: Arch) -> Result<Ruleset, Refusal> {
     let mut sources = Sources::new();
     let source = sources.add(format!("<{}>", exporter.name), text);
-    let options = front_end::Options {
+    let options = front_end::ParseOptions {
         asked_arches: vec![native],
         stated_arches_win: true,
-        ..front_end::Options::new(vec![native])
+        ..front_end::ParseOptions::new(vec![native])
     };
     let read = (exporter.front_end.parse)(&mut sources, source, &mut NoIncludes, &options);
     read.parsed.ruleset.ok_or_else(|| {

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tamis_abi::Arch;
-use tamis_compiler::{Compiled, Effort, Options};
+use tamis_compiler::{CompileOptions, Compiled, Effort};
 use tamis_diag::suggest;
 use tamis_session::files::{self, FileLoader};
 use tamis_session::{CompiledPolicy, Error, InputKind, LoadOptions, load};
@@ -150,9 +150,9 @@ impl PolicyFile {
         })?;
         let mut loader = FileLoader::new(&self.include_dirs);
         let loaded = load(input, &self.load, &mut loader).map_err(EmbedError::Policy)?;
-        let options = Options {
+        let options = CompileOptions {
             effort: self.effort,
-            ..Options::default()
+            ..CompileOptions::default()
         };
         let policy = loaded
             .into_policy("name a policy: only policies become part of programs")

@@ -19,7 +19,7 @@ use tamis_bpf::{Insn, Program};
 use crate::errno::Errno;
 use crate::status::Status;
 use crate::sys::seccomp;
-use crate::tracee::{Event, Options, Stopped, Tracee};
+use crate::tracee::{Event, Stopped, TraceOptions, Tracee};
 
 /// The most polls for the stop of a task. A task in uninterruptible sleep, such as a process whose `vfork` child
 /// hasn't started a program yet, doesn't stop. Polls are counted instead of time, which depends on the load of the
@@ -155,7 +155,7 @@ fn filters(pid: i32) -> Result<Vec<Program>, DumpError> {
 
 /// Attaches to a task and stops it. If it doesn't stop, it is released when this thread ends.
 fn stop(pid: i32) -> Result<Stopped, DumpError> {
-    let tracee = Tracee::seize(pid, Options::NONE).map_err(|error| match error.errno {
+    let tracee = Tracee::seize(pid, TraceOptions::NONE).map_err(|error| match error.errno {
         Errno(libc::ESRCH) => DumpError::NoTask,
         // An ended task isn't traceable either.
         _ if Status::of(pid).is_none_or(|status| status.is_dead()) => DumpError::Ended,

@@ -11,15 +11,13 @@ use tamis_abi::{
 };
 use tamis_analysis::{find, with_word, words};
 use tamis_bpf::{Pc, Stack, interp};
-use tamis_prover::{Function, LimitReached, Limits, Space, Stop};
+use tamis_prover::{Function, Limited, Limits, Space, Stop};
 use tamis_rules::{Cause, Rule, Ruleset};
 
 use crate::finding::{Example, Place, list};
 use crate::rules_view::{Statement, statements};
-use crate::subject::{Meaning, Subject};
+use crate::subject::{LintInput, Meaning};
 use crate::tables::Form;
-
-type Outcome<T> = Result<T, LimitReached>;
 
 /// A number that no kernel uses or will use soon.
 const UNKNOWN_NR: u32 = 0x3fff_fff1;
@@ -74,7 +72,7 @@ pub(crate) fn is_executed(ret: u32) -> bool {
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(subject: Subject<'a>, limits: Limits, stop: Stop) -> Outcome<Context<'a>> {
+    pub(crate) fn new(subject: LintInput<'a>, limits: Limits, stop: Stop) -> Limited<Context<'a>> {
         let mut space = Space::stoppable(limits, stop.clone());
         let (function, computed) = match subject.meaning.function(&mut space) {
             Ok(function) => (function, None),
@@ -113,7 +111,7 @@ impl<'a> Context<'a> {
     }
 
     /// The architectures that a program treats differently from unknown ones.
-    fn served(&mut self) -> Outcome<Vec<Arch>> {
+    fn served(&mut self) -> Limited<Vec<Arch>> {
         let foreign = self.of_audit(UNKNOWN_AUDIT)?;
         let mut served = Vec::new();
         for arch in Arch::all() {
@@ -133,7 +131,7 @@ impl<'a> Context<'a> {
         Ok(served)
     }
 
-    fn of_audit(&mut self, audit: u32) -> Outcome<Function> {
+    fn of_audit(&mut self, audit: u32) -> Limited<Function> {
         with_word(&mut self.space, self.function, Word::ARCH, audit)
     }
 
@@ -154,7 +152,7 @@ impl<'a> Context<'a> {
     }
 
     /// The statements of the policy, in the order of the text; empty for a program.
-    pub(crate) fn statements(&mut self) -> Outcome<Rc<[Statement<'a>]>> {
+    pub(crate) fn statements(&mut self) -> Limited<Rc<[Statement<'a>]>> {
         if let Some(known) = &self.statements {
             return Ok(Rc::clone(known));
         }
@@ -167,7 +165,7 @@ impl<'a> Context<'a> {
     }
 
     /// All calls of an architecture, even if the filter has no rules for it.
-    pub(crate) fn calls_of(&mut self, arch: Arch) -> Outcome<Vec<Call>> {
+    pub(crate) fn calls_of(&mut self, arch: Arch) -> Limited<Vec<Call>> {
         if let Some(calls) = self.calls.get(&arch) {
             return Ok(calls.clone());
         }
@@ -216,7 +214,7 @@ impl<'a> Context<'a> {
     }
 
     /// The calls of a form; `None` if the architecture lacks the call, its argument or the constant.
-    pub(crate) fn form(&mut self, arch: Arch, form: Form) -> Outcome<Option<Call>> {
+    pub(crate) fn form(&mut self, arch: Arch, form: Form) -> Limited<Option<Call>> {
         let Some(call) = self.call(arch, form.call) else {
             return Ok(None);
         };
@@ -236,7 +234,7 @@ impl<'a> Context<'a> {
         call: Call,
         index: ArgIndex,
         value: u32,
-    ) -> Outcome<Call> {
+    ) -> Limited<Call> {
         let low = Word::arg_low(index);
         let function = with_word(&mut self.space, call.function, low, value)?;
         let high = Word::arg_high(index);
@@ -262,7 +260,7 @@ impl<'a> Context<'a> {
     }
 
     /// A call of an architecture with a number that no kernel has, and its function.
-    pub(crate) fn unknown_call(&mut self, arch: Arch) -> Outcome<(SeccompData, Function)> {
+    pub(crate) fn unknown_call(&mut self, arch: Arch) -> Limited<(SeccompData, Function)> {
         let bit = if arch == Arch::X32 { Arch::X32_BIT } else { 0 };
         let nr = (UNKNOWN_NR & !Arch::X32_BIT) | bit;
         let function = self.of_audit(arch.audit())?;
@@ -285,7 +283,7 @@ impl<'a> Context<'a> {
     }
 
     /// Whether unknown calls of this architecture are executed.
-    pub(crate) fn allows_by_default(&mut self, arch: Arch) -> Outcome<bool> {
+    pub(crate) fn allows_by_default(&mut self, arch: Arch) -> Limited<bool> {
         let (_, function) = self.unknown_call(arch)?;
         Ok(self.space.values(function).into_iter().any(is_executed))
     }
@@ -293,7 +291,7 @@ impl<'a> Context<'a> {
     /// Whether a call is restricted on purpose: it has a condition, or a rule of the policy names it, or it is
     /// denied in another way than most calls, or all others are allowed. A denial with `ENOSYS` doesn't count: it
     /// makes the caller use another call.
-    pub(crate) fn on_purpose(&mut self, call: &Call) -> Outcome<bool> {
+    pub(crate) fn on_purpose(&mut self, call: &Call) -> Limited<bool> {
         if call.access != Access::Refused {
             return Ok(call.access == Access::Conditional);
         }

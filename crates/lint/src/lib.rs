@@ -20,7 +20,7 @@ mod tables;
 
 pub use finding::{Example, Finding, Place};
 pub use registry::Check;
-pub use subject::{Meaning, Subject};
+pub use subject::{LintInput, Meaning};
 pub use tamis_prover::{LimitReached, Limits, Stop};
 
 use context::Context;
@@ -30,12 +30,12 @@ use tamis_diag::Severity;
 ///
 /// ```
 /// use tamis_abi::{Action, Arch};
-/// use tamis_lint::{Limits, Meaning, Stop, Subject, registry};
+/// use tamis_lint::{Limits, Meaning, Stop, LintInput, registry};
 /// use tamis_rules::{Ruleset, Section};
 ///
 /// let section = Section { arch: Arch::X86_64, rules: vec![], default: Action::ALLOW };
 /// let ruleset = Ruleset::new(vec![section], Action::KILL_PROCESS).unwrap();
-/// let subject = Subject { meaning: Meaning::Policy(&ruleset), assumed_arch: Arch::X86_64 };
+/// let subject = LintInput { meaning: Meaning::Policy(&ruleset), assumed_arch: Arch::X86_64 };
 /// let found = tamis_lint::run(&subject, &registry::ALL, Limits::default(), Stop::default()).unwrap();
 /// assert!(found.findings.iter().any(|finding| finding.code.id == "TM0718"));
 /// assert!(found.gaps.is_empty());
@@ -44,7 +44,7 @@ use tamis_diag::Severity;
 /// # Errors
 /// If the diagrams of the filter exceed the limits of size or time, even without the computed return values.
 pub fn run(
-    subject: &Subject,
+    subject: &LintInput,
     checks: &[Check],
     limits: Limits,
     stop: Stop,

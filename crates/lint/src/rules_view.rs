@@ -2,12 +2,10 @@
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_analysis::find;
-use tamis_prover::{Function, LimitReached, Space};
+use tamis_prover::{Function, Limited, Space};
 use tamis_rules::{IntervalSet, Origin, Predicate, Rule, Ruleset, Section};
 
 use crate::finding::Place;
-
-type Outcome<T> = Result<T, LimitReached>;
 
 /// The return values 1 and 0 as actions, for functions that are conditions.
 const YES: Action = Action::new(ActionKind::KillThread, 1);
@@ -79,7 +77,7 @@ pub(crate) fn condition(
     arch: Arch,
     syscalls: &IntervalSet<u32>,
     when: &Predicate,
-) -> Outcome<Function> {
+) -> Limited<Function> {
     let rule = Rule {
         syscalls: syscalls.clone(),
         when: when.clone(),
@@ -99,7 +97,7 @@ pub(crate) fn condition(
 pub(crate) fn statements<'a>(
     space: &mut Space,
     policy: &'a Ruleset,
-) -> Outcome<Vec<Statement<'a>>> {
+) -> Limited<Vec<Statement<'a>>> {
     let mut statements: Vec<Statement<'a>> = Vec::new();
     let mut by_origin = std::collections::HashMap::new();
     let never = space.constant(0)?;

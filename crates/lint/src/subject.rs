@@ -16,7 +16,7 @@ pub enum Meaning<'a> {
 
 /// The subject of the checks.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct LintInput<'a> {
     /// The policy or filters.
     pub meaning: Meaning<'a>,
     /// The architecture of a program that never tests the architecture.

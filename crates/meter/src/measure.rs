@@ -7,7 +7,7 @@
 //! without memory of earlier calls. Real predictors learn patterns of calls and do better.
 
 use tamis_abi::{Arch, Nr};
-use tamis_bpf::convert::{PROLOGUE_INSNS, kernel_len_insns, op_executed_insns};
+use tamis_bpf::ebpf_len::{PROLOGUE_INSNS, kernel_len_insns, op_executed_insns};
 use tamis_bpf::interp::Decoded;
 use tamis_bpf::{Op, Pc, Program};
 

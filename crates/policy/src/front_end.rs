@@ -2,7 +2,7 @@
 //!
 //! A caller that takes a policy in any language - the command line - knows this table and no front end
 //! by name. To add a language, write its folder and add its [`FrontEnd`] to [`ALL`]. What it needs to
-//! be told beyond the architectures is a member of [`Options`].
+//! be told beyond the architectures is a member of [`ParseOptions`].
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub struct FrontEnd {
     /// Whether a text looks as if it were written in it. Mistakes in the text should not matter.
     pub recognises: fn(&str) -> bool,
     /// Reads a policy: the source, and what it includes by the loader.
-    pub parse: fn(&mut Sources, SourceId, &mut dyn Loader, &Options) -> ParsedPolicy,
+    pub parse: fn(&mut Sources, SourceId, &mut dyn Loader, &ParseOptions) -> ParsedPolicy,
 }
 
 impl PartialEq for FrontEnd {
@@ -57,7 +57,7 @@ impl Eq for FrontEnd {}
 
 /// What a caller may say about a policy in any language; each front end takes what concerns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ParseOptions {
     /// The architectures that were asked for, the native one first; none if the policy is to say.
     pub asked_arches: Vec<Arch>,
     /// The architecture of the machine and those whose programs it runs as well, in this order.
@@ -78,10 +78,10 @@ pub struct Options {
     pub minijail: minijail::Settings,
 }
 
-impl Options {
+impl ParseOptions {
     /// The defaults for a machine with these architectures, the native one first.
-    pub fn new(native_arches: Vec<Arch>) -> Options {
-        Options {
+    pub fn new(native_arches: Vec<Arch>) -> ParseOptions {
+        ParseOptions {
             asked_arches: Vec::new(),
             native_arches,
             stated_arches_win: false,

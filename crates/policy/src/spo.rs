@@ -37,7 +37,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     extensions: &["yaml", "yml", "json"],
     options: &["--enosys-tail"],
     recognises,
-    parse: |sources, source, _, common| parse(sources, source, &oci::Options::of(common)).into(),
+    parse: |sources, source, _, common| parse(sources, source, &oci::OciOptions::of(common)).into(),
 };
 
 static DIALECT: Dialect = Dialect {
@@ -85,11 +85,11 @@ pub(crate) fn recognises(text: &str) -> bool {
 ///             spec:\n  defaultAction: SCMP_ACT_ERRNO\n  syscalls:\n  - action: SCMP_ACT_ALLOW\n    \
 ///             names: [read, write]\n";
 /// let source = sources.add("profile.yaml", text);
-/// let profile = spo::parse(&sources, source, &oci::Options::docker(Arch::X86_64));
+/// let profile = spo::parse(&sources, source, &oci::OciOptions::docker(Arch::X86_64));
 /// let ruleset = profile.parsed.ruleset.expect("it is a profile");
 /// assert_eq!(ruleset.sections()[0].default, Action::errno(1));
 /// ```
-pub fn parse(sources: &Sources, source: SourceId, options: &oci::Options) -> ParsedProfile {
+pub fn parse(sources: &Sources, source: SourceId, options: &oci::OciOptions) -> ParsedProfile {
     let text = sources.get(source).text.as_ref();
     let mut reader = Reader::new(&DIALECT, source, options.strict);
     let documents = match is_json(text) {

@@ -48,14 +48,14 @@ fn parse_for_any(
     sources: &mut Sources,
     root: SourceId,
     loader: &mut dyn Loader,
-    common: &front_end::Options,
+    common: &front_end::ParseOptions,
 ) -> ParsedPolicy {
     let arches = match common.asked_arches.as_slice() {
         [] => Arches::UnlessStated(common.native_arches.clone()),
         asked if common.stated_arches_win => Arches::UnlessStated(asked.to_vec()),
         asked => Arches::Exactly(asked.to_vec()),
     };
-    let options = Options {
+    let options = TamisOptions {
         arches,
         strict: common.strict,
     };
@@ -64,7 +64,7 @@ fn parse_for_any(
 
 /// Options of parsing a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct TamisOptions {
     /// The architectures of the filter.
     pub arches: Arches,
     /// Treat warnings as errors.
@@ -80,10 +80,10 @@ pub enum Arches {
     Exactly(Vec<Arch>),
 }
 
-impl Options {
+impl TamisOptions {
     /// Not strict, for these architectures unless the policy has an `arch` statement.
-    pub fn new(arches: Vec<Arch>) -> Options {
-        Options {
+    pub fn new(arches: Vec<Arch>) -> TamisOptions {
+        TamisOptions {
             arches: Arches::UnlessStated(arches),
             strict: false,
         }
@@ -97,7 +97,7 @@ impl Options {
 /// use tamis_policy::{loader::NoIncludes, tamis};
 /// let mut sources = tamis_diag::Sources::new();
 /// let root = sources.add("a.tamis", "default errno(EPERM)\nallow write(fd == 1)\n");
-/// let options = tamis::Options::new(vec![Arch::X86_64]);
+/// let options = tamis::TamisOptions::new(vec![Arch::X86_64]);
 /// let parsed = tamis::parse(&mut sources, root, &mut NoIncludes, &options);
 /// let ruleset = parsed.ruleset.expect("no errors");
 /// let call = SeccompData { nr: 1, arch: Arch::X86_64.audit(), args: [1; 6], ..Default::default() };
@@ -107,7 +107,7 @@ pub fn parse(
     sources: &mut Sources,
     root: SourceId,
     loader: &mut dyn Loader,
-    options: &Options,
+    options: &TamisOptions,
 ) -> Parsed {
     let mut sink = Sink::new(options.strict);
     let statements = include::expand(sources, root, loader, &mut sink);

@@ -6,17 +6,15 @@
 use tamis_abi::Word;
 use tamis_bpf::{AluOp, Test};
 
-use crate::diagram::{Diagram, FALSE, LimitReached, Node, TRUE, View};
+use crate::diagram::{Diagram, FALSE, Limited, Node, TRUE, View};
 use crate::misreading::{self, Reading, Rule};
 use crate::order;
 
 /// One condition per bit, the least significant first.
 pub(crate) type Bits = [Node; 32];
 
-type Outcome<T> = Result<T, LimitReached>;
-
 /// The value of a word of the input.
-pub(crate) fn word(diagram: &mut Diagram, word: Word) -> Outcome<Bits> {
+pub(crate) fn word(diagram: &mut Diagram, word: Word) -> Limited<Bits> {
     let mut bits = [FALSE; 32];
     for (bit, node) in bits.iter_mut().enumerate() {
         *node = word_bit(diagram, word, bit)?;
@@ -39,7 +37,7 @@ pub(crate) fn as_constant(bits: &Bits) -> Option<u32> {
 }
 
 /// The word and the mask, if the value is a masked word.
-pub(crate) fn as_masked(diagram: &mut Diagram, bits: &Bits) -> Outcome<Option<(Word, u32)>> {
+pub(crate) fn as_masked(diagram: &mut Diagram, bits: &Bits) -> Limited<Option<(Word, u32)>> {
     let first_variable = bits.iter().find_map(|node| match diagram.view(*node) {
         View::Branch { variable, .. } => Some(variable),
         View::Leaf(_) => None,
@@ -58,12 +56,12 @@ pub(crate) fn as_masked(diagram: &mut Diagram, bits: &Bits) -> Outcome<Option<(W
     Ok(Some((word, mask)))
 }
 
-fn word_bit(diagram: &mut Diagram, word: Word, bit: usize) -> Outcome<Node> {
+fn word_bit(diagram: &mut Diagram, word: Word, bit: usize) -> Limited<Node> {
     diagram.variable(order::variable(word, bit as u32))
 }
 
 /// The condition that a test of two values holds.
-pub(crate) fn test(diagram: &mut Diagram, test: Test, a: &Bits, b: &Bits) -> Outcome<Node> {
+pub(crate) fn test(diagram: &mut Diagram, test: Test, a: &Bits, b: &Bits) -> Limited<Node> {
     match test {
         Test::Eq => equal(diagram, a, b),
         Test::Gt => greater(diagram, a, b, FALSE),
@@ -79,7 +77,7 @@ pub(crate) fn test(diagram: &mut Diagram, test: Test, a: &Bits, b: &Bits) -> Out
     }
 }
 
-fn equal(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Outcome<Node> {
+fn equal(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Limited<Node> {
     let mut all = TRUE;
     for bit in 0..32 {
         let differs = xor(diagram, a[bit], b[bit])?;
@@ -89,7 +87,7 @@ fn equal(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Outcome<Node> {
 }
 
 /// `a > b`, or `tie` if they are equal: decided by the highest bit that differs.
-fn greater(diagram: &mut Diagram, a: &Bits, b: &Bits, tie: Node) -> Outcome<Node> {
+fn greater(diagram: &mut Diagram, a: &Bits, b: &Bits, tie: Node) -> Limited<Node> {
     let mut result = tie;
     for bit in 0..32 {
         let differs = xor(diagram, a[bit], b[bit])?;
@@ -99,7 +97,7 @@ fn greater(diagram: &mut Diagram, a: &Bits, b: &Bits, tie: Node) -> Outcome<Node
 }
 
 /// The value of `a op b` as the machine computes it; the caller handles division by zero.
-pub(crate) fn alu(diagram: &mut Diagram, op: AluOp, a: &Bits, b: &Bits) -> Outcome<Bits> {
+pub(crate) fn alu(diagram: &mut Diagram, op: AluOp, a: &Bits, b: &Bits) -> Limited<Bits> {
     match op {
         AluOp::Add => add(diagram, a, b, FALSE),
         AluOp::Sub => subtract(diagram, a, b),
@@ -118,7 +116,7 @@ pub(crate) fn alu(diagram: &mut Diagram, op: AluOp, a: &Bits, b: &Bits) -> Outco
 }
 
 /// `-a`.
-pub(crate) fn negate(diagram: &mut Diagram, a: &Bits) -> Outcome<Bits> {
+pub(crate) fn negate(diagram: &mut Diagram, a: &Bits) -> Limited<Bits> {
     subtract(diagram, &constant(0), a)
 }
 
@@ -128,15 +126,15 @@ pub(crate) fn select(
     condition: Node,
     yes: &Bits,
     no: &Bits,
-) -> Outcome<Bits> {
+) -> Limited<Bits> {
     bitwise(yes, no, |yes, no| diagram.ite(condition, yes, no))
 }
 
 fn bitwise(
     a: &Bits,
     b: &Bits,
-    mut combine: impl FnMut(Node, Node) -> Outcome<Node>,
-) -> Outcome<Bits> {
+    mut combine: impl FnMut(Node, Node) -> Limited<Node>,
+) -> Limited<Bits> {
     let mut bits = [FALSE; 32];
     for (bit, node) in bits.iter_mut().enumerate() {
         *node = combine(a[bit], b[bit])?;
@@ -144,7 +142,7 @@ fn bitwise(
     Ok(bits)
 }
 
-fn xor(diagram: &mut Diagram, a: Node, b: Node) -> Outcome<Node> {
+fn xor(diagram: &mut Diagram, a: Node, b: Node) -> Limited<Node> {
     // The common cases need no negated diagram of `a`.
     match b {
         FALSE => Ok(a),
@@ -156,7 +154,7 @@ fn xor(diagram: &mut Diagram, a: Node, b: Node) -> Outcome<Node> {
     }
 }
 
-fn add(diagram: &mut Diagram, a: &Bits, b: &Bits, carry_in: Node) -> Outcome<Bits> {
+fn add(diagram: &mut Diagram, a: &Bits, b: &Bits, carry_in: Node) -> Limited<Bits> {
     let mut carry = carry_in;
     bitwise(a, b, |a, b| {
         let half = xor(diagram, a, b)?;
@@ -166,12 +164,12 @@ fn add(diagram: &mut Diagram, a: &Bits, b: &Bits, carry_in: Node) -> Outcome<Bit
     })
 }
 
-fn subtract(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Outcome<Bits> {
+fn subtract(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Limited<Bits> {
     let inverted = bitwise(b, b, |bit, _| diagram.not(bit))?;
     add(diagram, a, &inverted, TRUE)
 }
 
-fn multiply(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Outcome<Bits> {
+fn multiply(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Limited<Bits> {
     let mut product = constant(0);
     for bit in 0..32 {
         let shifted: Bits = std::array::from_fn(|at| if at < bit { FALSE } else { a[at - bit] });
@@ -183,7 +181,7 @@ fn multiply(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Outcome<Bits> {
 
 /// Long division, the highest bit first: the remainder gets one more bit, and the divisor is subtracted if
 /// possible. The remainder has 33 bits before the subtraction; if its top bit is set the subtraction is possible.
-fn divide(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Outcome<Bits> {
+fn divide(diagram: &mut Diagram, a: &Bits, b: &Bits) -> Limited<Bits> {
     let mut quotient = constant(0);
     let mut remainder = constant(0);
     for bit in (0..32).rev() {
@@ -205,7 +203,7 @@ fn shift(
     a: &Bits,
     by: &Bits,
     shifted: impl Fn(&Bits, usize) -> Bits,
-) -> Outcome<Bits> {
+) -> Limited<Bits> {
     let mut value = *a;
     for (stage, condition) in by.iter().take(5).enumerate() {
         value = select(diagram, *condition, &shifted(&value, 1 << stage), &value)?;

@@ -29,6 +29,9 @@ pub(crate) const FALSE: Node = Node(0);
 /// The constant true.
 pub(crate) const TRUE: Node = Node(1);
 
+/// A result, or the limit that was reached before it was found.
+pub type Limited<T> = Result<T, LimitReached>;
+
 /// A limit of [`Limits`](crate::Limits) was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitReached {

@@ -13,14 +13,12 @@ use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
 
 use crate::bits;
 use crate::code::Code;
-use crate::diagram::{FALSE, LimitReached, Node, TRUE};
+use crate::diagram::{FALSE, LimitReached, Limited, Node, TRUE};
 use crate::liveness::{Live, live_before};
 use crate::misreading::{self, Reading, Rule};
 use crate::relation::Comparison;
 use crate::space::Space;
 use crate::value::{self, Shape, Value, Values, ZERO};
-
-type Outcome<T> = Result<T, LimitReached>;
 
 const SLOTS: usize = validate::SLOTS as usize;
 
@@ -115,7 +113,7 @@ struct Explorer<'a> {
 }
 
 /// Finds the states of a program.
-pub(crate) fn explore(space: &mut Space, code: Code<'_>) -> Outcome<Exploration> {
+pub(crate) fn explore(space: &mut Space, code: Code<'_>) -> Limited<Exploration> {
     let mut explorer = Explorer {
         space,
         code,
@@ -152,7 +150,7 @@ pub(crate) fn explore(space: &mut Space, code: Code<'_>) -> Outcome<Exploration>
 impl Explorer<'_> {
     /// Runs the program from an instruction to the next branch or to its end, and returns the last instruction and
     /// the step.
-    fn run(&mut self, mut pc: Pc, mut state: State) -> Outcome<(Pc, Step)> {
+    fn run(&mut self, mut pc: Pc, mut state: State) -> Limited<(Pc, Step)> {
         loop {
             let op = misreading::op(Reading::Diagrams, self.code.op(pc));
             let after = |skip: u32| Pc(pc.0 + 1 + skip as usize);
@@ -196,7 +194,7 @@ impl Explorer<'_> {
     }
 
     /// The effect of an instruction that neither jumps nor ends the program.
-    fn transfer(&mut self, op: Op, state: &mut State) -> Outcome<()> {
+    fn transfer(&mut self, op: Op, state: &mut State) -> Limited<()> {
         let diagram = &mut self.space.diagram;
         match op {
             Op::LoadData(offset) => {
@@ -235,7 +233,7 @@ impl Explorer<'_> {
 
     /// Divides by X. If X is zero the machine ends the program with 0, which kills the thread; if this depends on
     /// the input the step forks.
-    fn divide(&mut self, state: &mut State, after: Pc) -> Outcome<Option<Step>> {
+    fn divide(&mut self, state: &mut State, after: Pc) -> Limited<Option<Step>> {
         let by_zero = Right::Constant(0);
         let by_zero = self.condition(Test::Eq, state.x, &by_zero)?;
         if by_zero == TRUE && !misreading::has(Reading::Diagrams, Rule::DivisionByZero) {
@@ -258,7 +256,7 @@ impl Explorer<'_> {
         state: State,
         right: &Right,
         [yes, no]: [Pc; 2],
-    ) -> Outcome<Step> {
+    ) -> Limited<Step> {
         if let Shape::Masked { word, mask } = *self.values.shape(state.a)
             && !misreading::has(Reading::Diagrams, Rule::Signedness)
             && let Some(k) = self.as_constant(right)
@@ -284,7 +282,7 @@ impl Explorer<'_> {
     }
 
     /// The condition that a test holds; two input words are compared by relation.
-    fn condition(&mut self, test: Test, left: Value, right: &Right) -> Outcome<Node> {
+    fn condition(&mut self, test: Test, left: Value, right: &Right) -> Limited<Node> {
         let comparison = match test {
             Test::Eq => Some(Comparison::Equal),
             Test::Gt => Some(Comparison::Greater),
@@ -332,7 +330,7 @@ impl Explorer<'_> {
     }
 
     /// Records that an instruction is reached in a state, without dead values.
-    fn enter(&mut self, target: Pc, mut state: State) -> Outcome<Next> {
+    fn enter(&mut self, target: Pc, mut state: State) -> Limited<Next> {
         state.forget(self.live[target.0]);
         let entries = self.entered[target.0];
         let count = entries.map_or(0, |entries| entries.count);

@@ -42,7 +42,7 @@ mod witness;
 mod word_test;
 
 pub use comparison::{Comparison, Pair, Scope, Verdict};
-pub use diagram::{LimitReached, Variable};
+pub use diagram::{LimitReached, Limited, Variable};
 pub use gates::Branches;
 pub use prove::{
     Answer, Method, Report, decide, decide_by_gates, decide_until, equality_by_diagrams,

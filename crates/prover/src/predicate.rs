@@ -8,16 +8,14 @@ use std::ops::RangeInclusive;
 use tamis_abi::Word;
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Test};
 
-use crate::diagram::{FALSE, LimitReached, Links, Node, TRUE, Variable};
+use crate::diagram::{FALSE, Limited, Links, Node, TRUE, Variable};
 use crate::order;
 use crate::relation::Comparison;
 use crate::space::Space;
 
-type Outcome<T> = Result<T, LimitReached>;
-
 impl Space {
     /// The condition that a predicate holds.
-    pub(crate) fn predicate(&mut self, predicate: &Predicate) -> Outcome<Node> {
+    pub(crate) fn predicate(&mut self, predicate: &Predicate) -> Limited<Node> {
         self.choose_by(predicate, TRUE, FALSE)
     }
 
@@ -25,7 +23,7 @@ impl Space {
     ///
     /// The tests of a conjunction create only nodes of the function, if `yes` and `no` are constants or depend on
     /// later variables only.
-    fn choose_by(&mut self, predicate: &Predicate, yes: Node, no: Node) -> Outcome<Node> {
+    fn choose_by(&mut self, predicate: &Predicate, yes: Node, no: Node) -> Limited<Node> {
         match predicate {
             Predicate::True => Ok(yes),
             Predicate::False => Ok(no),
@@ -39,7 +37,7 @@ impl Space {
         }
     }
 
-    fn choose_by_all(&mut self, parts: &[&Predicate], yes: Node, no: Node) -> Outcome<Node> {
+    fn choose_by_all(&mut self, parts: &[&Predicate], yes: Node, no: Node) -> Limited<Node> {
         if let [part] = parts {
             return self.choose_by(part, yes, no);
         }
@@ -60,7 +58,7 @@ impl Space {
         parts: &[&Predicate],
         yes: Node,
         no: Node,
-    ) -> Outcome<Node> {
+    ) -> Limited<Node> {
         if let [part] = parts {
             return self.choose_by(part, yes, no);
         }
@@ -113,7 +111,7 @@ impl Space {
         alternative: Alternative<'_>,
         yes: Node,
         no: Node,
-    ) -> Outcome<Node> {
+    ) -> Limited<Node> {
         let mut parts = alternative.parts;
         let Some((place, operand, values)) = alternative.set else {
             return self.choose_by_all(&parts, yes, no);
@@ -124,7 +122,7 @@ impl Space {
         self.choose_by_all(&parts, yes, no)
     }
 
-    fn choose_by_test(&mut self, test: &Test, yes: Node, no: Node) -> Outcome<Node> {
+    fn choose_by_test(&mut self, test: &Test, yes: Node, no: Node) -> Limited<Node> {
         match test {
             Test::Compare { operand, op, value } => {
                 self.choose_by_set(Digits::of(*operand), &satisfying(*op, *value), yes, no)
@@ -160,7 +158,7 @@ impl Space {
         set: &IntervalSet<u64>,
         yes: Node,
         no: Node,
-    ) -> Outcome<Node> {
+    ) -> Limited<Node> {
         if !self.is_above(digits, yes, no) {
             let condition = self.choose_by_set(digits, set, TRUE, FALSE)?;
             return self.diagram.ite(condition, yes, no);
@@ -179,7 +177,7 @@ impl Space {
         mut base: u64,
         mut intervals: &[(u64, u64)],
         [yes, no]: [Node; 2],
-    ) -> Outcome<Node> {
+    ) -> Limited<Node> {
         let decided = |digits: Digits, base: u64, intervals: &[(u64, u64)]| match *intervals {
             [] => Some(no),
             [(first, last)] if first <= base && digits.largest(base) <= last => Some(yes),
@@ -230,7 +228,7 @@ impl Space {
         mask: u64,
         value: u64,
         [yes, no]: [Node; 2],
-    ) -> Outcome<Node> {
+    ) -> Limited<Node> {
         let mut matches = yes;
         for bit in (0..digits.count).filter(|bit| mask >> bit & 1 == 1) {
             matches = if value >> bit & 1 == 1 {
@@ -247,7 +245,7 @@ impl Space {
         digits.variable(0) < self.diagram.top(yes).min(self.diagram.top(no))
     }
 
-    fn between(&mut self, left: Operand, op: CmpOp, right: Operand) -> Outcome<Node> {
+    fn between(&mut self, left: Operand, op: CmpOp, right: Operand) -> Limited<Node> {
         match op {
             CmpOp::Eq => self.compare_values(left, right, Comparison::Equal),
             CmpOp::Gt => self.compare_values(left, right, Comparison::Greater),
@@ -267,7 +265,7 @@ impl Space {
         left: Operand,
         right: Operand,
         comparison: Comparison,
-    ) -> Outcome<Node> {
+    ) -> Limited<Node> {
         let ((left_high, left_low), (right_high, right_low)) = (halves(left), halves(right));
         let diagram = &mut self.diagram;
         let low_decides = self
@@ -289,7 +287,7 @@ impl Space {
         left: Option<Word>,
         right: Option<Word>,
         comparison: Comparison,
-    ) -> Outcome<Node> {
+    ) -> Limited<Node> {
         let (word, word_is_left) = match (left, right) {
             (Some(left), Some(right)) => {
                 return self

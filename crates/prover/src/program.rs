@@ -9,13 +9,11 @@ use tamis_abi::Word;
 use tamis_bpf::{Program, Template, Test};
 
 use crate::code::Code;
-use crate::diagram::{Diagram, LimitReached, Node};
+use crate::diagram::{Diagram, Limited, Node};
 use crate::explore::{Exploration, Next, Step, explore};
 use crate::piecewise::{Interval, Piecewise};
 use crate::space::{Function, Space};
 use crate::word_test::masked_test;
-
-type Outcome<T> = Result<T, LimitReached>;
 
 /// A list of this many intervals becomes a diagram even if more comparisons follow, because every change copies
 /// part of the list.
@@ -41,7 +39,7 @@ impl Space {
     ///
     /// # Errors
     /// If the diagrams exceed the space, or the symbolic states of the program their limit.
-    pub fn program(&mut self, program: &Program) -> Outcome<Function> {
+    pub fn program(&mut self, program: &Program) -> Limited<Function> {
         self.code(Code::Program(program))
     }
 
@@ -49,18 +47,18 @@ impl Space {
     ///
     /// # Errors
     /// As [`program`](Self::program).
-    pub fn template(&mut self, template: &Template) -> Outcome<Function> {
+    pub fn template(&mut self, template: &Template) -> Limited<Function> {
         self.code(Code::Template(template))
     }
 
-    fn code(&mut self, code: Code<'_>) -> Outcome<Function> {
+    fn code(&mut self, code: Code<'_>) -> Limited<Function> {
         let exploration = explore(self, code)?;
         compose(&mut self.diagram, &exploration).map(Function)
     }
 }
 
 /// The sweep up: the return value from the first state.
-fn compose(diagram: &mut Diagram, exploration: &Exploration) -> Outcome<Node> {
+fn compose(diagram: &mut Diagram, exploration: &Exploration) -> Limited<Node> {
     let mut results = Results {
         uses: &exploration.uses,
         meanings: exploration.uses.iter().map(|_| None).collect(),
@@ -106,7 +104,7 @@ fn choose(
     comparison: Comparison,
     yes: Meaning,
     no: Meaning,
-) -> Outcome<Meaning> {
+) -> Limited<Meaning> {
     let Comparison {
         word,
         mask,
@@ -140,7 +138,7 @@ struct Results<'a> {
 
 impl Results<'_> {
     /// The meaning of a successor. One with several predecessors becomes a diagram, which they share.
-    fn take(&mut self, diagram: &mut Diagram, next: Next) -> Outcome<Meaning> {
+    fn take(&mut self, diagram: &mut Diagram, next: Next) -> Limited<Meaning> {
         let id = match next {
             Next::End(node) => return Ok(Meaning::Node(node)),
             Next::State(id) => id,
@@ -157,7 +155,7 @@ impl Results<'_> {
 }
 
 impl Meaning {
-    fn into_node(self, diagram: &mut Diagram) -> Outcome<Node> {
+    fn into_node(self, diagram: &mut Diagram) -> Limited<Node> {
         match self {
             Meaning::Node(node) => Ok(node),
             Meaning::Pieces(pieces) => pieces.to_node(diagram),
@@ -165,7 +163,7 @@ impl Meaning {
     }
 
     /// As intervals of the word.
-    fn on_word(self, diagram: &mut Diagram, word: Word) -> Outcome<Piecewise> {
+    fn on_word(self, diagram: &mut Diagram, word: Word) -> Limited<Piecewise> {
         match self {
             Meaning::Pieces(pieces) if pieces.word() == word => Ok(pieces),
             meaning => {
@@ -182,7 +180,7 @@ mod tests {
     use tamis_bpf::{AluOp, Insn, Op, Operand, interp};
 
     use super::*;
-    use crate::Limits;
+    use crate::{LimitReached, Limits};
 
     const SAMPLES: [u32; 8] = [0, 1, 2, 31, 32, 0x4000_0000, 0x8000_0001, u32::MAX];
 

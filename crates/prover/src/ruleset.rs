@@ -10,18 +10,16 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use tamis_abi::Word;
 use tamis_rules::{IntervalSet, Predicate, Ruleset, Section};
 
-use crate::diagram::{LimitReached, Node};
+use crate::diagram::{Limited, Node};
 use crate::piecewise::Piecewise;
 use crate::space::{Function, Space};
-
-type Outcome<T> = Result<T, LimitReached>;
 
 impl Space {
     /// The meaning of a ruleset.
     ///
     /// # Errors
     /// If the space is full.
-    pub fn ruleset(&mut self, ruleset: &Ruleset) -> Outcome<Function> {
+    pub fn ruleset(&mut self, ruleset: &Ruleset) -> Limited<Function> {
         let bad_arch = self.diagram.leaf(ruleset.bad_arch.ret())?;
         let mut by_arch = Piecewise::everywhere(Word::ARCH, bad_arch);
         for section in ruleset.sections() {
@@ -35,7 +33,7 @@ impl Space {
     }
 
     /// The function of a section for its own numbers; `others` is that of the rest.
-    fn section(&mut self, section: &Section, others: Node) -> Outcome<Node> {
+    fn section(&mut self, section: &Section, others: Node) -> Limited<Node> {
         let mut answers = Answers {
             section,
             default: self.diagram.leaf(section.default.ret())?,
@@ -60,8 +58,8 @@ impl Space {
 fn for_runs(
     section: &Section,
     own: &IntervalSet<u32>,
-    mut found: impl FnMut(u32, &[usize]) -> Outcome<()>,
-) -> Outcome<()> {
+    mut found: impl FnMut(u32, &[usize]) -> Limited<()>,
+) -> Limited<()> {
     // The begin or end of a rule's interval at a number, or neither.
     let mut borders: Vec<(u32, Option<(usize, bool)>)> = vec![(0, None)];
     let mut add = |(first, last): &(u32, u32), rule: Option<usize>| {
@@ -109,7 +107,7 @@ struct Answers<'a> {
 
 impl Answers<'_> {
     /// The function of these applicable rules, in this order.
-    fn of(&mut self, space: &mut Space, rules: &[usize]) -> Outcome<Node> {
+    fn of(&mut self, space: &mut Space, rules: &[usize]) -> Limited<Node> {
         if let Some(answer) = self.known.get(rules) {
             return Ok(*answer);
         }

@@ -5,9 +5,7 @@ use tamis_abi::Word;
 use tamis_bpf::AluOp;
 
 use crate::bits::{self, Bits};
-use crate::diagram::{Diagram, FALSE, LimitReached, Node, View};
-
-type Outcome<T> = Result<T, LimitReached>;
+use crate::diagram::{Diagram, FALSE, Limited, Node, View};
 
 /// A value by its number in [`Values`]: states are small and quick to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,7 +71,7 @@ impl Values {
         op: AluOp,
         left: Value,
         right: &Shape,
-    ) -> Outcome<Value> {
+    ) -> Limited<Value> {
         let left = self.shape(left);
         if let (AluOp::And, Shape::Masked { word, mask }, Shape::Constant(k)) = (op, left, right) {
             let (word, mask) = (*word, mask & k);
@@ -88,13 +86,13 @@ impl Values {
     }
 
     /// The value of `-value`.
-    pub(crate) fn negate(&mut self, diagram: &mut Diagram, value: Value) -> Outcome<Value> {
+    pub(crate) fn negate(&mut self, diagram: &mut Diagram, value: Value) -> Limited<Value> {
         let value = bits_of(diagram, self.shape(value))?;
         let result = bits::negate(diagram, &value)?;
         self.computed(diagram, result)
     }
 
-    fn computed(&mut self, diagram: &mut Diagram, bits: Bits) -> Outcome<Value> {
+    fn computed(&mut self, diagram: &mut Diagram, bits: Bits) -> Limited<Value> {
         let shape = match (bits::as_constant(&bits), bits::as_masked(diagram, &bits)?) {
             (Some(value), _) => Shape::Constant(value),
             (None, Some((word, mask))) => Shape::Masked { word, mask },
@@ -115,7 +113,7 @@ impl Values {
 }
 
 /// The conditions that the bits of a value are set.
-pub(crate) fn bits_of(diagram: &mut Diagram, shape: &Shape) -> Outcome<Bits> {
+pub(crate) fn bits_of(diagram: &mut Diagram, shape: &Shape) -> Limited<Bits> {
     match shape {
         Shape::Constant(value) => Ok(bits::constant(*value)),
         Shape::Masked { word, mask } => {
@@ -132,7 +130,7 @@ pub(crate) fn bits_of(diagram: &mut Diagram, shape: &Shape) -> Outcome<Bits> {
 }
 
 /// The function that returns a value.
-pub(crate) fn returning(diagram: &mut Diagram, shape: &Shape) -> Outcome<Node> {
+pub(crate) fn returning(diagram: &mut Diagram, shape: &Shape) -> Limited<Node> {
     let bits = bits_of(diagram, shape)?;
     returning_bits(diagram, &bits, &mut FxHashMap::default())
 }
@@ -142,7 +140,7 @@ fn returning_bits(
     bits: &Bits,
     // Boxed: a table of the bits themselves takes twice their room whenever it grows.
     known: &mut FxHashMap<Box<Bits>, Node>,
-) -> Outcome<Node> {
+) -> Limited<Node> {
     if let Some(constant) = bits::as_constant(bits) {
         return diagram.leaf(constant);
     }

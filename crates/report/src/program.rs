@@ -10,7 +10,7 @@ use tamis_compiler::report::bound::{ArchBound, Kind, bounds};
 use tamis_compiler::report::calls::{CallCost, calls};
 use tamis_compiler::report::ownership::{Decision, Ownership, ownership};
 use tamis_compiler::report::{PassRun, PassTotal, runs, totals};
-use tamis_compiler::{Options, Remark, Size};
+use tamis_compiler::{CompileOptions, Remark, Size};
 use tamis_meter::{Cost, measure};
 
 use crate::entry::first_calls;
@@ -150,7 +150,7 @@ impl ProgramReport {
         program: &Program,
         archs: &[Arch],
         remarks: &[Remark],
-        options: &Options,
+        options: &CompileOptions,
     ) -> ProgramReport {
         let Ownership {
             dispatch_insns,
@@ -334,7 +334,7 @@ fn call_name(arch: Arch, nr: Nr) -> String {
     }
 }
 
-fn together_entry(cost: &Cost, options: &Options) -> TogetherEntry {
+fn together_entry(cost: &Cost, options: &CompileOptions) -> TogetherEntry {
     let all = cost.all();
     TogetherEntry {
         has_profile: options.profile.is_some(),

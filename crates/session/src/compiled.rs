@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis_abi::Arch;
 use tamis_bpf::Program;
-use tamis_compiler::{Binding, Compiled, Options};
+use tamis_compiler::{Binding, CompileOptions, Compiled};
 use tamis_diag::{Diagnostic, Sources, render};
 use tamis_rules::BindError;
 
@@ -28,7 +28,7 @@ impl CompiledPolicy {
     ///
     /// # Errors
     /// If there is no program for what the policy means.
-    pub fn of(policy: Policy, options: &Options) -> Result<CompiledPolicy, Error> {
+    pub fn of(policy: Policy, options: &CompileOptions) -> Result<CompiledPolicy, Error> {
         let compiled = policy.compile(&policy.with_frequency(options.clone()))?;
         let mut warnings = policy.all_warnings();
         let expected = options.profile.as_ref();

@@ -8,7 +8,7 @@
 //! | [`input`] | bytes with a name; the policies that come with tamis |
 //! | [`kind`] | tells what an input is: a language of policies, a ruleset's text, a form of program |
 //! | [`options`] | what the caller may say of how to read it |
-//! | [`load()`] | from the input to [`Loaded`], a [`Policy`] or a [`RawProgram`] |
+//! | [`load()`] | from the input to [`Loaded`], a [`Policy`] or a [`NamedProgram`] |
 //! | [`bindings`] | values for the run-time variables of a policy |
 //! | [`compiled`] | from the policy to a proved program, with what there is to say of it |
 //! | [`profile`] | how often calls are made, and whether that fits a policy |
@@ -52,6 +52,6 @@ pub use error::{Cause, Error};
 pub use input::Input;
 pub use kind::InputKind;
 pub use load::load;
-pub use loaded::{Loaded, Policy, RawProgram};
+pub use loaded::{Loaded, NamedProgram, Policy};
 pub use options::LoadOptions;
 pub use side::Side;

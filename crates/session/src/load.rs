@@ -13,7 +13,7 @@ use crate::bindings;
 use crate::error::Error;
 use crate::input::Input;
 use crate::kind::{InputKind, mistaken};
-use crate::loaded::{Loaded, Policy, RawProgram};
+use crate::loaded::{Loaded, NamedProgram, Policy};
 use crate::options::LoadOptions;
 
 /// Understands an input: finds out its kind, parses it with what it includes, and binds variables. Warnings are in the
@@ -119,7 +119,7 @@ fn policy(
     })
 }
 
-fn raw(input: Input, options: &LoadOptions) -> Result<RawProgram, Error> {
+fn raw(input: Input, options: &LoadOptions) -> Result<NamedProgram, Error> {
     let endian = options.call_arch().endian();
     let Some(insns) = program::insns_from_bytes(&input.bytes, endian) else {
         if let Some(error) = text_for_program(&input) {
@@ -132,7 +132,7 @@ fn raw(input: Input, options: &LoadOptions) -> Result<RawProgram, Error> {
         )));
     };
     match Program::new(insns, endian) {
-        Ok(program) => Ok(RawProgram {
+        Ok(program) => Ok(NamedProgram {
             name: input.name,
             program,
         }),
@@ -149,11 +149,11 @@ fn assembled(
     source: SourceId,
     sources: Sources,
     options: &LoadOptions,
-) -> Result<RawProgram, Error> {
+) -> Result<NamedProgram, Error> {
     let arch = options.call_arch();
     let assembled = (form.read)(&sources.get(source).text, source, arch);
     match assembled.and_then(asm::Assembly::into_program) {
-        Ok(program) => Ok(RawProgram { name, program }),
+        Ok(program) => Ok(NamedProgram { name, program }),
         Err(diagnostics) => Err(misread(InputKind::Text(form), source, diagnostics, sources)),
     }
 }

@@ -2,7 +2,7 @@
 
 use tamis_abi::{Arch, SeccompData};
 use tamis_bpf::{Program, cache};
-use tamis_compiler::{CompileError, Compiled, Options};
+use tamis_compiler::{CompileError, CompileOptions, Compiled};
 use tamis_diag::{Diagnostic, Sources};
 use tamis_policy::installation::Installation;
 use tamis_profile::Profile;
@@ -19,7 +19,7 @@ pub enum Loaded {
     /// A policy.
     Policy(Box<Policy>),
     /// A program.
-    Program(RawProgram),
+    Program(NamedProgram),
 }
 
 /// A policy with its meaning.
@@ -45,7 +45,7 @@ pub struct Policy {
 
 /// A program with its name.
 #[derive(Clone, Debug)]
-pub struct RawProgram {
+pub struct NamedProgram {
     /// What to call it.
     pub name: String,
     /// The program.
@@ -66,8 +66,8 @@ impl Policy {
     }
 
     /// The options with the counts that the policy names, unless they have others.
-    pub fn with_frequency(&self, options: Options) -> Options {
-        Options {
+    pub fn with_frequency(&self, options: CompileOptions) -> CompileOptions {
+        CompileOptions {
             profile: options.profile.or_else(|| self.frequency.clone()),
             ..options
         }
@@ -77,7 +77,7 @@ impl Policy {
     ///
     /// # Errors
     /// If there is no program for what it means.
-    pub fn compile(&self, options: &Options) -> Result<Compiled, Error> {
+    pub fn compile(&self, options: &CompileOptions) -> Result<Compiled, Error> {
         tamis_compiler::compile(&self.ruleset, options).map_err(|error| self.compile_error(&error))
     }
 
@@ -112,7 +112,7 @@ impl Policy {
     }
 }
 
-impl RawProgram {
+impl NamedProgram {
     /// Whether the kernel can answer a call without running the program: since 5.11, and not for x32,
     /// which its bitmaps don't cover.
     pub fn is_cacheable(&self, call: &SeccompData) -> bool {
@@ -161,12 +161,12 @@ impl Loaded {
     ///
     /// # Errors
     /// If there is no program for what the policy means, or it has a variable without a value.
-    pub fn into_program(self, options: &Options) -> Result<RawProgram, Error> {
+    pub fn into_program(self, options: &CompileOptions) -> Result<NamedProgram, Error> {
         match self {
             Loaded::Program(raw) => Ok(raw),
             Loaded::Policy(policy) => {
                 let compiled = policy.compile(&policy.with_frequency(options.clone()))?;
-                Ok(RawProgram {
+                Ok(NamedProgram {
                     program: policy.program(&compiled)?.clone(),
                     name: policy.name,
                 })

@@ -12,7 +12,7 @@ pub struct LoadOptions {
     /// The kind of the input; `None` if it is to be detected.
     pub kind: Option<InputKind>,
     /// What front ends are told: architectures, the kernel, strictness, and the options of single languages.
-    pub policy: front_end::Options,
+    pub policy: front_end::ParseOptions,
     /// Values for run-time variables.
     pub bindings: Bindings,
     /// Whether a policy may have variables without values: for whoever compares it, or binds it later.
@@ -25,7 +25,7 @@ impl LoadOptions {
     pub fn new(native: Arch) -> LoadOptions {
         LoadOptions {
             kind: None,
-            policy: front_end::Options::new(native.with_compat().to_vec()),
+            policy: front_end::ParseOptions::new(native.with_compat().to_vec()),
             bindings: Bindings::default(),
             keeps_variables: false,
         }
@@ -35,10 +35,10 @@ impl LoadOptions {
     /// policy that names no architectures is for this one alone.
     pub fn for_program(arch: Arch) -> LoadOptions {
         LoadOptions {
-            policy: front_end::Options {
+            policy: front_end::ParseOptions {
                 asked_arches: vec![arch],
                 stated_arches_win: true,
-                ..front_end::Options::new(vec![arch])
+                ..front_end::ParseOptions::new(vec![arch])
             },
             keeps_variables: true,
             ..LoadOptions::new(arch)

@@ -7,7 +7,7 @@ use tamis_bpf::Program;
 use tamis_prover::Subject;
 use tamis_rules::Input;
 
-use crate::loaded::{Loaded, RawProgram};
+use crate::loaded::{Loaded, NamedProgram};
 
 /// What is compared.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl Side {
     pub fn of_programs(name: String, programs: Vec<Program>) -> Side {
         let is_stack = programs.len() != 1;
         let loaded = |program| {
-            Loaded::Program(RawProgram {
+            Loaded::Program(NamedProgram {
                 name: name.clone(),
                 program,
             })

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use tamis_abi::{Arch, host};
-use tamis_compiler::Options;
+use tamis_compiler::CompileOptions;
 use tamis_kernel::{Install, InstallError, Installed};
 use tamis_policy::loader::{Loader, NoIncludes};
 use tamis_rules::{BindError, Ruleset};
@@ -101,14 +101,14 @@ impl Policy {
     /// # Errors
     /// If there is no program for what it means.
     pub fn compile(self) -> Result<CompiledPolicy, Error> {
-        self.compile_for(&Options::default())
+        self.compile_for(&CompileOptions::default())
     }
 
     /// The same for the calls that a profile expects, with another objective or effort.
     ///
     /// # Errors
     /// As [`compile`](Self::compile).
-    pub fn compile_for(self, options: &Options) -> Result<CompiledPolicy, Error> {
+    pub fn compile_for(self, options: &CompileOptions) -> Result<CompiledPolicy, Error> {
         Ok(CompiledPolicy::of(self.0, options)?)
     }
 }

@@ -24,7 +24,7 @@ use crate::generate::plain::plain;
 use crate::generate::program::program;
 use crate::generate::ruleset::{Size, call, ruleset};
 use crate::languages::{self, Language};
-use crate::property::{LIMITS, Outcome};
+use crate::property::{InputClass, LIMITS};
 use crate::rng::Rng;
 
 /// Places that arithmetic leads to, one by one: those are given up at once.
@@ -43,7 +43,7 @@ const INPUTS: u32 = 200;
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_exports(bytes: &[u8]) -> Outcome {
+pub fn policy_exports(bytes: &[u8]) -> InputClass {
     const LIMITS: Limits = Limits {
         max_nodes: 200_000,
         ..crate::property::LIMITS
@@ -66,7 +66,7 @@ pub fn policy_exports(bytes: &[u8]) -> Outcome {
     let converted = match convert(&mut space, function, exporter, &source) {
         Ok(converted) => converted,
         Err(Refusal::Limit(_)) => return "gave up",
-        Err(Refusal::Unsayable(_)) => return "refused",
+        Err(Refusal::Inexpressible(_)) => return "refused",
         Err(Refusal::Mistake(message)) => panic!("{message}\n{meant}"),
     };
     // Killed is killed: the thread or the process.
@@ -105,7 +105,7 @@ pub fn policy_exports(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_languages(bytes: &[u8]) -> Outcome {
+pub fn policy_languages(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let is_plain = rng.chance(2, 3);
     let meant = match is_plain {
@@ -199,7 +199,7 @@ fn of_own_arch(ruleset: &Ruleset, data: SeccompData) -> SeccompData {
 ///
 /// # Panics
 /// If it is broken.
-pub fn optimiser(bytes: &[u8]) -> Outcome {
+pub fn optimiser(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let given = any_program(&mut rng, Endian::Little);
     let count = rng.range(1..=12);
@@ -231,7 +231,7 @@ fn any_program(rng: &mut Rng, endian: Endian) -> Program {
 ///
 /// # Panics
 /// If it is broken.
-pub fn prover_interpreter(bytes: &[u8]) -> Outcome {
+pub fn prover_interpreter(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let endian = *rng.choose(&[Endian::Little, Endian::Big]);
     let program = any_program(&mut rng, endian);
@@ -296,7 +296,7 @@ fn is_fork(program: &Program, pc: usize) -> bool {
 ///
 /// # Panics
 /// If it is broken.
-pub fn evaluators(bytes: &[u8]) -> Outcome {
+pub fn evaluators(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let endian = *rng.choose(&[Endian::Little, Endian::Big]);
     let program = any_program(&mut rng, endian);

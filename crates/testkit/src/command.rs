@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 /// What a command line did.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct CommandOutput {
     /// Standard output of the last command.
     pub(crate) stdout: Vec<u8>,
     /// Standard error of the last command.
@@ -93,7 +93,7 @@ pub(crate) fn run(
     commands: &[Vec<String>],
     work: &Path,
     stdin: Option<&Path>,
-) -> Result<Outcome, String> {
+) -> Result<CommandOutput, String> {
     let mut stdin = stdin.map(Path::to_path_buf);
     let mut outcome = None;
     for (index, arguments) in commands.iter().enumerate() {
@@ -101,7 +101,7 @@ pub(crate) fn run(
             .map_err(|error| format!("cannot run {}: {error}", binary.display()))?;
         let is_last = index + 1 == commands.len();
         if !is_last && !current.status.success() {
-            let Outcome { stderr, status, .. } = current;
+            let CommandOutput { stderr, status, .. } = current;
             return Err(format!(
                 "command {} of the pipe: {status}\n{stderr}",
                 index + 1
@@ -123,7 +123,7 @@ fn run_one(
     arguments: &[String],
     work: &Path,
     stdin: Option<&Path>,
-) -> std::io::Result<Outcome> {
+) -> std::io::Result<CommandOutput> {
     let stdin = match stdin {
         Some(path) => Stdio::from(File::open(path)?),
         None => Stdio::null(),
@@ -134,7 +134,7 @@ fn run_one(
         .env_clear()
         .stdin(stdin)
         .output()?;
-    Ok(Outcome {
+    Ok(CommandOutput {
         stdout: output.stdout,
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         status: output.status,

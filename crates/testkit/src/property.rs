@@ -12,7 +12,7 @@ use tamis_bpf::asm::assemble;
 use tamis_bpf::disasm::{Style, disassemble_insns};
 use tamis_bpf::validate::problems;
 use tamis_bpf::{Insn, Program, forms, interp};
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::{Diagnostic, Sources, render};
 use tamis_kernel::differential::packets::Packets;
 use tamis_kernel::differential::{Verdict as KernelVerdict, verdicts};
@@ -29,7 +29,7 @@ use crate::generate::ruleset::{Size, call, ruleset};
 use crate::rng::Rng;
 
 /// What became of an input.
-pub type Outcome = &'static str;
+pub type InputClass = &'static str;
 
 /// Random programs do arithmetic on whole words now and then: those are given up early.
 pub(crate) const LIMITS: Limits = Limits {
@@ -52,7 +52,7 @@ fn endian(rng: &mut Rng) -> Endian {
 ///
 /// # Panics
 /// If it is broken.
-pub fn prover_pairs(bytes: &[u8]) -> Outcome {
+pub fn prover_pairs(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let endian = endian(&mut rng);
     let body_insns = rng.range(1..=16) as usize;
@@ -129,7 +129,7 @@ fn read<R>(
 ///
 /// # Panics
 /// If it is broken.
-pub fn assembler(bytes: &[u8]) -> Outcome {
+pub fn assembler(bytes: &[u8]) -> InputClass {
     let assembled = |text: &[u8]| {
         read(text, |sources, text| {
             let source = sources.add("fuzz.asm", text);
@@ -154,7 +154,7 @@ pub fn assembler(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn program_forms(bytes: &[u8]) -> Outcome {
+pub fn program_forms(bytes: &[u8]) -> InputClass {
     let mut outcome = "refused";
     for form in &forms::ALL {
         let insns = read(bytes, |sources, text| {
@@ -194,8 +194,8 @@ fn assert_text_form(ruleset: &Ruleset) {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_tamis(bytes: &[u8]) -> Outcome {
-    let options = tamis::Options::new(vec![Arch::X86_64, Arch::Aarch64]);
+pub fn policy_tamis(bytes: &[u8]) -> InputClass {
+    let options = tamis::TamisOptions::new(vec![Arch::X86_64, Arch::Aarch64]);
     let mut canonical = None;
     let parsed = read(bytes, |sources, text| {
         let source = sources.add("fuzz.tamis", text);
@@ -235,10 +235,10 @@ fn without_origins(ruleset: &Ruleset) -> Ruleset {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_oci(bytes: &[u8]) -> Outcome {
+pub fn policy_oci(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.json", text);
-        let options = oci::Options::docker(Arch::X86_64);
+        let options = oci::OciOptions::docker(Arch::X86_64);
         let parsed = oci::parse(sources, source, &options).parsed;
         (parsed.ruleset, parsed.diagnostics)
     });
@@ -254,10 +254,10 @@ pub fn policy_oci(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_spo(bytes: &[u8]) -> Outcome {
+pub fn policy_spo(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.yaml", text);
-        let options = oci::Options::docker(Arch::X86_64);
+        let options = oci::OciOptions::docker(Arch::X86_64);
         let parsed = spo::parse(sources, source, &options).parsed;
         (parsed.ruleset, parsed.diagnostics)
     });
@@ -273,10 +273,10 @@ pub fn policy_spo(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_firecracker(bytes: &[u8]) -> Outcome {
+pub fn policy_firecracker(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.json", text);
-        let options = firecracker::Options::new(Arch::X86_64);
+        let options = firecracker::FirecrackerOptions::new(Arch::X86_64);
         let parsed = firecracker::parse(sources, source, &options);
         (parsed.ruleset, parsed.diagnostics)
     });
@@ -292,10 +292,10 @@ pub fn policy_firecracker(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_minijail(bytes: &[u8]) -> Outcome {
+pub fn policy_minijail(bytes: &[u8]) -> InputClass {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let [library, tool] = [minijail::Dialect::C, minijail::Dialect::Python].map(|dialect| {
-        let mut options = minijail::Options::new(Arch::X86_64);
+        let mut options = minijail::MinijailOptions::new(Arch::X86_64);
         options.settings.dialect = Some(dialect);
         read(bytes, |sources, _| {
             let source = sources.add("fuzz.policy", text.as_str());
@@ -324,10 +324,10 @@ pub fn policy_minijail(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn minijail_table(bytes: &[u8]) -> Outcome {
+pub fn minijail_table(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.policy", "{read, io@libc}: 1\nclose: arg0 == TCGETS\n");
-        let options = minijail::Options {
+        let options = minijail::MinijailOptions {
             arches: Vec::new(),
             settings: minijail::Settings {
                 arch_json: Some(minijail::ArchJson {
@@ -353,7 +353,7 @@ pub fn minijail_table(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_kafel(bytes: &[u8]) -> Outcome {
+pub fn policy_kafel(bytes: &[u8]) -> InputClass {
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.kafel", text);
         let mut itself = |path: &str, _: &str| {
@@ -362,7 +362,7 @@ pub fn policy_kafel(bytes: &[u8]) -> Outcome {
                 text: if path == "itself" { text } else { path }.to_owned(),
             })
         };
-        let options = kafel::Options::new(Arch::X86_64);
+        let options = kafel::KafelOptions::new(Arch::X86_64);
         let parsed = kafel::parse(sources, source, &mut itself, &options);
         (parsed.ruleset, parsed.diagnostics)
     });
@@ -377,11 +377,11 @@ pub fn policy_kafel(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_systemd(bytes: &[u8]) -> Outcome {
+pub fn policy_systemd(bytes: &[u8]) -> InputClass {
     let mut is_clean = false;
     let ruleset = read(bytes, |sources, text| {
         let source = sources.add("fuzz.service", text);
-        let parsed = systemd::parse(sources, source, &systemd::Options::new(Arch::X86_64));
+        let parsed = systemd::parse(sources, source, &systemd::SystemdOptions::new(Arch::X86_64));
         is_clean = parsed.diagnostics.is_empty();
         (parsed.ruleset, parsed.diagnostics)
     });
@@ -397,7 +397,7 @@ pub fn policy_systemd(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn profile_text(bytes: &[u8]) -> Outcome {
+pub fn profile_text(bytes: &[u8]) -> InputClass {
     let read_counts = |bytes: &[u8]| {
         let mut format = None;
         let profile = read(bytes, |sources, text| {
@@ -426,18 +426,18 @@ pub fn profile_text(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn compile_ruleset(bytes: &[u8]) -> Outcome {
+pub fn compile_ruleset(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let endian = endian(&mut rng);
     let ruleset = ruleset(&mut rng, Size::SMALL, endian);
-    let compiled = |options: &Options| {
+    let compiled = |options: &CompileOptions| {
         let compiled = compile(&ruleset, options);
         compiled.unwrap_or_else(|error| panic!("{error}\n{ruleset}"))
     };
-    let made = compiled(&Options::default());
-    let again = compiled(&Options {
+    let made = compiled(&CompileOptions::default());
+    let again = compiled(&CompileOptions {
         verify_each: rng.chance(1, 8),
-        ..Options::default()
+        ..CompileOptions::default()
     });
     assert_eq!(
         made.program().unwrap(),
@@ -458,7 +458,7 @@ pub fn compile_ruleset(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn policy_matrix(bytes: &[u8]) -> Outcome {
+pub fn policy_matrix(bytes: &[u8]) -> InputClass {
     const COMBINATIONS: usize = 16;
     let matrix = read(bytes, |sources, text| {
         let source = sources.add("fuzz.toml", text);
@@ -484,14 +484,14 @@ pub fn policy_matrix(bytes: &[u8]) -> Outcome {
 }
 
 /// The outcome where the kernel can't be asked.
-const NOT_ASKED: Outcome = "not asked";
+const NOT_ASKED: InputClass = "not asked";
 
 /// The kernel takes just those lists of instructions in which the validator finds nothing, and refuses others
 /// with `EINVAL`.
 ///
 /// # Panics
 /// If it is broken.
-pub fn validator_kernel(bytes: &[u8]) -> Outcome {
+pub fn validator_kernel(bytes: &[u8]) -> InputClass {
     const EINVAL: i32 = 22;
     let mut rng = Rng::from_bytes(bytes);
     let mut list = || {
@@ -530,7 +530,7 @@ pub fn validator_kernel(bytes: &[u8]) -> Outcome {
 ///
 /// # Panics
 /// If it is broken.
-pub fn interpreter_kernel(bytes: &[u8]) -> Outcome {
+pub fn interpreter_kernel(bytes: &[u8]) -> InputClass {
     let mut rng = Rng::from_bytes(bytes);
     let body_insns = rng.range(0..=40) as usize;
     let program = program(&mut rng, body_insns, Endian::Little);

@@ -8,7 +8,7 @@ use tamis_meter::{Sample, Workload};
 use tamis_rules::{Predicate, Section};
 
 use super::lift::Lifted;
-use crate::options::Options;
+use crate::options::CompileOptions;
 use crate::weights::{Kind, Weights};
 
 /// The calls for an input.
@@ -54,7 +54,7 @@ pub(super) fn archs(stack: &[Program], lifted: &[Lifted]) -> Vec<Arch> {
 
 impl Calls {
     /// Those of an input.
-    pub(super) fn new(stack: &[Program], lifted: &[Lifted], options: &Options) -> Calls {
+    pub(super) fn new(stack: &[Program], lifted: &[Lifted], options: &CompileOptions) -> Calls {
         let profile = options.profile.as_ref();
         let ruleset = lifted.first().map(|lifted| &lifted.ruleset);
         let made = match ruleset {

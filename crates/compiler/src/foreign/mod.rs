@@ -25,7 +25,7 @@ use tamis_rules::Ruleset;
 use crate::compile::build;
 use crate::error::CompileError;
 use crate::linearise::linearise;
-use crate::options::Options;
+use crate::options::CompileOptions;
 use crate::passes::{self, PassCx, Remark};
 
 pub use proved::{How, Optimised};
@@ -57,21 +57,25 @@ const ARCH_OFFSET: u32 = 4;
 /// ```
 /// use tamis_abi::Endian;
 /// use tamis_bpf::{Op, Program, Stack};
-/// use tamis_compiler::Options;
+/// use tamis_compiler::CompileOptions;
 /// use tamis_compiler::foreign::{Split, optimise};
 /// let program = |ret| {
 ///     let insns = vec![Op::LoadData(0).into(), Op::RetImm(ret).into()];
 ///     Program::new(insns, Endian::Little).unwrap()
 /// };
 /// let stack = Stack::new(vec![program(0x7fff_0000), program(0x0005_0001)]).unwrap();
-/// let optimised = optimise(&stack, &Options::default(), Split::Never).unwrap();
+/// let optimised = optimise(&stack, &CompileOptions::default(), Split::Never).unwrap();
 /// let [program] = optimised.programs() else { panic!("one filter") };
 /// assert_eq!(program.len(), 1);
 /// ```
 ///
 /// # Errors
 /// Only mistakes of tamis: a program that the kernel would refuse, or one that does something else.
-pub fn optimise(stack: &Stack, options: &Options, split: Split) -> Result<Optimised, CompileError> {
+pub fn optimise(
+    stack: &Stack,
+    options: &CompileOptions,
+    split: Split,
+) -> Result<Optimised, CompileError> {
     let lift = Lift::of(stack, &options.proof);
     let calls = Calls::new(stack.programs(), &lift.lifted, options);
     let rate = |programs: &[Program]| Rating::of(programs, &calls);
@@ -112,7 +116,7 @@ pub fn optimise(stack: &Stack, options: &Options, split: Split) -> Result<Optimi
 fn candidates(
     input: &proved::Input<'_>,
     lift: Lift,
-    options: &Options,
+    options: &CompileOptions,
     split: Split,
 ) -> Result<(Vec<Candidate>, Vec<Rejected>), CompileError> {
     let mut candidates = vec![by_passes(input, options)];
@@ -134,7 +138,7 @@ fn candidates(
 }
 
 /// Every program cleaned up on its own.
-fn by_passes(input: &proved::Input<'_>, options: &Options) -> Candidate {
+fn by_passes(input: &proved::Input<'_>, options: &CompileOptions) -> Candidate {
     let mut cx = PassCx::of(options, input.archs.iter().copied());
     let passes = options.passes.bytecode_passes();
     let programs = input.stack.programs().iter();
@@ -147,7 +151,7 @@ fn by_passes(input: &proved::Input<'_>, options: &Options) -> Candidate {
 }
 
 /// Every program with a search of its own for the call; `None` if that can't be made of any.
-fn by_number(input: &proved::Input<'_>, options: &Options) -> Option<Candidate> {
+fn by_number(input: &proved::Input<'_>, options: &CompileOptions) -> Option<Candidate> {
     let mut remarks = Vec::new();
     let mut is_any_new = false;
     let programs = input.stack.programs().iter().map(|program| {
@@ -170,7 +174,7 @@ fn by_number(input: &proved::Input<'_>, options: &Options) -> Option<Candidate> 
 /// What was lifted, laid out: one program, or several if it doesn't fit and may be split.
 fn anew(
     lifted: &Lifted,
-    options: &Options,
+    options: &CompileOptions,
     split: Split,
 ) -> Result<Option<Candidate>, CompileError> {
     let mut remarks = Vec::new();
@@ -200,7 +204,7 @@ fn anew(
 fn lay_out(
     ruleset: &Ruleset,
     lifted: &Lifted,
-    options: &Options,
+    options: &CompileOptions,
     remarks: &mut Vec<Remark>,
 ) -> Result<Option<Program>, CompileError> {
     let built = build(ruleset, options, lifted.endian, &mut |_, _| ())?;
@@ -215,7 +219,7 @@ fn lay_out(
 
 /// The program as it goes on behind its first question, whether the call is one of x86_64; `None` if it
 /// begins with anything else.
-fn without_arch_check(program: &Program, options: &Options) -> Option<Program> {
+fn without_arch_check(program: &Program, options: &CompileOptions) -> Option<Program> {
     let mut graph = Cfg::from_program(program);
     let entry = graph.block(graph.entry());
     if let End::Branch {

@@ -24,7 +24,7 @@ use crate::dag::{Dag, NodeId};
 use crate::emit::{Continuations, emit_open};
 use crate::layout::{Piece, arch_dispatch, number_line};
 use crate::linearise::linearise;
-use crate::options::Options;
+use crate::options::CompileOptions;
 use crate::passes::{self, PassCx, Remark};
 use crate::weights::Weights;
 
@@ -40,7 +40,7 @@ const MAX_INTERVALS: usize = 20_000;
 pub(super) fn redispatch(
     program: &Program,
     archs: &[Arch],
-    options: &Options,
+    options: &CompileOptions,
 ) -> Option<(Program, Vec<Remark>)> {
     let graph = Cfg::from_program(program);
     let mut leaves = Leaves {

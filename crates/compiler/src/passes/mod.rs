@@ -58,7 +58,7 @@ use tamis_rules::{Predicate, Ruleset};
 
 use crate::dataflow::flow::Flow;
 use crate::linearise::linearise;
-use crate::options::{Effort, Options};
+use crate::options::{CompileOptions, Effort};
 use draft::Condition;
 
 /// The most rounds of all passes of a stage.
@@ -180,7 +180,7 @@ impl PassCx {
     }
 
     /// A context as the options say, for a program that serves these architectures.
-    pub(crate) fn of(options: &Options, archs: impl IntoIterator<Item = Arch>) -> PassCx {
+    pub(crate) fn of(options: &CompileOptions, archs: impl IntoIterator<Item = Arch>) -> PassCx {
         let calls = options.measure_runs.then(|| {
             let archs: Vec<Arch> = archs.into_iter().collect();
             Rc::new(options.workload(&archs))

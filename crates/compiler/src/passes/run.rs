@@ -26,7 +26,7 @@ pub enum Size {
     Program {
         /// Instructions, unconditional jumps not counted.
         length_insns: usize,
-        /// What calls cost, if that was [asked for](crate::Options::measure_runs).
+        /// What calls cost, if that was [asked for](crate::CompileOptions::measure_runs).
         cost: Option<Cost>,
     },
 }

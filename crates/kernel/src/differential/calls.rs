@@ -33,11 +33,11 @@ use crate::sys::raw_call::RawCall;
 use crate::sys::signal::ChildReports;
 use crate::sys::subject::{self, Board, COOKIE, Plan};
 use crate::sys::wait;
-use crate::tracee::{Event, Options, Resume, Stop, Stopped, Tracee};
+use crate::tracee::{Event, Resume, Stop, Stopped, TraceOptions, Tracee};
 
 /// The observable outcome of an action, from the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
+pub enum Effect {
     /// The whole process is killed.
     ProcessKilled,
     /// The thread is killed, and others of its process live on.
@@ -54,21 +54,21 @@ pub enum Outcome {
     Made,
 }
 
-impl Outcome {
+impl Effect {
     /// The observable outcome of a filter's return value.
-    pub fn of_ret(ret: u32) -> Outcome {
+    pub fn of_ret(ret: u32) -> Effect {
         let action = Action::from_ret(ret);
         if Action::precedence(ret) > Action::precedence(ActionKind::Trace.ret()) {
-            return Outcome::Made;
+            return Effect::Made;
         }
         match action.kind {
-            ActionKind::KillProcess => Outcome::ProcessKilled,
-            ActionKind::KillThread => Outcome::ThreadKilled,
-            ActionKind::Trap => Outcome::Trapped(action.data),
-            ActionKind::Errno => Outcome::Failed(action.data.min(MAX_ERRNO)),
-            ActionKind::Notify => Outcome::Notified,
-            ActionKind::Trace if action.data != GUARD_DATA => Outcome::Traced(action.data),
-            ActionKind::Trace | ActionKind::Log | ActionKind::Allow => Outcome::Made,
+            ActionKind::KillProcess => Effect::ProcessKilled,
+            ActionKind::KillThread => Effect::ThreadKilled,
+            ActionKind::Trap => Effect::Trapped(action.data),
+            ActionKind::Errno => Effect::Failed(action.data.min(MAX_ERRNO)),
+            ActionKind::Notify => Effect::Notified,
+            ActionKind::Trace if action.data != GUARD_DATA => Effect::Traced(action.data),
+            ActionKind::Trace | ActionKind::Log | ActionKind::Allow => Effect::Made,
         }
     }
 }
@@ -80,7 +80,7 @@ const GUARD_DATA: u16 = 0x9c1f;
 /// The error of the second guard: not `ENOSYS`.
 const OTHER_ERROR: u16 = 4001;
 /// `ENOSYS`, as the outcome of a call.
-const ENOSYS: Outcome = Outcome::Failed(libc::ENOSYS as u16);
+const ENOSYS: Effect = Effect::Failed(libc::ENOSYS as u16);
 /// `uretprobe` and `uprobe`, for which the kernel runs no filter.
 const EXEMPT: [u32; 2] = [335, 336];
 
@@ -90,7 +90,7 @@ pub struct Answer {
     /// The call as the filters saw it, with its real instruction pointer.
     pub call: SeccompData,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: Effect,
 }
 
 /// Whether a call can be made: one of x86-64, of i386, or of x32, which is x86-64 with another number, except the
@@ -137,8 +137,8 @@ pub fn answers(filters: &[&[Insn]], calls: &[SeccompData]) -> Result<Vec<Answer>
     let again: Vec<SeccompData> = unclear.iter().map(|index| calls[*index]).collect();
     let failing = guard(Action::errno(OTHER_ERROR));
     for (index, answer) in unclear.into_iter().zip(all(&failing, filters, &again)?) {
-        if answer.outcome == Outcome::Failed(OTHER_ERROR) {
-            answers[index].outcome = Outcome::Notified;
+        if answer.outcome == Effect::Failed(OTHER_ERROR) {
+            answers[index].outcome = Effect::Notified;
         }
     }
     Ok(answers)
@@ -150,9 +150,9 @@ pub struct Mismatch {
     /// The call as the filters saw it.
     pub call: SeccompData,
     /// The outcome by the interpreter.
-    pub expected: Outcome,
+    pub expected: Effect,
     /// The outcome in the kernel.
-    pub answered: Outcome,
+    pub answered: Effect,
 }
 
 /// Makes the calls that are possible here and returns their count, and those whose outcome differs from the
@@ -170,7 +170,7 @@ pub fn compare(stack: &Stack, calls: &[SeccompData]) -> Result<(usize, Vec<Misma
     let answers = answers(&filters, &calls)?;
     let mismatch = |answer: &Answer| {
         let run = stack.run(&answer.call);
-        let expected = Outcome::of_ret(run.ret);
+        let expected = Effect::of_ret(run.ret);
         (expected != answer.outcome).then_some(Mismatch {
             call: answer.call,
             expected,
@@ -274,13 +274,13 @@ struct Process<'a> {
     subject: Option<Tracee>,
     board: &'a Board,
     /// The outcome of each call by the tracer.
-    outcomes: Vec<Option<Outcome>>,
+    outcomes: Vec<Option<Effect>>,
 }
 
 impl Process<'_> {
     /// Traces the process, resumes it, and waits for its second thread.
     fn start(&mut self, gate: &mut impl Write) -> Result<(), AskError> {
-        let options = Options::CLONE | Options::SECCOMP | Options::EXIT_KILL;
+        let options = TraceOptions::CLONE | TraceOptions::SECCOMP | TraceOptions::EXIT_KILL;
         let process =
             Tracee::seize(self.pid, options).map_err(|error| AskError::NotTraced(error.errno))?;
         // If this fails, the process is gone, and waiting for it gives the reason.
@@ -304,7 +304,7 @@ impl Process<'_> {
     }
 
     /// Runs the subject to its end; returns the kind of kill if a filter killed it.
-    fn follow(&mut self) -> Result<Option<Outcome>, AskError> {
+    fn follow(&mut self) -> Result<Option<Effect>, AskError> {
         let Some(subject) = self.subject else {
             return Ok(None);
         };
@@ -324,7 +324,7 @@ impl Process<'_> {
                 Stop::Signal(libc::SIGILL) => return Ok(None),
                 Stop::Signal(libc::SIGSYS) => {
                     let info = stopped.signal_info()?;
-                    let trapped = Outcome::Trapped(info.errno as u16);
+                    let trapped = Effect::Trapped(info.errno as u16);
                     self.saw(info.is_trap().then_some(trapped));
                     None
                 }
@@ -338,12 +338,12 @@ impl Process<'_> {
     /// Handles a `trace` of a filter.
     fn on_trace(&mut self, stopped: &Stopped) -> Result<(), AskError> {
         let trace = Action::new(ActionKind::Trace, stopped.message()? as u16);
-        self.saw(Some(Outcome::of_ret(trace.ret())));
+        self.saw(Some(Effect::of_ret(trace.ret())));
         Ok(stopped.skip_call()?)
     }
 
     /// Records the outcome of the current call.
-    fn saw(&mut self, outcome: Option<Outcome>) {
+    fn saw(&mut self, outcome: Option<Effect>) {
         let index = self.board.call.load(Ordering::Acquire) as usize;
         if let Some(place) = self.outcomes.get_mut(index) {
             *place = outcome;
@@ -351,14 +351,14 @@ impl Process<'_> {
     }
 
     /// After the subject was killed by `SIGSYS`: determines whether the other thread was killed, too.
-    fn scope_of_kill(&mut self) -> Result<Outcome, AskError> {
+    fn scope_of_kill(&mut self) -> Result<Effect, AskError> {
         self.subject = None;
         // A kill of the whole process is recorded before the first of its threads is gone.
         let end = self.end().map_err(AskError::Start)?;
         let is_process = end.is_some_and(|end| end.is_by(libc::SIGSYS));
         Ok(match is_process {
-            true => Outcome::ProcessKilled,
-            false => Outcome::ThreadKilled,
+            true => Effect::ProcessKilled,
+            false => Effect::ThreadKilled,
         })
     }
 
@@ -396,7 +396,7 @@ impl Process<'_> {
     fn answer(&self, index: usize, call: &SeccompData) -> Answer {
         let returned = self.board.results[index].load(Ordering::Acquire);
         let outcome =
-            self.outcomes[index].unwrap_or(Outcome::Failed(returned.unsigned_abs() as u16));
+            self.outcomes[index].unwrap_or(Effect::Failed(returned.unsigned_abs() as u16));
         let ip = self.board.ips[index].load(Ordering::Acquire);
         Answer {
             call: SeccompData { ip, ..*call },

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Insn, Op, Program, Stack, Test};
 
-use super::{FEW, MeasureError, Rounds, Timing, Workload, measure_passes};
+use super::{FEW, MeasureError, Rounds, TimedCalls, Timing, measure_passes};
 
 /// The most filters of the ballast; fewer if the stack leaves no room for them.
 const BALLAST_FILTERS: usize = 4;
@@ -91,7 +91,7 @@ fn measure(
         ..SeccompData::default()
     });
     let made: Vec<SeccompData> = never_skipped.chain(calls.iter().copied()).collect();
-    let workload = Workload::of_calls(&made);
+    let workload = TimedCalls::of_calls(&made);
     let rounds = Rounds::exactly(ROUNDS);
     let measured = measure_passes(stacks, &workload, rounds, FEW, &mut |_| {})?.subjects;
     let pairs = measured[0].calls.iter().zip(&measured[1].calls);

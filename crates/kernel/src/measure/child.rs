@@ -30,7 +30,7 @@ pub(super) struct Child<'a> {
 }
 
 /// The report of one child.
-pub(super) struct Sample {
+pub(super) struct ChildTimes {
     /// The ticks of the installation.
     pub(super) install_ticks: u64,
     /// The ticks of each pass of each batch, one series after the other.
@@ -43,7 +43,7 @@ impl Child<'_> {
         &self,
         subject: usize,
         stack: &[Program],
-    ) -> Result<Sample, MeasureError> {
+    ) -> Result<ChildTimes, MeasureError> {
         self.live(subject, stack, None)
     }
 
@@ -54,7 +54,7 @@ impl Child<'_> {
         subject: usize,
         stack: &[Program],
         then: &mut dyn FnMut(),
-    ) -> Result<Sample, MeasureError> {
+    ) -> Result<ChildTimes, MeasureError> {
         self.live(subject, stack, Some(then))
     }
 
@@ -63,7 +63,7 @@ impl Child<'_> {
         subject: usize,
         stack: &[Program],
         then: Option<&mut dyn FnMut()>,
-    ) -> Result<Sample, MeasureError> {
+    ) -> Result<ChildTimes, MeasureError> {
         let mut filters: Vec<&[Insn]> = Vec::new();
         for (filter, program) in stack.iter().enumerate() {
             install::check(program, Flags::NONE).map_err(|error| MeasureError::Install {
@@ -91,7 +91,7 @@ impl Child<'_> {
             return Err(failure(subject, &board, end));
         }
         let load = |figure: &AtomicU64| figure.load(Ordering::Acquire);
-        Ok(Sample {
+        Ok(ChildTimes {
             install_ticks: load(&board.install_ticks),
             ticks: ticks[..len].iter().map(load).collect(),
         })

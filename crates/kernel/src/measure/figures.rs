@@ -9,7 +9,7 @@
 
 use crate::sys::timing::Series;
 
-use super::child::Sample;
+use super::child::ChildTimes;
 use super::{Measured, Timing};
 
 /// The rounds for which the minima must be unchanged.
@@ -20,7 +20,7 @@ const SETTLED_NS: f64 = 0.2;
 /// The figures so far.
 pub(super) struct Figures {
     series: Vec<Shape>,
-    subjects: Vec<Subject>,
+    subjects: Vec<StackRecords>,
     rounds: u32,
 }
 
@@ -33,7 +33,7 @@ struct Shape {
 }
 
 #[derive(Clone, Default)]
-struct Subject {
+struct StackRecords {
     installs: Vec<u64>,
     series: Vec<Record>,
 }
@@ -60,7 +60,7 @@ impl Figures {
             min_ticks: vec![u64::MAX; series.batches.len()],
             ..Record::default()
         };
-        let subject = Subject {
+        let subject = StackRecords {
             installs: Vec::new(),
             series: series.iter().map(record).collect(),
         };
@@ -77,7 +77,7 @@ impl Figures {
     }
 
     /// Adds the report of one child.
-    pub(super) fn add(&mut self, subject: usize, sample: Sample) {
+    pub(super) fn add(&mut self, subject: usize, sample: ChildTimes) {
         let subject = &mut self.subjects[subject];
         subject.installs.push(sample.install_ticks);
         let mut rest = sample.ticks;
@@ -111,7 +111,7 @@ impl Figures {
 
     /// The figures per call.
     pub(super) fn summary(&self, ns_per_tick: f64) -> Vec<Measured> {
-        let subject = |subject: &Subject| {
+        let subject = |subject: &StackRecords| {
             let records = self.series.iter().zip(&subject.series);
             Measured {
                 install_ns: min(&subject.installs) as f64 * ns_per_tick,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn add(figures: &mut Figures, ticks: &[u64]) {
-        let sample = Sample {
+        let sample = ChildTimes {
             install_ticks: ticks[0] * 100,
             ticks: ticks.to_vec(),
         };

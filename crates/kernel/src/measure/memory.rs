@@ -14,7 +14,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 
-use tamis_bpf::{Program, convert::kernel_len_insns};
+use tamis_bpf::{Program, ebpf_len::kernel_len_insns};
 
 use crate::sys::page;
 use crate::sys::timing;

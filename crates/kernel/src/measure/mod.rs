@@ -76,7 +76,7 @@ const FEW: Passes = Passes {
 /// Sequences of up to [`CALLS_PER_BATCH`] calls are repeated; of longer ones, each piece of this length is timed
 /// separately. An empty one takes no time.
 #[derive(Clone, Debug, Default)]
-pub struct Workload {
+pub struct TimedCalls {
     /// The different calls.
     calls: Vec<SeccompData>,
     places: HashMap<SeccompData, u32>,
@@ -84,10 +84,10 @@ pub struct Workload {
     sequences: Vec<Vec<u32>>,
 }
 
-impl Workload {
+impl TimedCalls {
     /// Each of these calls as a sequence, repeated.
-    pub fn of_calls(calls: &[SeccompData]) -> Workload {
-        let mut workload = Workload::default();
+    pub fn of_calls(calls: &[SeccompData]) -> TimedCalls {
+        let mut workload = TimedCalls::default();
         for call in calls {
             workload.add(slice::from_ref(call));
         }
@@ -96,7 +96,7 @@ impl Workload {
 
     /// Adds a sequence. Its calls are made unchanged: each must be from [`Call`].
     pub fn add(&mut self, sequence: &[SeccompData]) {
-        let Workload { calls, places, .. } = self;
+        let TimedCalls { calls, places, .. } = self;
         let place = |call: &SeccompData| {
             *places.entry(*call).or_insert_with(|| {
                 calls.push(*call);
@@ -200,7 +200,7 @@ pub fn measure(
     calls: &[SeccompData],
     rounds: u32,
 ) -> Result<Vec<Measured>, MeasureError> {
-    let workload = Workload::of_calls(calls);
+    let workload = TimedCalls::of_calls(calls);
     let measurement = measure_workload(stacks, &workload, Rounds::exactly(rounds), &mut |_| {})?;
     Ok(measurement.subjects)
 }
@@ -214,7 +214,7 @@ pub fn measure(
 /// See [`MeasureError`].
 pub fn measure_workload(
     stacks: &[Vec<Program>],
-    workload: &Workload,
+    workload: &TimedCalls,
     rounds: Rounds,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Measurement, MeasureError> {
@@ -223,7 +223,7 @@ pub fn measure_workload(
 
 fn measure_passes(
     stacks: &[Vec<Program>],
-    workload: &Workload,
+    workload: &TimedCalls,
     rounds: Rounds,
     passes: Passes,
     tell: &mut dyn FnMut(Progress),
@@ -275,7 +275,7 @@ fn measure_passes(
 }
 
 /// The workload in the pieces that a child times.
-fn series(workload: &Workload, passes: Passes) -> Result<Vec<Series>, MeasureError> {
+fn series(workload: &TimedCalls, passes: Passes) -> Result<Vec<Series>, MeasureError> {
     let is_short = |sequence: &Vec<u32>| sequence.len() <= MAX_SEQUENCE;
     if workload.sequences.len() > MAX_CALLS || !workload.sequences.iter().all(is_short) {
         return Err(MeasureError::TooManyCalls);

@@ -27,7 +27,7 @@ use crate::spawn::{Child, Held, Spawn, SpawnError};
 use crate::status::Status;
 
 pub use crate::ended::Ended;
-pub use report::{Killed, Note, Report, RunError, Scope, Trapped};
+pub use report::{Killed, Note, RunError, RunResult, Scope, Trapped};
 use supervise::Answer;
 
 /// A command and its filters.
@@ -105,7 +105,7 @@ impl Command {
 ///
 /// # Errors
 /// If the command was not executed: see [`RunError`].
-pub fn run(command: &Command) -> Result<Report, RunError> {
+pub fn run(command: &Command) -> Result<RunResult, RunError> {
     on_own_thread(|| run_here(command, None))
 }
 
@@ -123,7 +123,7 @@ pub fn run(command: &Command) -> Result<Report, RunError> {
 pub fn supervise(
     command: &Command,
     mut answer: impl FnMut(&Listener, &Notification) -> Reply + Send,
-) -> Result<Report, RunError> {
+) -> Result<RunResult, RunError> {
     on_own_thread(|| run_here(command, Some(&mut answer)))
 }
 
@@ -147,7 +147,7 @@ fn start_error(error: io::Error) -> RunError {
     RunError::Start(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
 }
 
-fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<Report, RunError> {
+fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<RunResult, RunError> {
     let stack = &command.filters;
     let spawn = command.spawn(answer.is_some());
     let held = spawn.start().map_err(|error| RunError::of(error, stack))?;
@@ -180,8 +180,8 @@ fn run_here(command: &Command, answer: Option<&mut Answer<'_>>) -> Result<Report
 }
 
 /// Releases a child and waits for its end.
-fn run_to_end(command: &Command, held: Held, stack: &Stack) -> Result<Report, RunError> {
-    let mut report = Report {
+fn run_to_end(command: &Command, held: Held, stack: &Stack) -> Result<RunResult, RunError> {
+    let mut report = RunResult {
         ended: Ended::Exited(0),
         killed: Vec::new(),
         trapped: Vec::new(),

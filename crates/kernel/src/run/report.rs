@@ -109,7 +109,7 @@ impl fmt::Display for Note {
 
 /// The report of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct RunResult {
     /// Its end.
     pub ended: Ended,
     /// Its processes and threads that a filter killed, in order; empty if not traced.

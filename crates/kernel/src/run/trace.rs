@@ -16,18 +16,22 @@ use tamis_bpf::stack::Stack;
 
 use crate::ended::Ended;
 use crate::errno::Errno;
-use crate::run::report::{Killed, Note, Report, Scope, Trapped};
+use crate::run::report::{Killed, Note, RunResult, Scope, Trapped};
 use crate::run::verdict;
 use crate::spawn::{Child, Held};
 use crate::status::Status;
-use crate::tracee::{self, Event, Options, Resume, Stop, Stopped, TraceError, Tracee};
+use crate::tracee::{self, Event, Resume, Stop, Stopped, TraceError, TraceOptions, Tracee};
 
 /// The most kills, and the most traps, that are recorded: a command that handles traps may have millions.
 const MAX_RECORDED: usize = 1000;
 
 /// Starts tracing a child of the calling thread and its future descendants.
 pub(crate) fn attach(held: &Held) -> Result<Tracee, TraceError> {
-    let options = Options::EXIT | Options::CLONE | Options::FORK | Options::VFORK | Options::EXEC;
+    let options = TraceOptions::EXIT
+        | TraceOptions::CLONE
+        | TraceOptions::FORK
+        | TraceOptions::VFORK
+        | TraceOptions::EXEC;
     Tracee::seize(held.pid(), options)
 }
 
@@ -35,7 +39,7 @@ pub(crate) fn attach(held: &Held) -> Result<Tracee, TraceError> {
 pub(crate) fn until_end(
     child: &mut Child,
     stack: &Stack,
-    report: &mut Report,
+    report: &mut RunResult,
 ) -> Result<Ended, Errno> {
     let mut tracer = Tracer {
         stack,
@@ -69,7 +73,7 @@ pub(crate) fn until_end(
 
 struct Tracer<'a> {
     stack: &'a Stack,
-    report: &'a mut Report,
+    report: &'a mut RunResult,
     /// Processes whose end by `SIGSYS` has been explained.
     doomed: BTreeSet<i32>,
     /// Processes of several threads that end by `SIGSYS`, for an unknown call.

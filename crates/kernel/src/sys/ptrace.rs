@@ -15,9 +15,9 @@ use crate::tracee::{CallInfo, CallPhase, Resume, SignalInfo};
 type Pointer = *mut libc::c_void;
 /// The type of a request's number, which depends on the C library.
 #[cfg(not(target_env = "musl"))]
-type Kind = libc::c_uint;
+type RequestNumber = libc::c_uint;
 #[cfg(target_env = "musl")]
-type Kind = libc::c_int;
+type RequestNumber = libc::c_int;
 
 /// Whether `ptrace(2)` is available: a request for process 0, which never exists, must fail with `ESRCH`. An outer
 /// filter that denies tracing causes another error.
@@ -178,7 +178,11 @@ pub(crate) fn set_registers(tid: libc::pid_t, bytes: &[u8]) -> Result<(), Errno>
 const SETREGSET: libc::c_uint = 0x4205;
 
 /// Reads or writes a set of registers; returns the count of bytes.
-fn register_set(request: Kind, tid: libc::pid_t, bytes: &mut [u8]) -> Result<usize, Errno> {
+fn register_set(
+    request: RequestNumber,
+    tid: libc::pid_t,
+    bytes: &mut [u8],
+) -> Result<usize, Errno> {
     let mut buffer = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
         iov_len: bytes.len(),

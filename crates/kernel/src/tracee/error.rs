@@ -38,8 +38,8 @@ pub enum Request {
 /// A failed request for a tracee.
 ///
 /// ```
-/// use tamis_kernel::tracee::{Options, Request, Tracee};
-/// let error = Tracee::seize(i32::MAX, Options::NONE).unwrap_err();
+/// use tamis_kernel::tracee::{TraceOptions, Request, Tracee};
+/// let error = Tracee::seize(i32::MAX, TraceOptions::NONE).unwrap_err();
 /// assert_eq!(error.request, Request::Seize);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,11 +3,11 @@
 //! A *tracee* is a task (a thread, by its number) that the calling thread traces. [`Tracee::seize`] attaches to it
 //! without stopping it. [`Tracee::wait`] reports its stops and its end; a stop is a [`Stopped`], and only a
 //! [`Stopped`] has registers, a call and methods to resume, so a request to a running tracee is not possible. With
-//! the [`Options`] for forks and clones, new tasks are tracees from their first instruction: [`Stopped::new_task`]
+//! the [`TraceOptions`] for forks and clones, new tasks are tracees from their first instruction: [`Stopped::new_task`]
 //! returns them, and [`next`] waits for the first report of any task.
 //!
 //! Tracing is per thread: all requests and waits for a tracee must come from the thread that seized it, and when
-//! that thread ends, the kernel detaches its tracees, or kills them with [`Options::EXIT_KILL`]. A tracee can be
+//! that thread ends, the kernel detaches its tracees, or kills them with [`TraceOptions::EXIT_KILL`]. A tracee can be
 //! killed at any time, even while it is stopped: requests then fail with `ESRCH`, and its end is the next report.
 //!
 //! Not included are access to the tracee's memory (`process_vm_readv`) and a loop that handles stops.
@@ -23,14 +23,14 @@ use crate::sys::{ptrace, wait};
 
 pub use call::{CallInfo, CallPhase};
 pub use error::{Request, TraceError};
-pub use options::Options;
+pub use options::TraceOptions;
 
 /// A task that the calling thread traces.
 ///
 /// ```no_run
-/// use tamis_kernel::tracee::{Event, Options, Resume, Tracee};
+/// use tamis_kernel::tracee::{Event, TraceOptions, Resume, Tracee};
 /// # fn main() -> Result<(), tamis_kernel::tracee::TraceError> {
-/// let tracee = Tracee::seize(4711, Options::EXEC | Options::EXIT)?;
+/// let tracee = Tracee::seize(4711, TraceOptions::EXEC | TraceOptions::EXIT)?;
 /// while let Event::Stopped(stopped) = tracee.wait()? {
 ///     println!("{:?}", stopped.stop());
 ///     let signal = stopped.signal();
@@ -169,7 +169,7 @@ impl Tracee {
     /// # Errors
     /// [`Request::Seize`] with `ESRCH` if there is no such task, `EPERM` if it may not be traced or
     /// is being traced already.
-    pub fn seize(tid: i32, options: Options) -> Result<Tracee, TraceError> {
+    pub fn seize(tid: i32, options: TraceOptions) -> Result<Tracee, TraceError> {
         // With this option, stops at calls are distinct from signals.
         let options = options.bits() | libc::PTRACE_O_TRACESYSGOOD;
         ptrace::seize(tid, options).map_err(Request::Seize.failed())?;

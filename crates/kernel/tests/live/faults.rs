@@ -12,8 +12,8 @@ use tamis_abi::{Action, ActionKind};
 use tamis_kernel::listener::{Delivery, Listener, Reply};
 use tamis_kernel::run::Note;
 use tamis_kernel::{
-    Command, DumpError, Ended, Errno, Flag, Install, InstallError, Report, RunError, dump, install,
-    run, supervise,
+    Command, DumpError, Ended, Errno, Flag, Install, InstallError, RunError, RunResult, dump,
+    install, run, supervise,
 };
 
 use crate::raw;
@@ -216,7 +216,7 @@ fn interrupted() {
             ..Command::new(own_path())
         };
         let mut waiting = 0;
-        let report: Report = supervise(&command, |listener, notification| {
+        let report: RunResult = supervise(&command, |listener, notification| {
             waiting += u32::from(listener.is_waiting(notification.id).expect("a listener"));
             Reply::Errno(7)
         })

@@ -3,7 +3,7 @@
 
 use libtest_mimic::Trial;
 use tamis_abi::Action;
-use tamis_bpf::convert::kernel_len_insns;
+use tamis_bpf::ebpf_len::kernel_len_insns;
 use tamis_bpf::{Op, Operand, Program, Stack, Test};
 use tamis_kernel::{Command, Ended, Install, InstallError, RunError, install, run};
 

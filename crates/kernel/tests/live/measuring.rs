@@ -4,7 +4,7 @@ use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind, SeccompData};
 use tamis_bpf::harmless::harmless;
 use tamis_bpf::{AluOp, Insn, Op, Operand, Program};
-use tamis_kernel::measure::{Call, Rounds, Workload, bitmap, calls, measure_workload};
+use tamis_kernel::measure::{Call, Rounds, TimedCalls, bitmap, calls, measure_workload};
 use tamis_kernel::{InstallError, MeasureError, NATIVE_ENDIAN, measure};
 
 use crate::support::{answering, constant, told, trial};
@@ -131,7 +131,7 @@ fn every_call() {
     let call = |name: &str, args| Call::with_args(name, args).expect("it can be made");
     let all = Call::names().flat_map(|name| arguments.map(|args| call(name, args)));
     let sequence: Vec<SeccompData> = all.filter_map(|call| call.data(arch)).collect();
-    let mut workload = Workload::default();
+    let mut workload = TimedCalls::default();
     workload.add(&sequence);
     let measured = measure_workload(&[vec![]], &workload, Rounds::exactly(1), &mut |_| {});
     let measured = measured.expect("every call comes back");
@@ -141,7 +141,7 @@ fn every_call() {
 fn sequences() {
     let calls = usual_calls();
     let long: Vec<SeccompData> = calls.iter().copied().cycle().take(1000).collect();
-    let mut workload = Workload::default();
+    let mut workload = TimedCalls::default();
     for sequence in [&calls[..1], &calls, &long, &[]] {
         workload.add(sequence);
     }

@@ -8,7 +8,7 @@ use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, SeccompData, Word};
 use tamis_bpf::{Op, Stack, Test};
 use tamis_kernel::run::{Note, Scope};
-use tamis_kernel::{Command, Ended, Errno, Killed, NATIVE_ENDIAN, Report, RunError, run};
+use tamis_kernel::{Command, Ended, Errno, Killed, NATIVE_ENDIAN, RunError, RunResult, run};
 
 use tamis_testkit::skip::{self, Need};
 
@@ -68,7 +68,7 @@ fn victim_under(ret: u32, role: &[&str]) -> Command {
 }
 
 #[track_caller]
-fn report(command: &Command) -> Report {
+fn report(command: &Command) -> RunResult {
     run(command).expect("the command is executed")
 }
 

@@ -9,7 +9,7 @@ use tamis_abi::{Action, ActionKind};
 use tamis_bpf::Program;
 use tamis_kernel::spawn::{Child, Spawn, SpawnError};
 use tamis_kernel::tracee::{
-    self, CallInfo, CallPhase, Event, Options, Request, Resume, Stop, Stopped, Tracee,
+    self, CallInfo, CallPhase, Event, Request, Resume, Stop, Stopped, TraceOptions, Tracee,
 };
 use tamis_kernel::{Ended, Errno, Flags, InstallError};
 use tamis_testkit::skip::{self, Need};
@@ -48,9 +48,10 @@ fn playing(role: &str) -> Spawn<'static> {
 }
 
 /// Starts a child as a tracee, which it is from before its filters.
-fn traced(spawn: &Spawn<'_>, options: Options) -> (Child, Tracee) {
+fn traced(spawn: &Spawn<'_>, options: TraceOptions) -> (Child, Tracee) {
     let held = spawn.start().expect("it starts");
-    let tracee = Tracee::seize(held.pid(), options | Options::EXIT_KILL).expect("it is a child");
+    let tracee =
+        Tracee::seize(held.pid(), options | TraceOptions::EXIT_KILL).expect("it is a child");
     (held.release(), tracee)
 }
 
@@ -129,14 +130,14 @@ fn dropped() {
     let pid = held.pid();
     assert!(!held.child().has_filters());
     drop(held);
-    let error = Tracee::seize(pid, Options::NONE).expect_err("it is gone");
+    let error = Tracee::seize(pid, TraceOptions::NONE).expect_err("it is gone");
     assert_eq!(error.errno, Errno(libc::ESRCH));
 }
 
 /// A child that somebody else has reaped is not killed by its number, which may be another process's.
 fn heir_of_a_number() {
     const LAST_NUMBER: &str = "/proc/sys/kernel/ns_last_pid";
-    let (child, tracee) = traced(&Spawn::new("true"), Options::NONE);
+    let (child, tracee) = traced(&Spawn::new("true"), TraceOptions::NONE);
     let number = child.pid();
     let mut child = Some(child);
     while let Event::Stopped(stopped) = tracee.wait().expect("it is a tracee") {
@@ -180,7 +181,7 @@ pub(crate) fn in_new_namespace() -> String {
 }
 
 fn call_at_entry_and_exit() {
-    let (mut child, tracee) = traced(&playing("call"), Options::EXEC);
+    let (mut child, tracee) = traced(&playing("call"), TraceOptions::EXEC);
     // Before it has executed the program, it only installs filters.
     let stopped = until(tracee, Resume::Run, |stopped| stopped.stop() == Stop::Exec);
     stopped.resume(Resume::ToCall, None).expect("it is stopped");
@@ -213,7 +214,7 @@ fn trace_of_a_filter() {
         filters: under(&filter),
         ..playing("call")
     };
-    let (mut child, tracee) = traced(&spawn, Options::SECCOMP);
+    let (mut child, tracee) = traced(&spawn, TraceOptions::SECCOMP);
     let stopped = until(tracee, Resume::Run, |stopped| {
         stopped.stop() == Stop::Seccomp
     });
@@ -244,7 +245,7 @@ fn registers_can_be_set() {
         filters: under(&filter),
         ..playing("call")
     };
-    let (mut child, tracee) = traced(&spawn, Options::SECCOMP);
+    let (mut child, tracee) = traced(&spawn, TraceOptions::SECCOMP);
     let stopped = until(tracee, Resume::Run, |stopped| {
         stopped.stop() == Stop::Seccomp
     });
@@ -264,7 +265,7 @@ fn emulated() {
     if !cfg!(target_arch = "x86_64") {
         return;
     }
-    let (mut child, tracee) = traced(&playing("call-twice"), Options::EXEC);
+    let (mut child, tracee) = traced(&playing("call-twice"), TraceOptions::EXEC);
     let stopped = until(tracee, Resume::Run, |stopped| stopped.stop() == Stop::Exec);
     stopped.resume(Resume::ToCall, None).expect("it is stopped");
     let entry = until(tracee, Resume::ToCall, is_entry);
@@ -285,7 +286,8 @@ fn new_tasks() {
             .to_vec(),
         ..Spawn::new("sh")
     };
-    let options = Options::FORK | Options::VFORK | Options::CLONE | Options::EXIT;
+    let options =
+        TraceOptions::FORK | TraceOptions::VFORK | TraceOptions::CLONE | TraceOptions::EXIT;
     let (mut child, tracee) = traced(&spawn, options);
     let (mut announced, mut begun, mut codes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     loop {
@@ -316,7 +318,7 @@ fn new_tasks() {
 }
 
 fn one_instruction() {
-    let (mut child, tracee) = traced(&playing("call"), Options::EXEC);
+    let (mut child, tracee) = traced(&playing("call"), TraceOptions::EXEC);
     let stopped = until(tracee, Resume::Run, |stopped| stopped.stop() == Stop::Exec);
     stopped.resume(Resume::Step, None).expect("it is stopped");
     // The first step out of execve ends at the first instruction.
@@ -332,7 +334,7 @@ fn one_instruction() {
 
 fn attach_and_detach() {
     let waiting = Waiting::with("none");
-    let tracee = Tracee::seize(waiting.pid(), Options::NONE).expect("it is a child");
+    let tracee = Tracee::seize(waiting.pid(), TraceOptions::NONE).expect("it is a child");
     // It has said that it is ready and is about to read.
     let reads = |stopped: &Stopped| {
         let call = stopped.last_call();
@@ -353,11 +355,11 @@ fn attach_and_detach() {
 }
 
 fn error_names_the_request() {
-    let error = Tracee::seize(i32::MAX, Options::NONE).expect_err("there is none");
+    let error = Tracee::seize(i32::MAX, TraceOptions::NONE).expect_err("there is none");
     assert_eq!(error.request, Request::Seize);
     assert_eq!(error.errno, Errno(libc::ESRCH));
     let waiting = Waiting::with("none");
-    let tracee = Tracee::seize(waiting.pid(), Options::NONE).expect("it is a child");
+    let tracee = Tracee::seize(waiting.pid(), TraceOptions::NONE).expect("it is a child");
     tracee.interrupt().expect("it runs");
     let stopped = stop(tracee);
     let error = stopped.filter(0).expect_err("it has no filters");

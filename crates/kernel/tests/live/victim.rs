@@ -11,7 +11,7 @@ use std::thread;
 use tamis_abi::Action;
 use tamis_bpf::Program;
 use tamis_kernel::{
-    Ended, Flag, Flags, Install, InstallError, Installed, Report, RunError, install,
+    Ended, Flag, Flags, Install, InstallError, Installed, RunError, RunResult, install,
 };
 
 use crate::raw;
@@ -360,7 +360,7 @@ fn run(case: &str, words: &[&str]) -> ExitCode {
         die_with_parent: case == "bound",
         ..tamis_kernel::Command::new(program)
     };
-    let result: Result<Report, RunError> = tamis_kernel::run(&command);
+    let result: Result<RunResult, RunError> = tamis_kernel::run(&command);
     let report = result.expect("the command runs");
     println!("{:?} {:?}", report.killed.len(), report.notes);
     match report.ended {

@@ -32,7 +32,7 @@ pub const MAX_BYTES: usize = 4 << 20;
 
 /// A feature that pseudo filter code can't express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unsayable {
+pub enum Inexpressible {
     /// An action with unsupported data.
     Action(Action),
     /// The instruction pointer.
@@ -45,33 +45,33 @@ pub enum Unsayable {
     TooLong,
 }
 
-impl fmt::Display for Unsayable {
+impl fmt::Display for Inexpressible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unsayable::Action(action) => {
+            Inexpressible::Action(action) => {
                 write!(f, "pseudo filter code has no action {action}")
             }
-            Unsayable::Ip => f.write_str("pseudo filter code has no instruction pointer"),
-            Unsayable::Between => {
+            Inexpressible::Ip => f.write_str("pseudo filter code has no instruction pointer"),
+            Inexpressible::Between => {
                 f.write_str("pseudo filter code cannot compare arguments with each other")
             }
-            Unsayable::Variables => {
+            Inexpressible::Variables => {
                 f.write_str("the policy has run-time variables: bind them first")
             }
-            Unsayable::TooLong => write!(f, "it would be longer than {} MiB", MAX_BYTES >> 20),
+            Inexpressible::TooLong => write!(f, "it would be longer than {} MiB", MAX_BYTES >> 20),
         }
     }
 }
 
-impl Error for Unsayable {}
+impl Error for Inexpressible {}
 
 /// A ruleset as pseudo filter code.
 ///
 /// # Errors
 /// If pseudo filter code can't express the ruleset.
-pub fn text(ruleset: &Ruleset) -> Result<String, Unsayable> {
+pub fn text(ruleset: &Ruleset) -> Result<String, Inexpressible> {
     if !ruleset.variables().is_empty() {
-        return Err(Unsayable::Variables);
+        return Err(Inexpressible::Variables);
     }
     let mut writer = Writer {
         text: String::from("#\n# pseudo filter code start\n#\n"),
@@ -113,8 +113,8 @@ impl Condition {
     }
 
     /// A predicate, or its negation.
-    fn of(when: &Predicate, is_negated: bool) -> Result<Condition, Unsayable> {
-        let all = |parts: &[Predicate]| -> Result<Vec<Condition>, Unsayable> {
+    fn of(when: &Predicate, is_negated: bool) -> Result<Condition, Inexpressible> {
+        let all = |parts: &[Predicate]| -> Result<Vec<Condition>, Inexpressible> {
             parts
                 .iter()
                 .map(|part| Condition::of(part, is_negated))
@@ -147,7 +147,7 @@ impl Condition {
         }
     }
 
-    fn of_test(test: &Test) -> Result<Condition, Unsayable> {
+    fn of_test(test: &Test) -> Result<Condition, Inexpressible> {
         match test {
             Test::Compare { operand, op, value } => Condition::compare(*operand, *op, *value),
             Test::Masked {
@@ -165,11 +165,11 @@ impl Condition {
                         Condition::compare(*operand, CmpOp::Le, *last)?,
                     ]))
                 };
-                let ranges: Result<Vec<Condition>, Unsayable> =
+                let ranges: Result<Vec<Condition>, Inexpressible> =
                     set.intervals().iter().map(range).collect();
                 Ok(Condition::Any(ranges?))
             }
-            Test::Between { .. } => Err(Unsayable::Between),
+            Test::Between { .. } => Err(Inexpressible::Between),
         }
     }
 
@@ -184,7 +184,7 @@ impl Condition {
         Condition::Word { test, holds: true }
     }
 
-    fn compare(operand: Operand, op: CmpOp, value: u64) -> Result<Condition, Unsayable> {
+    fn compare(operand: Operand, op: CmpOp, value: u64) -> Result<Condition, Inexpressible> {
         let arg = argument(operand)?;
         let name = match op {
             CmpOp::Eq => "==",
@@ -211,7 +211,7 @@ impl Condition {
         })
     }
 
-    fn masked(operand: Operand, mask: u64, value: u64) -> Result<Condition, Unsayable> {
+    fn masked(operand: Operand, mask: u64, value: u64) -> Result<Condition, Inexpressible> {
         let arg = argument(operand)?;
         if value & !mask != 0 || operand.part != Part::Full && value > u64::from(u32::MAX) {
             return Ok(Condition::truth(false));
@@ -232,11 +232,11 @@ impl Condition {
     }
 }
 
-fn argument(operand: Operand) -> Result<usize, Unsayable> {
+fn argument(operand: Operand) -> Result<usize, Inexpressible> {
     match operand.subject {
         Subject::Arg(arg) => Ok(arg.index()),
-        Subject::Ip => Err(Unsayable::Ip),
-        Subject::Variable(_) => Err(Unsayable::Variables),
+        Subject::Ip => Err(Inexpressible::Ip),
+        Subject::Variable(_) => Err(Inexpressible::Variables),
     }
 }
 
@@ -250,7 +250,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn section(&mut self, section: &Section) -> Result<(), Unsayable> {
+    fn section(&mut self, section: &Section) -> Result<(), Inexpressible> {
         let (arch, audit) = (section.arch, section.arch.audit());
         self.is_wide = arch.has_64_bit_registers();
         let _ = writeln!(self.text, "# filter for arch {arch} ({audit})");
@@ -270,7 +270,7 @@ impl Writer {
         self.action(1, section.default)
     }
 
-    fn call(&mut self, section: &Section, nr: Nr, name: &str) -> Result<(), Unsayable> {
+    fn call(&mut self, section: &Section, nr: Nr, name: &str) -> Result<(), Inexpressible> {
         let Some(clauses) = clauses(section, nr.0)? else {
             return Ok(());
         };
@@ -280,7 +280,7 @@ impl Writer {
     }
 
     /// Writes numbers without a name that have the same clauses.
-    fn numbers(&mut self, section: &Section, first: u32, last: u32) -> Result<(), Unsayable> {
+    fn numbers(&mut self, section: &Section, first: u32, last: u32) -> Result<(), Inexpressible> {
         let Some(clauses) = clauses(section, first)? else {
             return Ok(());
         };
@@ -294,7 +294,7 @@ impl Writer {
         self.clauses(3, &clauses)
     }
 
-    fn clauses(&mut self, depth: usize, clauses: &Clauses) -> Result<(), Unsayable> {
+    fn clauses(&mut self, depth: usize, clauses: &Clauses) -> Result<(), Inexpressible> {
         for (condition, action) in clauses {
             self.branches(depth, &[condition], *action)?;
         }
@@ -307,7 +307,7 @@ impl Writer {
         depth: usize,
         conditions: &[&Condition],
         action: Action,
-    ) -> Result<(), Unsayable> {
+    ) -> Result<(), Inexpressible> {
         let Some((first, rest)) = conditions.split_first() else {
             return self.action(depth, action);
         };
@@ -344,7 +344,7 @@ impl Writer {
         format!("if ($a{arg}{half}{mask} {op} {value})")
     }
 
-    fn action(&mut self, depth: usize, action: Action) -> Result<(), Unsayable> {
+    fn action(&mut self, depth: usize, action: Action) -> Result<(), Inexpressible> {
         let name = match action.kind {
             ActionKind::KillProcess => "KILL_PROCESS",
             ActionKind::KillThread => "KILL",
@@ -359,15 +359,15 @@ impl Writer {
             (ActionKind::Errno | ActionKind::Trace, data) => {
                 self.line(depth, &format!("action {name}({data});"))
             }
-            (ActionKind::Trap, 1..) => Err(Unsayable::Action(action)),
+            (ActionKind::Trap, 1..) => Err(Inexpressible::Action(action)),
             // The data of other actions is unused.
             _ => self.line(depth, &format!("action {name};")),
         }
     }
 
-    fn line(&mut self, depth: usize, line: &str) -> Result<(), Unsayable> {
+    fn line(&mut self, depth: usize, line: &str) -> Result<(), Inexpressible> {
         if self.text.len() > MAX_BYTES {
-            return Err(Unsayable::TooLong);
+            return Err(Inexpressible::TooLong);
         }
         let _ = writeln!(self.text, "{:width$}{line}", "", width = 2 * depth);
         Ok(())
@@ -375,7 +375,7 @@ impl Writer {
 }
 
 /// The clauses of a number, unless they are only the default. The last condition always holds.
-fn clauses(section: &Section, nr: u32) -> Result<Option<Clauses>, Unsayable> {
+fn clauses(section: &Section, nr: u32) -> Result<Option<Clauses>, Inexpressible> {
     let rules = section.rules.iter();
     let mut clauses = Clauses::new();
     for rule in rules.filter(|rule| rule.syscalls.contains(nr)) {

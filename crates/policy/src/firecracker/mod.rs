@@ -52,7 +52,7 @@ static DIALECT: Dialect = Dialect {
 
 /// Options of parsing a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct FirecrackerOptions {
     /// The architectures of the filter. The library compiles for one, of `x86_64`, `aarch64` and `riscv64`; with
     /// several, each has the rules.
     pub arches: Vec<Arch>,
@@ -62,10 +62,10 @@ pub struct Options {
     pub strict: bool,
 }
 
-impl Options {
+impl FirecrackerOptions {
     /// The only filter of a file, for one architecture, not strict.
-    pub fn new(arch: Arch) -> Options {
-        Options {
+    pub fn new(arch: Arch) -> FirecrackerOptions {
+        FirecrackerOptions {
             arches: vec![arch],
             thread: None,
             strict: false,
@@ -90,9 +90,9 @@ fn parse_for_any(
     sources: &mut Sources,
     source: SourceId,
     _: &mut dyn Loader,
-    common: &front_end::Options,
+    common: &front_end::ParseOptions,
 ) -> ParsedPolicy {
-    let options = Options {
+    let options = FirecrackerOptions {
         arches: common.arches_one_by_one(),
         thread: common.thread.clone(),
         strict: common.strict,
@@ -111,7 +111,7 @@ fn parse_for_any(
 ///     {"syscall": "read"},
 ///     {"syscall": "ioctl", "args": [{"index": 1, "type": "dword", "op": "eq", "val": 44672}]}]}}"#;
 /// let source = sources.add("vmm.json", text);
-/// let parsed = firecracker::parse(&sources, source, &firecracker::Options::new(Arch::X86_64));
+/// let parsed = firecracker::parse(&sources, source, &firecracker::FirecrackerOptions::new(Arch::X86_64));
 /// let ruleset = parsed.ruleset.expect("it has no mistakes");
 /// assert_eq!(ruleset.sections()[0].default.ret(), 0x30000);
 /// ```
@@ -119,7 +119,7 @@ fn parse_for_any(
     clippy::missing_panics_doc,
     reason = "architectures are collected without repetition"
 )]
-pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
+pub fn parse(sources: &Sources, source: SourceId, options: &FirecrackerOptions) -> Parsed {
     let text = &sources.get(source).text;
     // Input that the library rejects is an error, strict or not.
     let mut reader = Reader::new(&DIALECT, source, true);

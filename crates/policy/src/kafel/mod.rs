@@ -37,7 +37,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     options: &[],
     recognises,
     parse: |sources, root, loader, common| {
-        let options = Options {
+        let options = KafelOptions {
             arches: common.arches_one_by_one(),
             strict: common.strict,
         };
@@ -47,17 +47,17 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
 
 /// Options of parsing a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct KafelOptions {
     /// The architectures of the filter; each gets its rules.
     pub arches: Vec<Arch>,
     /// Treat warnings as errors.
     pub strict: bool,
 }
 
-impl Options {
+impl KafelOptions {
     /// For one architecture, not strict.
-    pub fn new(arch: Arch) -> Options {
-        Options {
+    pub fn new(arch: Arch) -> KafelOptions {
+        KafelOptions {
             arches: vec![arch],
             strict: false,
         }
@@ -80,7 +80,7 @@ fn recognises(text: &str) -> bool {
 /// use tamis_policy::{kafel, loader::NoIncludes};
 /// let mut sources = tamis_diag::Sources::new();
 /// let root = sources.add("a.kafel", "ALLOW { write { fd == 1 || fd == 2 } } DEFAULT ERRNO(1)");
-/// let options = kafel::Options::new(Arch::X86_64);
+/// let options = kafel::KafelOptions::new(Arch::X86_64);
 /// let parsed = kafel::parse(&mut sources, root, &mut NoIncludes, &options);
 /// let ruleset = parsed.ruleset.expect("no errors");
 /// let call = SeccompData { nr: 1, arch: Arch::X86_64.audit(), args: [2; 6], ..Default::default() };
@@ -94,7 +94,7 @@ pub fn parse(
     sources: &mut Sources,
     root: SourceId,
     loader: &mut dyn Loader,
-    options: &Options,
+    options: &KafelOptions,
 ) -> Parsed {
     let mut sink = Sink::new(options.strict);
     let tokens = lexer::tokens(sources, root, loader, &mut sink);

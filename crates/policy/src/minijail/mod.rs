@@ -55,7 +55,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     recognises: |text| parser::recognises(front_end::first_line(text)),
     parse: |sources, root, loader, common| {
         let is_said = !common.asked_arches.is_empty() || common.minijail.arch_json.is_none();
-        let options = Options {
+        let options = MinijailOptions {
             arches: match is_said {
                 true => common.arches_one_by_one(),
                 false => Vec::new(),
@@ -169,7 +169,7 @@ impl FromStr for DefaultAction {
 
 /// Options of parsing a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct MinijailOptions {
     /// The architectures of the filter. Minijail compiles for one; with several, each has the rules that apply to
     /// it. With a table the architecture is that of the table and may be omitted here.
     pub arches: Vec<Arch>,
@@ -179,10 +179,10 @@ pub struct Options {
     pub strict: bool,
 }
 
-impl Options {
+impl MinijailOptions {
     /// The compile tool's defaults, for one architecture, not strict.
-    pub fn new(arch: Arch) -> Options {
-        Options {
+    pub fn new(arch: Arch) -> MinijailOptions {
+        MinijailOptions {
             arches: vec![arch],
             settings: Settings::default(),
             strict: false,
@@ -197,7 +197,7 @@ impl Options {
 /// use tamis_policy::{loader::NoIncludes, minijail};
 /// let mut sources = tamis_diag::Sources::new();
 /// let root = sources.add("a.policy", "read: 1\nwrite: arg0 == 1 || arg0 == 2\n");
-/// let options = minijail::Options::new(Arch::X86_64);
+/// let options = minijail::MinijailOptions::new(Arch::X86_64);
 /// let policy = minijail::parse(&mut sources, root, &mut NoIncludes, &options);
 /// let ruleset = policy.parsed.ruleset.expect("no errors");
 /// let call = SeccompData { nr: 1, arch: Arch::X86_64.audit(), args: [2; 6], ..Default::default() };
@@ -211,7 +211,7 @@ pub fn parse(
     sources: &mut Sources,
     root: SourceId,
     loader: &mut dyn Loader,
-    options: &Options,
+    options: &MinijailOptions,
 ) -> ParsedPolicy {
     let mut sink = Sink::new(options.strict);
     let dialect = options.settings.dialect.unwrap_or(Dialect::Python);
@@ -263,7 +263,7 @@ pub fn parse(
 /// The table of the options, if any. Errors are reported to the sink.
 fn given_table(
     sources: &mut Sources,
-    options: &Options,
+    options: &MinijailOptions,
     sink: &mut Sink,
 ) -> Result<Option<Table>, ()> {
     let Some(given) = &options.settings.arch_json else {

@@ -76,9 +76,9 @@ fn parse_for_any(
     sources: &mut Sources,
     source: SourceId,
     _: &mut dyn Loader,
-    common: &front_end::Options,
+    common: &front_end::ParseOptions,
 ) -> ParsedPolicy {
-    let profile = parse(sources, source, &Options::of(common));
+    let profile = parse(sources, source, &OciOptions::of(common));
     profile.into()
 }
 
@@ -93,7 +93,7 @@ impl From<ParsedProfile> for ParsedPolicy {
 
 /// The inputs of a profile that the container engine supplies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct OciOptions {
     /// The architecture of the machine: always in the filter; `archMap`, `includes` and `excludes` select by it.
     pub native: Arch,
     /// The architectures of the filter in addition to the native one, instead of those of the profile.
@@ -121,10 +121,10 @@ pub enum EnosysTail {
     Table,
 }
 
-impl Options {
+impl OciOptions {
     /// The caller's options, with Docker's defaults.
-    pub(crate) fn of(common: &front_end::Options) -> Options {
-        let mut options = Options::docker(common.native());
+    pub(crate) fn of(common: &front_end::ParseOptions) -> OciOptions {
+        let mut options = OciOptions::docker(common.native());
         // A single architecture is the native one: the profile adds others.
         if let [_, others @ ..] = common.asked_arches.as_slice()
             && !others.is_empty()
@@ -142,8 +142,8 @@ impl Options {
 
     /// Docker's behaviour on this architecture for a container started without options: its fourteen default
     /// capabilities and a new kernel.
-    pub fn docker(native: Arch) -> Options {
-        Options {
+    pub fn docker(native: Arch) -> OciOptions {
+        OciOptions {
             native,
             arches: None,
             capabilities: names::DOCKER_CAPABILITIES.map(str::to_owned).to_vec(),
@@ -175,12 +175,12 @@ pub struct ParsedProfile {
 /// let text = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
 ///     {"names": ["read", "write"], "action": "SCMP_ACT_ALLOW"}]}"#;
 /// let source = sources.add("profile.json", text);
-/// let profile = oci::parse(&sources, source, &oci::Options::docker(Arch::X86_64));
+/// let profile = oci::parse(&sources, source, &oci::OciOptions::docker(Arch::X86_64));
 /// let ruleset = profile.parsed.ruleset.expect("it is a profile");
 /// assert_eq!(ruleset.sections()[0].default, Action::errno(1));
 /// assert_eq!(ruleset.sections()[0].rules.len(), 1);
 /// ```
-pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> ParsedProfile {
+pub fn parse(sources: &Sources, source: SourceId, options: &OciOptions) -> ParsedProfile {
     let text = &sources.get(source).text;
     let mut reader = Reader::new(&json::DIALECT, source, options.strict);
     let mut profile = None;
@@ -196,7 +196,7 @@ pub(crate) fn parse_object(
     mut reader: Reader,
     object: &Object,
     flavour: &Flavour,
-    options: &Options,
+    options: &OciOptions,
 ) -> ParsedProfile {
     let profile = read::read_profile(&mut reader, flavour, object);
     lowered(sources, reader, profile, options)
@@ -207,7 +207,7 @@ fn lowered(
     sources: &Sources,
     mut reader: Reader,
     profile: Option<Profile>,
-    options: &Options,
+    options: &OciOptions,
 ) -> ParsedProfile {
     let Some(profile) = profile else {
         return finish(None, None, reader.diagnostics);

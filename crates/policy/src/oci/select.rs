@@ -3,11 +3,11 @@
 
 use tamis_abi::Arch;
 
-use super::Options;
+use super::OciOptions;
 use super::model::{Entry, Profile, Selector};
 
 /// The architectures of the filter: the native one first, then those of the profile in order.
-pub(super) fn arches(profile: &Profile, options: &Options) -> Vec<Arch> {
+pub(super) fn arches(profile: &Profile, options: &OciOptions) -> Vec<Arch> {
     let mut chosen = vec![options.native];
     let listed: Vec<Arch> = match &options.arches {
         Some(arches) => arches.clone(),
@@ -28,7 +28,7 @@ pub(super) fn arches(profile: &Profile, options: &Options) -> Vec<Arch> {
 }
 
 /// Whether the engine passes an entry to the runtime, and the runtime passes it to libseccomp.
-pub(super) fn applies(entry: &Entry, profile: &Profile, options: &Options) -> bool {
+pub(super) fn applies(entry: &Entry, profile: &Profile, options: &OciOptions) -> bool {
     let (includes, excludes) = (&entry.includes, &entry.excludes);
     let has_cap = |cap: &String| options.capabilities.iter().any(|held| held == cap);
     // Without a kernel version every `minKernel` is satisfied.

@@ -55,7 +55,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     options: &[],
     recognises: |text| unit::section(unit::first_line(text)).is_some(),
     parse: |sources, root, _, common| {
-        let options = Options {
+        let options = SystemdOptions {
             arches: arches(common),
             strict: common.strict,
         };
@@ -64,7 +64,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
 };
 
 /// A single architecture is that of the machine; several are those of the filter.
-fn arches(common: &front_end::Options) -> Vec<Arch> {
+fn arches(common: &front_end::ParseOptions) -> Vec<Arch> {
     match common.asked_arches.as_slice() {
         [] | [_] => filters::local_arches(common.native()),
         several => several.to_vec(),
@@ -73,17 +73,17 @@ fn arches(common: &front_end::Options) -> Vec<Arch> {
 
 /// Options of parsing a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct SystemdOptions {
     /// The architectures whose programs the machine runs, the native one first.
     pub arches: Vec<Arch>,
     /// Treat warnings as errors.
     pub strict: bool,
 }
 
-impl Options {
+impl SystemdOptions {
     /// For a machine of this architecture, not strict.
-    pub fn new(native: Arch) -> Options {
-        Options {
+    pub fn new(native: Arch) -> SystemdOptions {
+        SystemdOptions {
             arches: filters::local_arches(native),
             strict: false,
         }
@@ -97,7 +97,7 @@ impl Options {
 /// use tamis_policy::systemd;
 /// let mut sources = tamis_diag::Sources::new();
 /// let source = sources.add("a.service", "[Service]\nSystemCallFilter=~@mount\n");
-/// let parsed = systemd::parse(&sources, source, &systemd::Options::new(Arch::X86_64));
+/// let parsed = systemd::parse(&sources, source, &systemd::SystemdOptions::new(Arch::X86_64));
 /// let ruleset = parsed.ruleset.expect("no errors");
 /// let mount = SeccompData { nr: 165, arch: Arch::X86_64.audit(), ..Default::default() };
 /// assert_eq!(ruleset.decide(&mount).action, Action::KILL_PROCESS);
@@ -106,7 +106,7 @@ impl Options {
     clippy::missing_panics_doc,
     reason = "architectures are collected without repetition"
 )]
-pub fn parse(sources: &Sources, source: SourceId, options: &Options) -> Parsed {
+pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> Parsed {
     let mut sink = Sink::new(options.strict);
     let text = sources.get(source).text.as_ref();
     let start = Span::new(source, 0, 0);

@@ -37,7 +37,7 @@ pub enum Style {
 
 /// A feature that the language can't express.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unsayable {
+pub enum Inexpressible {
     /// An action with data that the language doesn't support, or an errno that is too large.
     Action(Action),
     /// More values in a mask than the language supports.
@@ -53,17 +53,19 @@ pub enum Unsayable {
 /// minutes.
 pub const MAX_CONDITIONS_BYTES: usize = 256 << 10;
 
-impl fmt::Display for Unsayable {
+impl fmt::Display for Inexpressible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unsayable::Action(action) => {
+            Inexpressible::Action(action) => {
                 write!(f, "the tamis language has no action {action}")
             }
-            Unsayable::Values => f.write_str("a set of values is too large for the tamis language"),
-            Unsayable::Variables => {
+            Inexpressible::Values => {
+                f.write_str("a set of values is too large for the tamis language")
+            }
+            Inexpressible::Variables => {
                 f.write_str("the policy has run-time variables: bind them first")
             }
-            Unsayable::TooLong => write!(
+            Inexpressible::TooLong => write!(
                 f,
                 "the conditions of all calls need more than {} KiB of text",
                 MAX_CONDITIONS_BYTES >> 10
@@ -72,7 +74,7 @@ impl fmt::Display for Unsayable {
     }
 }
 
-impl Error for Unsayable {}
+impl Error for Inexpressible {}
 
 /// A policy with the meaning of the ruleset.
 ///
@@ -94,9 +96,9 @@ impl Error for Unsayable {}
 ///
 /// # Errors
 /// If the language can't express it, or the text would be too long to be read.
-pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, Unsayable> {
+pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, Inexpressible> {
     if !ruleset.variables().is_empty() {
-        return Err(Unsayable::Variables);
+        return Err(Inexpressible::Variables);
     }
     let nothing = Section {
         arch: Arch::X86_64,
@@ -109,7 +111,7 @@ pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, Unsayable> {
         sections => sections,
     };
     let mut room = Room(MAX_CONDITIONS_BYTES);
-    let listings: Result<Vec<Listing>, Unsayable> = sections
+    let listings: Result<Vec<Listing>, Inexpressible> = sections
         .iter()
         .map(|section| Listing::of(section, style, &mut room))
         .collect();
@@ -127,7 +129,7 @@ pub fn condition(
     call: Option<&str>,
     when: &Predicate,
     style: Style,
-) -> Result<String, Unsayable> {
+) -> Result<String, Inexpressible> {
     condition::text(arch, call, when, style)
 }
 
@@ -135,7 +137,7 @@ pub fn condition(
 ///
 /// # Errors
 /// If the language doesn't support the action's data.
-pub fn answer(action: Action, arch: Arch) -> Result<String, Unsayable> {
+pub fn answer(action: Action, arch: Arch) -> Result<String, Inexpressible> {
     const MAX_ERRNO: u16 = 4095;
     let word = Verb::Plain(action.kind).word();
     match (action.kind, action.data) {
@@ -143,10 +145,10 @@ pub fn answer(action: Action, arch: Arch) -> Result<String, Unsayable> {
             Some(name) => Ok(format!("{word}({name})")),
             None => Ok(format!("{word}({data})")),
         },
-        (ActionKind::Errno, _) => Err(Unsayable::Action(action)),
+        (ActionKind::Errno, _) => Err(Inexpressible::Action(action)),
         (_, 0) => Ok(word.to_owned()),
         (ActionKind::Trap | ActionKind::Trace, data) => Ok(format!("{word}({data})")),
-        _ => Err(Unsayable::Action(action)),
+        _ => Err(Inexpressible::Action(action)),
     }
 }
 
@@ -186,10 +188,10 @@ struct Room(usize);
 
 impl Room {
     /// Subtracts the size of the clauses of a call or some numbers.
-    fn take(&mut self, clauses: Clauses) -> Result<Clauses, Unsayable> {
+    fn take(&mut self, clauses: Clauses) -> Result<Clauses, Inexpressible> {
         let lengths = clauses.iter().filter_map(|clause| clause.when.as_ref());
         let length: usize = lengths.map(String::len).sum();
-        self.0 = self.0.checked_sub(length).ok_or(Unsayable::TooLong)?;
+        self.0 = self.0.checked_sub(length).ok_or(Inexpressible::TooLong)?;
         Ok(clauses)
     }
 }
@@ -217,7 +219,7 @@ struct Listing {
 }
 
 impl Listing {
-    fn of(section: &Section, style: Style, room: &mut Room) -> Result<Listing, Unsayable> {
+    fn of(section: &Section, style: Style, room: &mut Room) -> Result<Listing, Inexpressible> {
         let arch = section.arch;
         let mut calls = BTreeMap::new();
         for (nr, name) in syscall::all(arch) {
@@ -308,7 +310,7 @@ fn clauses(
     nr: u32,
     call: Option<&str>,
     style: Style,
-) -> Result<Clauses, Unsayable> {
+) -> Result<Clauses, Inexpressible> {
     let mut clauses = Clauses::new();
     for rule in section
         .rules

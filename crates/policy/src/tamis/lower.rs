@@ -13,7 +13,7 @@ use tamis_abi::{Action, ActionKind, Arch, signature, syscall};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
 use tamis_rules::{IntervalSet, Origin, Part, Predicate, Rule, Ruleset, Section, Subject, Test};
 
-use super::Options;
+use super::TamisOptions;
 use super::ast::{
     Answer, Fallback, Name, Statement, StatementKind, Target, TargetKind, Value, Verb,
 };
@@ -29,7 +29,7 @@ use signature::Width;
 /// The ruleset of a policy; `None` if an error was reported.
 pub(super) fn ruleset(
     statements: &[Statement],
-    options: &Options,
+    options: &TamisOptions,
     sources: &Sources,
     sink: &mut Sink,
 ) -> Option<Ruleset> {

@@ -13,14 +13,14 @@ use tamis_abi::{Action, Arch, SeccompData, syscall};
 use tamis_diag::Sources;
 use tamis_policy::Parsed;
 use tamis_policy::loader::{Loaded, NoIncludes};
-use tamis_policy::tamis::{self, Options};
+use tamis_policy::tamis::{self, TamisOptions};
 use tamis_rules::Ruleset;
 
 /// Parses a policy that stands alone.
 fn parse(text: &str, arches: &[Arch]) -> (Parsed, Sources) {
     let mut sources = Sources::new();
     let root = sources.add("a.tamis", text);
-    let options = Options::new(arches.to_vec());
+    let options = TamisOptions::new(arches.to_vec());
     let parsed = tamis::parse(&mut sources, root, &mut NoIncludes, &options);
     (parsed, sources)
 }
@@ -36,7 +36,7 @@ fn parse_files(files: &[(&str, &str)]) -> (Parsed, Sources) {
         }),
         None => Err("no such file".to_owned()),
     };
-    let options = Options::new(vec![Arch::X86_64]);
+    let options = TamisOptions::new(vec![Arch::X86_64]);
     let parsed = tamis::parse(&mut sources, root, &mut loader, &options);
     (parsed, sources)
 }

@@ -1,7 +1,7 @@
 //! What policies mean: decisions for calls.
 
 use tamis_abi::{Action, Arch, SeccompData};
-use tamis_policy::tamis::{self, Arches, Options};
+use tamis_policy::tamis::{self, Arches, TamisOptions};
 
 use crate::{call, decide, parse, parse_files, ruleset};
 
@@ -272,7 +272,7 @@ fn a_caller_can_insist_on_architectures() {
         "a.tamis",
         "arch x86_64\nallow read\non x86_64 { allow arch_prctl }",
     );
-    let options = Options {
+    let options = TamisOptions {
         arches: Arches::Exactly(vec![Arch::Aarch64]),
         strict: true,
     };
@@ -284,7 +284,7 @@ fn a_caller_can_insist_on_architectures() {
     assert_eq!(rules.sections().len(), 1);
     assert_eq!(decide(&rules, Arch::Aarch64, "read", &[]), Action::ALLOW);
 
-    let same = Options {
+    let same = TamisOptions {
         arches: Arches::Exactly(vec![Arch::X86_64]),
         strict: true,
     };
@@ -330,9 +330,9 @@ fn strict_makes_errors_of_warnings() {
     assert!(lenient.ruleset.is_some() && lenient.diagnostics.len() == 1);
     let mut sources = tamis_diag::Sources::new();
     let root = sources.add("a.tamis", text);
-    let options = Options {
+    let options = TamisOptions {
         strict: true,
-        ..Options::new(vec![Arch::X86_64])
+        ..TamisOptions::new(vec![Arch::X86_64])
     };
     let none = &mut tamis_policy::loader::NoIncludes;
     let strict = tamis::parse(&mut sources, root, none, &options);

@@ -17,7 +17,7 @@ use tamis_rules::{Input, IntervalSet, Section};
 
 use crate::code::Code;
 use crate::comparison::Scope;
-use crate::diagram::LimitReached;
+use crate::diagram::Limited;
 use crate::misreading::{self, Reading, Rule};
 use crate::space::Limits;
 use crate::stop::Stop;
@@ -26,8 +26,6 @@ pub use branches::Branches;
 pub(crate) use graph::Gate;
 use graph::Gates;
 use words::Bits;
-
-type Outcome<T> = Result<T, LimitReached>;
 
 /// `SECCOMP_RET_ALLOW`, the result of a stack without stricter filters.
 const ALLOW: u32 = 0x7fff_0000;
@@ -64,7 +62,7 @@ impl<'a> Circuit<'a> {
         right: &Subject<'_>,
         limits: &Limits,
         stop: &'a Stop,
-    ) -> Outcome<Circuit<'a>> {
+    ) -> Limited<Circuit<'a>> {
         let mut gates = Gates::new(limits.max_gates, stop.clone());
         let left = function(&mut gates, left)?;
         let right = function(&mut gates, right)?;
@@ -78,12 +76,12 @@ impl<'a> Circuit<'a> {
     }
 
     /// The condition that the filters return different values.
-    pub(crate) fn difference(&mut self) -> Outcome<Gate> {
+    pub(crate) fn difference(&mut self) -> Limited<Gate> {
         words::equal(&mut self.gates, &self.left, &self.right).map(Gate::not)
     }
 
     /// The conditions that a call of the scope has different results.
-    pub(crate) fn differences(&mut self, scope: &Scope) -> Outcome<Differences> {
+    pub(crate) fn differences(&mut self, scope: &Scope) -> Limited<Differences> {
         let gates = &mut self.gates;
         let domain = domain(gates, scope)?;
         let left_rank = strictness(gates, &self.left, scope)?;
@@ -114,13 +112,13 @@ impl<'a> Circuit<'a> {
     ///
     /// # Errors
     /// If the solver reaches its limit, or the caller stops.
-    pub(crate) fn input_for(&self, condition: Gate) -> Outcome<Option<Input>> {
+    pub(crate) fn input_for(&self, condition: Gate) -> Limited<Option<Input>> {
         solve::input_for(&self.gates, condition, self.max_conflicts, self.stop)
     }
 }
 
 /// The return value of a subject.
-fn function(gates: &mut Gates, subject: &Subject<'_>) -> Outcome<Bits> {
+fn function(gates: &mut Gates, subject: &Subject<'_>) -> Limited<Bits> {
     match subject {
         Subject::Ruleset(rules) => ruleset::returned(gates, rules),
         Subject::Program(program) => {
@@ -143,7 +141,7 @@ fn function(gates: &mut Gates, subject: &Subject<'_>) -> Outcome<Bits> {
 
 /// The condition that an older filter's return value replaces the one kept so far: its action is smaller, as a
 /// signed number.
-fn replaces(gates: &mut Gates, older: &Bits, kept: &Bits) -> Outcome<Gate> {
+fn replaces(gates: &mut Gates, older: &Bits, kept: &Bits) -> Limited<Gate> {
     let misreads = |rule| misreading::has(Reading::Gates, rule);
     let place = |ret: &Bits| {
         let mut place = *ret;
@@ -164,7 +162,7 @@ fn replaces(gates: &mut Gates, older: &Bits, kept: &Bits) -> Outcome<Gate> {
 }
 
 /// The strictness of a return value: smaller is stricter.
-fn strictness(gates: &mut Gates, ret: &Bits, scope: &Scope) -> Outcome<Bits> {
+fn strictness(gates: &mut Gates, ret: &Bits, scope: &Scope) -> Limited<Bits> {
     // Unknown actions kill the process.
     let mut rank = words::constant(0);
     for (number, kind) in ActionKind::ALL.into_iter().enumerate() {
@@ -183,7 +181,7 @@ fn strictness(gates: &mut Gates, ret: &Bits, scope: &Scope) -> Outcome<Bits> {
 }
 
 /// The condition that a call is in the scope.
-fn domain(gates: &mut Gates, scope: &Scope) -> Outcome<Gate> {
+fn domain(gates: &mut Gates, scope: &Scope) -> Limited<Gate> {
     let nr = words::input(gates, Word::NR)?;
     let arch = words::input(gates, Word::ARCH)?;
     let mut domain = Gate::from(scope.arches.is_empty());

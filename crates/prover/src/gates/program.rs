@@ -7,10 +7,10 @@
 use tamis_abi::{ArgIndex, Endian, Word};
 use tamis_bpf::{AluOp, Op, Operand, Pc, Test};
 
-use super::Outcome;
 use super::graph::{Gate, Gates};
 use super::words::{self, Bits};
 use crate::code::Code;
+use crate::diagram::Limited;
 use crate::misreading::{self, Reading, Rule};
 
 /// Words of scratch memory, `BPF_MEMWORDS`.
@@ -47,7 +47,7 @@ pub(super) fn returned(
     gates: &mut Gates,
     code: Code<'_>,
     note: &mut dyn FnMut(Pc, [Gate; 2]),
-) -> Outcome<Bits> {
+) -> Limited<Bits> {
     let length = code.shape().len();
     let zero = words::constant(0);
     let start = Machine {
@@ -74,7 +74,7 @@ pub(super) fn returned(
 
 impl Circuit<'_> {
     /// Adds a path to an instruction.
-    fn go(&mut self, target: usize, is_taken: Gate, machine: Machine) -> Outcome<()> {
+    fn go(&mut self, target: usize, is_taken: Gate, machine: Machine) -> Limited<()> {
         if is_taken == Gate::FALSE {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl Circuit<'_> {
     }
 
     /// The merged contents of the machine: those of `first` on the first path.
-    fn meet(&mut self, is_first: Gate, first: Machine, second: &Machine) -> Outcome<Machine> {
+    fn meet(&mut self, is_first: Gate, first: Machine, second: &Machine) -> Limited<Machine> {
         let mut met = first;
         met.a = words::select(self.gates, is_first, &met.a, &second.a)?;
         met.x = words::select(self.gates, is_first, &met.x, &second.x)?;
@@ -100,13 +100,13 @@ impl Circuit<'_> {
         Ok(met)
     }
 
-    fn end(&mut self, is_taken: Gate, value: &Bits) -> Outcome<()> {
+    fn end(&mut self, is_taken: Gate, value: &Bits) -> Limited<()> {
         self.returned = words::select(self.gates, is_taken, value, &self.returned)?;
         Ok(())
     }
 
     /// Runs an instruction; the next one is at `next`.
-    fn step(&mut self, op: Op, next: usize, way: Way) -> Outcome<()> {
+    fn step(&mut self, op: Op, next: usize, way: Way) -> Limited<()> {
         let Way {
             is_taken,
             mut machine,
@@ -153,7 +153,7 @@ impl Circuit<'_> {
     }
 
     /// The effect of an instruction that only moves values.
-    fn transfer(&mut self, op: Op, machine: &mut Machine) -> Outcome<()> {
+    fn transfer(&mut self, op: Op, machine: &mut Machine) -> Limited<()> {
         match op {
             Op::LoadData(offset) => {
                 machine.a = words::input(self.gates, word_at(offset, self.endian))?;
@@ -209,7 +209,7 @@ fn signed_as_unsigned(mut bits: Bits) -> Bits {
     bits
 }
 
-fn right(gates: &mut Gates, operand: Operand, machine: &Machine) -> Outcome<Bits> {
+fn right(gates: &mut Gates, operand: Operand, machine: &Machine) -> Limited<Bits> {
     match operand {
         Operand::K(k) => Ok(words::constant(k)),
         Operand::X => Ok(machine.x),

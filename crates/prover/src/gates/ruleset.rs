@@ -3,12 +3,12 @@
 use tamis_abi::Word;
 use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Ruleset, Section, Test};
 
-use super::Outcome;
 use super::graph::{Gate, Gates};
 use super::words::{self, Bits};
+use crate::diagram::Limited;
 
 /// The return value of a ruleset.
-pub(super) fn returned(gates: &mut Gates, ruleset: &Ruleset) -> Outcome<Bits> {
+pub(super) fn returned(gates: &mut Gates, ruleset: &Ruleset) -> Limited<Bits> {
     let nr = words::input(gates, Word::NR)?;
     let arch = words::input(gates, Word::ARCH)?;
     let mut returned = words::constant(ruleset.bad_arch.ret());
@@ -31,7 +31,7 @@ pub(super) fn returned(gates: &mut Gates, ruleset: &Ruleset) -> Outcome<Bits> {
 }
 
 /// The condition that a word is in a set.
-pub(super) fn in_set(gates: &mut Gates, word: &Bits, set: &IntervalSet<u32>) -> Outcome<Gate> {
+pub(super) fn in_set(gates: &mut Gates, word: &Bits, set: &IntervalSet<u32>) -> Limited<Gate> {
     let zero = words::constant(0);
     let intervals = set.intervals().iter();
     let wide = intervals.map(|(first, last)| u64::from(*first)..=u64::from(*last));
@@ -45,7 +45,7 @@ fn wide_constant(value: u64) -> Wide {
     [value as u32, (value >> 32) as u32].map(words::constant)
 }
 
-fn wide_value(gates: &mut Gates, operand: Operand) -> Outcome<Wide> {
+fn wide_value(gates: &mut Gates, operand: Operand) -> Limited<Wide> {
     let (low, high) = operand.words();
     let zero = words::constant(0);
     Ok(match operand.part {
@@ -55,7 +55,7 @@ fn wide_value(gates: &mut Gates, operand: Operand) -> Outcome<Wide> {
     })
 }
 
-fn compare(gates: &mut Gates, op: CmpOp, a: &Wide, b: &Wide) -> Outcome<Gate> {
+fn compare(gates: &mut Gates, op: CmpOp, a: &Wide, b: &Wide) -> Limited<Gate> {
     let greater = |gates: &mut Gates, a: &Wide, b: &Wide, tie| {
         let low = words::greater(gates, &a[0], &b[0], tie)?;
         words::greater(gates, &a[1], &b[1], low)
@@ -74,7 +74,7 @@ fn compare(gates: &mut Gates, op: CmpOp, a: &Wide, b: &Wide) -> Outcome<Gate> {
     }
 }
 
-fn in_wide_set(gates: &mut Gates, value: &Wide, set: &IntervalSet<u64>) -> Outcome<Gate> {
+fn in_wide_set(gates: &mut Gates, value: &Wide, set: &IntervalSet<u64>) -> Limited<Gate> {
     let intervals = set.intervals().iter();
     intervals
         .copied()
@@ -86,7 +86,7 @@ fn in_wide_set(gates: &mut Gates, value: &Wide, set: &IntervalSet<u64>) -> Outco
         })
 }
 
-fn predicate(gates: &mut Gates, when: &Predicate) -> Outcome<Gate> {
+fn predicate(gates: &mut Gates, when: &Predicate) -> Limited<Gate> {
     match when {
         Predicate::True => Ok(Gate::TRUE),
         Predicate::False => Ok(Gate::FALSE),
@@ -103,7 +103,7 @@ fn predicate(gates: &mut Gates, when: &Predicate) -> Outcome<Gate> {
     }
 }
 
-fn holds(gates: &mut Gates, test: &Test) -> Outcome<Gate> {
+fn holds(gates: &mut Gates, test: &Test) -> Limited<Gate> {
     match test {
         Test::Compare { operand, op, value } => {
             let left = wide_value(gates, *operand)?;

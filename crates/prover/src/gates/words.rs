@@ -3,8 +3,8 @@
 use tamis_abi::Word;
 use tamis_bpf::{AluOp, Test};
 
-use super::Outcome;
 use super::graph::{Gate, Gates};
+use crate::diagram::Limited;
 use crate::misreading::{self, Reading, Rule};
 
 /// A 32-bit value, the lowest bit first.
@@ -14,7 +14,7 @@ pub(super) fn constant(value: u32) -> Bits {
     std::array::from_fn(|bit| Gate::from(value >> bit & 1 == 1))
 }
 
-pub(super) fn input(gates: &mut Gates, word: Word) -> Outcome<Bits> {
+pub(super) fn input(gates: &mut Gates, word: Word) -> Limited<Bits> {
     let mut bits = constant(0);
     for (number, bit) in bits.iter_mut().enumerate() {
         *bit = gates.input(word, number as u32)?;
@@ -22,7 +22,7 @@ pub(super) fn input(gates: &mut Gates, word: Word) -> Outcome<Bits> {
     Ok(bits)
 }
 
-pub(super) fn equal(gates: &mut Gates, a: &Bits, b: &Bits) -> Outcome<Gate> {
+pub(super) fn equal(gates: &mut Gates, a: &Bits, b: &Bits) -> Limited<Gate> {
     a.iter().zip(b).try_fold(Gate::TRUE, |all, (a, b)| {
         let differ = gates.xor(*a, *b)?;
         gates.and(all, differ.not())
@@ -30,14 +30,14 @@ pub(super) fn equal(gates: &mut Gates, a: &Bits, b: &Bits) -> Outcome<Gate> {
 }
 
 /// `a > b`, or `tie` if they are equal.
-pub(super) fn greater(gates: &mut Gates, a: &Bits, b: &Bits, tie: Gate) -> Outcome<Gate> {
+pub(super) fn greater(gates: &mut Gates, a: &Bits, b: &Bits, tie: Gate) -> Limited<Gate> {
     a.iter().zip(b).try_fold(tie, |lower, (a, b)| {
         let differ = gates.xor(*a, *b)?;
         gates.select(differ, *a, lower)
     })
 }
 
-pub(super) fn test(gates: &mut Gates, test: Test, a: &Bits, b: &Bits) -> Outcome<Gate> {
+pub(super) fn test(gates: &mut Gates, test: Test, a: &Bits, b: &Bits) -> Limited<Gate> {
     match test {
         Test::Eq => equal(gates, a, b),
         Test::Gt => greater(gates, a, b, Gate::FALSE),
@@ -49,12 +49,12 @@ pub(super) fn test(gates: &mut Gates, test: Test, a: &Bits, b: &Bits) -> Outcome
     }
 }
 
-pub(super) fn select(gates: &mut Gates, condition: Gate, yes: &Bits, no: &Bits) -> Outcome<Bits> {
+pub(super) fn select(gates: &mut Gates, condition: Gate, yes: &Bits, no: &Bits) -> Limited<Bits> {
     each(yes, no, |yes, no| gates.select(condition, yes, no))
 }
 
 /// `a op b`; the result of a division by zero is unspecified.
-pub(super) fn alu(gates: &mut Gates, op: AluOp, a: &Bits, b: &Bits) -> Outcome<Bits> {
+pub(super) fn alu(gates: &mut Gates, op: AluOp, a: &Bits, b: &Bits) -> Limited<Bits> {
     // With ordered operands, commutative operations share gates.
     let (first, second) = (a.min(b), a.max(b));
     match op {
@@ -77,7 +77,7 @@ pub(super) fn alu(gates: &mut Gates, op: AluOp, a: &Bits, b: &Bits) -> Outcome<B
     }
 }
 
-fn each(a: &Bits, b: &Bits, mut gate: impl FnMut(Gate, Gate) -> Outcome<Gate>) -> Outcome<Bits> {
+fn each(a: &Bits, b: &Bits, mut gate: impl FnMut(Gate, Gate) -> Limited<Gate>) -> Limited<Bits> {
     let mut bits = *a;
     for (bit, b) in bits.iter_mut().zip(b) {
         *bit = gate(*bit, *b)?;
@@ -85,7 +85,7 @@ fn each(a: &Bits, b: &Bits, mut gate: impl FnMut(Gate, Gate) -> Outcome<Gate>) -
     Ok(bits)
 }
 
-fn add(gates: &mut Gates, a: &Bits, b: &Bits, carry: Gate) -> Outcome<Bits> {
+fn add(gates: &mut Gates, a: &Bits, b: &Bits, carry: Gate) -> Limited<Bits> {
     let mut carry = carry;
     each(a, b, |a, b| {
         let half = gates.xor(a, b)?;
@@ -95,7 +95,7 @@ fn add(gates: &mut Gates, a: &Bits, b: &Bits, carry: Gate) -> Outcome<Bits> {
     })
 }
 
-fn multiply(gates: &mut Gates, a: &Bits, b: &Bits) -> Outcome<Bits> {
+fn multiply(gates: &mut Gates, a: &Bits, b: &Bits) -> Limited<Bits> {
     let mut product = constant(0);
     for (by, condition) in a.iter().enumerate() {
         let mut addend = constant(0);
@@ -109,7 +109,7 @@ fn multiply(gates: &mut Gates, a: &Bits, b: &Bits) -> Outcome<Bits> {
 
 /// Long division, the highest bit first. The remainder is below the divisor, so with one more bit it has at most
 /// 33; if the highest is set, the divisor can be subtracted.
-fn divide(gates: &mut Gates, a: &Bits, b: &Bits) -> Outcome<Bits> {
+fn divide(gates: &mut Gates, a: &Bits, b: &Bits) -> Limited<Bits> {
     let mut quotient = constant(0);
     let mut remainder = constant(0);
     for bit in (0..32).rev() {
@@ -129,7 +129,7 @@ fn shift(
     a: &Bits,
     by: &Bits,
     shifted: impl Fn(&Bits, usize) -> Bits,
-) -> Outcome<Bits> {
+) -> Limited<Bits> {
     let mut value = *a;
     for (stage, condition) in by.iter().take(5).enumerate() {
         value = select(gates, *condition, &shifted(&value, 1 << stage), &value)?;

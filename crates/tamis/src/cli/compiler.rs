@@ -1,7 +1,7 @@
 //! What the compiler is to do: options that `compile` and `optimize` share.
 
 use tamis_compiler::passes::registry::Selection;
-use tamis_compiler::{Options, Remark, Run, Size};
+use tamis_compiler::{CompileOptions, Remark, Run, Size};
 use tamis_meter::Cost;
 
 use super::limits::LimitArgs;
@@ -34,9 +34,13 @@ pub(crate) struct CompilerArgs {
 
 impl CompilerArgs {
     /// The options for the compiler.
-    pub(crate) fn options(&self, load: &LoadArgs, global: &Global) -> Result<Options, Failure> {
+    pub(crate) fn options(
+        &self,
+        load: &LoadArgs,
+        global: &Global,
+    ) -> Result<CompileOptions, Failure> {
         let passes = self.passes.as_deref();
-        Ok(Options {
+        Ok(CompileOptions {
             passes: passes.map_or(Ok(Selection::default()), selection)?,
             fuel: self.fuel,
             proof: self.limits.effort(),

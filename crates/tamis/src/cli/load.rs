@@ -310,7 +310,7 @@ impl LoadArgs {
             None => None,
         };
         let defaults = LoadOptions::new(native_arch());
-        let policy = front_end::Options {
+        let policy = front_end::ParseOptions {
             asked_arches: self.arches.clone(),
             stated_arches_win: self.stated_arches_win,
             strict: self.strict,

@@ -1,7 +1,7 @@
 //! Reading one side of a comparison, or the filters of a stack.
 
 use tamis_bpf::{MixedEndian, Program, Stack};
-use tamis_session::{Loaded, RawProgram, Side, files};
+use tamis_session::{Loaded, NamedProgram, Side, files};
 
 use super::load::LoadArgs;
 use super::{Failure, Global};
@@ -18,7 +18,7 @@ pub(crate) fn read(argument: &str, load: &LoadArgs, global: &Global) -> Result<S
 }
 
 /// Programs as the filters of one task, the oldest first.
-pub(crate) fn stack(filters: impl IntoIterator<Item = RawProgram>) -> Result<Stack, Failure> {
+pub(crate) fn stack(filters: impl IntoIterator<Item = NamedProgram>) -> Result<Stack, Failure> {
     let filters = filters.into_iter().map(|raw| (raw.name, raw.program));
     let (names, programs): (Vec<String>, Vec<Program>) = filters.unzip();
     Stack::new(programs).map_err(|MixedEndian { filter }| {

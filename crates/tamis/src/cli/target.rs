@@ -4,7 +4,7 @@
 //! only a warning.
 
 use clap::ValueEnum;
-use tamis_compiler::{Effort, Objective, Options};
+use tamis_compiler::{CompileOptions, Effort, Objective};
 use tamis_diag::Sources;
 use tamis_session::Policy;
 use tamis_session::profile::mismatch;
@@ -71,12 +71,16 @@ impl TargetArgs {
 
     /// The options for the compiler. Tables among the profiles are about the architecture of calls that
     /// name none.
-    pub(crate) fn options(&self, load: &LoadArgs, global: &Global) -> Result<Options, Failure> {
+    pub(crate) fn options(
+        &self,
+        load: &LoadArgs,
+        global: &Global,
+    ) -> Result<CompileOptions, Failure> {
         let profile = match self.profiles.as_slice() {
             [] => None,
             paths => Some(profile::load(paths, load.call_arch(), global)?),
         };
-        Ok(Options {
+        Ok(CompileOptions {
             profile,
             objective: match self.objective {
                 None => Objective::default(),
@@ -89,7 +93,7 @@ impl TargetArgs {
                 Some(Work::Quick) => Effort::Quick,
             },
             kernel: load.kernel,
-            ..Options::default()
+            ..CompileOptions::default()
         })
     }
 }
@@ -105,7 +109,7 @@ fn check_given(option: &str, is_in_vain: bool) -> Result<(), Failure> {
 }
 
 /// Warns if the profile seems to be of another program than the policy.
-pub(crate) fn warn_profile_mismatch(options: &Options, policy: &Policy, global: &Global) {
+pub(crate) fn warn_profile_mismatch(options: &CompileOptions, policy: &Policy, global: &Global) {
     let Some(profile) = &options.profile else {
         return;
     };

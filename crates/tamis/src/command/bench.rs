@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use tamis_bpf::Program;
 use tamis_kernel::InstallError;
-use tamis_kernel::measure::{self, MeasureError, Progress, Rounds, Workload};
+use tamis_kernel::measure::{self, MeasureError, Progress, Rounds, TimedCalls};
 
 use crate::cli::load::LoadArgs;
 use crate::cli::progress;
@@ -133,7 +133,7 @@ fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<u8, Failure> 
         .iter()
         .map(|subject| subject.tame.programs().to_vec())
         .collect();
-    let mut workload = Workload::default();
+    let mut workload = TimedCalls::default();
     for case in cases.iter() {
         workload.add(&case.made);
     }

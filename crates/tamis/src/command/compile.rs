@@ -5,9 +5,9 @@ use std::fmt::Write;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use tamis_abi::{Arch, Endian, Word};
-use tamis_bpf::convert::kernel_len_insns;
+use tamis_bpf::ebpf_len::kernel_len_insns;
 use tamis_bpf::{Patch, Program, disasm};
-use tamis_compiler::{Compiled, Options};
+use tamis_compiler::{CompileOptions, Compiled};
 use tamis_embed::annotation;
 use tamis_embed::digest::sha256;
 use tamis_embed::{self as embed, Language, Source};
@@ -176,7 +176,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         args.output.text(&text)?;
         return Ok(exit::OK);
     }
-    let options = Options {
+    let options = CompileOptions {
         verify_each: args.verify_each,
         ..policy.with_frequency(args.compiler.options(&load, global)?)
     };
@@ -222,7 +222,7 @@ impl Unbound {
     fn compile(args: &Args, global: &Global, input: &str) -> Result<Unbound, Failure> {
         let load = args.load.for_embedded_filter();
         let policy = load.load_policy(input, global)?;
-        let options = Options {
+        let options = CompileOptions {
             verify_each: args.verify_each,
             ..policy.with_frequency(args.compiler.options(&load, global)?)
         };

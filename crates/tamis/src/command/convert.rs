@@ -168,7 +168,9 @@ fn narrowed(
 fn failure(args: &Args, refusal: Refusal) -> Failure {
     match refusal {
         Refusal::Limit(limit) => args.limits.gave_up("nothing was written", limit),
-        Refusal::Unsayable(diagnostic) => Failure::Diagnostics(vec![*diagnostic], Sources::new()),
+        Refusal::Inexpressible(diagnostic) => {
+            Failure::Diagnostics(vec![*diagnostic], Sources::new())
+        }
         Refusal::Mistake(message) => Failure::Message {
             message,
             help: Some("please report this with the policy; nothing was written".to_owned()),

@@ -158,7 +158,7 @@ fn policy_text(
 fn means(space: &mut Space, text: &str, function: Function) -> Result<bool, LimitReached> {
     let mut sources = Sources::new();
     let source = sources.add("<decompiled>", text);
-    let options = tamis::Options::new(Vec::new());
+    let options = tamis::TamisOptions::new(Vec::new());
     let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
     match parsed.ruleset {
         Some(ruleset) => Ok(space.ruleset(&ruleset)? == function),

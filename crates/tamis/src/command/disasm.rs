@@ -2,7 +2,7 @@
 
 use tamis_bpf::disasm;
 use tamis_report::disasm::DisasmReport;
-use tamis_session::RawProgram;
+use tamis_session::NamedProgram;
 
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::{OutputArgs, document_json};
@@ -32,7 +32,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if let Some(policy) = loaded.policy() {
         load::tell_of_installation(policy, global);
     }
-    let RawProgram { program, .. } = loaded.into_program(&tamis_compiler::Options::default())?;
+    let NamedProgram { program, .. } =
+        loaded.into_program(&tamis_compiler::CompileOptions::default())?;
     if global.json {
         let report = DisasmReport::of(&program);
         args.output.text(&document_json(&report)?)?;

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let raw = args
         .load
         .load(&args.input, global)?
-        .into_program(&tamis_compiler::Options::default())?;
+        .into_program(&tamis_compiler::CompileOptions::default())?;
     let arch = args.load.call_arch();
     let mut results = Vec::new();
     for text in &args.calls {

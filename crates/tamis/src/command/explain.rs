@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Loaded::Policy(policy) => Some(policy.clone()),
         Loaded::Program(_) => None,
     };
-    let raw = loaded.into_program(&tamis_compiler::Options::default())?;
+    let raw = loaded.into_program(&tamis_compiler::CompileOptions::default())?;
     let mut explanations = Vec::new();
     for text in &args.calls {
         let data = cli_call::parse(text, args.load.call_arch())?;

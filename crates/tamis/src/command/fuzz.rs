@@ -14,7 +14,7 @@ use tamis_fuzz::{Campaign, FilterCoverage, Found};
 use tamis_prover::{Limits, Stop, Subject};
 use tamis_report::entry::WitnessEntry;
 use tamis_report::fuzz::{CoverageEntry, FuzzReport, FuzzResult, KernelEntry};
-use tamis_session::{Loaded, RawProgram, Side};
+use tamis_session::{Loaded, NamedProgram, Side};
 
 use crate::cli::limits::parse_seconds;
 use crate::cli::load::LoadArgs;
@@ -118,13 +118,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 fn counterpart(side: &Side) -> Result<Side, Failure> {
     let (programs, what) = match side.filters() {
         [Loaded::Policy(policy)] => {
-            let compiled = policy.compile(&tamis_compiler::Options::default())?;
+            let compiled = policy.compile(&tamis_compiler::CompileOptions::default())?;
             let program = policy.program(&compiled)?.clone();
             (vec![program], "compiled")
         }
         filters => {
             let stack = stack(filters)?;
-            let options = tamis_compiler::Options::default();
+            let options = tamis_compiler::CompileOptions::default();
             let optimised = optimise(&stack, &options, Split::Never);
             let optimised = optimised.map_err(|error| Failure::Message {
                 message: format!("bug in tamis: {error}"),
@@ -147,7 +147,7 @@ fn stack(filters: &[Loaded]) -> Result<Stack, Failure> {
             "name the other side, or compile the policy first",
         )),
     });
-    side::stack(programs.collect::<Result<Vec<RawProgram>, Failure>>()?)
+    side::stack(programs.collect::<Result<Vec<NamedProgram>, Failure>>()?)
 }
 
 /// Runs a campaign within what was asked for.

@@ -6,9 +6,9 @@
 use std::io::{self, IsTerminal};
 
 use tamis_diag::{Code, Diagnostic, Severity};
-use tamis_lint::{Check, Meaning, Subject, registry};
+use tamis_lint::{Check, LintInput, Meaning, registry};
 use tamis_report::lint::{FindingEntry, InputFindings, LintChecksReport, LintReport, sarif};
-use tamis_session::{Loaded, Policy, RawProgram};
+use tamis_session::{Loaded, NamedProgram, Policy};
 
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
@@ -152,7 +152,7 @@ impl Args {
         meaning: Meaning,
         checks: &[Check],
     ) -> Result<tamis_lint::Found, Failure> {
-        let subject = Subject {
+        let subject = LintInput {
             meaning,
             assumed_arch: self.load.call_arch(),
         };
@@ -180,7 +180,7 @@ impl Args {
     fn program_report(
         &self,
         input: String,
-        programs: Vec<RawProgram>,
+        programs: Vec<NamedProgram>,
         checks: &[Check],
     ) -> Result<InputFindings, Failure> {
         let names: Vec<String> = programs.iter().map(|raw| raw.name.clone()).collect();

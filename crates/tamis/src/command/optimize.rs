@@ -5,10 +5,10 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use tamis_bpf::convert::kernel_len_insns;
+use tamis_bpf::ebpf_len::kernel_len_insns;
 use tamis_bpf::{Program, Stack, disasm};
 use tamis_compiler::foreign::{How, Optimised, Rating, Rejected, Split, optimise};
-use tamis_compiler::{CompileError, Options, compile_any_length};
+use tamis_compiler::{CompileError, CompileOptions, compile_any_length};
 use tamis_kernel::dump;
 use tamis_meter::{Cost, measure_archs};
 use tamis_report::entry::{InputEntry, InsnEntry, JudgedEntry, insns};
@@ -21,7 +21,7 @@ use crate::cli::output::{self, OutputArgs};
 use crate::cli::side;
 use crate::cli::{Failure, Global, exit, message};
 use tamis_embed::annotation;
-use tamis_session::{Loaded, RawProgram, files};
+use tamis_session::{Loaded, NamedProgram, files};
 
 /// Make existing filters smaller and faster, and merge a stack into one filter
 #[derive(clap::Args)]
@@ -148,8 +148,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 impl Given {
-    fn of(programs: Vec<RawProgram>) -> Result<Given, Failure> {
-        let entry = |raw: &RawProgram| InputEntry {
+    fn of(programs: Vec<NamedProgram>) -> Result<Given, Failure> {
+        let entry = |raw: &NamedProgram| InputEntry {
             name: raw.name.clone(),
             length_insns: Some(raw.program.len()),
         };
@@ -175,7 +175,7 @@ fn dumped(pid: i32) -> Result<Given, Failure> {
     }
     let named = programs.into_iter().zip(0..).map(|(program, index)| {
         let name = format!("filter {index} of process {pid}");
-        RawProgram { name, program }
+        NamedProgram { name, program }
     });
     Given::of(named.collect())
 }
@@ -184,7 +184,7 @@ fn dumped(pid: i32) -> Result<Given, Failure> {
 fn read(
     args: &Args,
     load: &LoadArgs,
-    options: &Options,
+    options: &CompileOptions,
     global: &Global,
 ) -> Result<Given, Failure> {
     let standard_input = ["-".to_owned()];
@@ -204,14 +204,14 @@ fn read(
             let compiled = compiled.map_err(|error| policy.compile_error(&error))?;
             let program = policy.program(&compiled)?.clone();
             let name = policy.name;
-            Ok(RawProgram { name, program })
+            Ok(NamedProgram { name, program })
         }
     });
     Given::of(programs.collect::<Result<_, Failure>>()?)
 }
 
 /// Says on standard error what came out, as far as the user wants to know.
-fn tell(args: &Args, optimised: &Optimised, options: &Options, global: &Global) {
+fn tell(args: &Args, optimised: &Optimised, options: &CompileOptions, global: &Global) {
     args.compiler.tell(optimised.remarks());
     // The document says it all.
     if args.form(global) == Some(Emit::Json) {
@@ -230,7 +230,7 @@ fn tell(args: &Args, optimised: &Optimised, options: &Options, global: &Global) 
     }
 }
 
-fn reports(optimised: &Optimised, options: &Options) -> Vec<ProgramReport> {
+fn reports(optimised: &Optimised, options: &CompileOptions) -> Vec<ProgramReport> {
     // The remarks are about all filters together.
     let remarks = match optimised.programs() {
         [_] => optimised.remarks(),
@@ -289,7 +289,7 @@ fn write(
     args: &Args,
     given: &Given,
     optimised: &Optimised,
-    options: &Options,
+    options: &CompileOptions,
     global: &Global,
 ) -> Result<(), Failure> {
     let shows_person = args.output.is_terminal();
@@ -341,7 +341,12 @@ fn listing(optimised: &Optimised) -> String {
     }
 }
 
-fn document(args: &Args, given: &Given, optimised: &Optimised, options: &Options) -> Document {
+fn document(
+    args: &Args,
+    given: &Given,
+    optimised: &Optimised,
+    options: &CompileOptions,
+) -> Document {
     let mut reports: Vec<Option<ProgramReport>> = match args.compiler.stats {
         true => reports(optimised, options).into_iter().map(Some).collect(),
         false => optimised.programs().iter().map(|_| None).collect(),

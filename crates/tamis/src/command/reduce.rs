@@ -7,7 +7,7 @@ use tamis_bpf::Program;
 use tamis_bpf::disasm::{self, Style};
 use tamis_fuzz::reduce;
 use tamis_report::reduce::ReduceReport;
-use tamis_session::{Input, InputKind, Loaded, RawProgram, files};
+use tamis_session::{Input, InputKind, Loaded, NamedProgram, files};
 
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_json, print};
@@ -148,7 +148,7 @@ fn reduce_program(
     let Loaded::Program(given) = load.understand(input)? else {
         return Err(Failure::input("expected a program"));
     };
-    let RawProgram { name, program } = given;
+    let NamedProgram { name, program } = given;
     let text = |program: &Program| disasm::disassemble(program, Style::Commented);
     let bytes = |program: &Program| match kind {
         InputKind::Text(_) => text(program).into_bytes(),
@@ -157,7 +157,7 @@ fn reduce_program(
     let mut tests = 0;
     let mut shows = |program: &Program| {
         tests += 1;
-        let loaded = Ok(Loaded::Program(RawProgram {
+        let loaded = Ok(Loaded::Program(NamedProgram {
             name: name.clone(),
             program: program.clone(),
         }));

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use tamis_abi::{Action, SeccompData, call};
 use tamis_kernel::errno::Errno;
 use tamis_kernel::flags::{Flag, Flags};
-use tamis_kernel::run::{self, Command, Ended, Killed, Report, RunError, Trapped};
+use tamis_kernel::run::{self, Command, Ended, Killed, RunError, RunResult, Trapped};
 use tamis_report::explain;
 use tamis_report::run::{KilledEntry, MUST_ALLOW_EXECVE, RunReport, TrappedEntry};
 use tamis_session::{Loaded, Policy};
@@ -129,7 +129,7 @@ fn tell(report: &RunReport, global: &Global) -> Result<(), Failure> {
     Ok(())
 }
 
-fn document(report: &Report, policies: &[Option<Policy>]) -> RunReport {
+fn document(report: &RunResult, policies: &[Option<Policy>]) -> RunReport {
     let execve = call::parse("execve", load::native_arch()).ok();
     let is_execve = |call: &SeccompData| {
         execve.is_some_and(|execve| (call.arch, call.nr) == (execve.arch, execve.nr))

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tamis_abi::Arch;
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
-use tamis_policy::tamis::{self, Options as PolicyOptions};
+use tamis_policy::tamis::{self, TamisOptions};
 use tamis_testkit::corpus::repository;
 use tamis_testkit::skip;
 use tamis_testkit::toolchains::{self, C, CXX, GO, RUST, Toolchain, block, run, said};
@@ -192,10 +192,10 @@ func Dump() {
 fn bound(policy: &str, values: &[u64]) -> Vec<u8> {
     let mut sources = Sources::new();
     let source = sources.add("server.tamis", policy);
-    let options = PolicyOptions::new(vec![Arch::X86_64]);
+    let options = TamisOptions::new(vec![Arch::X86_64]);
     let parsed = tamis::parse(&mut sources, source, &mut NoIncludes, &options);
     let ruleset = parsed.ruleset.expect("the policy is right");
-    let filter = compile(&ruleset, &Options::default()).unwrap();
+    let filter = compile(&ruleset, &CompileOptions::default()).unwrap();
     filter.bind(values).unwrap().to_bytes()
 }
 

@@ -2,7 +2,7 @@
 
 use tamis_abi::KernelVersion;
 use tamis_compiler::passes::registry::{self, Selection};
-use tamis_compiler::{Objective, Options};
+use tamis_compiler::{CompileOptions, Objective};
 use tamis_rules::Ruleset;
 
 use super::profile::fitting;
@@ -15,7 +15,7 @@ const MAX_PASSES: u64 = 10;
 ///
 /// # Panics
 /// Never: the names are those of passes.
-pub fn options(rng: &mut Rng, ruleset: &Ruleset) -> Options {
+pub fn options(rng: &mut Rng, ruleset: &Ruleset) -> CompileOptions {
     let names: Vec<&str> = registry::all().map(|pass| pass.name).collect();
     let passes = match rng.chance(1, 3) {
         true => Selection::default(),
@@ -26,13 +26,13 @@ pub fn options(rng: &mut Rng, ruleset: &Ruleset) -> Options {
         }
     };
     let old = KernelVersion::new(4, 14);
-    Options {
+    CompileOptions {
         passes,
         fuel: rng.chance(1, 4).then(|| rng.range(0..=20)),
         verify_each: rng.chance(1, 8),
         profile: rng.chance(1, 2).then(|| fitting(rng, ruleset)),
         objective: *rng.choose(&[Objective::Steps, Objective::Ns, Objective::Length]),
         kernel: rng.chance(1, 4).then_some(old),
-        ..Options::default()
+        ..CompileOptions::default()
     }
 }

@@ -12,15 +12,15 @@ use std::path::{Component, Path, PathBuf};
 use std::process::ExitStatus;
 
 use super::eval::{self, Row};
-use super::file::{Golden, Kind, Section, normal};
+use super::file::{Golden, Section, SectionKind, normal};
 use super::pass;
-use super::subject::Subject;
-use crate::command::{self, Outcome};
+use super::subject::Artifact;
+use crate::command::{self, CommandOutput};
 use crate::diff;
 
 /// What came of a check.
 #[derive(Debug)]
-pub(super) struct Verdict {
+pub(super) struct CheckResult {
     /// What differs, ready to be printed.
     pub(super) failures: Vec<String>,
     /// The golden with its texts as they really came out.
@@ -37,10 +37,10 @@ pub(super) fn check(
     binary: &Path,
     work: &Path,
     is_blessing: bool,
-) -> Result<Verdict, String> {
+) -> Result<CheckResult, String> {
     write_files(golden, work).map_err(|error| format!("in {}: {error}", work.display()))?;
     let rows: Vec<Vec<Row>> = golden
-        .sections_of(Kind::Eval)
+        .sections_of(SectionKind::Eval)
         .map(|section| eval::parse(&section.body, section.line + 1))
         .collect::<Result<_, _>>()?;
     let mut checker = Checker {
@@ -60,7 +60,7 @@ pub(super) fn check(
     if checker.subjects.is_empty() && !checker.rows.is_empty() {
         return Err("no command wrote a program or a ruleset that `-- eval` could judge".into());
     }
-    if golden.sections_of(Kind::Same).next().is_some() {
+    if golden.sections_of(SectionKind::Same).next().is_some() {
         checker.check_same()?;
     }
     Ok(checker.into_verdict())
@@ -89,7 +89,7 @@ struct Checker<'a> {
     is_blessing: bool,
     rows: Vec<Row>,
     /// What the commands wrote that answers calls, with the line of the command.
-    subjects: Vec<(usize, Subject)>,
+    subjects: Vec<(usize, Artifact)>,
     failures: Vec<String>,
     /// New bodies of sections, by index.
     rewritten: Vec<(usize, String)>,
@@ -110,7 +110,7 @@ impl Checker<'_> {
         };
         let outcome = outcome.map_err(at_line)?;
         failures.extend(self.check_exit(step, &outcome));
-        let subject = Subject::from_output(&outcome.stdout);
+        let subject = Artifact::from_output(&outcome.stdout);
         if let Some(subject) = &subject {
             failures.extend(eval::check(&self.rows, subject));
         }
@@ -139,12 +139,12 @@ impl Checker<'_> {
         name: &str,
         step: &Step,
         failures: &mut Vec<String>,
-    ) -> Result<Outcome, String> {
+    ) -> Result<CommandOutput, String> {
         let input = self.stdin(step).map_or("", |input| input.body.as_str());
         let run = pass::run(name, input)?;
         failures.extend(eval::check(&self.rows, &run.before));
         failures.extend(run.broken_promises(&self.rows)?);
-        Ok(Outcome {
+        Ok(CommandOutput {
             stdout: run.text.into_bytes(),
             stderr: String::new(),
             status: ExitStatus::default(),
@@ -154,7 +154,7 @@ impl Checker<'_> {
     /// The standard input of a step: its own, else the nearest one before it.
     fn stdin(&self, step: &Step) -> Option<&Section> {
         let is_stdin =
-            |section: &&Section| section.kind == Kind::Input && section.argument.is_empty();
+            |section: &&Section| section.kind == SectionKind::Input && section.argument.is_empty();
         let sections = &self.golden.sections;
         let own = sections[step.sections.clone()].iter().find(is_stdin);
         let earlier = sections[..step.sections.start].iter().rfind(is_stdin);
@@ -170,19 +170,19 @@ impl Checker<'_> {
         Ok(Some(path))
     }
 
-    fn find(&self, step: &Step, kind: Kind) -> Option<usize> {
+    fn find(&self, step: &Step, kind: SectionKind) -> Option<usize> {
         let mut indices = step.sections.clone();
         indices.find(|index| self.golden.sections[*index].kind == kind)
     }
 
-    fn check_exit(&self, step: &Step, outcome: &Outcome) -> Vec<String> {
+    fn check_exit(&self, step: &Step, outcome: &CommandOutput) -> Vec<String> {
         let actual = outcome.status.code();
-        let (is_right, expected) = match self.find(step, Kind::Exit) {
+        let (is_right, expected) = match self.find(step, SectionKind::Exit) {
             Some(index) => {
                 let code = &self.golden.sections[index].argument;
                 (actual == code.parse().ok(), format!("exit code {code}"))
             }
-            None if self.find(step, Kind::Error).is_some() => (
+            None if self.find(step, SectionKind::Error).is_some() => (
                 actual.is_some_and(|code| code != 0),
                 "an exit code other than 0 (if this is a warning, write `-- exit 0`)".to_owned(),
             ),
@@ -191,7 +191,7 @@ impl Checker<'_> {
         if is_right {
             return Vec::new();
         }
-        let Outcome { status, stderr, .. } = outcome;
+        let CommandOutput { status, stderr, .. } = outcome;
         vec![format!(
             "expected {expected}, got {status}\nstandard error:\n{stderr}"
         )]
@@ -201,30 +201,30 @@ impl Checker<'_> {
     fn texts(
         &self,
         step: &Step,
-        outcome: &Outcome,
-        subject: Option<&Subject>,
-    ) -> Result<Vec<(Kind, String)>, String> {
+        outcome: &CommandOutput,
+        subject: Option<&Artifact>,
+    ) -> Result<Vec<(SectionKind, String)>, String> {
         let mut texts = Vec::new();
-        let has_stats = self.find(step, Kind::Stats).is_some();
+        let has_stats = self.find(step, SectionKind::Stats).is_some();
         let is_judged = has_stats || subject.is_some() && !self.rows.is_empty();
         let is_command = matches!(step.work, Work::Run(_));
-        if !(is_judged && is_command) || self.find(step, Kind::Output).is_some() {
+        if !(is_judged && is_command) || self.find(step, SectionKind::Output).is_some() {
             let text = str::from_utf8(&outcome.stdout).map_err(
                 |_| "standard output is not text: add `| tamis disasm`, `-- stats` or `-- eval`",
             )?;
-            texts.push((Kind::Output, text.to_owned()));
+            texts.push((SectionKind::Output, text.to_owned()));
         }
         if has_stats {
-            let stats = subject.and_then(Subject::stats);
+            let stats = subject.and_then(Artifact::stats);
             let stats = stats.ok_or("`-- stats` needs a program on standard output")?;
-            texts.push((Kind::Stats, stats));
+            texts.push((SectionKind::Stats, stats));
         }
-        texts.push((Kind::Error, outcome.stderr.clone()));
+        texts.push((SectionKind::Error, outcome.stderr.clone()));
         Ok(texts)
     }
 
     /// Compares texts with their sections; when blessing, remembers what to write instead.
-    fn check_texts(&mut self, step: &Step, texts: Vec<(Kind, String)>) -> Vec<String> {
+    fn check_texts(&mut self, step: &Step, texts: Vec<(SectionKind, String)>) -> Vec<String> {
         let mut failures = Vec::new();
         for (kind, text) in texts {
             let actual = normal(&text);
@@ -268,7 +268,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn into_verdict(self) -> Verdict {
+    fn into_verdict(self) -> CheckResult {
         let mut blessed = self.golden.clone();
         for (index, body) in self.rewritten {
             blessed.sections[index].body = body;
@@ -276,7 +276,7 @@ impl Checker<'_> {
         for (index, section) in self.added.into_iter().rev() {
             blessed.sections.insert(index, section);
         }
-        Verdict {
+        CheckResult {
             failures: self.failures,
             blessed,
         }
@@ -291,9 +291,9 @@ fn steps(golden: &Golden) -> Result<Vec<Step>, String> {
         let first = &golden.sections[bounds[0]];
         let mut lines = first.body.lines();
         let work = match (first.kind, lines.next(), lines.next()) {
-            (Kind::Pass, None, _) => Work::Pass(first.argument.clone()),
-            (Kind::Run, Some(command), None) => Work::Run(command.to_owned()),
-            (Kind::Pass, ..) => {
+            (SectionKind::Pass, None, _) => Work::Pass(first.argument.clone()),
+            (SectionKind::Run, Some(command), None) => Work::Run(command.to_owned()),
+            (SectionKind::Pass, ..) => {
                 return Err(format!("line {}: `-- pass` holds nothing", first.line));
             }
             _ => return Err(format!("line {}: `-- run` holds one line", first.line)),
@@ -313,7 +313,7 @@ fn write_files(golden: &Golden, work: &Path) -> io::Result<()> {
         fs::remove_dir_all(work)?;
     }
     fs::create_dir_all(work)?;
-    for input in golden.sections_of(Kind::Input) {
+    for input in golden.sections_of(SectionKind::Input) {
         let name = Path::new(&input.argument);
         let is_inside = name
             .components()
@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     /// Checks a golden with `cat` in the place of `tamis`.
-    fn check_with_cat(name: &str, text: &str, is_blessing: bool) -> Result<Verdict, String> {
+    fn check_with_cat(name: &str, text: &str, is_blessing: bool) -> Result<CheckResult, String> {
         let work = env::temp_dir().join(format!("tamis-golden-{name}-{}", std::process::id()));
         let golden = Golden::parse(text)?;
         let verdict = check(&golden, Path::new("/bin/cat"), &work, is_blessing);

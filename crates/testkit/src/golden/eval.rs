@@ -9,7 +9,7 @@
 
 use tamis_abi::{Action, ActionKind, Arch, SeccompData, call, consts};
 
-use super::subject::Subject;
+use super::subject::Artifact;
 
 /// One call and its action.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Row {
 }
 
 /// The rows to which a subject answers something else, each as a sentence.
-pub(super) fn check(rows: &[Row], subject: &Subject) -> Vec<String> {
+pub(super) fn check(rows: &[Row], subject: &Artifact) -> Vec<String> {
     rows.iter()
         .filter_map(|row| {
             let actual = subject.decide(&row.data);

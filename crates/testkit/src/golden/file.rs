@@ -8,7 +8,7 @@ use std::fmt;
 
 /// What a section says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SectionKind {
     /// A `tamis` command line; begins a step.
     Run,
     /// A pass of the compiler, named by the argument; begins a step too.
@@ -29,56 +29,61 @@ pub(super) enum Kind {
     Same,
 }
 
-impl Kind {
-    const ALL: [Kind; 9] = [
-        Kind::Run,
-        Kind::Pass,
-        Kind::Input,
-        Kind::Output,
-        Kind::Error,
-        Kind::Exit,
-        Kind::Stats,
-        Kind::Eval,
-        Kind::Same,
+impl SectionKind {
+    const ALL: [SectionKind; 9] = [
+        SectionKind::Run,
+        SectionKind::Pass,
+        SectionKind::Input,
+        SectionKind::Output,
+        SectionKind::Error,
+        SectionKind::Exit,
+        SectionKind::Stats,
+        SectionKind::Eval,
+        SectionKind::Same,
     ];
 
     /// The word after the dashes.
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Kind::Run => "run",
-            Kind::Pass => "pass",
-            Kind::Input => "input",
-            Kind::Output => "output",
-            Kind::Error => "error",
-            Kind::Exit => "exit",
-            Kind::Stats => "stats",
-            Kind::Eval => "eval",
-            Kind::Same => "same",
+            SectionKind::Run => "run",
+            SectionKind::Pass => "pass",
+            SectionKind::Input => "input",
+            SectionKind::Output => "output",
+            SectionKind::Error => "error",
+            SectionKind::Exit => "exit",
+            SectionKind::Stats => "stats",
+            SectionKind::Eval => "eval",
+            SectionKind::Same => "same",
         }
     }
 
-    fn from_name(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    fn from_name(name: &str) -> Option<SectionKind> {
+        SectionKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
     }
 
     /// Whether the section begins a step.
     pub(super) const fn begins_step(self) -> bool {
-        matches!(self, Kind::Run | Kind::Pass)
+        matches!(self, SectionKind::Run | SectionKind::Pass)
     }
 
     /// Whether the section is about the whole file rather than about a step.
     pub(super) const fn is_about_the_file(self) -> bool {
-        matches!(self, Kind::Eval | Kind::Same)
+        matches!(self, SectionKind::Eval | SectionKind::Same)
     }
 
     /// Whether the section takes an argument: `Some(true)` if it must, `None` if it may.
     const fn argument(self) -> Option<bool> {
         match self {
-            Kind::Exit | Kind::Pass => Some(true),
-            Kind::Input => None,
-            Kind::Run | Kind::Output | Kind::Error | Kind::Stats | Kind::Eval | Kind::Same => {
-                Some(false)
-            }
+            SectionKind::Exit | SectionKind::Pass => Some(true),
+            SectionKind::Input => None,
+            SectionKind::Run
+            | SectionKind::Output
+            | SectionKind::Error
+            | SectionKind::Stats
+            | SectionKind::Eval
+            | SectionKind::Same => Some(false),
         }
     }
 }
@@ -87,7 +92,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
     /// What it says.
-    pub(super) kind: Kind,
+    pub(super) kind: SectionKind,
     /// The rest of the header line.
     pub(super) argument: String,
     /// The line of the header, from 1; 0 if the section was added.
@@ -144,7 +149,7 @@ impl Golden {
     }
 
     /// The sections of one kind, in order.
-    pub(super) fn sections_of(&self, kind: Kind) -> impl Iterator<Item = &Section> {
+    pub(super) fn sections_of(&self, kind: SectionKind) -> impl Iterator<Item = &Section> {
         let sections = self.sections.iter();
         sections.filter(move |section| section.kind == kind)
     }
@@ -152,7 +157,7 @@ impl Golden {
 
 impl Section {
     /// A section with a body as [`normal`] gives it.
-    pub(super) fn new(kind: Kind, body: String) -> Section {
+    pub(super) fn new(kind: SectionKind, body: String) -> Section {
         Section {
             kind,
             argument: String::new(),
@@ -164,8 +169,8 @@ impl Section {
     fn from_header(header: &str, line: usize) -> Result<Section, String> {
         let (name, argument) = header.split_once(' ').unwrap_or((header, ""));
         let argument = argument.trim();
-        let kind = Kind::from_name(name).ok_or_else(|| {
-            let known = Kind::ALL.map(Kind::name).join(", ");
+        let kind = SectionKind::from_name(name).ok_or_else(|| {
+            let known = SectionKind::ALL.map(SectionKind::name).join(", ");
             format!("line {line}: no section is called `{name}`; there are {known}")
         })?;
         match kind.argument() {

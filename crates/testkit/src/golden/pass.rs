@@ -12,15 +12,15 @@ use tamis_compiler::stages;
 use tamis_rules::Ruleset;
 
 use super::eval::Row;
-use super::subject::Subject;
+use super::subject::Artifact;
 
 /// What a pass made of an input.
 pub(super) struct PassRun {
     info: PassInfo,
     /// What it was given.
-    pub(super) before: Subject,
+    pub(super) before: Artifact,
     /// What it gave back.
-    pub(super) after: Subject,
+    pub(super) after: Artifact,
     /// The same as text.
     pub(super) text: String,
 }
@@ -34,7 +34,7 @@ pub(super) fn run(name: &str, input: &str) -> Result<PassRun, String> {
     let info = tamis_compiler::passes::registry::all()
         .find(|info| info.name == name)
         .ok_or_else(|| format!("there is no pass `{name}`"))?;
-    let before = Subject::from_output(input.as_bytes())
+    let before = Artifact::from_output(input.as_bytes())
         .ok_or("the input is neither assembler nor a ruleset")?;
     let after = apply(info, &before);
     let text = print(&after);
@@ -61,7 +61,7 @@ impl PassRun {
         }
         for subject in [&self.before, &self.after] {
             let text = print(subject);
-            if Subject::from_output(text.as_bytes()).as_ref() != Some(subject) {
+            if Artifact::from_output(text.as_bytes()).as_ref() != Some(subject) {
                 broken.push(format!(
                     "this text does not parse back to the same:\n{text}"
                 ));
@@ -83,7 +83,7 @@ impl PassRun {
                 "the pass claims never to lengthen: {before} to {after}"
             ));
         }
-        if let (Subject::Program(before), Subject::Program(after)) = (&self.before, &self.after) {
+        if let (Artifact::Program(before), Artifact::Program(after)) = (&self.before, &self.after) {
             for row in rows.iter().filter(|_| never_slower) {
                 let (before, after) = (steps(before, row), steps(after, row));
                 if after > before {
@@ -98,31 +98,31 @@ impl PassRun {
     }
 }
 
-fn apply(info: PassInfo, subject: &Subject) -> Subject {
+fn apply(info: PassInfo, subject: &Artifact) -> Artifact {
     let selection = Selection::named([info.name]).expect("the registry has the pass");
     let mut cx = PassCx::new(None);
     match subject {
-        Subject::Ruleset(ruleset) => Subject::Ruleset(
+        Artifact::Ruleset(ruleset) => Artifact::Ruleset(
             stages::run_on_rules(ruleset, selection.rule_passes(), &mut cx).into_unproven(),
         ),
-        Subject::Program(program) => Subject::Program(
+        Artifact::Program(program) => Artifact::Program(
             stages::optimise(program, selection.bytecode_passes(), &mut cx).into_unproven(),
         ),
     }
 }
 
-fn print(subject: &Subject) -> String {
+fn print(subject: &Artifact) -> String {
     match subject {
-        Subject::Ruleset(ruleset) => ruleset.to_string(),
-        Subject::Program(program) => disassemble(program, Style::Plain),
+        Artifact::Ruleset(ruleset) => ruleset.to_string(),
+        Artifact::Program(program) => disassemble(program, Style::Plain),
     }
 }
 
 /// Instructions but for unconditional jumps, or rules.
-fn length(subject: &Subject) -> usize {
+fn length(subject: &Artifact) -> usize {
     match subject {
-        Subject::Ruleset(ruleset) => rules_count(ruleset),
-        Subject::Program(program) => (0..program.len())
+        Artifact::Ruleset(ruleset) => rules_count(ruleset),
+        Artifact::Program(program) => (0..program.len())
             .filter(|pc| counts(program, Pc(*pc)))
             .count(),
     }

@@ -3,39 +3,39 @@
 use tamis_abi::{Action, Arch, Endian, SeccompData};
 use tamis_bpf::cache::Bitmap;
 use tamis_bpf::program::insns_from_bytes;
-use tamis_bpf::{Op, Pc, Program, asm, convert, interp};
+use tamis_bpf::{Op, Pc, Program, asm, ebpf_len, interp};
 use tamis_diag::Sources;
 use tamis_prover::{Equality, Function, Limits, Space};
 use tamis_rules::Ruleset;
 
 /// A function from calls to actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum Artifact {
     /// A ruleset, written in its text form.
     Ruleset(Ruleset),
     /// A program, written in assembler or as raw little-endian instructions.
     Program(Program),
 }
 
-impl Subject {
+impl Artifact {
     /// Recognises what a command wrote; `None` if it is neither ruleset nor program.
-    pub(super) fn from_output(stdout: &[u8]) -> Option<Subject> {
+    pub(super) fn from_output(stdout: &[u8]) -> Option<Artifact> {
         let text = str::from_utf8(stdout).ok();
         match text.filter(|text| !text.contains('\0')) {
             Some(text) => {
                 let mut sources = Sources::new();
                 let source = sources.add("<stdout>", text);
                 if let Ok(ruleset) = tamis_rules::text::parse(&sources, source) {
-                    return Some(Subject::Ruleset(ruleset));
+                    return Some(Artifact::Ruleset(ruleset));
                 }
                 let assembly = asm::assemble(text, source, Endian::Little).ok()?;
-                assembly.into_program().ok().map(Subject::Program)
+                assembly.into_program().ok().map(Artifact::Program)
             }
             None => {
                 let insns = insns_from_bytes(stdout, Endian::Little)?;
                 Program::new(insns, Endian::Little)
                     .ok()
-                    .map(Subject::Program)
+                    .map(Artifact::Program)
             }
         }
     }
@@ -43,16 +43,16 @@ impl Subject {
     /// The kind of thing in a word.
     pub(super) const fn name(&self) -> &'static str {
         match self {
-            Subject::Ruleset(_) => "ruleset",
-            Subject::Program(_) => "program",
+            Artifact::Ruleset(_) => "ruleset",
+            Artifact::Program(_) => "program",
         }
     }
 
     /// The answer to a call.
     pub(super) fn decide(&self, data: &SeccompData) -> Action {
         match self {
-            Subject::Ruleset(ruleset) => ruleset.decide(data).action,
-            Subject::Program(program) => {
+            Artifact::Ruleset(ruleset) => ruleset.decide(data).action,
+            Artifact::Program(program) => {
                 let arch = Arch::of_call(data.arch, data.nr);
                 let endian = arch.map_or(Endian::Little, Arch::endian);
                 // The output doesn't say for which machines it is; the call does.
@@ -68,7 +68,7 @@ impl Subject {
     ///
     /// # Errors
     /// If the prover gives up.
-    pub(super) fn difference(&self, other: &Subject) -> Result<Option<String>, String> {
+    pub(super) fn difference(&self, other: &Artifact) -> Result<Option<String>, String> {
         let mut space = Space::new(Limits::default());
         let left = self.function(&mut space)?;
         let right = other.function(&mut space)?;
@@ -85,15 +85,15 @@ impl Subject {
 
     fn function(&self, space: &mut Space) -> Result<Function, String> {
         let function = match self {
-            Subject::Ruleset(ruleset) => space.ruleset(ruleset),
-            Subject::Program(program) => space.program(program),
+            Artifact::Ruleset(ruleset) => space.ruleset(ruleset),
+            Artifact::Program(program) => space.program(program),
         };
         function.map_err(|limit| format!("the prover gave up: {limit:?}"))
     }
 
     /// The measures of a program, one a line; `None` for a ruleset.
     pub(super) fn stats(&self) -> Option<String> {
-        let Subject::Program(program) = self else {
+        let Artifact::Program(program) = self else {
             return None;
         };
         let cached: usize = Bitmap::X86_64_LINUX_6_18
@@ -103,7 +103,7 @@ impl Subject {
         Some(format!(
             "length_insns {}\nkernel_length_insns {}\nmax_steps {}\ncached_numbers {cached}\n",
             program.len(),
-            convert::kernel_len_insns(program),
+            ebpf_len::kernel_len_insns(program),
             max_steps(program),
         ))
     }
@@ -148,7 +148,7 @@ mod tests {
         let raw = program().to_bytes();
         let text = b"ld [0]\njeq #0, yes, no\nyes: ret #0x7fff0000\nno: ld [4]\nret a\n";
         for output in [raw.as_slice(), text] {
-            let subject = Subject::from_output(output).unwrap();
+            let subject = Artifact::from_output(output).unwrap();
             assert_eq!(subject.name(), "program");
             assert_eq!(subject.decide(&SeccompData::default()), Action::ALLOW);
         }
@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn other_output_is_no_subject() {
-        assert!(Subject::from_output(b"").is_none());
-        assert!(Subject::from_output(b"hello\n").is_none());
-        assert!(Subject::from_output(b"1234567\0").is_none());
+        assert!(Artifact::from_output(b"").is_none());
+        assert!(Artifact::from_output(b"hello\n").is_none());
+        assert!(Artifact::from_output(b"1234567\0").is_none());
     }
 }

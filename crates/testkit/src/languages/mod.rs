@@ -38,7 +38,7 @@ pub const ALL: [Language; 8] = [
         print: |ruleset| export::policy(ruleset, Style::Explicit).ok(),
         says_all_plain: true,
         parse: |sources, source| {
-            let options = tamis::Options::new(vec![Arch::X86_64]);
+            let options = tamis::TamisOptions::new(vec![Arch::X86_64]);
             meaning(tamis::parse(sources, source, &mut NoIncludes, &options))
         },
     },
@@ -47,7 +47,7 @@ pub const ALL: [Language; 8] = [
         print: oci::oci_profile,
         says_all_plain: true,
         parse: |sources, source| {
-            let options = profiles::Options::docker(Arch::X86_64);
+            let options = profiles::OciOptions::docker(Arch::X86_64);
             meaning(profiles::parse(sources, source, &options).parsed)
         },
     },
@@ -56,7 +56,7 @@ pub const ALL: [Language; 8] = [
         print: oci::spo_resource,
         says_all_plain: false,
         parse: |sources, source| {
-            let options = profiles::Options::docker(Arch::X86_64);
+            let options = profiles::OciOptions::docker(Arch::X86_64);
             meaning(spo::parse(sources, source, &options).parsed)
         },
     },
@@ -65,7 +65,7 @@ pub const ALL: [Language; 8] = [
         print: conditions::firecracker,
         says_all_plain: false,
         parse: |sources, source| {
-            let options = firecracker::Options::new(Arch::X86_64);
+            let options = firecracker::FirecrackerOptions::new(Arch::X86_64);
             meaning(firecracker::parse(sources, source, &options))
         },
     },
@@ -74,7 +74,7 @@ pub const ALL: [Language; 8] = [
         print: conditions::minijail,
         says_all_plain: false,
         parse: |sources, source| {
-            let mut options = minijail::Options::new(Arch::X86_64);
+            let mut options = minijail::MinijailOptions::new(Arch::X86_64);
             options.settings.dialect = Some(minijail::Dialect::Python);
             let default = conditions::minijail_default(&sources.get(source).text);
             options.settings.default_action = default.and_then(|action| action.parse().ok());
@@ -86,7 +86,7 @@ pub const ALL: [Language; 8] = [
         print: conditions::kafel,
         says_all_plain: true,
         parse: |sources, source| {
-            let options = kafel::Options::new(Arch::X86_64);
+            let options = kafel::KafelOptions::new(Arch::X86_64);
             meaning(kafel::parse(sources, source, &mut NoIncludes, &options))
         },
     },
@@ -95,7 +95,7 @@ pub const ALL: [Language; 8] = [
         print: conditions::systemd,
         says_all_plain: false,
         parse: |sources, source| {
-            let options = systemd::Options {
+            let options = systemd::SystemdOptions {
                 arches: vec![Arch::X86_64],
                 strict: true,
             };

@@ -4,7 +4,7 @@
 use tamis_abi::{Action, Arch, Endian, KernelVersion, Word};
 use tamis_analysis::with_word;
 use tamis_bpf::cache::is_cacheable;
-use tamis_compiler::{Objective, Options, compile};
+use tamis_compiler::{CompileOptions, Objective, compile};
 use tamis_prover::{Limits, Space};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::{gvisor, pol_json};
@@ -44,7 +44,7 @@ fn always_allowed(ruleset: &Ruleset) -> Vec<(u32, u32)> {
 }
 
 /// Compiles with these options and looks at all numbers.
-fn assert_seen(ruleset: &Ruleset, allowed: &[(u32, u32)], options: &Options, name: &str) {
+fn assert_seen(ruleset: &Ruleset, allowed: &[(u32, u32)], options: &CompileOptions, name: &str) {
     let compiled = compile(ruleset, options).expect("the policy compiles");
     let mut unseen = allowed
         .iter()
@@ -59,11 +59,11 @@ fn random_rulesets_leave_no_number_to_the_filter_that_the_bitmap_could_answer() 
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::SMALL, endian);
-        let options = Options {
+        let options = CompileOptions {
             objective: *rng.choose(&OBJECTIVES),
             profile: rng.chance(1, 2).then(|| fitting(&mut rng, &ruleset)),
             kernel: rng.chance(1, 4).then_some(KernelVersion::new(5, 4)),
-            ..Options::default()
+            ..CompileOptions::default()
         };
         let allowed = always_allowed(&ruleset);
         count += allowed.len();
@@ -84,10 +84,10 @@ fn policies_of_the_corpus_leave_no_number_to_the_filter_that_the_bitmap_could_an
         assert!(!allowed.is_empty());
         for objective in OBJECTIVES {
             for kernel in [None, Some(KernelVersion::new(5, 4))] {
-                let options = Options {
+                let options = CompileOptions {
                     objective,
                     kernel,
-                    ..Options::default()
+                    ..CompileOptions::default()
                 };
                 assert_seen(&ruleset, &allowed, &options, "corpus");
             }

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_bpf::interp;
-use tamis_compiler::{Compiled, Options, compile};
+use tamis_compiler::{CompileOptions, Compiled, compile};
 use tamis_rules::{IntervalSet, Rule, Ruleset, Section};
 use tamis_testkit::corpus::{self, gvisor, pol_json};
 
 /// Compiles and prints the figures that people compare.
 fn compiled(name: &str, ruleset: &Ruleset) -> Compiled {
     let start = Instant::now();
-    let compiled = compile(ruleset, &Options::default()).expect("the policy compiles");
+    let compiled = compile(ruleset, &CompileOptions::default()).expect("the policy compiles");
     let elapsed = start.elapsed();
     for (arch, cost) in compiled.costs() {
         println!("{name}, {arch}: {cost:?}, {elapsed:?}");

@@ -7,7 +7,7 @@ use tamis_compiler::passes::PassCx;
 use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
 use tamis_compiler::stages;
 use tamis_compiler::weights::Weights;
-use tamis_compiler::{CompileError, MAX_DEPTH, Options, compile};
+use tamis_compiler::{CompileError, CompileOptions, MAX_DEPTH, compile};
 use tamis_rules::{CmpOp, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 use tamis_testkit::generate::profile::fitting;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
@@ -16,7 +16,8 @@ use tamis_testkit::seeds;
 
 /// The program of a ruleset without the last comparison and without the limit of length.
 fn uncompared(ruleset: &Ruleset, endian: Endian) -> Program {
-    let layout = stages::lay_out(ruleset, &Weights::new(&Options::default())).into_unproven();
+    let layout =
+        stages::lay_out(ruleset, &Weights::new(&CompileOptions::default())).into_unproven();
     let graph = stages::emit(&layout.dag, layout.root, endian).into_unproven();
     let program = stages::linearise(&graph).expect("the kernel would take it");
     program.into_unproven()
@@ -87,9 +88,9 @@ fn the_whole_compiler_accepts_its_own_programs() {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::SMALL, endian);
-        let compiled = compile(&ruleset, &Options::default()).unwrap();
+        let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
         assert_agrees(&ruleset, compiled.program().unwrap(), &mut rng, 30);
-        let again = compile(&ruleset, &Options::default()).unwrap();
+        let again = compile(&ruleset, &CompileOptions::default()).unwrap();
         assert_eq!(
             compiled.program().unwrap(),
             again.program().unwrap(),
@@ -104,9 +105,9 @@ fn long_lists_of_values_and_any_profile_keep_the_meaning() {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::ARGUMENTS, endian);
-        let options = Options {
+        let options = CompileOptions {
             profile: rng.chance(1, 2).then(|| fitting(&mut rng, &ruleset)),
-            ..Options::default()
+            ..CompileOptions::default()
         };
         let compiled = match compile(&ruleset, &options) {
             Ok(compiled) => compiled,
@@ -123,7 +124,7 @@ fn numbers_that_are_allowed_whatever_the_arguments_are_cacheable() {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let ruleset = ruleset(&mut rng, Size::SMALL, endian);
-        let compiled = compile(&ruleset, &Options::default()).unwrap();
+        let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
         for section in ruleset.sections() {
             for nr in 0..460 {
                 let nr = nr
@@ -163,11 +164,11 @@ fn passes_in_any_order_and_with_any_fuel_keep_the_meaning() {
         let mut rng = Rng::new(seed);
         let ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
         let chosen: Vec<&str> = (0..rng.range(0..=8)).map(|_| *rng.choose(&names)).collect();
-        let options = Options {
+        let options = CompileOptions {
             passes: Selection::named(chosen.iter().copied()).unwrap(),
             fuel: rng.chance(1, 2).then(|| rng.range(0..=20)),
             verify_each: rng.chance(1, 8),
-            ..Options::default()
+            ..CompileOptions::default()
         };
         let compiled = compile(&ruleset, &options).unwrap();
         assert_agrees(&ruleset, compiled.program().unwrap(), &mut rng, 50);
@@ -226,11 +227,11 @@ fn deep_nesting_compiles_to_the_limit_and_is_refused_beyond() {
     };
     for depth in [256, MAX_DEPTH] {
         let ruleset = for_x86_64(vec![rule(1, nested(depth), Action::ALLOW)]);
-        let compiled = compile(&ruleset, &Options::default()).unwrap();
+        let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
         assert_agrees(&ruleset, compiled.program().unwrap(), &mut Rng::new(1), 500);
     }
     let too_deep = for_x86_64(vec![rule(1, nested(MAX_DEPTH + 1), Action::ALLOW)]);
-    let error = compile(&too_deep, &Options::default()).unwrap_err();
+    let error = compile(&too_deep, &CompileOptions::default()).unwrap_err();
     assert!(matches!(
         error,
         CompileError::TooDeep {
@@ -261,7 +262,7 @@ fn a_program_that_is_too_long_names_the_largest_contributors() {
         rule(0, equals(0, 1), Action::ALLOW),
         rule(16, Predicate::Test(set), Action::ALLOW),
     ]);
-    let error = compile(&ruleset, &Options::default()).unwrap_err();
+    let error = compile(&ruleset, &CompileOptions::default()).unwrap_err();
     let CompileError::TooLong {
         given_insns,
         limit_insns: 4096,
@@ -284,7 +285,7 @@ fn byte_orders_do_not_mix() {
     };
     let sections = vec![section(Arch::X86_64), section(Arch::S390x)];
     let ruleset = Ruleset::new(sections, Action::KILL_PROCESS).unwrap();
-    let error = compile(&ruleset, &Options::default()).unwrap_err();
+    let error = compile(&ruleset, &CompileOptions::default()).unwrap_err();
     let expected = CompileError::MixedEndian {
         little: Arch::X86_64,
         big: Arch::S390x,
@@ -295,7 +296,7 @@ fn byte_orders_do_not_mix() {
 #[test]
 fn one_architecture_with_one_answer_is_decided_by_architecture_alone() {
     let ruleset = for_x86_64(Vec::new());
-    let compiled = compile(&ruleset, &Options::default()).unwrap();
+    let compiled = compile(&ruleset, &CompileOptions::default()).unwrap();
     // ld [arch]; jeq; ret; ret - but x32 numbers are of a bad architecture: ld [nr]; two borders.
     let data = SeccompData {
         arch: Arch::X86.audit(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tamis_abi::{Arch, Endian, SeccompData, Word, syscall};
 use tamis_bpf::{Program, interp};
 use tamis_diag::Sources;
-use tamis_policy::oci::{self, Options};
+use tamis_policy::oci::{self, OciOptions};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
 use tamis_testkit::inputs::Tests;
@@ -18,7 +18,7 @@ fn docker() -> Option<Ruleset> {
     let text = corpus::text("docker/docker-default-x86_64.json")?;
     let mut sources = Sources::new();
     let source = sources.add("docker-default-x86_64.json", text);
-    let profile = oci::parse(&sources, source, &Options::docker(Arch::X86_64));
+    let profile = oci::parse(&sources, source, &OciOptions::docker(Arch::X86_64));
     assert_eq!(profile.parsed.diagnostics, []);
     profile.parsed.ruleset
 }

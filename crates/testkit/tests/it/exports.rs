@@ -6,7 +6,7 @@ use tamis_abi::{Action, ActionKind, Arch, Endian};
 use tamis_convert::{Refusal, Source, convert, read_back};
 use tamis_diag::Sources;
 use tamis_policy::export::{self, Exporter, pfc};
-use tamis_policy::front_end::{self, Options};
+use tamis_policy::front_end::{self, ParseOptions};
 use tamis_policy::loader::NoIncludes;
 use tamis_prover::{Limits, Space, Verdict};
 use tamis_rules::Ruleset;
@@ -34,10 +34,10 @@ fn policies() -> Option<Vec<(String, Ruleset)>> {
                 Some(front_end) => {
                     let mut sources = Sources::new();
                     let source = sources.add(name.as_str(), corpus::text(&name)?);
-                    let options = Options {
+                    let options = ParseOptions {
                         asked_arches: vec![Arch::X86_64],
                         thread: (language == "firecracker").then(|| "vmm".to_owned()),
-                        ..Options::new(vec![Arch::X86_64])
+                        ..ParseOptions::new(vec![Arch::X86_64])
                     };
                     let parse = front_end.parse;
                     parse(&mut sources, source, &mut NoIncludes, &options)

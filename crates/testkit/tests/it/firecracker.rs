@@ -9,7 +9,7 @@ use tamis_abi::{Arch, Endian};
 use tamis_bpf::{Insn, Program};
 use tamis_diag::{Sources, render};
 use tamis_policy::Parsed;
-use tamis_policy::firecracker::{self, Options};
+use tamis_policy::firecracker::{self, FirecrackerOptions};
 use tamis_prover::{Answer, Limits, Scope, Subject, Verdict, decide, prove};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
@@ -27,9 +27,9 @@ const THREADS: [&str; 3] = ["vmm", "api", "vcpu"];
 fn ours(text: &str, arch: Arch, thread: &str) -> (Option<Ruleset>, String) {
     let mut sources = Sources::new();
     let source = sources.add("filter.json", text);
-    let options = Options {
+    let options = FirecrackerOptions {
         thread: Some(thread.to_owned()),
-        ..Options::new(arch)
+        ..FirecrackerOptions::new(arch)
     };
     let Parsed {
         ruleset,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use tamis_abi::Arch;
 use tamis_diag::Sources;
-use tamis_policy::front_end::{self, FrontEnd, Options};
+use tamis_policy::front_end::{self, FrontEnd, ParseOptions};
 use tamis_policy::loader::Loaded;
 use tamis_policy::minijail::{Dialect, Settings};
 use tamis_prover::{Limits, Scope, Subject, Verdict, prove};
@@ -25,7 +25,7 @@ const RANDOM: u64 = 300;
 struct Case {
     name: &'static str,
     text: Option<String>,
-    options: Options,
+    options: ParseOptions,
     programs: Vec<String>,
 }
 
@@ -38,14 +38,19 @@ struct Counts {
     different: Vec<String>,
 }
 
-fn options() -> Options {
-    Options {
+fn options() -> ParseOptions {
+    ParseOptions {
         asked_arches: vec![Arch::X86_64],
-        ..Options::new(vec![Arch::X86_64, Arch::X86, Arch::X32])
+        ..ParseOptions::new(vec![Arch::X86_64, Arch::X86, Arch::X32])
     }
 }
 
-fn case(name: &'static str, text: Option<String>, options: Options, programs: &[&str]) -> Case {
+fn case(
+    name: &'static str,
+    text: Option<String>,
+    options: ParseOptions,
+    programs: &[&str],
+) -> Case {
     let programs = programs.iter().map(|program| (*program).to_owned());
     Case {
         name,
@@ -56,7 +61,7 @@ fn case(name: &'static str, text: Option<String>, options: Options, programs: &[
 }
 
 fn minijail_cases() -> Vec<Case> {
-    let told = |dialect, default: Option<&str>| Options {
+    let told = |dialect, default: Option<&str>| ParseOptions {
         minijail: Settings {
             dialect: Some(dialect),
             default_action: default.map(|action| action.parse().expect("an action")),
@@ -126,7 +131,7 @@ fn cases(format: &str) -> Vec<Case> {
         "firecracker" => vec![case(
             "vmm",
             corpus::text("firecracker/firecracker-vmm-x86_64.json"),
-            Options {
+            ParseOptions {
                 thread: Some("vmm".to_owned()),
                 ..options()
             },
@@ -168,7 +173,7 @@ fn cases(format: &str) -> Vec<Case> {
 }
 
 /// What a text means; includes are looked for beside the files of minijail, by their last names.
-fn read(format: &FrontEnd, name: &str, text: &str, options: &Options) -> Option<Ruleset> {
+fn read(format: &FrontEnd, name: &str, text: &str, options: &ParseOptions) -> Option<Ruleset> {
     let mut sources = Sources::new();
     let root = sources.add(name, text);
     let mut load = |path: &str, _: &str| {
@@ -222,7 +227,7 @@ fn files(format: &FrontEnd) -> (usize, usize) {
     let names = corpus::files(folder, suffix).expect("the corpus is there");
     let is_read = |name: &&String| {
         let text = corpus::text(name).expect("the file is there");
-        let options = Options {
+        let options = ParseOptions {
             thread: (format.name == "firecracker").then(|| "vmm".to_owned()),
             ..options()
         };

@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use tamis_abi::Arch;
 use tamis_bpf::Program;
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::Sources;
 use tamis_fuzz::Campaign;
 use tamis_policy::oci;
@@ -150,7 +150,7 @@ fn policies() -> Option<Vec<(String, Ruleset)>> {
     let name = "docker/docker-default-x86_64.json";
     let mut sources = Sources::new();
     let source = sources.add(name, corpus::text(name)?);
-    let parsed = oci::parse(&sources, source, &oci::Options::docker(Arch::X86_64)).parsed;
+    let parsed = oci::parse(&sources, source, &oci::OciOptions::docker(Arch::X86_64)).parsed;
     policies.push((name.to_owned(), parsed.ruleset.expect("a real profile")));
     Some(policies)
 }
@@ -162,7 +162,7 @@ fn every_feasible_place_of_every_compiled_policy_is_reached() {
     };
     let mut totals = Totals::default();
     for (name, ruleset) in policies {
-        let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
+        let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
         let filter = filter(compiled.program().unwrap());
         totals.add(&name, [&Subject::Ruleset(&ruleset), &filter]);
     }

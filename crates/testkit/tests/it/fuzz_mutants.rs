@@ -3,7 +3,7 @@
 
 use tamis_abi::Endian;
 use tamis_bpf::Program;
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_fuzz::Campaign;
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_rules::Ruleset;
@@ -51,7 +51,7 @@ fn of_random_rulesets_compiled() {
     for seed in seeds::of(0..300) {
         let mut rng = Rng::new(seed);
         let ruleset: Ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
-        let compiled = compile(&ruleset, &Options::default()).expect("a small ruleset");
+        let compiled = compile(&ruleset, &CompileOptions::default()).expect("a small ruleset");
         tally.try_mutant(&mut rng, compiled.program().unwrap(), 50_000);
     }
     println!("{tally:?}");
@@ -67,7 +67,7 @@ fn of_a_real_program() {
         return;
     };
     let given = corpus::program("gvisor/gvisor-sentry-systrap.opt.bpf").expect("it is there");
-    let compiled = compile(&ruleset, &Options::default()).expect("the policy compiles");
+    let compiled = compile(&ruleset, &CompileOptions::default()).expect("the policy compiles");
     let mut tally = Tally::default();
     let mut rng = Rng::new(1);
     for _ in 0..100 {

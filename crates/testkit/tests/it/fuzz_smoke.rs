@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tamis_policy::embedded;
 use tamis_testkit::agreement;
-use tamis_testkit::property::{self, Outcome};
+use tamis_testkit::property::{self, InputClass};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip;
@@ -203,9 +203,9 @@ debug = true
 ";
 
 /// What became of the inputs, by outcome.
-type Tally = BTreeMap<Outcome, u64>;
+type Tally = BTreeMap<InputClass, u64>;
 
-fn on_random_bytes(property: fn(&[u8]) -> Outcome, rounds: u64) -> Tally {
+fn on_random_bytes(property: fn(&[u8]) -> InputClass, rounds: u64) -> Tally {
     let mut tally = Tally::new();
     for seed in seeds::of(0..rounds) {
         let mut rng = Rng::new(seed);
@@ -240,7 +240,7 @@ fn mutated(rng: &mut Rng, text: &str) -> Vec<u8> {
     bytes
 }
 
-fn on_mutated_texts(property: fn(&[u8]) -> Outcome, texts: &[&str], rounds: u64) -> Tally {
+fn on_mutated_texts(property: fn(&[u8]) -> InputClass, texts: &[&str], rounds: u64) -> Tally {
     let mut tally = Tally::new();
     for seed in seeds::of(0..rounds) {
         let mut rng = Rng::new(seed);

@@ -8,7 +8,7 @@ use tamis_compiler::passes::PassCx;
 use tamis_compiler::passes::registry::{self, BYTECODE_PASSES, RULE_PASSES};
 use tamis_compiler::stages;
 use tamis_compiler::weights::Weights;
-use tamis_compiler::{Options, Remark};
+use tamis_compiler::{CompileOptions, Remark};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
 use tamis_testkit::generate::program::program as random_program;
@@ -75,8 +75,11 @@ fn rule_passes_run_once_or_the_registry_says_why_not() {
 fn graphs() -> Vec<Cfg> {
     let mut graphs = Vec::new();
     for seed in 0..600 {
-        let layout = stages::lay_out(&random_ruleset(seed), &Weights::new(&Options::default()))
-            .into_unproven();
+        let layout = stages::lay_out(
+            &random_ruleset(seed),
+            &Weights::new(&CompileOptions::default()),
+        )
+        .into_unproven();
         graphs.push(stages::emit(&layout.dag, layout.root, Endian::Little).into_unproven());
     }
     for name in corpus::files("", ".bpf").unwrap_or_default() {

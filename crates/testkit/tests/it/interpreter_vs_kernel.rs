@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData, Word};
 use tamis_bpf::{AluOp, Insn, Op, Operand, Pc, Program, Test, interp};
-use tamis_kernel::differential::calls::{Outcome, answers, can_make, has_i386};
+use tamis_kernel::differential::calls::{Effect, answers, can_make, has_i386};
 use tamis_kernel::differential::packets::Packets;
 use tamis_testkit::generate::input::Neighbourhood;
 use tamis_testkit::generate::program::{data, program, with_unused_fields};
@@ -23,17 +23,14 @@ fn agree(program: &Program, calls: &[SeccompData], confirmed: &mut Confirmed) {
         let mut trace = Vec::new();
         let run = interp::run_traced(program, &answer.call, &mut |pc| trace.push(pc));
         assert_eq!(
-            Outcome::of_ret(run.ret),
+            Effect::of_ret(run.ret),
             answer.outcome,
             "{:#x} for {:x?} from {:?}",
             run.ret,
             answer.call,
             program.insns()
         );
-        if !matches!(
-            answer.outcome,
-            Outcome::ProcessKilled | Outcome::ThreadKilled
-        ) {
+        if !matches!(answer.outcome, Effect::ProcessKilled | Effect::ThreadKilled) {
             confirmed.extend(executed(program, &trace));
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis_abi::{Action, Arch, SeccompData};
 use tamis_diag::{Sources, render};
-use tamis_policy::kafel::{self, Options};
+use tamis_policy::kafel::{self, KafelOptions};
 use tamis_policy::loader::NoIncludes;
 use tamis_rules::{CmpOp, Ruleset};
 use tamis_testkit::corpus::{self, texts};
@@ -17,7 +17,7 @@ fn read(text: &str) -> Ruleset {
         &mut sources,
         root,
         &mut NoIncludes,
-        &Options::new(Arch::X86_64),
+        &KafelOptions::new(Arch::X86_64),
     );
     let messages = render::render(&parsed.diagnostics, &sources, false);
     parsed

@@ -5,16 +5,16 @@ use tamis_abi::{Action, Arch, consts, syscall};
 use tamis_diag::{Sources, render};
 use tamis_policy::front_end::ParsedPolicy;
 use tamis_policy::loader::{Loaded, NoIncludes};
-use tamis_policy::minijail::{self, DefaultAction, Dialect, Options, Settings};
+use tamis_policy::minijail::{self, DefaultAction, Dialect, MinijailOptions, Settings};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::{self, texts};
 
 fn read(text: &str, settings: Settings) -> Ruleset {
     let mut sources = Sources::new();
     let root = sources.add("x.policy", text);
-    let options = Options {
+    let options = MinijailOptions {
         settings,
-        ..Options::new(Arch::X86_64)
+        ..MinijailOptions::new(Arch::X86_64)
     };
     let policy = minijail::parse(&mut sources, root, &mut NoIncludes, &options);
     let messages = render::render(&policy.parsed.diagnostics, &sources, false);
@@ -121,7 +121,7 @@ fn corpus_policy(
         let text = corpus::text(&name).ok_or("not in the corpus")?;
         Ok(Loaded { name, text })
     };
-    let mut options = Options::new(Arch::X86_64);
+    let mut options = MinijailOptions::new(Arch::X86_64);
     options.settings.arch_json = arch_json;
     let policy = minijail::parse(&mut sources, root, &mut load, &options);
     let messages = render::render(&policy.parsed.diagnostics, &sources, false);
@@ -167,7 +167,12 @@ fn mistakes(text: &str) -> Vec<&'static str> {
         let text = text.to_owned();
         Ok(Loaded { name, text })
     };
-    let policy = minijail::parse(&mut sources, root, &mut load, &Options::new(Arch::X86_64));
+    let policy = minijail::parse(
+        &mut sources,
+        root,
+        &mut load,
+        &MinijailOptions::new(Arch::X86_64),
+    );
     let diagnostics = policy.parsed.diagnostics;
     render::render(&diagnostics, &sources, false);
     assert!(policy.parsed.ruleset.is_none());

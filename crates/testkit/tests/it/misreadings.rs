@@ -13,7 +13,7 @@ use tamis_analysis::{CaseLimits, decompile};
 use tamis_bpf::{Op, Program, Stack, Template, Test};
 use tamis_compiler::foreign::{How, Split, optimise};
 use tamis_compiler::judge::{compiled, judge};
-use tamis_compiler::{CompileError, Options, ProofEffort, compile_any_length};
+use tamis_compiler::{CompileError, CompileOptions, ProofEffort, compile_any_length};
 use tamis_prover::misreading::{Misreading, Reading, with};
 use tamis_prover::{
     Answer, Equality, Limits, Space, Stop, Subject, decide, equality_by_diagrams, equality_by_gates,
@@ -96,7 +96,7 @@ fn are_same(left: &Subject<'_>, right: &Subject<'_>) -> bool {
 
 /// A program that does what a ruleset says.
 fn made(ruleset: &Ruleset) -> Program {
-    let made = compile_any_length(ruleset, &Options::default());
+    let made = compile_any_length(ruleset, &CompileOptions::default());
     made.expect("it compiles")
         .program()
         .expect("it has no variables")
@@ -105,9 +105,9 @@ fn made(ruleset: &Ruleset) -> Program {
 
 /// What comes of optimising filters with a misreading. Nothing wrong does.
 fn optimised(reading: Reading, case: &Case, filters: &Stack, proof: &ProofEffort) -> Caught {
-    let options = Options {
+    let options = CompileOptions {
         proof: proof.clone(),
-        ..Options::default()
+        ..CompileOptions::default()
     };
     let result = misread(reading, case.misreading, || {
         optimise(filters, &options, Split::Never)
@@ -309,14 +309,14 @@ fn negation_ignored_is_caught_by_a_call_of_the_interpreter() {
     let filter =
         Program::new(ops.map(Into::into).to_vec(), Endian::Little).expect("a valid filter");
     let filters = Stack::from(filter);
-    let right = optimise(&filters, &Options::default(), Split::Never).expect("no mistake");
+    let right = optimise(&filters, &CompileOptions::default(), Split::Never).expect("no mistake");
     assert_eq!(right.how(), How::LaidOutAnew);
     let ignored = misreadings::all()
         .into_iter()
         .find(|case| case.name == "neg-ignored");
     let misreading = ignored.expect("it is one of the cases").misreading;
     let error = with(Reading::Diagrams, misreading, || {
-        optimise(&filters, &Options::default(), Split::Never)
+        optimise(&filters, &CompileOptions::default(), Split::Never)
     });
     let Err(CompileError::Miscompiled { witness, .. }) = &error else {
         panic!("{error:?}");

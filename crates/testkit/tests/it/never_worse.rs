@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Arch, Endian, KernelVersion, Nr, SeccompData};
 use tamis_bpf::cache::is_cacheable;
-use tamis_bpf::convert::{PROLOGUE_INSNS, op_executed_insns};
+use tamis_bpf::ebpf_len::{PROLOGUE_INSNS, op_executed_insns};
 use tamis_bpf::{Op, Pc, Program, Stack, interp};
 use tamis_compiler::foreign::{How, Split, optimise};
-use tamis_compiler::{Objective, Options, compile_any_length};
+use tamis_compiler::{CompileOptions, Objective, compile_any_length};
 use tamis_meter::price::{FURTHER_FILTER_NS, MISPREDICTION_NS, STEP_NS, UNCACHED_NS};
 use tamis_profile::Profile;
 use tamis_testkit::generate::input::Neighbourhood;
@@ -24,7 +24,7 @@ const CACHED_WEIGHT: f64 = 1.0 / 1024.0;
 const ROUNDING: f64 = 1.001;
 
 /// What a profile's calls cost by an objective.
-fn cost(programs: &[Program], profile: &Profile, options: &Options) -> f64 {
+fn cost(programs: &[Program], profile: &Profile, options: &CompileOptions) -> f64 {
     let mut sum = 0.0;
     let mut branches: BTreeMap<(usize, Pc), [f64; 2]> = BTreeMap::new();
     for (arch, nr, call) in profile.calls() {
@@ -95,11 +95,11 @@ fn profile(rng: &mut Rng, stack: &[Program]) -> Profile {
 /// Optimises a stack for a random profile, objective and kernel.
 fn check(rng: &mut Rng, stack: &[Program], seed: u64) -> How {
     let profile = profile(rng, stack);
-    let options = Options {
+    let options = CompileOptions {
         profile: Some(profile.clone()),
         objective: *rng.choose(&OBJECTIVES),
         kernel: rng.chance(1, 2).then_some(KernelVersion::new(5, 4)),
-        ..Options::default()
+        ..CompileOptions::default()
     };
     let filters = Stack::new(stack.to_vec()).expect("all are for the same machines");
     let result = optimise(&filters, &options, Split::Never).expect("no mistake");
@@ -135,7 +135,7 @@ fn random_stacks_are_never_worse_for_any_profile_objective_and_kernel() {
         let stack: Vec<Program> = (0..rng.range(1..=3))
             .map(|_| {
                 let ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
-                let compiled = compile_any_length(&ruleset, &Options::default());
+                let compiled = compile_any_length(&ruleset, &CompileOptions::default());
                 compiled
                     .expect("random rulesets compile")
                     .program()

@@ -1,7 +1,7 @@
 //! What each objective is for it does best, over many random policies with conditions on arguments.
 
 use tamis_abi::{Arch, Endian, Nr, SeccompData};
-use tamis_compiler::{Objective, Options, compile_any_length};
+use tamis_compiler::{CompileOptions, Objective, compile_any_length};
 use tamis_diag::Sources;
 use tamis_meter::{Cost, Sample, Workload, measure};
 use tamis_profile::Profile;
@@ -18,9 +18,9 @@ fn costs(objective: Objective) -> (usize, f64, f64) {
         let mut rng = Rng::new(seed);
         let random = ruleset(&mut rng, Size::SMALL, Endian::Little);
         let ruleset = entangled(&mut rng, &random);
-        let options = Options {
+        let options = CompileOptions {
             objective,
-            ..Options::default()
+            ..CompileOptions::default()
         };
         let compiled = compile_any_length(&ruleset, &options).expect("random rulesets compile");
         let samples = (0..60).map(|_| call(&mut rng, &ruleset));
@@ -52,10 +52,10 @@ fn cost_of_uneven_calls(objective: Objective) -> Cost {
     let mut sources = Sources::new();
     let source = sources.add("a.rules", lines);
     let ruleset = text::parse(&sources, source).unwrap();
-    let options = Options {
+    let options = CompileOptions {
         profile: Some(profile),
         objective,
-        ..Options::default()
+        ..CompileOptions::default()
     };
     let compiled = compile_any_length(&ruleset, &options).unwrap();
     let program = compiled.program().unwrap().clone();

@@ -3,7 +3,7 @@
 
 use tamis_abi::{Action, Arch, SeccompData, syscall};
 use tamis_diag::{Code, Diagnostic, Sources, code, render};
-use tamis_policy::oci::{self, EnosysTail, Options, ParsedProfile};
+use tamis_policy::oci::{self, EnosysTail, OciOptions, ParsedProfile};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
 use tamis_testkit::rng::Rng;
@@ -29,7 +29,7 @@ const SAMPLE: &str = r#"{
   ]
 }"#;
 
-fn read(text: &str, options: &Options) -> ParsedProfile {
+fn read(text: &str, options: &OciOptions) -> ParsedProfile {
     let mut sources = Sources::new();
     let source = sources.add("profile.json", text);
     let profile = oci::parse(&sources, source, options);
@@ -38,7 +38,7 @@ fn read(text: &str, options: &Options) -> ParsedProfile {
     profile
 }
 
-fn ruleset(text: &str, options: &Options) -> Ruleset {
+fn ruleset(text: &str, options: &OciOptions) -> Ruleset {
     let parsed = read(text, options).parsed;
     parsed
         .ruleset
@@ -46,7 +46,7 @@ fn ruleset(text: &str, options: &Options) -> Ruleset {
 }
 
 fn diagnostics(text: &str) -> Vec<Diagnostic> {
-    read(text, &Options::docker(Arch::X86_64))
+    read(text, &OciOptions::docker(Arch::X86_64))
         .parsed
         .diagnostics
 }
@@ -85,7 +85,7 @@ fn architectures_follow_the_native_one() {
         (Arch::Aarch64, vec![Arch::Aarch64, Arch::Arm]),
         (Arch::Riscv64, vec![Arch::Riscv64]),
     ] {
-        let ruleset = ruleset(SAMPLE, &Options::docker(native));
+        let ruleset = ruleset(SAMPLE, &OciOptions::docker(native));
         let arches: Vec<Arch> = ruleset.sections().iter().map(|s| s.arch).collect();
         assert_eq!(arches, expected);
         assert_eq!(ruleset.bad_arch, Action::KILL_THREAD);
@@ -94,8 +94,8 @@ fn architectures_follow_the_native_one() {
 
 #[test]
 fn entries_follow_capabilities_kernel_and_architecture() {
-    let mut options = Options::docker(Arch::X86_64);
-    let check = |options: &Options, name, args, expected| {
+    let mut options = OciOptions::docker(Arch::X86_64);
+    let check = |options: &OciOptions, name, args, expected| {
         assert_eq!(
             answer(&ruleset(SAMPLE, options), options.native, name, args),
             expected,
@@ -130,7 +130,7 @@ fn entries_follow_capabilities_kernel_and_architecture() {
 
 #[test]
 fn what_concerns_the_installation_is_kept() {
-    let profile = read(SAMPLE, &Options::docker(Arch::X86_64));
+    let profile = read(SAMPLE, &OciOptions::docker(Arch::X86_64));
     assert_eq!(profile.parsed.diagnostics, []);
     assert_eq!(profile.installation.flags, ["SECCOMP_FILTER_FLAG_LOG"]);
     assert_eq!(
@@ -142,7 +142,7 @@ fn what_concerns_the_installation_is_kept() {
 
 #[test]
 fn a_container_configuration_holds_a_profile() {
-    let options = Options::docker(Arch::X86_64);
+    let options = OciOptions::docker(Arch::X86_64);
     let inside =
         format!(r#"{{"ociVersion": "1.2.0", "process": {{}}, "linux": {{"seccomp": {SAMPLE}}}}}"#);
     let (alone, inside) = (ruleset(SAMPLE, &options), ruleset(&inside, &options));
@@ -158,7 +158,7 @@ fn a_container_configuration_holds_a_profile() {
 fn conditions_on_one_argument_are_alternatives_and_others_must_all_hold() {
     let both = r#"{"names": ["read"], "action": "SCMP_ACT_ALLOW", "args": [
         {"index": 0, "value": 5, "op": "SCMP_CMP_GE"}, {"index": INDEX, "value": 9, "op": "SCMP_CMP_LE"}]}"#;
-    let options = Options::docker(Arch::X86_64);
+    let options = OciOptions::docker(Arch::X86_64);
     let any = profile(&both.replace("INDEX", "0"));
     assert_eq!(codes(&any), [code::OCI_REPEATED_INDEX]);
     let all = profile(&both.replace("INDEX", "1"));
@@ -186,8 +186,8 @@ fn conditions_on_one_argument_are_alternatives_and_others_must_all_hold() {
 #[test]
 fn unknown_numbers_answer_enosys_if_asked() {
     let text = profile(r#"{"names": ["read", "openat"], "action": "SCMP_ACT_ALLOW"}"#);
-    let mut options = Options::docker(Arch::X86_64);
-    let at = |options: &Options, nr| {
+    let mut options = OciOptions::docker(Arch::X86_64);
+    let at = |options: &OciOptions, nr| {
         let arch = Arch::X86_64.audit();
         let data = SeccompData {
             nr,
@@ -332,7 +332,7 @@ fn what_all_names_begin_with_makes_no_name_similar() {
 #[test]
 fn unknown_calls_are_warnings_and_errors_if_strict() {
     let text = profile(r#"{"names": ["raed", "read"], "action": "SCMP_ACT_ALLOW"}"#);
-    let mut options = Options::docker(Arch::X86_64);
+    let mut options = OciOptions::docker(Arch::X86_64);
     let lenient = read(&text, &options).parsed;
     assert!(lenient.ruleset.is_some());
     assert_eq!(lenient.diagnostics[0].code, code::OCI_UNKNOWN_SYSCALL);
@@ -381,7 +381,7 @@ fn large_values_are_exact() {
             r#"{{"names": ["read"], "action": "SCMP_ACT_ALLOW", "args": [
             {{"index": 5, "value": {value}, "op": "SCMP_CMP_EQ"}}]}}"#
         ));
-        let ruleset = ruleset(&text, &Options::docker(Arch::X86_64));
+        let ruleset = ruleset(&text, &OciOptions::docker(Arch::X86_64));
         let with = |value| answer(&ruleset, Arch::X86_64, "read", [0, 0, 0, 0, 0, value]);
         assert_eq!(with(value), Action::ALLOW);
         assert_eq!(with(value - 1), Action::errno(1));
@@ -399,7 +399,7 @@ fn damaged_profiles_never_panic() {
                 damage(&mut bytes, &mut rng);
             }
             if let Ok(text) = String::from_utf8(bytes) {
-                let parsed = read(&text, &Options::docker(Arch::X86_64)).parsed;
+                let parsed = read(&text, &OciOptions::docker(Arch::X86_64)).parsed;
                 let failed = parsed.diagnostics.iter().any(Diagnostic::is_error);
                 assert_eq!(parsed.ruleset.is_none(), failed);
             }
@@ -442,7 +442,7 @@ fn overlapping_entries_follow_libseccomps_order() {
     };
     let decide = |first: &str, second: &str, (a, b)| {
         let text = profile(&format!("{first}, {second}"));
-        let ruleset = ruleset(&text, &Options::docker(Arch::X86_64));
+        let ruleset = ruleset(&text, &OciOptions::docker(Arch::X86_64));
         answer(&ruleset, Arch::X86_64, "read", [a, b, 0, 0, 0, 0]).data
     };
     let in_any_order = [

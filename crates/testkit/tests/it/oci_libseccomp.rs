@@ -13,7 +13,7 @@ use std::fmt::Write;
 use tamis_abi::{Action, ActionKind, Arch, Endian, SeccompData, Word};
 use tamis_bpf::{Program, interp};
 use tamis_diag::{Sources, code};
-use tamis_policy::oci::{self, Options, ParsedProfile};
+use tamis_policy::oci::{self, OciOptions, ParsedProfile};
 use tamis_rules::Ruleset;
 use tamis_testkit::inputs::Tests;
 use tamis_testkit::libseccomp::{Condition, Errno, Filter, Library, Op};
@@ -257,7 +257,7 @@ fn condition_json(condition: &Condition) -> String {
 fn parse(json: &str) -> ParsedProfile {
     let mut sources = Sources::new();
     let source = sources.add("random.json", json);
-    oci::parse(&sources, source, &Options::docker(Arch::X86_64))
+    oci::parse(&sources, source, &OciOptions::docker(Arch::X86_64))
 }
 
 /// How the comparisons came out.

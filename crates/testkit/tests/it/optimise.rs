@@ -4,8 +4,8 @@ use tamis_abi::{Action, Arch, ArgIndex, Endian, SeccompData};
 use tamis_bpf::cache::Bitmap;
 use tamis_bpf::{AluOp, Insn, Op, Operand as BpfOperand, Program, Stack, Test as BpfTest};
 use tamis_compiler::foreign::{How, Optimised, Rejected, Split, Why, optimise};
-use tamis_compiler::{Objective, Options, compile, compile_any_length};
-use tamis_kernel::differential::calls::{Outcome, answers};
+use tamis_compiler::{CompileOptions, Objective, compile, compile_any_length};
+use tamis_kernel::differential::calls::{Effect, answers};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::input::Neighbourhood;
@@ -26,9 +26,9 @@ fn stack_of(programs: &[Program]) -> Stack {
 }
 
 fn optimised(stack: &[Program], objective: Objective, split: Split) -> Optimised {
-    let options = Options {
+    let options = CompileOptions {
         objective,
-        ..Options::default()
+        ..CompileOptions::default()
     };
     optimise(&stack_of(stack), &options, split).expect("no mistake of tamis")
 }
@@ -63,7 +63,7 @@ fn assert_same(rng: &mut Rng, stack: &[Program], result: &[Program]) {
 }
 
 fn compiled(ruleset: &Ruleset) -> Program {
-    let compiled = compile_any_length(ruleset, &Options::default());
+    let compiled = compile_any_length(ruleset, &CompileOptions::default());
     compiled
         .expect("random rulesets compile")
         .program()
@@ -330,7 +330,7 @@ fn large_ruleset(calls: u32) -> Ruleset {
 #[test]
 fn what_is_too_long_becomes_a_stack_that_fits() {
     let ruleset = large_ruleset(24);
-    assert!(compile(&ruleset, &Options::default()).is_err());
+    assert!(compile(&ruleset, &CompileOptions::default()).is_err());
     let stack = [compiled(&ruleset)];
     let whole = optimised(&stack, Objective::Steps, Split::Never);
     assert!(!whole.after().is_installable);
@@ -394,7 +394,7 @@ fn the_running_kernel_answers_alike_for_the_stack_and_for_what_became_of_it() {
         let insns: Vec<&[Insn]> = result.programs().iter().map(Program::insns).collect();
         for seen in answers(&insns, &calls).expect("the kernel can be asked") {
             let expected = answer(&stack, &seen.call);
-            assert_eq!(Outcome::of_ret(expected), seen.outcome, "{:x?}", seen.call);
+            assert_eq!(Effect::of_ret(expected), seen.outcome, "{:x?}", seen.call);
         }
     }
 }

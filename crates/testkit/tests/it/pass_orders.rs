@@ -6,7 +6,7 @@ use tamis_bpf::{Program, interp};
 use tamis_compiler::passes::registry::{BYTECODE_PASSES, RULE_PASSES, Selection};
 use tamis_compiler::passes::{BytecodePass, PassCx};
 use tamis_compiler::stages;
-use tamis_compiler::{Objective, Options, compile_any_length};
+use tamis_compiler::{CompileOptions, Objective, compile_any_length};
 use tamis_profile::Profile;
 use tamis_rules::Ruleset;
 use tamis_testkit::generate::program::{data, program as random_program};
@@ -60,13 +60,13 @@ fn any_order_for_any_profile_is_proved_after_every_pass() {
     for seed in seeds::of(0..150) {
         let mut rng = Rng::new(seed);
         let ruleset = random_ruleset(&mut rng, seed);
-        let options = Options {
+        let options = CompileOptions {
             passes: selection(&mut rng),
             profile: Some(profile(&mut rng, &ruleset)),
             objective: *rng.choose(&OBJECTIVES),
             kernel: rng.chance(1, 2).then_some(KernelVersion::new(5, 4)),
             verify_each: true,
-            ..Options::default()
+            ..CompileOptions::default()
         };
         let compiled = compile_any_length(&ruleset, &options);
         let compiled = compiled.unwrap_or_else(|error| panic!("seed {seed}: {error}\n{ruleset}"));
@@ -91,9 +91,9 @@ fn compiled_cost(names: &[&str]) -> u64 {
     for seed in 0..150 {
         let mut rng = Rng::new(seed);
         let ruleset = random_ruleset(&mut rng, seed);
-        let options = Options {
+        let options = CompileOptions {
             passes: Selection::named(names.iter().copied()).expect("the registry has its passes"),
-            ..Options::default()
+            ..CompileOptions::default()
         };
         let compiled = compile_any_length(&ruleset, &options).expect("random rulesets compile");
         let program = compiled.program().unwrap();

@@ -3,7 +3,7 @@
 use tamis_abi::{Endian, SeccompData};
 use tamis_bpf::cfg::{Cfg, End};
 use tamis_bpf::{Op, Pc, Program, interp};
-use tamis_compiler::Options;
+use tamis_compiler::CompileOptions;
 use tamis_compiler::passes::registry::BYTECODE_PASSES;
 use tamis_compiler::passes::{BytecodePass, PassCx};
 use tamis_compiler::stages;
@@ -115,7 +115,8 @@ fn every_pass_keeps_what_it_claims() {
     for seed in seeds::of(0..100) {
         let mut rng = Rng::new(seed);
         let ruleset = ruleset(&mut rng, Size::SMALL, Endian::Little);
-        let layout = stages::lay_out(&ruleset, &Weights::new(&Options::default())).into_unproven();
+        let layout =
+            stages::lay_out(&ruleset, &Weights::new(&CompileOptions::default())).into_unproven();
         let mut graph = stages::emit(&layout.dag, layout.root, Endian::Little).into_unproven();
         scramble(&mut rng, &mut graph);
         let calls: Vec<SeccompData> = (0..100).map(|_| call(&mut rng, &ruleset)).collect();

@@ -265,7 +265,7 @@ fn gates_diagrams_and_evaluator_agree_on_random_rulesets() {
 fn policy(text: &str) -> Ruleset {
     let mut sources = Sources::new();
     let source = sources.add("test", text);
-    let options = tamis_policy::tamis::Options::new(vec![tamis_abi::Arch::X86_64]);
+    let options = tamis_policy::tamis::TamisOptions::new(vec![tamis_abi::Arch::X86_64]);
     let mut none = tamis_policy::loader::NoIncludes;
     let read = tamis_policy::tamis::parse(&mut sources, source, &mut none, &options);
     read.ruleset.expect("a policy")
@@ -291,7 +291,7 @@ fn whole_words_joined_are_left_to_gates_soon() {
             "arch x86_64\ndefault errno(1)\nallow munlock({})\n",
             bits.join(" && ")
         ));
-        let options = tamis_compiler::Options {
+        let options = tamis_compiler::CompileOptions {
             proof: tamis_compiler::ProofEffort {
                 limits: Limits {
                     max_nodes: 16_000,
@@ -300,7 +300,7 @@ fn whole_words_joined_are_left_to_gates_soon() {
                 },
                 ..tamis_compiler::ProofEffort::default()
             },
-            ..tamis_compiler::Options::default()
+            ..tamis_compiler::CompileOptions::default()
         };
         let compiled = tamis_compiler::compile(&meant, &options);
         assert!(compiled.is_ok(), "{wanted:#x}: {compiled:?}");
@@ -329,7 +329,7 @@ fn lists_beside_joined_words_are_left_to_diagrams() {
         .collect();
     text.push_str(&format!("allow munlock({})\n", bits.join(" && ")));
     let meant = policy(&text);
-    let compiled = tamis_compiler::compile(&meant, &tamis_compiler::Options::default());
+    let compiled = tamis_compiler::compile(&meant, &tamis_compiler::CompileOptions::default());
     let compiled = compiled.expect("it compiles");
     let limits = Limits {
         max_conflicts: 1_000_000,

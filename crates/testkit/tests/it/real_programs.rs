@@ -33,9 +33,9 @@ fn docker() -> Option<Program> {
     let text = corpus::text("docker/docker-default-x86_64.json")?;
     let mut sources = Sources::new();
     let source = sources.add("docker-default-x86_64.json", text);
-    let profile = oci::parse(&sources, source, &oci::Options::docker(Arch::X86_64));
+    let profile = oci::parse(&sources, source, &oci::OciOptions::docker(Arch::X86_64));
     let ruleset = profile.parsed.ruleset.expect("the profile is valid");
-    let compiled = compile(&ruleset, &tamis_compiler::Options::default());
+    let compiled = compile(&ruleset, &tamis_compiler::CompileOptions::default());
     Some(compiled.expect("it compiles").program().unwrap().clone())
 }
 

@@ -3,7 +3,7 @@
 use tamis_abi::Arch;
 use tamis_bpf::Program;
 use tamis_diag::{Sources, render};
-use tamis_policy::systemd::{self, Options};
+use tamis_policy::systemd::{self, SystemdOptions};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
@@ -32,7 +32,7 @@ const SERVICE: &str = "SystemCallFilter=@system-service\nSystemCallFilter=~uretp
 fn read(text: &str) -> Ruleset {
     let mut sources = Sources::new();
     let source = sources.add("x.service", text);
-    let parsed = systemd::parse(&sources, source, &Options::new(Arch::X86_64));
+    let parsed = systemd::parse(&sources, source, &SystemdOptions::new(Arch::X86_64));
     let messages = render::render(&parsed.diagnostics, &sources, false);
     assert_eq!(messages, "", "{text}");
     parsed.ruleset.expect("there was no message")

@@ -2,7 +2,7 @@
 
 use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bpf::{Op, Operand, Pc, Template, interp};
-use tamis_compiler::{Options, compile};
+use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::Sources;
 use tamis_diag::render::render;
 use tamis_policy::loader::NoIncludes;
@@ -49,7 +49,7 @@ fn a_template_answers_as_its_ruleset_whatever_is_bound() {
         let mut rng = Rng::new(seed);
         let endian = *rng.choose(&[Endian::Little, Endian::Big]);
         let (variable, constant, values) = pair(&mut rng, endian);
-        let template = compile(&variable, &Options::default()).unwrap();
+        let template = compile(&variable, &CompileOptions::default()).unwrap();
         assert_eq!(variable.bind(&values).unwrap().variables().len(), 0);
         for _ in 0..60 {
             let data = call(&mut rng, &constant);
@@ -75,7 +75,7 @@ fn about_sets(declarations: &str, fds: &str, areas: &str, mode: &str) -> Ruleset
     );
     let mut sources = Sources::new();
     let source = sources.add("sets.tamis", text);
-    let options = policy::Options::new(vec![Arch::X86_64, Arch::Aarch64]);
+    let options = policy::TamisOptions::new(vec![Arch::X86_64, Arch::Aarch64]);
     let parsed = policy::parse(&mut sources, source, &mut NoIncludes, &options);
     let diagnostics = || render(&parsed.diagnostics, &sources, false);
     parsed
@@ -99,7 +99,7 @@ fn near(rng: &mut Rng, is_wide: bool) -> u64 {
 fn sets_mean_what_lists_of_their_values_mean() {
     let declarations = "let fds: u32[4]\nlet areas: u64[3]\nlet mode_fd: u32\n";
     let variable = about_sets(declarations, "fds", "areas", "mode_fd");
-    let template = compile(&variable, &Options::default()).unwrap();
+    let template = compile(&variable, &CompileOptions::default()).unwrap();
     for seed in seeds::of(0..60) {
         let mut rng = Rng::new(seed);
         // Places that aren't needed repeat another value, so repetitions have to be right.
@@ -126,12 +126,12 @@ fn sets_mean_what_lists_of_their_values_mean() {
 fn only_a_ruleset_without_variables_has_a_program_before_it_is_bound() {
     let mut rng = Rng::new(1);
     let (variable, _, values) = pair(&mut rng, Endian::Little);
-    let compiled = compile(&variable, &Options::default()).unwrap();
+    let compiled = compile(&variable, &CompileOptions::default()).unwrap();
     let refusal = compiled.program().unwrap_err();
     let unset = variable.variables()[0].clone();
     assert_eq!(refusal, BindError::Unset { variable: unset });
     let bound = variable.bind(&values).unwrap();
-    let compiled = compile(&bound, &Options::default()).unwrap();
+    let compiled = compile(&bound, &CompileOptions::default()).unwrap();
     assert_eq!(compiled.bind(&[]).as_ref().ok(), compiled.program().ok());
 }
 
@@ -155,7 +155,7 @@ fn a_template_of_other_variables_is_told_apart_by_a_call_and_values() {
     for seed in seeds::of(0..200) {
         let mut rng = Rng::new(seed);
         let (left, _, _) = pair(&mut rng, Endian::Little);
-        let template = compile(&left, &Options::default()).unwrap();
+        let template = compile(&left, &CompileOptions::default()).unwrap();
         let exchanged = exchange(template.template());
         let (given, made) = (Subject::Ruleset(&left), Subject::Template(&exchanged));
         match decide(&given, &made, &Limits::default()) {

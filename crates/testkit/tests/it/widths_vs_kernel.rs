@@ -20,12 +20,12 @@ const EPERM: &str = "-1";
 fn filter(policy: &str) -> Program {
     let mut sources = Sources::new();
     let root = sources.add("a.tamis", policy);
-    let options = tamis::Options::new(vec![Arch::X86_64, Arch::X86]);
+    let options = tamis::TamisOptions::new(vec![Arch::X86_64, Arch::X86]);
     let parsed = tamis::parse(&mut sources, root, &mut NoIncludes, &options);
     let ruleset = parsed
         .ruleset
         .unwrap_or_else(|| panic!("{:#?}", parsed.diagnostics));
-    let compiled = compile(&ruleset, &tamis_compiler::Options::default());
+    let compiled = compile(&ruleset, &tamis_compiler::CompileOptions::default());
     compiled.expect("it compiles").program().unwrap().clone()
 }
 

@@ -7,7 +7,7 @@ use super::stated_twice;
 use crate::sink::Sink;
 use crate::tamis::ast::{Name, Statement, StatementKind};
 use crate::tamis::names::suggest_from;
-use crate::tamis::{Arches, Options};
+use crate::tamis::{Arches, TamisOptions};
 
 /// The architectures of a policy.
 pub(super) struct Selection {
@@ -20,7 +20,7 @@ pub(super) struct Selection {
 /// The selection: the caller's if exact, else the policy's, else the caller's.
 pub(super) fn selection(
     statements: &[Statement],
-    options: &Options,
+    options: &TamisOptions,
     sink: &mut Sink,
 ) -> Option<Selection> {
     let mut stated: Option<(Vec<Arch>, Span)> = None;

@@ -3,7 +3,7 @@
 use tamis_abi::{Action, SeccompData};
 use tamis_bpf::{Op, Program, Stack, harmless::harmless};
 use tamis_kernel::NATIVE_ENDIAN;
-use tamis_session::{Loaded, RawProgram, Side};
+use tamis_session::{Loaded, NamedProgram, Side};
 
 use crate::cli::{Failure, Global, load, side};
 
@@ -81,7 +81,7 @@ pub(super) fn subjects(
     for side in sides {
         let name = side.name.clone();
         let programs = side.into_filters().into_iter();
-        let programs: Vec<RawProgram> = programs
+        let programs: Vec<NamedProgram> = programs
             .map(|filter| Ok(filter.into_program(&options)?))
             .collect::<Result<_, Failure>>()?;
         subjects.push(Subject::new(&name, side::stack(programs)?)?);

@@ -4,7 +4,7 @@ use tamis_abi::{SeccompData, call};
 use tamis_bpf::Stack;
 use tamis_kernel::differential::check::{Checked, Contradiction, check};
 use tamis_report::fuzz::KernelEntry;
-use tamis_session::{Loaded, RawProgram, Side};
+use tamis_session::{Loaded, NamedProgram, Side};
 
 use crate::cli::Failure;
 use crate::cli::side;
@@ -36,7 +36,7 @@ fn stack(side: &Side) -> Option<Result<Stack, Failure>> {
         Loaded::Policy(_) => None,
     });
     programs
-        .collect::<Option<Vec<RawProgram>>>()
+        .collect::<Option<Vec<NamedProgram>>>()
         .map(side::stack)
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use tamis_abi::KernelVersion;
-use tamis_compiler::{Compiled, Effort, Objective, Options};
+use tamis_compiler::{CompileOptions, Compiled, Effort, Objective};
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::front_end;
 use tamis_policy::matrix::{Combination, Goal, Matrix, Settings};
@@ -304,7 +304,7 @@ impl Plan {
         }
         let profile = |member: &Member| member.profile.filter(|_| !says_profile);
         let (common_profile, objective, effort) = (common.profile, common.objective, common.effort);
-        let options = |member: &Member| Options {
+        let options = |member: &Member| CompileOptions {
             profile: match profile(member) {
                 Some(index) => Some(self.profiles[index].1.clone()),
                 None => common_profile.clone(),
@@ -313,7 +313,7 @@ impl Plan {
             effort,
             kernel: member.kernel,
             proof: args.limits.effort(),
-            ..Options::default()
+            ..CompileOptions::default()
         };
         let (jobs, numbers) = self.jobs(profile);
         if let Some(first) = self.members.first() {
@@ -350,7 +350,10 @@ impl Plan {
         let mut numbers = Vec::new();
         for member in &self.members {
             let meaning = member.policy.ruleset.to_string();
-            let frequency = member.policy.with_frequency(Options::default()).profile;
+            let frequency = member
+                .policy
+                .with_frequency(CompileOptions::default())
+                .profile;
             let key = (
                 meaning,
                 member.kernel,

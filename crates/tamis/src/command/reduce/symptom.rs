@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 
 use tamis_abi::{Arch, SeccompData};
 use tamis_bpf::Stack;
-use tamis_compiler::{CompileError, Options, compile};
+use tamis_compiler::{CompileError, CompileOptions, compile};
 use tamis_diag::{Code, Diagnostic, suggest};
 use tamis_fuzz::Campaign;
-use tamis_lint::{Meaning, Subject, registry};
+use tamis_lint::{LintInput, Meaning, registry};
 use tamis_prover::{Answer, Limits, Stop, decide};
 use tamis_session::{Input, Loaded, Side};
 
@@ -176,7 +176,7 @@ fn reason(loaded: &Loaded) -> Result<Option<Reason>, Failure> {
             "`--test` takes any command",
         ));
     };
-    let compiled = quietly(|| compile(&policy.ruleset, &Options::default()));
+    let compiled = quietly(|| compile(&policy.ruleset, &CompileOptions::default()));
     Ok(match compiled {
         None => Some(Reason::Panic),
         Some(Ok(_)) => None,
@@ -205,7 +205,7 @@ fn finds(meaning: Meaning, code: Code, assumed_arch: Arch) -> bool {
     let Some(check) = registry::of_code(code) else {
         return false;
     };
-    let subject = Subject {
+    let subject = LintInput {
         meaning,
         assumed_arch,
     };

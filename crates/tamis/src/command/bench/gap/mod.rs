@@ -14,7 +14,7 @@ mod report;
 use tamis_abi::{SeccompData, call};
 use tamis_bpf::Program;
 use tamis_kernel::measure::{
-    self, MeasureError, Measured, Measurement, Progress, Rounds, Workload,
+    self, MeasureError, Measured, Measurement, Progress, Rounds, TimedCalls,
 };
 use tamis_meter::price;
 
@@ -103,7 +103,7 @@ fn fixed_call(
     for series in timed.iter().chain(&installed) {
         stacks.extend(series.stacks.iter().map(|(_, stack)| stack.clone()));
     }
-    let workload = Workload::of_calls(&[free_call()?]);
+    let workload = TimedCalls::of_calls(&[free_call()?]);
     let measurement = measure::measure_workload(&stacks, &workload, rounds, tell)?;
     let (copies, mut rest) = measurement.subjects.split_at(3 * COPIES);
     let mut stages = basic_stages(copies);
@@ -239,7 +239,7 @@ fn random_calls(
     let calls: Vec<SeccompData> = (0..RANDOM_CALLS)
         .map(|_| with(random.below(u128::from(filters::LEAVES)) as u64))
         .collect();
-    let mut workload = Workload::default();
+    let mut workload = TimedCalls::default();
     workload.add(&calls);
     workload.add(&vec![with(filters::LEAVES / 3); RANDOM_CALLS]);
     let depths = 0..=filters::MAX_DEPTH;
