@@ -58,12 +58,15 @@ pub enum Disagreement {
     },
     /// A policy is so large that its plain form isn't even an input program.
     TooLarge(InvalidProgram),
+    /// The caller cancelled; what has run till then is too little to agree on.
+    Stopped,
 }
 
 /// Asks whether two subjects agree, within limits for each question to the prover.
 ///
 /// # Errors
-/// If they don't, or the prover contradicts the interpreter about one of the programs.
+/// If they don't, the prover contradicts the interpreter about one of the programs, or the caller cancels: an
+/// agreement on fewer calls than without a deadline is none.
 pub fn agreement(
     subjects: [&Subject<'_>; 2],
     limits: &Limits,
@@ -81,6 +84,8 @@ pub fn agreement(
         judge.settle(id, limits, stop)?;
     }
     judge.agreement.calls = judge.calls();
+    // Also where the prover's limits hide it.
+    not_stopped(stop)?;
     Ok(judge.agreement)
 }
 
@@ -93,10 +98,18 @@ struct Judge<'a> {
 
 type Outcome<T> = Result<T, Disagreement>;
 
+fn not_stopped(stop: &Stop) -> Outcome<()> {
+    match stop.is_asked_for() {
+        true => Err(Disagreement::Stopped),
+        false => Ok(()),
+    }
+}
+
 impl Judge<'_> {
     fn run_waiting(&mut self, stop: &Stop) -> Outcome<()> {
         let found = self.campaign.run_waiting(stop);
-        found.map_or(Ok(()), |found| Err(Disagreement::Answers(found)))
+        found.map_or(Ok(()), |found| Err(Disagreement::Answers(found)))?;
+        not_stopped(stop)
     }
 
     /// How many different calls the reference answered.
@@ -140,9 +153,7 @@ impl Judge<'_> {
                         self.try_call(near)?;
                     }
                 }
-                if stop.is_asked_for() {
-                    return Ok(());
-                }
+                not_stopped(stop)?;
             }
         }
         self.run_waiting(stop)
@@ -226,8 +237,9 @@ impl Judge<'_> {
         let mut asked = 0;
         let mut unsettled = 0;
         for place in open.iter().copied().filter(|place| !dead.contains(place)) {
+            not_stopped(stop)?;
             asked += 1;
-            if asked > MAX_ASKED || stop.is_asked_for() {
+            if asked > MAX_ASKED {
                 unsettled += 1;
                 continue;
             }
@@ -344,6 +356,8 @@ fn near(call: &Words, word: Word, k: u32) -> Vec<Words> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use tamis_abi::Endian;
     use tamis_bpf::{AluOp, Program, Test};
 
@@ -378,6 +392,26 @@ mod tests {
         assert_eq!((agreement.edges, agreement.infeasible_edges), (12, 2));
         assert_eq!(agreement.unsettled_edges, 0);
         assert!(agreement.calls > 10);
+    }
+
+    #[test]
+    fn agreement_that_is_stopped_is_none() {
+        let ops = [Op::LoadData(0), Op::branch(Test::Eq, 7, 0, 1), DENY, ALLOW];
+        let agree = |stop: &Stop| {
+            let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
+            let subject = Subject::Program(&program);
+            agreement([&subject, &subject], &Limits::default(), stop)
+        };
+        assert!(agree(&Stop::default()).is_ok());
+        // However late it is asked for: also where all edges are covered by then.
+        for times in (0..).map(|round: u32| round.pow(3)) {
+            let asked = AtomicU32::new(0);
+            let stop = Stop::when(move || asked.fetch_add(1, Ordering::Relaxed) >= times);
+            match agree(&stop) {
+                Ok(_) => return assert!(times > 10, "{times}"),
+                Err(disagreement) => assert_eq!(disagreement, Disagreement::Stopped),
+            }
+        }
     }
 
     #[test]
