@@ -25,7 +25,7 @@ use crate::side::{Filter, Words, data, words};
 
 /// The campaign draws no random inputs.
 const SEED: u64 = 0;
-/// About how many outcomes of a program diagrams are asked one by one.
+/// The most outcomes of a program diagrams are asked one by one.
 const MAX_ASKED: usize = 50;
 
 /// How many conflicts of the solver each outcome may take more that no call has had. On the corpus they take 3 to 10.
@@ -58,12 +58,15 @@ pub enum Disagreement {
     },
     /// A policy is so large that its plain form isn't even an input program.
     TooLarge(InvalidProgram),
+    /// The caller cancelled; what has run till then is too little to agree on.
+    Stopped,
 }
 
 /// Asks whether two subjects agree, within limits for each question to the prover.
 ///
 /// # Errors
-/// If they don't, or the prover contradicts the interpreter about one of the programs.
+/// If they don't, the prover contradicts the interpreter about one of the programs, or the caller cancels: an
+/// agreement on fewer calls than without a deadline is none.
 pub fn agreement(
     subjects: [&Subject<'_>; 2],
     limits: &Limits,
@@ -81,6 +84,8 @@ pub fn agreement(
         judge.settle(id, limits, stop)?;
     }
     judge.agreement.calls = judge.calls();
+    // Also where the prover's limits hide it.
+    not_stopped(stop)?;
     Ok(judge.agreement)
 }
 
@@ -93,10 +98,18 @@ struct Judge<'a> {
 
 type Outcome<T> = Result<T, Disagreement>;
 
+fn not_stopped(stop: &Stop) -> Outcome<()> {
+    match stop.is_asked_for() {
+        true => Err(Disagreement::Stopped),
+        false => Ok(()),
+    }
+}
+
 impl Judge<'_> {
     fn run_waiting(&mut self, stop: &Stop) -> Outcome<()> {
         let found = self.campaign.run_waiting(stop);
-        found.map_or(Ok(()), |found| Err(Disagreement::Answers(found)))
+        found.map_or(Ok(()), |found| Err(Disagreement::Answers(found)))?;
+        not_stopped(stop)
     }
 
     /// How many different calls the reference answered.
@@ -140,9 +153,7 @@ impl Judge<'_> {
                         self.try_call(near)?;
                     }
                 }
-                if stop.is_asked_for() {
-                    return Ok(());
-                }
+                not_stopped(stop)?;
             }
         }
         self.run_waiting(stop)
@@ -160,14 +171,44 @@ impl Judge<'_> {
             return Ok(());
         }
         let is_settled_by_gates = self.ask_gates(id, &mut open, limits, stop)?;
-        let mut unsettled = self.ask_diagrams(id, &open, limits, stop)?;
-        self.drop_reached(id, &mut open);
-        if !is_settled_by_gates {
-            unsettled = open.len();
+        let impossible = self.ask_diagrams(id, &open, limits, stop)?;
+        self.refute(id, Reading::Diagrams, &impossible)?;
+        if is_settled_by_gates {
+            self.refute(id, Reading::Gates, &open)?;
         }
-        self.agreement.unsettled_edges += unsettled;
-        self.agreement.infeasible_edges += open.len() - unsettled;
+        self.drop_reached(id, &mut open);
+        let is_infeasible = |place: &&Place| is_settled_by_gates && impossible.contains(place);
+        let infeasible = open.iter().filter(is_infeasible).count();
+        self.agreement.infeasible_edges += infeasible;
+        self.agreement.unsettled_edges += open.len() - infeasible;
         Ok(())
+    }
+
+    /// Fails if a call gets to a place that a reading calls impossible.
+    fn refute<'p>(
+        &self,
+        id: FilterId,
+        reading: Reading,
+        impossible: impl IntoIterator<Item = &'p Place>,
+    ) -> Outcome<()> {
+        let mut impossible = impossible.into_iter();
+        let Some(place) = impossible.find(|place| self.campaign.is_reached(id, **place)) else {
+            return Ok(());
+        };
+        let program = &self.campaign.filter(id).program;
+        let gets_there = |data: &SeccompData| {
+            let path = Path::of(program, &words(data));
+            match place {
+                Place::Insn(pc) => path.executed.contains(pc),
+                Place::Outcome(pc, outcome) => {
+                    let mut forks = path.forks.iter();
+                    forks.any(|fork| (fork.pc, fork.outcome) == (*pc, *outcome))
+                }
+            }
+        };
+        let data = self.campaign.kept().find(gets_there);
+        let data = data.expect("what is reached is reached by a kept call");
+        Err(Disagreement::Misread { reading, data })
     }
 
     fn drop_reached(&self, id: FilterId, open: &mut Vec<Place>) {
@@ -211,33 +252,34 @@ impl Judge<'_> {
         }
     }
 
-    /// How many of the open outcomes diagrams don't call impossible.
+    /// What diagrams call impossible, all open outcomes among it that they can settle. Inputs that they name for others
+    /// are run.
     fn ask_diagrams(
         &mut self,
         id: FilterId,
         open: &[Place],
         limits: &Limits,
         stop: &Stop,
-    ) -> Outcome<usize> {
+    ) -> Outcome<BTreeSet<Place>> {
         if open.is_empty() {
-            return Ok(0);
+            return Ok(BTreeSet::new());
         }
-        let dead = dead(self.campaign.filter(id), limits, stop);
-        let mut asked = 0;
-        let mut unsettled = 0;
-        for place in open.iter().copied().filter(|place| !dead.contains(place)) {
-            asked += 1;
-            if asked > MAX_ASKED || stop.is_asked_for() {
-                unsettled += 1;
+        let mut impossible = dead(self.campaign.filter(id), limits, stop);
+        let asked = open.iter().filter(|place| !impossible.contains(place));
+        let asked: Vec<Place> = asked.take(MAX_ASKED).copied().collect();
+        for place in asked {
+            not_stopped(stop)?;
+            if self.campaign.is_reached(id, place) {
                 continue;
             }
             let filter = self.campaign.filter(id);
             match feasible_by_diagrams(&filter.program, place, limits, stop) {
-                Feasible::Never => {}
-                Feasible::Unknown(_) => unsettled += 1,
+                Feasible::Never => {
+                    impossible.insert(place);
+                }
+                Feasible::Unknown(_) => {}
                 Feasible::By(data) => {
                     self.run_named(&data, stop)?;
-                    // Either it gets there, which gates have missed or not been able to say, or it doesn't.
                     if !self.campaign.is_reached(id, place) {
                         let reading = Reading::Diagrams;
                         return Err(Disagreement::Misread { reading, data });
@@ -245,7 +287,7 @@ impl Judge<'_> {
                 }
             }
         }
-        Ok(unsettled)
+        Ok(impossible)
     }
 
     /// Runs a call that a reading names, and what it leads to.
@@ -344,6 +386,8 @@ fn near(call: &Words, word: Word, k: u32) -> Vec<Words> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use tamis_abi::Endian;
     use tamis_bpf::{AluOp, Program, Test};
 
@@ -378,6 +422,26 @@ mod tests {
         assert_eq!((agreement.edges, agreement.infeasible_edges), (12, 2));
         assert_eq!(agreement.unsettled_edges, 0);
         assert!(agreement.calls > 10);
+    }
+
+    #[test]
+    fn agreement_that_is_stopped_is_none() {
+        let ops = [Op::LoadData(0), Op::branch(Test::Eq, 7, 0, 1), DENY, ALLOW];
+        let agree = |stop: &Stop| {
+            let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
+            let subject = Subject::Program(&program);
+            agreement([&subject, &subject], &Limits::default(), stop)
+        };
+        assert!(agree(&Stop::default()).is_ok());
+        // However late it is asked for: also where all edges are covered by then.
+        for times in (0..).map(|round: u32| round.pow(3)) {
+            let asked = AtomicU32::new(0);
+            let stop = Stop::when(move || asked.fetch_add(1, Ordering::Relaxed) >= times);
+            match agree(&stop) {
+                Ok(_) => return assert!(times > 10, "{times}"),
+                Err(disagreement) => assert_eq!(disagreement, Disagreement::Stopped),
+            }
+        }
     }
 
     #[test]

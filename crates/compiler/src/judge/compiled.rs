@@ -4,7 +4,7 @@
 //! refuses right programs; a wrong one passes only if what is wrong in it and what is misread make up for each
 //! other. Two cheap checks leave no room for that: a compiled program has only the few kinds of
 //! instructions that emission and the passes make of them, and the reference interpreter and the
-//! evaluator of rulesets agree on calls on both sides of every branch.
+//! evaluator of rulesets agree on calls near the constant of every branch ([`cover`], which says what it leaves open).
 
 use tamis_abi::VariableIndex;
 use tamis_bpf::{AluOp, Op, Operand, Template, Test};

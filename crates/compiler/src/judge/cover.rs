@@ -1,8 +1,13 @@
 //! Calls that take the branches of a program each way, quickly and without asking anybody.
 //!
 //! Every branch that a call reaches for the first time says itself which calls come next: those on both sides of
-//! its constant, or of the word that it compares with. That reaches all that compiled programs do, but for
-//! what earlier branches rule out; programs that compute are what the agreement of two filters in `tamis-fuzz` is for.
+//! its constant, or of the word that it compares with. Then, while a branch has an outcome that no call has had, the
+//! values of its word are run that earlier comparisons with constants leave on the paths taken to it: the first 1024 of
+//! each range.
+//!
+//! What is left open is returned; `testkit` (`fuzz_corpus::`) bounds it on the corpus. A feasible outcome may stay open
+//! where a range is larger than what is run, or the path to it depends on another word. Programs that compute are what
+//! the agreement of two filters in `tamis-fuzz` is for.
 
 use std::collections::VecDeque;
 
@@ -33,46 +38,201 @@ struct Registers {
     x: Held,
 }
 
+/// How many values of a word are run of a range at most.
+const SWEPT_VALUES: u32 = 0x400;
+
+/// A program, and what calls have shown of it so far.
+struct Coverage {
+    program: Decoded,
+    endian: Endian,
+    /// Per instruction, whether no call has had its test fail, or hold.
+    open: Vec<[bool; 2]>,
+    /// The calls to be run.
+    waiting: VecDeque<SeccompData>,
+    /// The instructions of the last run.
+    path: Vec<usize>,
+    /// How branches were reached that had an outcome that no call had had.
+    reached: Vec<Reached>,
+}
+
+/// A branch that compares a word, a call that reached it, and the values of the word that earlier branches leave there.
+#[derive(Clone, Copy)]
+struct Reached {
+    pc: usize,
+    call: SeccompData,
+    word: Word,
+    values: Range,
+}
+
+/// The values from the first to the last.
+#[derive(Clone, Copy)]
+struct Range {
+    first: u32,
+    last: u32,
+}
+
 /// Runs calls on a program that take its branches each way, and shows each with what the reference
-/// interpreter returns, until `see` wants no more.
-pub(super) fn cover(program: &Program, see: &mut impl FnMut(&SeccompData, u32) -> bool) {
-    let endian = program.endian();
-    let program = Decoded::new(program);
-    let ops = program.ops();
-    // The branches that no call has reached yet.
-    let is_branch = |op: &Op| matches!(op, Op::Branch { .. });
-    let mut is_new: Vec<bool> = ops.iter().map(is_branch).collect();
-    // As many as there are commonly.
-    let mut waiting = VecDeque::with_capacity(4 * ops.len());
-    waiting.push_back(SeccompData::default());
-    let mut path = Vec::with_capacity(ops.len());
-    while let Some(call) = waiting.pop_front() {
+/// interpreter returns, until `see` wants no more. Returns the outcomes of tests that no call has had: which branch, and
+/// whether its test holds.
+///
+/// Where the jumps of a branch have the same target, either outcome counts for both.
+pub fn cover(
+    program: &Program,
+    see: &mut impl FnMut(&SeccompData, u32) -> bool,
+) -> Vec<(Pc, bool)> {
+    let mut coverage = Coverage::new(program);
+    if coverage.run_waiting(see) && coverage.sweep(see) {
+        coverage.run_waiting(see);
+    }
+    coverage.open()
+}
+
+impl Coverage {
+    fn new(program: &Program) -> Coverage {
+        let endian = program.endian();
+        let program = Decoded::new(program);
+        let is_branch = |op: &Op| matches!(op, Op::Branch { .. });
+        let ops = program.ops();
+        // As many as there are commonly.
+        let mut waiting = VecDeque::with_capacity(4 * ops.len());
+        waiting.push_back(SeccompData::default());
+        Coverage {
+            endian,
+            open: ops.iter().map(|op| [is_branch(op); 2]).collect(),
+            waiting,
+            path: Vec::with_capacity(ops.len()),
+            reached: Vec::new(),
+            program,
+        }
+    }
+
+    /// The outcomes that no call has had.
+    fn open(&self) -> Vec<(Pc, bool)> {
+        let open = self.open.iter().enumerate();
+        let open = open.flat_map(|(pc, open)| [(pc, false, open[0]), (pc, true, open[1])]);
+        open.filter(|(_, _, is_open)| *is_open)
+            .map(|(pc, outcome, _)| (Pc(pc), outcome))
+            .collect()
+    }
+
+    /// Runs a call: what it returns, and whether a test has an outcome that none has had before.
+    fn run(&mut self, call: &SeccompData) -> (u32, bool) {
+        let (path, open) = (&mut self.path, &self.open);
         path.clear();
-        let mut is_any_new = false;
-        let run = program.run_traced(&call, &mut |Pc(pc)| {
+        let mut meets_open = false;
+        let run = self.program.run_traced(call, &mut |Pc(pc)| {
             path.push(pc);
-            is_any_new |= is_new[pc];
+            meets_open |= open[pc] != [false; 2];
         });
-        if !see(&call, run.ret) {
-            return;
+        let is_new = |at| outcomes(self.program.ops(), path, at).into_iter();
+        let is_new = |at| is_new(at).any(|outcome| open[path[at]][usize::from(outcome)]);
+        (run.ret, meets_open && (0..path.len()).any(is_new))
+    }
+
+    /// Runs the waiting calls, and those that they lead to: whether `see` wants more.
+    fn run_waiting(&mut self, see: &mut impl FnMut(&SeccompData, u32) -> bool) -> bool {
+        while let Some(call) = self.waiting.pop_front() {
+            let (ret, is_new) = self.run(&call);
+            if !see(&call, ret) {
+                return false;
+            }
+            if is_new {
+                self.note(&call);
+            }
         }
-        if !is_any_new {
-            continue;
-        }
+        true
+    }
+
+    /// Notes the outcomes that the call just run has had, and lets calls wait that are near it at every branch that
+    /// it is the first to reach.
+    fn note(&mut self, call: &SeccompData) {
         let mut registers = Registers {
             a: Held::Constant(0),
             x: Held::Constant(0),
         };
-        for pc in &path {
-            if let Op::Branch { test, operand, .. } = ops[*pc]
-                && is_new[*pc]
-            {
-                is_new[*pc] = false;
-                near(&call, registers, test, operand, &mut waiting);
+        let all = Range {
+            first: 0,
+            last: u32::MAX,
+        };
+        let mut ranges = [all; Word::COUNT];
+        for (at, pc) in self.path.iter().copied().enumerate() {
+            let op = self.program.ops()[pc];
+            if let Op::Branch { test, operand, .. } = op {
+                if self.open[pc] == [true; 2] {
+                    near(call, registers, test, operand, &mut self.waiting);
+                }
+                if let Held::Bits(Bits { word, mask }) = registers.a {
+                    let values = &mut ranges[word.index()];
+                    if self.open[pc] != [false; 2] {
+                        self.reached.push(Reached {
+                            pc,
+                            call: *call,
+                            word,
+                            values: *values,
+                        });
+                    }
+                    if let (u32::MAX, Operand::K(k)) = (mask, operand) {
+                        values.meet(test, k, call.word(word));
+                    }
+                }
+                for outcome in outcomes(self.program.ops(), &self.path, at) {
+                    self.open[pc][usize::from(outcome)] = false;
+                }
             }
-            registers.step(ops[*pc], endian);
+            registers.step(op, self.endian);
         }
     }
+
+    /// Runs the values that lead to a branch while it has an outcome that no call has had, and shows the calls with
+    /// such an outcome: whether `see` wants more.
+    fn sweep(&mut self, see: &mut impl FnMut(&SeccompData, u32) -> bool) -> bool {
+        for reached in std::mem::take(&mut self.reached) {
+            let Range { first, last } = reached.values;
+            for value in first..=last.min(first.saturating_add(SWEPT_VALUES - 1)) {
+                if self.open[reached.pc] == [false; 2] {
+                    break;
+                }
+                let call = reached.call.with_word(reached.word, value);
+                let (ret, is_new) = self.run(&call);
+                if !is_new {
+                    continue;
+                }
+                if !see(&call, ret) {
+                    return false;
+                }
+                self.note(&call);
+            }
+        }
+        true
+    }
+}
+
+impl Range {
+    /// Keeps the values for which a test has the same outcome as for this one, and those between.
+    fn meet(&mut self, test: Test, k: u32, value: u32) {
+        match (test, test.holds(value, k)) {
+            (Test::Ge, true) => self.first = self.first.max(k),
+            (Test::Ge, false) => self.last = self.last.min(k.saturating_sub(1)),
+            (Test::Gt, true) => self.first = self.first.max(k.saturating_add(1)),
+            (Test::Gt, false) => self.last = self.last.min(k),
+            (Test::Eq, true) => (self.first, self.last) = (k, k),
+            (Test::Eq, false) | (Test::Set, _) => {}
+        }
+    }
+}
+
+/// The outcomes of the branch at a place in a path: one, both if they lead to the same place, none if it is no branch.
+fn outcomes(ops: &[Op], path: &[usize], at: usize) -> impl IntoIterator<Item = bool> {
+    let (pc, next) = (path[at], path.get(at + 1));
+    let goes = |skip: u8| next == Some(&(pc + 1 + usize::from(skip)));
+    let [fails, holds] = match ops[pc] {
+        Op::Branch { jt, jf, .. } => [jf, jt].map(goes),
+        _ => [false; 2],
+    };
+    fails
+        .then_some(false)
+        .into_iter()
+        .chain(holds.then_some(true))
 }
 
 impl Registers {
@@ -133,15 +293,23 @@ fn near(
     match test {
         Test::Ge => [k, k.wrapping_sub(1)].into_iter().for_each(add),
         Test::Gt => [k, k.wrapping_add(1)].into_iter().for_each(add),
+        // The number after it may be out of the range that has led here.
+        Test::Eq if mask == u32::MAX && held == k => {
+            [k.wrapping_add(1), k.wrapping_sub(1)]
+                .into_iter()
+                .for_each(add);
+        }
         Test::Eq if mask == u32::MAX => [k, k.wrapping_add(1)].into_iter().for_each(add),
-        Test::Eq | Test::Set => {
+        Test::Eq => {
             add(k);
             add(!k);
-            let of_bits = if test == Test::Set { k } else { mask };
-            let bits = (0..u32::BITS).map(|bit| 1 << bit);
-            for bit in bits.filter(|bit| of_bits & bit != 0) {
-                add(if test == Test::Set { bit } else { k ^ bit });
-            }
+            bits(mask).for_each(|bit| add(k ^ bit));
+        }
+        // The other bits have led here.
+        Test::Set => {
+            add(held | k);
+            add(held & !k);
+            bits(k).for_each(|bit| add(held & !k | bit));
         }
     }
     // A half of an argument may have been forgotten: the same with something in the other.
@@ -151,6 +319,12 @@ fn near(
             calls.push_back(near.with_word(other, near.word(other) ^ 1));
         }
     }
+}
+
+/// The single bits of a mask.
+fn bits(mask: u32) -> impl Iterator<Item = u32> {
+    let bits = (0..u32::BITS).map(|bit| 1 << bit);
+    bits.filter(move |bit| mask & bit != 0)
 }
 
 #[cfg(test)]
@@ -168,10 +342,30 @@ mod tests {
         let ops = [Op::LoadData(0), is_39, Op::RetImm(1), Op::RetImm(2)];
         let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
         let mut seen = Vec::new();
-        cover(&program, &mut |call, ret| {
+        let open = cover(&program, &mut |call, ret| {
             seen.push((call.nr, ret));
             true
         });
+        assert_eq!(open, []);
         assert!(seen.contains(&(39, 1)) && seen.contains(&(40, 2)));
+    }
+
+    #[test]
+    fn numbers_in_a_set_within_a_range_are_met() {
+        // Numbers from 32 to 39 in a set of four; nothing is both below 40 and above 39.
+        let ops = [
+            Op::LoadData(4),
+            Op::branch(Test::Eq, 0xc000_003e, 0, 7),
+            Op::LoadData(0),
+            Op::branch(Test::Ge, 32, 0, 5),
+            Op::branch(Test::Ge, 40, 4, 0),
+            Op::branch(Test::Gt, 39, 3, 0),
+            Op::Alu(AluOp::And, Operand::K(7)),
+            Op::branch(Test::Set, 3, 0, 1),
+            Op::RetImm(1),
+            Op::RetImm(2),
+        ];
+        let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
+        assert_eq!(cover(&program, &mut |_, _| true), [(Pc(5), true)]);
     }
 }

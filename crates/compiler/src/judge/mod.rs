@@ -17,6 +17,7 @@ use tamis_prover::{Answer, Method};
 use crate::error::CompileError;
 
 pub use compiled::compiled;
+pub use cover::cover;
 #[cfg(feature = "foreign")]
 pub(crate) use second::confirm;
 #[cfg(feature = "foreign")]

@@ -13,7 +13,8 @@
 //! [`compiled`](super::compiled).
 //!
 //! Who disagrees has found a mistake of tamis, which is an error with the call that shows it. Where it is not
-//! settled whether a branch can go one way, there is a result only if both diagrams and gates say equal.
+//! settled whether a branch can go one way, there is a result only if both diagrams and gates say equal. A caller that
+//! cancels gets no result: less was judged than without a deadline.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,7 +23,9 @@ use tamis_abi::{Action, Arch};
 use tamis_bpf::{InvalidProgram, Program};
 use tamis_fuzz::{Agreement, Disagreement, agreement};
 use tamis_prover::misreading::Reading;
-use tamis_prover::{Answer, Equality, Limits, Method, Subject, decide_until, equality_by_gates};
+use tamis_prover::{
+    Answer, Equality, LimitReached, Limits, Method, Subject, decide_until, equality_by_gates,
+};
 use tamis_rules::Ruleset;
 
 use super::{Unjudged, narrowed, proved};
@@ -165,7 +168,7 @@ pub(crate) fn confirm(
     })
 }
 
-/// Whether gates say equal; they may say nothing, but not the contrary.
+/// Whether gates say equal; they may reach a limit of work, but not say the contrary.
 fn do_gates_agree(
     given: &Subject<'_>,
     made: &Subject<'_>,
@@ -174,6 +177,7 @@ fn do_gates_agree(
 ) -> Result<bool, CompileError> {
     match equality_by_gates(given, made, limits, &effort.stop) {
         Ok(Equality::Equal) => Ok(true),
+        Err(limit @ LimitReached::Stopped) => Err(CompileError::Unproven { limit }),
         Ok(Equality::Unknown) | Err(_) => Ok(false),
         Ok(Equality::Different(input)) => {
             let witness = Box::new(input);
@@ -217,6 +221,9 @@ impl From<Disagreement> for CompileError {
                 witness: Box::new(data.into()),
             },
             Disagreement::TooLarge(_) => CompileError::Unjudged(Unjudged::TooLarge),
+            Disagreement::Stopped => CompileError::Unproven {
+                limit: LimitReached::Stopped,
+            },
         }
     }
 }

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::Arch;
-use tamis_compiler::ProofEffort;
 use tamis_compiler::judge::{self, Filter, Judged};
+use tamis_compiler::{CompileError, ProofEffort};
 use tamis_rules::Ruleset;
 use tamis_session::Loaded;
 
 use super::limits::LimitArgs;
 use super::{Failure, exit};
 
-/// What is said where a program can't be turned back into a policy.
-pub(crate) const NO_POLICY: &str = "no policy can express this program";
+/// What is said where a limit ends the comparison with the program.
+const UNCONFIRMED: &str = "the policy could not be proved equivalent to the program";
 
 /// Lets the judge compare a ruleset with the filters of a task, the oldest first, that it was read in, or with what
 /// they do for some architectures.
@@ -35,15 +35,21 @@ pub(crate) fn judge_reading(
     };
     let arches: BTreeSet<Arch> = arches.iter().copied().collect();
     let judged = judge::judge_reading(&filters, &arches, ruleset, &effort);
-    judged.map_err(|error| {
-        let please_report = || "please report this with the program".to_owned();
-        Failure::Message {
-            message: format!("{NO_POLICY}: {error}"),
-            help: error.is_bug().then(please_report),
-            code: match error.is_bug() {
-                true => exit::BUG,
-                false => exit::GAVE_UP,
-            },
-        }
-    })
+    judged.map_err(|error| failure(&error, limits))
+}
+
+/// What is said if a ruleset could not be confirmed. It was read, so some policy expresses the program.
+fn failure(error: &CompileError, limits: &LimitArgs) -> Failure {
+    if let CompileError::Unproven { limit } = error {
+        return limits.gave_up(UNCONFIRMED, *limit);
+    }
+    let please_report = || "please report this with the program".to_owned();
+    Failure::Message {
+        message: error.to_string(),
+        help: error.is_bug().then(please_report),
+        code: match error.is_bug() {
+            true => exit::BUG,
+            false => exit::GAVE_UP,
+        },
+    }
 }

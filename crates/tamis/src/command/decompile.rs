@@ -13,11 +13,14 @@ use tamis_rules::Ruleset;
 use tamis_session::Loaded;
 
 use super::compile::pseudo_code;
-use crate::cli::judged::{NO_POLICY, judge_reading};
+use crate::cli::judged::judge_reading;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{OutputArgs, document_text};
 use crate::cli::{Failure, Global, exit};
+
+/// What is said where a program can't be turned back into a policy.
+const NO_POLICY: &str = "no policy can express this program";
 
 /// Decompile a program, or a stack of programs, to a readable policy
 #[derive(clap::Args)]

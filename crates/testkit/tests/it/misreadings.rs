@@ -5,22 +5,27 @@
 //! reads right again. A release build has no misreadings (`tamis_prover::misreading`).
 #![cfg(debug_assertions)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tamis_abi::{Action, Arch, Endian, Word};
-use tamis_analysis::{CaseLimits, decompile};
-use tamis_bpf::{Op, Program, Stack, Template, Test};
+use tamis_analysis::{CaseLimits, decompile, narrowed};
+use tamis_bpf::{AluOp, Op, Operand, Program, Stack, Template, Test};
 use tamis_compiler::foreign::{How, Split, optimise};
-use tamis_compiler::judge::{compiled, judge};
+use tamis_compiler::judge::{Filter, compiled, judge, judge_reading};
 use tamis_compiler::{CompileError, CompileOptions, ProofEffort, compile_any_length};
+use tamis_fuzz::{Disagreement, agreement};
 use tamis_prover::misreading::{Misreading, Reading, with};
 use tamis_prover::{
-    Answer, Equality, Limits, Space, Stop, Subject, decide, equality_by_diagrams, equality_by_gates,
+    Answer, Equality, Function, Limits, Space, Stop, Subject, decide, equality_by_diagrams,
+    equality_by_gates,
 };
 use tamis_rules::Ruleset;
-use tamis_testkit::corpus;
 use tamis_testkit::misreadings::{self, Case};
+use tamis_testkit::rng::Rng;
+use tamis_testkit::{corpus, seeds};
+
+use crate::fuzz_corpus;
 
 /// What became of a filter under a misreading, where nothing wrong has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -206,7 +211,15 @@ fn row(reading: Reading, case: &Case) -> Row {
     fused.push(newest).expect("it is for the same machines");
     let (_, fuse) = made_and_judged(reading, case, &fused);
     let ruleset_would_leave = is_taken_for(reading, case, &given, &wrong_subject);
-    let decompile = judged(reading, case, &given, &wrong_subject);
+    let programs = case.filters.programs().iter();
+    let programs: Vec<Filter<'_>> = programs.map(Filter::Program).collect();
+    let decompile = misread(reading, case.misreading, || {
+        judge_reading(&programs, &BTreeSet::new(), &wrong, &effort(reading))
+    });
+    let decompile = match decompile {
+        Err(caught) => caught,
+        Ok(judged) => panic!("{}: a wrong policy left: {judged}", case.name),
+    };
     let compile = match case.filters.programs() {
         [filter] => {
             let ops: Vec<Op> = filter.ops().collect();
@@ -273,12 +286,11 @@ fn table(reading: Reading) -> Vec<Row> {
 fn what_diagrams_misread_is_caught_by_others() {
     let rows = table(Reading::Diagrams);
     assert!(rows.len() >= 30);
-    for [program, ruleset] in rows.iter().map(|row| row.would_leave) {
+    for [_, ruleset] in rows.iter().map(|row| row.would_leave) {
         assert!(
             ruleset,
             "a misread filter is the ruleset that it is taken for"
         );
-        let _ = program;
     }
     // Without the judge most of them would have left as programs too; the others use what compiled programs use.
     let wrong = rows.iter().filter(|row| row.would_leave[0]).count();
@@ -324,38 +336,220 @@ fn negation_ignored_is_caught_by_a_call_of_the_interpreter() {
     assert!([1, u32::MAX].contains(&witness.data.nr), "{witness:x?}");
 }
 
+/// What tamis does with foreign filters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Optimise,
+    Fuse,
+    Decompile,
+    /// For the calls of one architecture.
+    DecompileNarrowed,
+}
+
+const WAYS: [Way; 4] = [
+    Way::Optimise,
+    Way::Fuse,
+    Way::Decompile,
+    Way::DecompileNarrowed,
+];
+
+/// The misreadings that change instructions of a program, and those of rules.
+fn cases_for(program: &Program) -> Vec<Case> {
+    let mut cases = misreadings::all();
+    cases.retain(|case| match case.misreading {
+        Misreading::Op(map) => program.ops().any(|op| map(op) != op),
+        Misreading::Rule(_) => true,
+    });
+    cases
+}
+
+/// What programs do for the calls of architectures, or of all.
+fn meaning(space: &mut Space, program: &Program, arches: &[Arch]) -> Option<Function> {
+    let function = space.program(program).ok()?;
+    match arches {
+        [] => Some(function),
+        arches => narrowed(space, function, arches, Action::KILL_PROCESS.ret()).ok(),
+    }
+}
+
+/// What comes of decompiling a program with a misreading. Nothing wrong does.
+fn decompiled_and_judged(
+    reading: Reading,
+    case: &Case,
+    program: &Program,
+    arches: &[Arch],
+) -> Caught {
+    let result = misread(reading, case.misreading, || {
+        let mut space = Space::new(Limits::default());
+        let Some(function) = meaning(&mut space, program, arches) else {
+            return Ok(None);
+        };
+        let Ok(ruleset) = decompile(&mut space, function, &CaseLimits::default()) else {
+            return Ok(None);
+        };
+        let filter = [Filter::Program(program)];
+        let arches = arches.iter().copied().collect();
+        judge_reading(&filter, &arches, &ruleset, &effort(reading))?;
+        Ok(Some(ruleset))
+    });
+    let ruleset = match result {
+        Err(caught) => return caught,
+        Ok(None) => return Caught::Kept,
+        Ok(Some(ruleset)) => ruleset,
+    };
+    let mut space = Space::new(Limits::default());
+    let given = meaning(&mut space, program, arches).expect("it is within limits");
+    let made = space.ruleset(&ruleset).expect("it is within limits");
+    assert_eq!(given, made, "{}: a wrong policy left", case.name);
+    Caught::Kept
+}
+
 #[test]
 fn of_real_programs_nothing_wrong_leaves() {
     let Some(files) = corpus::files("", ".bpf") else {
         return;
     };
-    /// Longer ones take too long to try with every misreading.
+    /// Longer ones take too long to try with many misreadings.
     const MAX_INSNS: usize = 120;
-    let mut tally: BTreeMap<Caught, usize> = BTreeMap::new();
+    const TRIES: u64 = 400;
     let programs = files.iter().filter_map(|file| {
         let program = corpus::program(file).expect("the listed file is there");
         (program.len() <= MAX_INSNS).then_some(program)
     });
-    for program in programs.step_by(9) {
-        for case in misreadings::all() {
-            let Misreading::Op(map) = case.misreading else {
-                continue;
-            };
-            if program.ops().all(|op| map(op) == op) {
-                continue;
+    let programs: Vec<Program> = programs.collect();
+    let mut caught: BTreeMap<(Way, Caught), u64> = BTreeMap::new();
+    for seed in seeds::of(0..TRIES) {
+        let mut rng = Rng::new(seed);
+        let program = rng.choose(&programs);
+        let case = &cases_for(program)[..];
+        let case = rng.choose(case);
+        let reading = *rng.choose(&[Reading::Diagrams, Reading::Gates]);
+        let proof = ProofEffort::default();
+        let way = WAYS[seed as usize % WAYS.len()];
+        let what = match way {
+            Way::Optimise => optimised(reading, case, &program.clone().into(), &proof),
+            Way::Fuse => {
+                let mut stack = Stack::from(program.clone());
+                let newest = another(program.endian());
+                stack.push(newest).expect("it is for the same machines");
+                optimised(reading, case, &stack, &proof)
             }
-            let case = Case {
-                filters: program.clone().into(),
-                ..case
-            };
-            for reading in [Reading::Diagrams, Reading::Gates] {
-                let proof = ProofEffort::default();
-                let caught = optimised(reading, &case, &case.filters, &proof);
-                *tally.entry(caught).or_default() += 1;
+            Way::Decompile => decompiled_and_judged(reading, case, program, &[]),
+            Way::DecompileNarrowed => {
+                decompiled_and_judged(reading, case, program, &[Arch::X86_64])
             }
-        }
+        };
+        *caught.entry((way, what)).or_default() += 1;
     }
-    println!("{tally:?}");
-    let caught: usize = tally.values().sum();
-    assert!(caught > 50, "{caught}");
+    println!("{caught:?}");
+    for (way, least) in WAYS.into_iter().zip([10, 20, 25, 45]) {
+        let of_way = caught
+            .iter()
+            .filter(|((of, what), _)| *of == way && *what != Caught::Kept);
+        let count: u64 = of_way.map(|(_, count)| count).sum();
+        assert!(count >= seeds::least(least), "{way:?}: {count}");
+    }
+}
+
+#[test]
+fn of_real_policies_nothing_wrong_is_compiled() {
+    let Some(policies) = fuzz_corpus::policies() else {
+        return;
+    };
+    /// Gates alone take too long for more.
+    const MAX_GATES_INSNS: usize = 60;
+    const TRIES: u64 = 150;
+    let policies = policies.into_iter().map(|(_, ruleset)| {
+        let program = made(&ruleset);
+        (ruleset, program)
+    });
+    let policies: Vec<(Ruleset, Program)> = policies.collect();
+    let mut caught: BTreeMap<Caught, u64> = BTreeMap::new();
+    for seed in seeds::of(0..TRIES) {
+        let mut rng = Rng::new(seed);
+        let (ruleset, right) = rng.choose(&policies);
+        let cases = cases_for(right);
+        let case = rng.choose(&cases);
+        let reading = match right.len() <= MAX_GATES_INSNS && seed % 2 == 0 {
+            true => Reading::Gates,
+            false => Reading::Diagrams,
+        };
+        let options = CompileOptions {
+            proof: effort(reading),
+            ..CompileOptions::default()
+        };
+        let result = misread(reading, case.misreading, || {
+            compile_any_length(ruleset, &options)
+        });
+        let what = match result {
+            Err(caught) => caught,
+            Ok(compiled) => {
+                let program = compiled.program().expect("it has no variables");
+                let is_right = are_same(&Subject::Ruleset(ruleset), &Subject::Program(program));
+                assert!(is_right, "{}: a wrong program was compiled", case.name);
+                Caught::Kept
+            }
+        };
+        *caught.entry(what).or_default() += 1;
+    }
+    println!("{caught:?}");
+    let count: u64 = caught
+        .iter()
+        .filter(|(what, _)| **what != Caught::Kept)
+        .map(|(_, count)| count)
+        .sum();
+    assert!(count >= seeds::least(50), "{count}");
+}
+
+#[test]
+fn gates_that_call_impossible_what_diagrams_name_a_call_for_are_reported() {
+    // The calls of the search don't solve the product. Nothing is both above 9 and below 9.
+    let text = [
+        Op::LoadData(16),
+        Op::Alu(AluOp::Mul, Operand::K(3)),
+        Op::branch(Test::Eq, 7, 0, 1),
+        Op::RetImm(0x7fff_0000),
+        Op::RetImm(0x0005_0001),
+    ];
+    let program = Program::new(text.map(Into::into).to_vec(), Endian::Little).expect("valid");
+    let subject = Subject::Program(&program);
+    let agree = || agreement([&subject, &subject], &Limits::default(), &Stop::default());
+    assert!(agree().is_ok());
+    // Bits that the mask hides are never set.
+    let masked = Misreading::Op(|op| match op {
+        Op::Alu(AluOp::Mul, operand) => Op::Alu(AluOp::And, operand),
+        op => op,
+    });
+    let refusal = with(Reading::Gates, masked, agree);
+    let Err(Disagreement::Misread { reading, data }) = refusal else {
+        panic!("{refusal:?}");
+    };
+    assert_eq!(reading, Reading::Gates);
+    assert_eq!((data.args[0] as u32).wrapping_mul(3), 7);
+}
+
+#[test]
+fn diagrams_that_call_impossible_what_calls_do_are_reported() {
+    let text = [
+        Op::LoadData(16),
+        Op::branch(Test::Gt, 9, 0, 1),
+        Op::branch(Test::Ge, 9, 0, 3),
+        Op::Alu(AluOp::Xor, Operand::K(6)),
+        Op::branch(Test::Eq, 1, 0, 1),
+        Op::RetImm(0x7fff_0000),
+        Op::RetImm(0x0005_0001),
+    ];
+    let program = Program::new(text.map(Into::into).to_vec(), Endian::Little).expect("valid");
+    let subject = Subject::Program(&program);
+    let agree = || agreement([&subject, &subject], &Limits::default(), &Stop::default());
+    assert!(agree().is_ok());
+    let set = Misreading::Op(|op| match op {
+        Op::Alu(AluOp::Xor, operand) => Op::Alu(AluOp::Or, operand),
+        op => op,
+    });
+    let refusal = with(Reading::Diagrams, set, agree);
+    let Err(Disagreement::Misread { reading, data }) = refusal else {
+        panic!("{refusal:?}");
+    };
+    assert_eq!((reading, data.args[0] as u32), (Reading::Diagrams, 7));
 }
