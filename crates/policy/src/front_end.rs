@@ -2,7 +2,8 @@
 //!
 //! A caller that takes a policy in any language - the command line - knows this table and no front end
 //! by name. To add a language, write its folder and add its [`FrontEnd`] to [`ALL`]. What it needs to
-//! be told beyond the architectures is a member of [`ParseOptions`].
+//! be told beyond the architectures is a member of [`ParseOptions`], and declared in [`FrontEnd::options`] for callers
+//! that know names and texts only.
 
 use std::path::Path;
 
@@ -11,6 +12,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
 use crate::installation::Installation;
 use crate::loader::Loader;
+use crate::option::LanguageOption;
 use crate::{Parsed, firecracker, kafel, minijail, oci, spo, systemd, tamis};
 
 /// All languages. Where a text looks like several, or a file could be in several and looks like none,
@@ -38,9 +40,10 @@ pub struct FrontEnd {
     pub about: &'static str,
     /// The extensions of its files, without the dot.
     pub extensions: &'static [&'static str],
-    /// The options of the command line that only say something of some languages, this one among
-    /// them: `--thread`.
-    pub options: &'static [&'static str],
+    /// The options of the language, in the order of a help.
+    pub options: &'static [&'static LanguageOption],
+    /// Whether the meaning of a policy depends on [`ParseOptions::kernel`].
+    pub uses_kernel: bool,
     /// Whether a text looks as if it were written in it. Mistakes in the text should not matter.
     pub recognises: fn(&str) -> bool,
     /// Reads a policy: the source, and what it includes by the loader.
@@ -55,6 +58,16 @@ impl PartialEq for FrontEnd {
 
 impl Eq for FrontEnd {}
 
+impl FrontEnd {
+    /// The language's option of this name.
+    pub fn option(&self, name: &str) -> Option<&'static LanguageOption> {
+        self.options
+            .iter()
+            .copied()
+            .find(|option| option.name == name)
+    }
+}
+
 /// What a caller may say about a policy in any language; each front end takes what concerns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseOptions {
@@ -68,13 +81,11 @@ pub struct ParseOptions {
     pub strict: bool,
     /// The kernel's version; `None` stands for a new one.
     pub kernel: Option<KernelVersion>,
-    /// The capabilities of the container; `None` stands for Docker's.
-    pub capabilities: Option<Vec<String>>,
-    /// Which unknown numbers of a profile answer `ENOSYS`.
-    pub enosys_tail: oci::EnosysTail,
-    /// Which filter of a file with several is meant.
-    pub thread: Option<String>,
-    /// What minijail's compilers are told on their command lines.
+    /// The options of profiles of container runtimes.
+    pub oci: oci::Settings,
+    /// The options of Firecracker's filters.
+    pub firecracker: firecracker::Settings,
+    /// The options of minijail's parsers.
     pub minijail: minijail::Settings,
 }
 
@@ -87,9 +98,8 @@ impl ParseOptions {
             stated_arches_win: false,
             strict: false,
             kernel: None,
-            capabilities: None,
-            enosys_tail: oci::EnosysTail::None,
-            thread: None,
+            oci: oci::Settings::default(),
+            firecracker: firecracker::Settings::default(),
             minijail: minijail::Settings::default(),
         }
     }

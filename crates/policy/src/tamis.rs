@@ -40,6 +40,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     about: "A policy in the tamis language",
     extensions: &["tamis"],
     options: &[],
+    uses_kernel: false,
     recognises: parser::recognises,
     parse: parse_for_any,
 };

@@ -70,6 +70,7 @@ documents! {
     tables::Table<tables::ArchRow> = "tamis.tables.arches/1",
     tables::Table<tables::SyscallRow> = "tamis.tables.syscalls/1",
     tables::Table<tables::ConstantRow> = "tamis.tables.constants/1",
+    tables::Table<tables::OptionRow> = "tamis.tables.options/1",
 }
 
 /// A document for programs: pretty JSON with a final newline, the member `schema` first.

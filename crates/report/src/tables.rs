@@ -1,9 +1,11 @@
-//! Architectures, system calls and constants: `tamis tables`.
+//! Architectures, system calls, constants and options of policy languages: `tamis tables`.
 
 use std::fmt::{self, Display};
 
 use serde::Serialize;
 use tamis_abi::{Arch, Endian, Nr, signature, syscall};
+use tamis_policy::front_end::FrontEnd;
+use tamis_policy::option::{LanguageOption, OptionChoice, OptionForm};
 
 /// The rows of a table that were looked up.
 #[derive(Serialize)]
@@ -47,6 +49,25 @@ pub struct ConstantRow {
     pub value: u64,
 }
 
+/// An option of a policy language.
+#[derive(Serialize)]
+pub struct OptionRow {
+    pub language: &'static str,
+    pub name: &'static str,
+    pub value: String,
+    pub is_repeatable: bool,
+    pub default: &'static str,
+    pub help: &'static str,
+    pub choices: Vec<ChoiceEntry>,
+}
+
+/// A value of an option that has few.
+#[derive(Serialize)]
+pub struct ChoiceEntry {
+    pub name: &'static str,
+    pub help: &'static str,
+}
+
 impl ArchRow {
     /// What is known of an architecture.
     pub fn of(arch: Arch) -> ArchRow {
@@ -78,6 +99,29 @@ impl SyscallRow {
             nr: nr.0,
             since: syscall::since(arch, nr).map(|version| version.to_string()),
             args: args.iter().map(arg).collect(),
+        }
+    }
+}
+
+impl OptionRow {
+    /// What a language declares of an option.
+    pub fn of(language: &FrontEnd, option: &LanguageOption) -> OptionRow {
+        let choices = match &option.form {
+            OptionForm::Choice(choices) => *choices,
+            _ => &[],
+        };
+        let choice = |own: &OptionChoice| ChoiceEntry {
+            name: own.name,
+            help: own.help,
+        };
+        OptionRow {
+            language: language.name,
+            name: option.name,
+            value: option.value_form(),
+            is_repeatable: option.is_repeatable(),
+            default: option.default,
+            help: option.help,
+            choices: choices.iter().map(choice).collect(),
         }
     }
 }
@@ -114,5 +158,19 @@ impl Display for ConstantRow {
         let ConstantRow { arch, name, value } = self;
         let signed = value.cast_signed();
         write!(f, "{arch:<12} {name} = {value:#x} ({signed})")
+    }
+}
+
+impl Display for OptionRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<12} {}", self.language, self.name)?;
+        if !self.value.is_empty() {
+            write!(f, "={}", self.value)?;
+        }
+        write!(f, "\n    {} [default: {}]", self.help, self.default)?;
+        for ChoiceEntry { name, help } in &self.choices {
+            write!(f, "\n    {name}: {help}")?;
+        }
+        Ok(())
     }
 }

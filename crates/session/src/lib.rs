@@ -8,6 +8,8 @@
 //! | [`input`] | bytes with a name; the policies that come with tamis |
 //! | [`kind`] | tells what an input is: a language of policies, a ruleset's text, a form of program |
 //! | [`options`] | what the caller may say of how to read it |
+//! | [`assignment`] | options of languages by name, and the errors for those that don't fit |
+//! | [`check`] | whether what was said of how to read several inputs is of use for any of them |
 //! | [`load()`] | from the input to [`Loaded`], a [`Policy`] or a [`NamedProgram`] |
 //! | [`bindings`] | values for the run-time variables of a policy |
 //! | [`compiled`] | from the policy to a proved program, with what there is to say of it |
@@ -33,7 +35,9 @@
 //! architecture of the machine is the caller's to say ([`LoadOptions::new`]).
 #![forbid(unsafe_code)]
 
+pub mod assignment;
 pub mod bindings;
+pub mod check;
 pub mod compiled;
 pub mod error;
 #[cfg(feature = "files")]
@@ -46,6 +50,7 @@ pub mod options;
 pub mod profile;
 pub mod side;
 
+pub use assignment::{Assignment, Assignments};
 pub use bindings::{Binding, Bindings};
 pub use compiled::{CompiledPolicy, Warning};
 pub use error::{Cause, Error};
@@ -54,4 +59,4 @@ pub use kind::InputKind;
 pub use load::load;
 pub use loaded::{Loaded, NamedProgram, Policy};
 pub use options::LoadOptions;
-pub use side::Side;
+pub use side::{Side, SideOptions};

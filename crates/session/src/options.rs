@@ -3,16 +3,20 @@
 use tamis_abi::Arch;
 use tamis_policy::front_end;
 
+use crate::assignment::Assignments;
 use crate::bindings::Bindings;
 use crate::kind::InputKind;
 
-/// How to read an input. What concerns policies of some languages only is ignored for others.
+/// How to read an input. Typed options of languages, which are members of [`policy`](Self::policy), are ignored for
+/// other languages; those that are given by name are not.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// The kind of the input; `None` if it is to be detected.
     pub kind: Option<InputKind>,
     /// What front ends are told: architectures, the kernel, strictness, and the options of single languages.
     pub policy: front_end::ParseOptions,
+    /// Options of languages by name, which replace those of the same meaning in `policy`.
+    pub named: Assignments,
     /// Values for run-time variables.
     pub bindings: Bindings,
     /// Whether a policy may have variables without values: for whoever compares it, or binds it later.
@@ -26,6 +30,7 @@ impl LoadOptions {
         LoadOptions {
             kind: None,
             policy: front_end::ParseOptions::new(native.with_compat().to_vec()),
+            named: Assignments::default(),
             bindings: Bindings::default(),
             keeps_variables: false,
         }

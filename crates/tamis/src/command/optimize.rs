@@ -196,7 +196,7 @@ fn read(
     for argument in arguments {
         filters.extend(side::read(argument, load, global)?.into_filters());
     }
-    load.check_profile_options(&filters)?;
+    load.check_options(&filters)?;
     let programs = filters.into_iter().map(|filter| match filter {
         Loaded::Program(raw) => Ok(raw),
         Loaded::Policy(policy) => {

@@ -11,6 +11,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, code, suggest};
 use tamis_policy::front_end;
 use tamis_policy::matrix::{self, Combination, Matrix};
 
+use crate::cli::languages;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
 use crate::cli::output::{self, OutputArgs};
@@ -31,7 +32,7 @@ use assemble::Assembled;
 
 /// Compile a policy for all combinations of its options
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(mut_args = languages::shown, after_help = "\
 A matrix is a TOML file that names a policy and its options, each with its values and their settings:
   policy = \"server.tamis\"
   [option.network]

@@ -52,6 +52,9 @@ pub(crate) struct Args {
     /// becomes the last argument
     #[arg(long, value_name = "COMMAND")]
     test: Option<String>,
+    /// An option for OTHER alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
+    #[arg(long = "other", value_name = "NAME=VALUE", requires = "differs")]
+    other_options: Vec<String>,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let loaded: Vec<Loaded> = inputs
         .map(|input| load.load_among(input, global))
         .collect::<Result<_, _>>()?;
-    load.check_profile_options(&loaded)?;
+    load.check_options(&loaded)?;
     load.check_arches(&loaded)?;
     let compiles = loaded
         .iter()

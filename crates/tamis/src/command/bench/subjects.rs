@@ -71,7 +71,7 @@ pub(super) fn subjects(
         .map(|filter| side::read(filter, &load, global))
         .collect::<Result<_, _>>()?;
     let inputs = || sides.iter().flat_map(Side::filters);
-    load.check_profile_options(inputs())?;
+    load.check_options(inputs())?;
     load.check_arches(inputs())?;
     let compiles = inputs().any(|input| matches!(input, Loaded::Policy(_)));
     args.target.check_objective_use(compiles)?;

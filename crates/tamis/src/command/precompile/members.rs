@@ -9,7 +9,9 @@ use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::front_end;
 use tamis_policy::matrix::{Combination, Goal, Matrix, Settings};
 use tamis_profile::Profile;
-use tamis_session::{Error, Input, InputKind, Policy, files};
+use tamis_session::check::Makes;
+use tamis_session::files::{self, FileLoader};
+use tamis_session::{Assignment, Error, Input, InputKind, LoadOptions, Policy, check};
 
 use super::Args;
 use super::said::Said;
@@ -39,7 +41,7 @@ struct Reading {
     values: Combination,
     title: String,
     input: Input,
-    load: LoadArgs,
+    load: LoadOptions,
     profile: Option<usize>,
 }
 
@@ -52,7 +54,11 @@ pub(super) fn plan(
     global: &Global,
 ) -> Result<Plan, Failure> {
     let folder = folder(&sources.name(matrix.source).clone());
-    let load = args.load.for_matrix(matrix, &folder);
+    let load = args.load.for_matrix(matrix);
+    let common = load.options();
+    let mut include_dirs = load.include_dirs().to_vec();
+    let own = matrix.include_dirs.iter();
+    include_dirs.extend(own.map(|path| folder.join(&path.value)));
     let mut profiles = Vec::new();
     let mut readings = Vec::new();
     let mut inputs = HashMap::new();
@@ -70,15 +76,30 @@ pub(super) fn plan(
             title: matrix.title(values),
             input: input(matrix, sources, values, &settings, &folder, &mut inputs)?,
             profile: profile_of(&settings, &folder, &load, &mut profiles, global)?,
-            load: load.for_combination(&settings),
+            load: for_combination(&common, &settings),
         });
     }
-    let members = read(matrix, sources, readings, global)?;
+    let members = read(matrix, sources, readings, &include_dirs, global)?;
     Ok(Plan {
         members,
         profiles,
         load,
     })
+}
+
+/// How to read the policy of a combination: what it sets replaces what is said for all.
+fn for_combination(common: &LoadOptions, settings: &Settings) -> LoadOptions {
+    let capabilities = settings.capabilities.as_ref();
+    let capabilities = capabilities.map(|own| Assignment::new("cap", own.value.join(",")));
+    let thread = settings.thread.as_ref();
+    let thread = thread.map(|own| Assignment::new("thread", &own.value));
+    let named: Vec<Assignment> = capabilities.into_iter().chain(thread).collect();
+    let mut load = common.clone();
+    load.named = load.named.replaced_by(&named);
+    if let Some(kernel) = &settings.kernel {
+        load.policy.kernel = Some(kernel.value);
+    }
+    load
 }
 
 /// Where a matrix lies.
@@ -110,10 +131,7 @@ fn input(
         );
     }
     let (kind, bytes, name) = &known[&policy.value];
-    let taken = |option: &str| match kind {
-        InputKind::Policy(front_end) => front_end.options.contains(&option),
-        _ => false,
-    };
+    let taken = |option: &str| kind.option(option).is_some();
     let is_tamis = *kind == InputKind::Policy(front_end::ALL[0]);
     let wrong = [
         (
@@ -125,7 +143,7 @@ fn input(
                 .capabilities
                 .as_ref()
                 .map(|own| own.span)
-                .filter(|_| !taken("--cap")),
+                .filter(|_| !taken("cap")),
             "capabilities are for OCI profiles",
         ),
         (
@@ -133,7 +151,7 @@ fn input(
                 .thread
                 .as_ref()
                 .map(|own| own.span)
-                .filter(|_| !taken("--thread")),
+                .filter(|_| !taken("thread")),
             "threads are for Firecracker filters",
         ),
     ];
@@ -187,22 +205,24 @@ fn read(
     matrix: &Matrix,
     sources: &Sources,
     readings: Vec<Reading>,
+    include_dirs: &[PathBuf],
     global: &Global,
 ) -> Result<Vec<Member>, Failure> {
     let is_generated = matrix.text_span().is_some();
     let understood = in_parallel(&readings, |reading| {
         let mut load = reading.load.clone();
         if is_generated {
-            load.from = Some(InputKind::Policy(front_end::ALL[0]));
+            load.kind = Some(InputKind::Policy(front_end::ALL[0]));
         }
         let input = Input {
             name: reading.input.name.clone(),
             bytes: reading.input.bytes.clone(),
         };
-        let loaded = load.understand(input)?;
-        load.check_profile_options([&loaded])?;
+        let mut loader = FileLoader::new(include_dirs);
+        let loaded = tamis_session::load(input, &load, &mut loader)?;
+        check::options(&load, Makes::FiltersOfPolicies, [&loaded].into_iter())?;
         let policy = loaded.into_policy("name a policy in the matrix")?;
-        Ok((policy, load.kernel))
+        Ok((policy, load.policy.kernel))
     });
     let mut said = Said::default();
     let mut members = Vec::new();
@@ -228,10 +248,10 @@ fn read(
                     profile,
                 });
             }
-            Err(Failure::Diagnostics(diagnostics, sources)) => {
+            Err(Error::Diagnostics(diagnostics, sources)) => {
                 said.add(&title, &diagnostics, &sources);
             }
-            Err(other) => return Err(other),
+            Err(other) => return Err(other.into()),
         }
     }
     if let Some(failure) = said.failure(&all) {

@@ -1,0 +1,69 @@
+//! Whether what was said of how to read inputs is of use for any of them.
+//!
+//! An option without effect would hide a mistake: a policy in another language than the user believes, or a program
+//! where a policy was meant. So it is refused.
+
+use crate::error::Error;
+use crate::kind::InputKind;
+use crate::loaded::Loaded;
+use crate::options::LoadOptions;
+
+/// What is made of inputs, which decides whether a kernel's version says anything of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Makes {
+    /// Nothing: the inputs are looked at.
+    #[default]
+    Nothing,
+    /// Filters, of policies.
+    FiltersOfPolicies,
+    /// Filters, of policies and programs.
+    FiltersOfAll,
+}
+
+/// Refuses values for variables that no input declares, options that no input's language has, and a kernel's version
+/// that is of no use.
+///
+/// # Errors
+/// If there is such a thing.
+pub fn options<'l>(
+    options: &LoadOptions,
+    makes: Makes,
+    inputs: impl Iterator<Item = &'l Loaded> + Clone,
+) -> Result<(), Error> {
+    let kinds: Vec<InputKind> = inputs.clone().map(Loaded::kind).collect();
+    options.bindings.check(inputs)?;
+    options.named.check_kinds(kinds.iter().copied())?;
+    let is_of_use = |kind: &InputKind| match makes {
+        Makes::Nothing => kind.uses_kernel(),
+        Makes::FiltersOfPolicies => !kind.is_program(),
+        Makes::FiltersOfAll => true,
+    };
+    if options.policy.kernel.is_none()
+        || makes == Makes::FiltersOfAll
+        || kinds.iter().any(is_of_use)
+    {
+        return Ok(());
+    }
+    Err(Error::usage(
+        "--kernel is for OCI profiles, and no input is one",
+        "omit --kernel, or use `--from oci` if the input is one",
+    ))
+}
+
+/// Refuses architectures if a filter is made of nothing but texts that name theirs.
+///
+/// # Errors
+/// If all inputs are such texts.
+pub fn arches<'l>(
+    options: &LoadOptions,
+    mut inputs: impl Iterator<Item = &'l Loaded>,
+) -> Result<(), Error> {
+    let is_fixed = |input: &Loaded| input.kind() == InputKind::Rules;
+    if options.policy.asked_arches.is_empty() || !inputs.all(is_fixed) {
+        return Ok(());
+    }
+    Err(Error::usage(
+        "--arch has no effect on the text form of a ruleset: its sections name the architectures",
+        "omit --arch, and delete the unwanted sections",
+    ))
+}
