@@ -13,6 +13,7 @@
 //! | [`load()`] | from the input to [`Loaded`], a [`Policy`] or a [`NamedProgram`] |
 //! | [`bindings`] | values for the run-time variables of a policy |
 //! | [`compiled`] | from the policy to a proved program, with what there is to say of it |
+//! | `matrix` | a policy and its options, for all combinations of which filters are made; behind the feature `toml` |
 //! | [`profile`] | how often calls are made, and whether that fits a policy |
 //! | [`side`] | several filters as one, to be compared |
 //! | [`files`] | reads files and standard input: all the I/O of the crate, behind the feature `files` |
@@ -46,6 +47,8 @@ pub mod input;
 pub mod kind;
 pub mod load;
 pub mod loaded;
+#[cfg(feature = "toml")]
+pub mod matrix;
 pub mod options;
 pub mod profile;
 pub mod side;

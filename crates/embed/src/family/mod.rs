@@ -3,8 +3,10 @@
 //! The text has a type for each option, a structure of them, and a function that looks the filter of a combination
 //! up, puts it together and binds its variables. All of it is tables and loops over them, the same in every language:
 //! combinations are numbered as [`Family::members`] is, the programs are [stored together](share), and values are
-//! compared with ranges that a combination has. Each language is one file beside this one.
+//! compared with ranges that a combination has. Each language is one file beside this one;
+//! [`assemble`] makes a family of the filters of a matrix.
 
+pub mod assemble;
 pub(super) mod c;
 pub(super) mod go;
 pub(super) mod rust;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use tamis_abi::{Arch, KernelVersion, host};
 use tamis_diag::suggest;
 use tamis_policy::front_end;
-use tamis_policy::matrix::Matrix;
 use tamis_session::check::{self, Makes};
 use tamis_session::files::{self, FileLoader};
 use tamis_session::{
@@ -196,15 +195,6 @@ impl LoadArgs {
             keeps_variables: true,
             ..self.for_filter()
         }
-    }
-
-    /// The same with the architectures of a matrix, unless the command line has others.
-    pub(crate) fn for_matrix(&self, matrix: &Matrix) -> LoadArgs {
-        let mut load = self.for_embedded_filter();
-        if load.arches.is_empty() {
-            load.arches.clone_from(&matrix.arches);
-        }
-        load
     }
 
     /// The same for a command that makes new filters of programs as well.

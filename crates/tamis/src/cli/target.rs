@@ -6,13 +6,12 @@
 use clap::ValueEnum;
 use tamis_compiler::{CompileOptions, Effort, Objective};
 use tamis_diag::Sources;
-use tamis_session::Policy;
 use tamis_session::profile::mismatch;
+use tamis_session::{LoadOptions, Policy};
 
-use super::load::LoadArgs;
 use super::{Failure, Global, profile};
 
-/// What to optimise for; `--kernel` is among the options of [`LoadArgs`].
+/// What to optimise for; `--kernel` is among the options of [`LoadArgs`](super::load::LoadArgs).
 #[derive(clap::Args, Debug)]
 pub(crate) struct TargetArgs {
     /// How often each call is made: a profile, a table of `strace -c` or `perf trace -s`, or a minijail
@@ -73,7 +72,7 @@ impl TargetArgs {
     /// name none.
     pub(crate) fn options(
         &self,
-        load: &LoadArgs,
+        load: &LoadOptions,
         global: &Global,
     ) -> Result<CompileOptions, Failure> {
         let profile = match self.profiles.as_slice() {
@@ -92,7 +91,7 @@ impl TargetArgs {
                 None | Some(Work::Full) => Effort::Full,
                 Some(Work::Quick) => Effort::Quick,
             },
-            kernel: load.kernel,
+            kernel: load.policy.kernel,
             ..CompileOptions::default()
         })
     }

@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let options = CompileOptions {
         verify_each: args.verify_each,
-        ..policy.with_frequency(args.compiler.options(&load, global)?)
+        ..policy.with_frequency(args.compiler.options(&load.options(), global)?)
     };
     target::warn_profile_mismatch(&options, &policy, global);
     load::tell_of_installation(&policy, global);
@@ -225,7 +225,7 @@ impl Unbound {
         let policy = load.load_policy(input, global)?;
         let options = CompileOptions {
             verify_each: args.verify_each,
-            ..policy.with_frequency(args.compiler.options(&load, global)?)
+            ..policy.with_frequency(args.compiler.options(&load.options(), global)?)
         };
         target::warn_profile_mismatch(&options, &policy, global);
         load::tell_of_installation(&policy, global);

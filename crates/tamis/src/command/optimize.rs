@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
     }
     let load = args.load.for_any_filter();
-    let options = args.compiler.options(&load, global)?;
+    let options = args.compiler.options(&load.options(), global)?;
     let given = match args.pid {
         Some(pid) => dumped(pid)?,
         None => read(args, &load, &options, global)?,

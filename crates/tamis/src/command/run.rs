@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .iter()
         .any(|input| matches!(input, Loaded::Policy(_)));
     args.target.check_use(compiles)?;
-    let options = args.target.options(&load, global)?;
+    let options = args.target.options(&load.options(), global)?;
     let mut policies = Vec::new();
     let mut filters = Vec::new();
     for loaded in loaded {

@@ -75,7 +75,7 @@ pub(super) fn subjects(
     load.check_arches(inputs())?;
     let compiles = inputs().any(|input| matches!(input, Loaded::Policy(_)));
     args.target.check_objective_use(compiles)?;
-    let options = args.target.options(&load, global)?;
+    let options = args.target.options(&load.options(), global)?;
     let policies = inputs().filter_map(Loaded::policy);
     policies.for_each(|policy| load::tell_of_installation(policy, global));
     for side in sides {
