@@ -50,6 +50,23 @@ pub fn options<'l>(
     ))
 }
 
+/// Refuses an option for what is compiled if nothing is: all inputs are programs.
+///
+/// # Errors
+/// If there is no policy among the inputs.
+pub fn compiled<'l>(
+    option: &str,
+    mut inputs: impl Iterator<Item = &'l Loaded>,
+) -> Result<(), Error> {
+    match inputs.any(|input| input.policy().is_some()) {
+        true => Ok(()),
+        false => Err(Error::usage(
+            format!("{option} is for policies, and the inputs are programs"),
+            format!("omit {option}"),
+        )),
+    }
+}
+
 /// Refuses architectures if a filter is made of nothing but texts that name theirs.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use tamis_compiler::{CompileOptions, Effort, Objective};
 use tamis_diag::Sources;
 use tamis_session::profile::mismatch;
-use tamis_session::{LoadOptions, Policy};
+use tamis_session::{LoadOptions, Loaded, Policy, check};
 
 use super::{Failure, Global, profile};
 
@@ -47,16 +47,29 @@ enum Goal {
 }
 
 impl TargetArgs {
-    /// Refuses options that none of a command's inputs has a use for, because nothing is compiled.
-    pub(crate) fn check_use(&self, compiles: bool) -> Result<(), Failure> {
-        check_given("--profile", !self.profiles.is_empty() && !compiles)?;
-        self.check_objective_use(compiles)
+    /// Refuses options of which the inputs of a command have no use, because nothing is compiled.
+    pub(crate) fn check_use<'l>(
+        &self,
+        inputs: impl Iterator<Item = &'l Loaded> + Clone,
+    ) -> Result<(), Failure> {
+        if !self.profiles.is_empty() {
+            check::compiled("--profile", inputs.clone())?;
+        }
+        self.check_objective_use(inputs)
     }
 
     /// The same for a command that has another use for a profile.
-    pub(crate) fn check_objective_use(&self, compiles: bool) -> Result<(), Failure> {
-        check_given("--objective", self.objective.is_some() && !compiles)?;
-        check_given("--effort", self.effort.is_some() && !compiles)
+    pub(crate) fn check_objective_use<'l>(
+        &self,
+        inputs: impl Iterator<Item = &'l Loaded> + Clone,
+    ) -> Result<(), Failure> {
+        if self.objective.is_some() {
+            check::compiled("--objective", inputs.clone())?;
+        }
+        if self.effort.is_some() {
+            check::compiled("--effort", inputs)?;
+        }
+        Ok(())
     }
 
     /// Whether the user says what to optimise for: by a profile, by an objective; and with which effort.
@@ -95,16 +108,6 @@ impl TargetArgs {
             ..CompileOptions::default()
         })
     }
-}
-
-fn check_given(option: &str, is_in_vain: bool) -> Result<(), Failure> {
-    if !is_in_vain {
-        return Ok(());
-    }
-    Err(Failure::usage(
-        format!("{option} is for policies, and the inputs are programs"),
-        format!("omit {option}"),
-    ))
 }
 
 /// Warns if the profile seems to be of another program than the policy.

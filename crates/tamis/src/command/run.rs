@@ -72,10 +72,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .collect::<Result<_, _>>()?;
     load.check_options(&loaded)?;
     load.check_arches(&loaded)?;
-    let compiles = loaded
-        .iter()
-        .any(|input| matches!(input, Loaded::Policy(_)));
-    args.target.check_use(compiles)?;
+    args.target.check_use(loaded.iter())?;
     let options = args.target.options(&load.options(), global)?;
     let mut policies = Vec::new();
     let mut filters = Vec::new();

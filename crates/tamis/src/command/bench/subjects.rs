@@ -73,8 +73,7 @@ pub(super) fn subjects(
     let inputs = || sides.iter().flat_map(Side::filters);
     load.check_options(inputs())?;
     load.check_arches(inputs())?;
-    let compiles = inputs().any(|input| matches!(input, Loaded::Policy(_)));
-    args.target.check_objective_use(compiles)?;
+    args.target.check_objective_use(inputs())?;
     let options = args.target.options(&load.options(), global)?;
     let policies = inputs().filter_map(Loaded::policy);
     policies.for_each(|policy| load::tell_of_installation(policy, global));
