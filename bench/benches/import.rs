@@ -26,7 +26,7 @@ fn round(name: &str, text: &str, thread: Option<&str>) -> Option<[Duration; 2]> 
         firecracker: firecracker::Settings {
             thread: thread.map(str::to_owned),
         },
-        ..ParseOptions::new(vec![Arch::X86_64])
+        ..ParseOptions::new(Arch::X86_64)
     };
     // Includes of the corpus are absolute; the files lie beside each other.
     let mut load = |path: &str, _: &str| {

@@ -73,8 +73,8 @@ impl FrontEnd {
 pub struct ParseOptions {
     /// The architectures that were asked for, the native one first; none if the policy is to say.
     pub asked_arches: Vec<Arch>,
-    /// The architecture of the machine and those whose programs it runs as well, in this order.
-    pub native_arches: Vec<Arch>,
+    /// The architecture of the machine.
+    pub native_arch: Arch,
     /// Whether a policy that states its architectures is read for those, whatever was asked for.
     pub stated_arches_win: bool,
     /// Whether warnings about the meaning are errors.
@@ -90,11 +90,11 @@ pub struct ParseOptions {
 }
 
 impl ParseOptions {
-    /// The defaults for a machine with these architectures, the native one first.
-    pub fn new(native_arches: Vec<Arch>) -> ParseOptions {
+    /// The defaults for a machine of this architecture.
+    pub fn new(native_arch: Arch) -> ParseOptions {
         ParseOptions {
             asked_arches: Vec::new(),
-            native_arches,
+            native_arch,
             stated_arches_win: false,
             strict: false,
             kernel: None,
@@ -107,8 +107,10 @@ impl ParseOptions {
     /// The architecture that a policy is for if it is for one: the first that was asked for, else the
     /// native one.
     pub fn native(&self) -> Arch {
-        let mut known = self.asked_arches.iter().chain(&self.native_arches);
-        known.next().copied().unwrap_or(Arch::X86_64)
+        self.asked_arches
+            .first()
+            .copied()
+            .unwrap_or(self.native_arch)
     }
 
     /// The architectures of a policy in a language that is about one at a time: those that were asked
@@ -130,6 +132,8 @@ pub struct ParsedPolicy {
     pub installation: Installation,
     /// The texts that say how often calls are made; they are among the sources.
     pub frequencies: Vec<SourceId>,
+    /// Whether its architectures follow from the text, the language or the caller; if not, it is for the machine's.
+    pub states_arches: bool,
 }
 
 impl From<Parsed> for ParsedPolicy {
@@ -138,6 +142,7 @@ impl From<Parsed> for ParsedPolicy {
             parsed,
             installation: Installation::default(),
             frequencies: Vec::new(),
+            states_arches: true,
         }
     }
 }

@@ -113,7 +113,7 @@ impl LanguageOption {
     /// use tamis_policy::front_end::{ALL, ParseOptions};
     /// use tamis_policy::{loader::NoIncludes, minijail, option};
     ///
-    /// let mut options = ParseOptions::new(vec![Arch::X86_64]);
+    /// let mut options = ParseOptions::new(Arch::X86_64);
     /// let dialect = option::from_name("dialect").expect("minijail has it");
     /// dialect.set(&mut options, Some("c"), &mut NoIncludes).expect("a value");
     /// assert_eq!(options.minijail.dialect, Some(minijail::Dialect::C));
@@ -210,7 +210,7 @@ mod tests {
                 _ => continue,
             };
             let told = |value| {
-                let mut options = ParseOptions::new(vec![Arch::X86_64]);
+                let mut options = ParseOptions::new(Arch::X86_64);
                 let set = option.set(&mut options, Some(value), &mut NoIncludes);
                 assert_eq!(set, Ok(()), "{}={value}", option.name);
                 options
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_list_can_be_empty() {
-        let mut options = ParseOptions::new(vec![Arch::X86_64]);
+        let mut options = ParseOptions::new(Arch::X86_64);
         let capabilities = from_name("cap").expect("profiles have it");
         let mut set = |value| capabilities.set(&mut options, Some(value), &mut NoIncludes);
         assert_eq!(set(""), Ok(()));

@@ -70,6 +70,7 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
                 sources,
                 warnings: Vec::new(),
                 installation: Installation::default(),
+                states_arches: true,
             }))),
             Err(diagnostics) => Err(misread(kind, source, diagnostics, sources)),
         },
@@ -118,6 +119,7 @@ fn policy(
         sources,
         warnings,
         installation: read.installation,
+        states_arches: read.states_arches,
     })
 }
 

@@ -41,6 +41,8 @@ pub struct Policy {
     pub warnings: Vec<Diagnostic>,
     /// What it wants of whoever installs its filter.
     pub installation: Installation,
+    /// Whether its architectures follow from its text, its language or the options; if not, it is for the machine's.
+    pub states_arches: bool,
 }
 
 /// A program with its name.

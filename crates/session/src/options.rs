@@ -24,12 +24,24 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// The defaults on a machine of this architecture: a policy that names no architectures is for it and for those
-    /// whose programs such a machine runs as well.
+    /// The defaults on a machine of this architecture: a policy that names no architectures is for this one alone, not
+    /// for others whose programs the machine runs. What a policy doesn't name it doesn't allow.
+    ///
+    /// ```
+    /// use tamis_abi::Arch;
+    /// use tamis_policy::loader::NoIncludes;
+    /// use tamis_session::{Input, LoadOptions, load};
+    ///
+    /// let input = Input::new("a.tamis", "default errno(EPERM)\nallow read");
+    /// let options = LoadOptions::new(Arch::X86_64);
+    /// let policy = load(input, &options, &mut NoIncludes)?.into_policy("write a policy")?;
+    /// assert_eq!(policy.arches(), [Arch::X86_64]);
+    /// # Ok::<(), tamis_session::Error>(())
+    /// ```
     pub fn new(native: Arch) -> LoadOptions {
         LoadOptions {
             kind: None,
-            policy: front_end::ParseOptions::new(native.with_compat().to_vec()),
+            policy: front_end::ParseOptions::new(native),
             named: Assignments::default(),
             bindings: Bindings::default(),
             keeps_variables: false,
@@ -43,7 +55,7 @@ impl LoadOptions {
             policy: front_end::ParseOptions {
                 asked_arches: vec![arch],
                 stated_arches_win: true,
-                ..front_end::ParseOptions::new(vec![arch])
+                ..front_end::ParseOptions::new(arch)
             },
             keeps_variables: true,
             ..LoadOptions::new(arch)

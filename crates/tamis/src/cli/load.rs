@@ -28,8 +28,8 @@ pub(crate) struct LoadArgs {
     /// The kind of the input; detected if not given
     #[arg(long, value_name = "KIND", value_parser = input::kind_parser())]
     pub(crate) from: Option<InputKind>,
-    /// The architecture of the filter, and of calls that name none; may be repeated. For an OCI profile, a
-    /// single one is the native architecture, to which the profile adds its sub-architectures; several are
+    /// The architecture of the filter, and of calls that name none; may be repeated [default: this machine's,
+    /// without others whose programs it runs, such as 32-bit ones]. For an OCI profile, a single one is the native architecture, to which the profile adds its sub-architectures; several are
     /// exactly those of the filter, the native one first
     #[arg(long = "arch", value_name = "ARCH", value_parser = parse_arch)]
     pub(crate) arches: Vec<Arch>,
@@ -237,6 +237,21 @@ impl LoadArgs {
     pub(crate) fn include_dirs(&self) -> &[PathBuf] {
         &self.include_dirs
     }
+}
+
+/// How to add the architectures whose programs the machine runs as well, if the policy is for the machine's own because
+/// nobody named any; empty otherwise.
+pub(crate) fn other_arches(policy: &Policy) -> String {
+    let runs = native_arch().with_compat();
+    if policy.states_arches || runs.len() == 1 {
+        return String::new();
+    }
+    let names: Vec<&str> = runs.iter().map(|arch| arch.name()).collect();
+    format!(
+        "  without programs of {}; to add them: --arch {}\n",
+        names[1..].join(" and "),
+        names.join(" --arch ")
+    )
 }
 
 /// Shows the warnings about a policy.

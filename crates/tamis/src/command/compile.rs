@@ -401,5 +401,5 @@ fn summary(policy: &Policy, compiled: &Compiled) -> String {
             all.max_steps
         );
     }
-    text
+    text + &load::other_arches(policy)
 }

@@ -40,7 +40,7 @@ fn policies() -> Option<Vec<(String, Ruleset)>> {
                         firecracker: firecracker::Settings {
                             thread: (language == "firecracker").then(|| "vmm".to_owned()),
                         },
-                        ..ParseOptions::new(vec![Arch::X86_64])
+                        ..ParseOptions::new(Arch::X86_64)
                     };
                     let parse = front_end.parse;
                     parse(&mut sources, source, &mut NoIncludes, &options)

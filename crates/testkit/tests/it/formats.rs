@@ -42,7 +42,7 @@ struct Counts {
 fn options() -> ParseOptions {
     ParseOptions {
         asked_arches: vec![Arch::X86_64],
-        ..ParseOptions::new(vec![Arch::X86_64, Arch::X86, Arch::X32])
+        ..ParseOptions::new(Arch::X86_64)
     }
 }
 
