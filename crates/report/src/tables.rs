@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 use serde::Serialize;
-use tamis_abi::{Arch, Endian, Nr, signature, syscall};
+use tamis_abi::{Arch, ArgIndex, Endian, Nr, signature, syscall};
 use tamis_policy::front_end::FrontEnd;
 use tamis_policy::option::{LanguageOption, OptionChoice, OptionForm};
 
@@ -39,6 +39,8 @@ pub struct ArgEntry {
     pub name: &'static str,
     pub c_type: &'static str,
     pub width_bits: u32,
+    /// The place among the six that a filter sees, unless it has none that is the same everywhere.
+    pub index: Option<usize>,
 }
 
 /// A constant of an architecture.
@@ -92,13 +94,19 @@ impl SyscallRow {
             name: arg.name,
             c_type: arg.c_type,
             width_bits: signature::width(arch, name, arg).bits(),
+            index: signature::index(arch, name, arg.name).map(ArgIndex::index),
         };
+        let mut args: Vec<ArgEntry> = args.iter().map(arg).collect();
+        // Architectures disagree on the order; what has no place stays where x86_64 has it.
+        if args.iter().all(|arg| arg.index.is_some()) {
+            args.sort_by_key(|arg| arg.index);
+        }
         SyscallRow {
             arch: arch.name(),
             name,
             nr: nr.0,
             since: syscall::since(arch, nr).map(|version| version.to_string()),
-            args: args.iter().map(arg).collect(),
+            args,
         }
     }
 }
