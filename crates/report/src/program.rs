@@ -9,7 +9,7 @@ use tamis_bpf::Program;
 use tamis_compiler::report::bound::{ArchBound, Kind, bounds};
 use tamis_compiler::report::calls::{CallCost, calls};
 use tamis_compiler::report::ownership::{Decision, Ownership, ownership};
-use tamis_compiler::report::{PassRun, PassTotal, runs, totals};
+use tamis_compiler::report::{PassRunTotal, PassTotal, runs, totals};
 use tamis_compiler::{CompileOptions, Remark, Size};
 use tamis_meter::{Cost, measure};
 
@@ -359,7 +359,7 @@ fn call_entry(call: &CallCost) -> CallEntry {
     }
 }
 
-fn run_entry(of: &PassRun) -> RunEntry {
+fn run_entry(of: &PassRunTotal) -> RunEntry {
     let size = |size: Size| match size {
         Size::Rules { rules, tests } => SizeEntry::Rules { rules, tests },
         Size::Program { length_insns, cost } => SizeEntry::Program {

@@ -1,7 +1,7 @@
 //! What the compiler is to do: options that `compile` and `optimize` share.
 
 use tamis_compiler::passes::registry::Selection;
-use tamis_compiler::{CompileOptions, Remark, Run, Size};
+use tamis_compiler::{CompileOptions, PassRun, Remark, Size};
 use tamis_meter::Cost;
 
 use super::limits::LimitArgs;
@@ -74,7 +74,7 @@ fn run_line(first: &Remark) -> String {
 }
 
 /// What calls cost before and after a run, as far as it changed, for a person.
-fn cost_line(run: &Run) -> Option<String> {
+fn cost_line(run: &PassRun) -> Option<String> {
     let cost = |size| match size {
         Size::Program { cost, .. } => cost,
         Size::Rules { .. } => None,
