@@ -23,7 +23,7 @@ use crate::formula::Formula;
 use crate::options::Effort;
 use crate::outcome::Decisions;
 use crate::tree::{Detail, Run, search, search_with};
-use crate::weights::{Kind, Weights};
+use crate::weights::{DecisionKind, Weights};
 
 /// The longest list of audit values that is asked about one after the other.
 const MAX_ARCH_CHAIN: usize = 4;
@@ -330,10 +330,10 @@ fn split_at(piece: Piece, alone: &[u32], line: &mut Vec<Piece>) {
 /// How much it counts that the piece is found quickly.
 fn weight(dag: &Dag, weights: &Weights<'_>, piece: &Piece) -> u64 {
     let kind = match dag.node(piece.node) {
-        Node::Ret(ret) if ret == Action::ALLOW.ret() => Kind::Allowed,
-        Node::Ret(_) => Kind::Answered,
+        Node::Ret(ret) if ret == Action::ALLOW.ret() => DecisionKind::Allowed,
+        Node::Ret(_) => DecisionKind::Answered,
         // Code outside of the graph goes on where questions about arguments are left.
-        Node::Ask { .. } | Node::Continue(_) => Kind::ByArguments,
+        Node::Ask { .. } | Node::Continue(_) => DecisionKind::ByArguments,
     };
     piece.arch.map_or(0, |arch| {
         weights.numbers(arch, Nr(piece.first), Nr(piece.last), kind)

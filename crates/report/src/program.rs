@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_bpf::Program;
-use tamis_compiler::report::bound::{ArchBound, Kind, bounds};
+use tamis_compiler::report::bound::{ArchBound, BoundKind, bounds};
 use tamis_compiler::report::calls::{CallCost, calls};
 use tamis_compiler::report::ownership::{Decision, Ownership, ownership};
 use tamis_compiler::report::{PassRunTotal, PassTotal, runs, totals};
@@ -309,8 +309,8 @@ fn bound_entry(bound: &ArchBound) -> BoundEntry {
         mean_steps: bound.mean_steps,
         bound_steps: bound.bound_steps,
         bound: match bound.kind {
-            Kind::Entropy => "entropy",
-            Kind::BestTree => "best_tree",
+            BoundKind::Entropy => "entropy",
+            BoundKind::BestTree => "best_tree",
         },
     }
 }

@@ -18,7 +18,7 @@ use tamis_rules::{Operand, Part, Predicate, Subject, Test};
 
 use super::answers::Answers;
 use super::knowledge::Knowledge;
-use super::shape::{Kind, values};
+use super::shape::{ListKind, values};
 
 /// The most tests of one argument in a list that are compared with each other.
 const MAX_LITERALS: usize = 32;
@@ -152,8 +152,8 @@ impl<'a> Facts<'a> {
                 Some(simplified) => Some(negated(simplified)),
             },
             Predicate::Test(test) => self.simplify_test(test),
-            Predicate::All(parts) => self.simplify_list(Kind::All, parts),
-            Predicate::Any(parts) => self.simplify_list(Kind::Any, parts),
+            Predicate::All(parts) => self.simplify_list(ListKind::All, parts),
+            Predicate::Any(parts) => self.simplify_list(ListKind::Any, parts),
         }
     }
 
@@ -176,7 +176,7 @@ impl<'a> Facts<'a> {
         known.simpler(operand, &set)
     }
 
-    fn simplify_list(&mut self, kind: Kind, given: &'a [Predicate]) -> Option<Predicate> {
+    fn simplify_list(&mut self, kind: ListKind, given: &'a [Predicate]) -> Option<Predicate> {
         if self.subjects.is_empty() && self.tests.len() == 0 && are_about_one_each(given) {
             // Tests of one argument each have nothing to tell each other.
             return (given.len() < 2).then(|| kind.join(given.to_vec()));
@@ -197,7 +197,7 @@ impl<'a> Facts<'a> {
                 *part = Cow::Owned(constant(answer));
             }
         }
-        let holds = kind == Kind::All;
+        let holds = kind == ListKind::All;
         for literal in small.into_iter().flatten() {
             self.assume_literal(&parts[literal.place], holds);
         }
@@ -254,14 +254,14 @@ impl<'a> Facts<'a> {
     /// Simplifies each of a list's tests of one argument, knowing the others.
     fn compare_literals(
         &mut self,
-        kind: Kind,
+        kind: ListKind,
         parts: &mut [Cow<'a, Predicate>],
         group: &[Literal],
     ) {
         let mark = self.mark();
         for literal in group {
             for other in group.iter().filter(|other| other.place != literal.place) {
-                self.assume_literal(&parts[other.place], kind == Kind::All);
+                self.assume_literal(&parts[other.place], kind == ListKind::All);
             }
             if let Some(simplified) = self.simplify_literal(&parts[literal.place]) {
                 parts[literal.place] = Cow::Owned(simplified);
@@ -272,7 +272,7 @@ impl<'a> Facts<'a> {
 }
 
 /// The list of these parts, or what it comes to; `None` if all are as they were.
-fn joined(kind: Kind, parts: Vec<Cow<'_, Predicate>>) -> Option<Predicate> {
+fn joined(kind: ListKind, parts: Vec<Cow<'_, Predicate>>) -> Option<Predicate> {
     let (neutral, absorbing) = (kind.neutral(), kind.dual().neutral());
     if parts.iter().any(|part| **part == absorbing) {
         return Some(absorbing);
@@ -288,7 +288,7 @@ fn joined(kind: Kind, parts: Vec<Cow<'_, Predicate>>) -> Option<Predicate> {
 /// Whether a condition's parts have nothing to tell each other: it is a test, a list of several tests of one subject
 /// each, or a list of several such lists.
 pub(super) fn is_about_one_each(predicate: &Predicate) -> bool {
-    match Kind::of(predicate) {
+    match ListKind::of(predicate) {
         None => matches!(predicate, Predicate::Test(_)),
         Some((_, parts)) => {
             parts.len() >= 2
@@ -298,7 +298,7 @@ pub(super) fn is_about_one_each(predicate: &Predicate) -> bool {
 }
 
 fn is_list_about_one_each(predicate: &Predicate) -> bool {
-    Kind::of(predicate).is_some_and(|(_, parts)| parts.len() >= 2 && are_about_one_each(parts))
+    ListKind::of(predicate).is_some_and(|(_, parts)| parts.len() >= 2 && are_about_one_each(parts))
 }
 
 /// Whether these are tests of one subject each.

@@ -25,7 +25,7 @@ const MAX_EXACT_RUNS: usize = 12;
 
 /// How a bound was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BoundKind {
     /// By the entropy of the answers.
     Entropy,
     /// By the best search tree over the runs.
@@ -44,7 +44,7 @@ pub struct ArchBound {
     /// The fewest that any program could take.
     pub bound_steps: f64,
     /// How that was found.
-    pub kind: Kind,
+    pub kind: BoundKind,
 }
 
 /// What happens to some numbers: conditions and return values.
@@ -165,9 +165,9 @@ impl Measured<'_> {
         let (jumps, kind) = match runs.len() <= MAX_EXACT_RUNS {
             true => (
                 best_tree(&with_heavy_apart(&runs, &by_number)),
-                Kind::BestTree,
+                BoundKind::BestTree,
             ),
-            false => (entropy(&by_answer, total).max(least), Kind::Entropy),
+            false => (entropy(&by_answer, total).max(least), BoundKind::Entropy),
         };
         // Without a jump the number need not be loaded.
         let loads = if jumps > 0.0 { 1.0 } else { 0.0 };

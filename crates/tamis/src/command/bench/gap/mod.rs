@@ -21,7 +21,7 @@ use tamis_meter::price;
 use super::draw::Random;
 use super::subjects::{empty, uncacheable};
 use crate::cli::{Failure, load};
-use filters::Kind;
+use filters::ChainKind;
 use fit::Fit;
 pub(super) use report::Document;
 
@@ -153,7 +153,7 @@ fn basic_stages(copies: &[Measured]) -> Vec<Stage> {
 }
 
 fn timed_series() -> Vec<Series> {
-    let chain = |kind: Kind| Series {
+    let chain = |kind: ChainKind| Series {
         name: kind.name(),
         unit: "instructions",
         priced: Some((price::STEP_NS, "STEP_NS")),
@@ -162,7 +162,7 @@ fn timed_series() -> Vec<Series> {
             .map(|len| (*len as f64, vec![filters::chain(kind, *len)]))
             .collect(),
     };
-    let mut series: Vec<Series> = Kind::ALL.into_iter().map(chain).collect();
+    let mut series: Vec<Series> = ChainKind::ALL.into_iter().map(chain).collect();
     series.push(Series {
         name: FURTHER,
         unit: "filters",
