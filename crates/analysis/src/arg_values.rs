@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_prover::{Function, Limited, Space, Variable, View};
-use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
+use tamis_rules::{CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Test};
 
 use crate::cases::Wording;
 use crate::condition::Said;
@@ -37,14 +37,14 @@ struct Domain {
     variables: Vec<Variable>,
 }
 
-/// The values of a condition on one subject; `None` if they are too many.
+/// The values of a condition on one source; `None` if they are too many.
 pub(crate) fn say(
     space: &mut Space,
-    subject: Subject,
+    source: OperandSource,
     condition: Function,
     wording: Wording,
 ) -> Limited<Option<Said>> {
-    let domain = Domain::of(space, subject, condition);
+    let domain = Domain::of(space, source, condition);
     let intervals = domain.intervals(space, condition);
     if let (Wording::Values, Some(set)) = (wording, &intervals) {
         let cube = domain.only_cube(space, condition);
@@ -65,10 +65,10 @@ pub(crate) fn say(
 }
 
 impl Domain {
-    /// The smallest part of a subject that a condition tests.
-    fn of(space: &Space, subject: Subject, condition: Function) -> Domain {
+    /// The smallest part of a source that a condition tests.
+    fn of(space: &Space, source: OperandSource, condition: Function) -> Domain {
         let (low, high) = Operand {
-            subject,
+            source,
             part: Part::Full,
         }
         .words();
@@ -82,7 +82,7 @@ impl Domain {
         };
         let variables = words.into_iter().flat_map(bits).collect();
         Domain {
-            operand: Operand { subject, part },
+            operand: Operand { source, part },
             variables,
         }
     }

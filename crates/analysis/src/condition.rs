@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::{ArgIndex, VariableIndex, Word};
 use tamis_prover::{Function, Limited, Relation, Space, Variable, VariableKind, View};
-use tamis_rules::{CmpOp, Operand, Part, Predicate, Subject, Test};
+use tamis_rules::{CmpOp, Operand, OperandSource, Part, Predicate, Test};
 
 use crate::arg_values;
 use crate::cases::{CaseLimits, Wording};
@@ -84,11 +84,11 @@ impl Conditions {
         let VariableKind::Bit(word, _) = space.kind(variable) else {
             return self.relation(space, condition);
         };
-        let Some(subject) = subject_of(word) else {
+        let Some(source) = source_of(word) else {
             return Ok(None);
         };
         let (low, high) = Operand {
-            subject,
+            source,
             part: Part::Full,
         }
         .words();
@@ -96,7 +96,7 @@ impl Conditions {
         if exits(space, condition, last, MAX_EXITS).as_deref() != Some(&[Function::TRUE]) {
             return self.by_exits(space, condition, last);
         }
-        let mut best = arg_values::say(space, subject, condition, self.wording)?;
+        let mut best = arg_values::say(space, source, condition, self.wording)?;
         let middle = Variable::of_bit(high, 0);
         let spans_both = exits(space, condition, middle, 1).as_deref() != Some(&[Function::TRUE]);
         if word == high && spans_both {
@@ -245,20 +245,24 @@ fn redundant(space: &mut Space, exits: &[Function], implied: &[Vec<bool>]) -> Li
     Ok(redundant)
 }
 
-/// The subject of a word; `None` for number and architecture.
-fn subject_of(word: Word) -> Option<Subject> {
-    operand_of(word).map(|operand| operand.subject)
+/// The source of a word; `None` for number and architecture.
+fn source_of(word: Word) -> Option<OperandSource> {
+    operand_of(word).map(|operand| operand.source)
 }
 
-/// The half of a subject for a word.
+/// The half of a source for a word.
 fn operand_of(word: Word) -> Option<Operand> {
-    let subjects = ArgIndex::ALL
+    let sources = ArgIndex::ALL
         .into_iter()
-        .map(Subject::Arg)
-        .chain([Subject::Ip])
-        .chain((0..).map_while(VariableIndex::new).map(Subject::Variable));
-    subjects
-        .flat_map(|subject| [Part::Low, Part::High].map(|part| Operand { subject, part }))
+        .map(OperandSource::Arg)
+        .chain([OperandSource::Ip])
+        .chain(
+            (0..)
+                .map_while(VariableIndex::new)
+                .map(OperandSource::Variable),
+        );
+    sources
+        .flat_map(|source| [Part::Low, Part::High].map(|part| Operand { source, part }))
         .find(|operand| {
             let (low, high) = operand.words();
             word == if operand.part == Part::Low { low } else { high }
@@ -451,8 +455,8 @@ fn compared_pairs(space: &Space, condition: Function) -> Option<Vec<(Word, Word)
         else {
             return None;
         };
-        subject_of(a)?;
-        subject_of(b)?;
+        source_of(a)?;
+        source_of(b)?;
         pairs.insert((a, b));
         open.extend([low, high]);
     }

@@ -3,7 +3,7 @@
 use tamis_abi::{Arch, Endian, Nr, syscall};
 use tamis_bpf::cfg::Cfg;
 use tamis_bpf::{Program, Template};
-use tamis_rules::{Operand, Part, Predicate, Ruleset, Section, Subject, Test};
+use tamis_rules::{Operand, OperandSource, Part, Predicate, Ruleset, Section, Test};
 
 use crate::block_order::order_blocks;
 use crate::cost;
@@ -192,13 +192,13 @@ fn check_depth(ruleset: &Ruleset) -> Result<(), CompileError> {
 
 /// Instructions compare a word with a variable; they don't load one.
 fn check_variables(ruleset: &Ruleset) -> Result<(), CompileError> {
-    let is_variable = |operand: Operand| matches!(operand.subject, Subject::Variable(_));
-    let is_declared = |operand: Operand| match operand.subject {
-        Subject::Variable(index) => {
+    let is_variable = |operand: Operand| matches!(operand.source, OperandSource::Variable(_));
+    let is_declared = |operand: Operand| match operand.source {
+        OperandSource::Variable(index) => {
             let variable = ruleset.variables().get(index.index());
             variable.is_some_and(|variable| variable.operand(index) == operand)
         }
-        Subject::Arg(_) | Subject::Ip => true,
+        OperandSource::Arg(_) | OperandSource::Ip => true,
     };
     let is_possible = |test: &Test| match test {
         Test::Compare { operand, .. } | Test::Masked { operand, .. } | Test::In { operand, .. } => {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_rules::{IntervalSet, Operand, Part, Predicate, Subject, Test};
+use tamis_rules::{IntervalSet, Operand, OperandSource, Part, Predicate, Test};
 
 /// The most alternatives of a condition. Each becomes an entry, and more would be unreadable.
 pub(super) const MAX_ALTERNATIVES: usize = 256;
@@ -400,9 +400,9 @@ impl Making {
 
 /// The argument of an operand, if it is one.
 fn argument(operand: Operand) -> Option<u8> {
-    match operand.subject {
-        Subject::Arg(arg) => Some(arg.index() as u8),
-        Subject::Ip | Subject::Variable(_) => None,
+    match operand.source {
+        OperandSource::Arg(arg) => Some(arg.index() as u8),
+        OperandSource::Ip | OperandSource::Variable(_) => None,
     }
 }
 
@@ -494,7 +494,7 @@ mod tests {
     #[test]
     fn what_cannot_be_said_is_left_out_only_if_it_may() {
         let ip = Operand {
-            subject: Subject::Ip,
+            source: OperandSource::Ip,
             part: Part::Full,
         };
         let either = Predicate::Any(vec![

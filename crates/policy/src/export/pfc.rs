@@ -25,7 +25,9 @@ use std::error::Error;
 use std::fmt::{self, Write};
 
 use tamis_abi::{Action, ActionKind, Nr, syscall};
-use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Ruleset, Section, Subject, Test};
+use tamis_rules::{
+    CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Ruleset, Section, Test,
+};
 
 /// The most text, in bytes. Pseudo code has no jumps, so the text after a branch is repeated for each path to it.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -233,10 +235,10 @@ impl Condition {
 }
 
 fn argument(operand: Operand) -> Result<usize, Inexpressible> {
-    match operand.subject {
-        Subject::Arg(arg) => Ok(arg.index()),
-        Subject::Ip => Err(Inexpressible::Ip),
-        Subject::Variable(_) => Err(Inexpressible::Variables),
+    match operand.source {
+        OperandSource::Arg(arg) => Ok(arg.index()),
+        OperandSource::Ip => Err(Inexpressible::Ip),
+        OperandSource::Variable(_) => Err(Inexpressible::Variables),
     }
 }
 

@@ -7,7 +7,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, suggest};
 
 use super::MAX_DEPTH;
 use super::lex::{Token, TokenKind, lex};
-use crate::predicate::{CmpOp, Operand, Part, Predicate, Subject, Test};
+use crate::predicate::{CmpOp, Operand, OperandSource, Part, Predicate, Test};
 use crate::ruleset::{DuplicateArch, Origin, Rule, Ruleset, Section};
 use crate::set::IntervalSet;
 use crate::variable::{Variable, VariableWidth};
@@ -323,12 +323,12 @@ impl Parser<'_> {
 
     fn operand(&mut self) -> Parse<Operand> {
         let word = self.snippet(self.peek().span);
-        let (subject, part) = word.split_once('.').unwrap_or((word, ""));
-        let numbered = |prefix| subject.strip_prefix(prefix)?.parse::<u8>().ok();
-        let subject = match (numbered("arg"), numbered("var")) {
-            (Some(index), _) => ArgIndex::new(index).map(Subject::Arg),
-            (_, Some(index)) => VariableIndex::new(index.into()).map(Subject::Variable),
-            _ if subject == "ip" => Some(Subject::Ip),
+        let (source, part) = word.split_once('.').unwrap_or((word, ""));
+        let numbered = |prefix| source.strip_prefix(prefix)?.parse::<u8>().ok();
+        let source = match (numbered("arg"), numbered("var")) {
+            (Some(index), _) => ArgIndex::new(index).map(OperandSource::Arg),
+            (_, Some(index)) => VariableIndex::new(index.into()).map(OperandSource::Variable),
+            _ if source == "ip" => Some(OperandSource::Ip),
             _ => None,
         };
         let part = match part {
@@ -337,13 +337,13 @@ impl Parser<'_> {
             "high" => Some(Part::High),
             _ => None,
         };
-        let (Some(subject), Some(part)) = (subject, part) else {
+        let (Some(source), Some(part)) = (source, part) else {
             return Err(self.unexpected(
                 "an operand (`arg0` … `arg5`, `ip`, `var0` …, with `.low` or `.high`)",
             ));
         };
         self.next += 1;
-        Ok(Operand { subject, part })
+        Ok(Operand { source, part })
     }
 
     fn action(&mut self) -> Parse<Action> {

@@ -7,8 +7,8 @@ mod draw;
 mod figures;
 mod gap;
 mod report;
-mod subjects;
 mod text;
+mod timed_stacks;
 
 use std::time::Instant;
 
@@ -112,7 +112,7 @@ fn check_machine(probe: &tamis_kernel::Probe) -> Result<(), Failure> {
 
 /// Measures the filters that the user named.
 fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<u8, Failure> {
-    let (subjects, profile) = subjects::subjects(args, global)?;
+    let (subjects, profile) = timed_stacks::timed_stacks(args, global)?;
     let calls = args
         .calls
         .iter()

@@ -10,7 +10,7 @@ use tamis_rules::{self as rules, CmpOp, IntervalSet, Part, Predicate, Test};
 
 use super::{Inexpressible, Style};
 use crate::tamis::ast::{
-    Condition, ConditionKind, Element, Operand, Set, Subject, Value, ValueKind,
+    Condition, ConditionKind, Element, Operand, OperandName, Set, Value, ValueKind,
 };
 
 /// The most values in a mask that the language accepts.
@@ -304,16 +304,16 @@ impl Context<'_> {
 
     /// An operand as written in a test of some of its bits.
     fn written(&self, operand: rules::Operand, mask: u64) -> Written<'_> {
-        let (subject, width) = match operand.subject {
-            rules::Subject::Ip => (Subject::Ip, Width::Bits64),
-            rules::Subject::Arg(index) => (self.argument(index), self.width(index)),
-            rules::Subject::Variable(index) => {
+        let (name, width) = match operand.source {
+            rules::OperandSource::Ip => (OperandName::Ip, Width::Bits64),
+            rules::OperandSource::Arg(index) => (self.argument(index), self.width(index)),
+            rules::OperandSource::Variable(index) => {
                 let name = format!("var{}", index.index());
                 let width = match operand.part {
                     Part::Full => Width::Bits64,
                     Part::Low | Part::High => Width::Bits32,
                 };
-                (Subject::Named(name), width)
+                (OperandName::Named(name), width)
             }
         };
         let is_implied = match width {
@@ -330,7 +330,7 @@ impl Context<'_> {
         };
         Written {
             operand: Operand {
-                subject,
+                name,
                 part: (!is_implied).then_some(operand.part),
                 span: self.span,
             },
@@ -347,8 +347,8 @@ impl Context<'_> {
     }
 
     /// The name of an argument, or its index if the kernel's name would be ambiguous.
-    fn argument(self, index: ArgIndex) -> Subject {
-        let position = Subject::Indexed(index.index() as u64);
+    fn argument(self, index: ArgIndex) -> OperandName {
+        let position = OperandName::Indexed(index.index() as u64);
         match self.declared(index) {
             Some(declared) if self.style != Style::Literal => {
                 let name = declared.name;
@@ -357,7 +357,7 @@ impl Context<'_> {
                     .and_then(|digit| digit.parse().ok());
                 match digit {
                     Some(digit) if digit != index.index() => position,
-                    _ => Subject::Named(name.to_owned()),
+                    _ => OperandName::Named(name.to_owned()),
                 }
             }
             _ => position,
@@ -386,9 +386,9 @@ impl Context<'_> {
 
     /// Names for the values of an operand compared on this many bits.
     fn namer(&self, operand: rules::Operand, bits: u32) -> Namer<'_> {
-        let name = match operand.subject {
-            rules::Subject::Arg(index) => self.declared(index).map(|arg| arg.name),
-            rules::Subject::Ip | rules::Subject::Variable(_) => None,
+        let name = match operand.source {
+            rules::OperandSource::Arg(index) => self.declared(index).map(|arg| arg.name),
+            rules::OperandSource::Ip | rules::OperandSource::Variable(_) => None,
         };
         let is_named = self.style != Style::Literal && operand.part != Part::High;
         let of_call = self.call.zip(name).filter(|_| is_named);

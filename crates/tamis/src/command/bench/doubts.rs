@@ -5,7 +5,7 @@ use tamis_kernel::measure::{CALLS_PER_BATCH, Timing};
 use super::cases::Case;
 use super::figures::Outcome;
 use super::report::{CallEntry, Findings, ResultEntry};
-use super::subjects::NONE;
+use super::timed_stacks::NONE;
 
 /// The spread between fastest and median batch above which a machine counts as noisy.
 const MAX_QUIET_SPREAD: f64 = 0.2;

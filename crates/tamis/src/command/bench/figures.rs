@@ -8,7 +8,7 @@ use tamis_kernel::measure::{MeasureError, bitmap};
 use tamis_meter::{Sample, Workload, measure};
 
 use super::cases::{Case, Cases};
-use super::subjects::{Answer, Subject};
+use super::timed_stacks::{Answer, TimedStack};
 use crate::cli::load;
 
 /// What a subject does with the calls of a case, on average.
@@ -27,7 +27,7 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// What a subject does with some calls.
-    pub(super) fn of(subject: &Subject, calls: &[SeccompData]) -> Outcome {
+    pub(super) fn of(subject: &TimedStack, calls: &[SeccompData]) -> Outcome {
         let workload = Workload::of_calls(load::native_arch(), calls);
         let cost = measure(subject.tame.programs(), &workload, true);
         let whole = cost.all().calls;
@@ -62,7 +62,7 @@ impl Skipped {
     ///
     /// # Errors
     /// See [`MeasureError`].
-    pub(super) fn ask(subjects: &[Subject], cases: &Cases) -> Result<Skipped, MeasureError> {
+    pub(super) fn ask(subjects: &[TimedStack], cases: &Cases) -> Result<Skipped, MeasureError> {
         let mut calls: Vec<SeccompData> = Vec::new();
         for call in cases.iter().flat_map(|case| &case.made) {
             if !calls.iter().any(|known| known.nr == call.nr) {

@@ -8,7 +8,7 @@ use tamis_kernel::measure::{CALLS_PER_BATCH, Clock, Measured, Measurement, Timin
 use super::cases::{Case, Cases, LeftOut};
 use super::doubts;
 use super::figures::{Outcome, Skipped};
-use super::subjects::{EMPTY, NONE, Subject};
+use super::timed_stacks::{EMPTY, NONE, TimedStack};
 
 /// What was measured.
 #[derive(Serialize)]
@@ -105,7 +105,7 @@ pub(super) struct NotCalledEntry {
 
 /// Everything that the report is made of.
 pub(super) struct Findings<'a> {
-    pub(super) subjects: &'a [Subject],
+    pub(super) subjects: &'a [TimedStack],
     pub(super) cases: &'a Cases,
     pub(super) measurement: &'a Measurement,
     pub(super) skipped: &'a Skipped,
@@ -182,7 +182,7 @@ impl ClockEntry {
 }
 
 impl FilterEntry {
-    fn new(subject: &Subject, measured: &Measured, program_bytes: Option<u64>) -> FilterEntry {
+    fn new(subject: &TimedStack, measured: &Measured, program_bytes: Option<u64>) -> FilterEntry {
         FilterEntry {
             name: subject.name.clone(),
             length_insns: subject.length_insns(),
@@ -260,7 +260,7 @@ impl NotCalledEntry {
 }
 
 /// The memory of each subject's filters.
-pub(super) fn memory(subjects: &[Subject]) -> Vec<Result<u64, MemoryError>> {
-    let bytes = |subject: &Subject| memory::program_bytes(subject.tame.programs());
+pub(super) fn memory(subjects: &[TimedStack]) -> Vec<Result<u64, MemoryError>> {
+    let bytes = |subject: &TimedStack| memory::program_bytes(subject.tame.programs());
     subjects.iter().map(bytes).collect()
 }

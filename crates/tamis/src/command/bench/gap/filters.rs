@@ -6,7 +6,7 @@
 use tamis_abi::Action;
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 
-use super::super::subjects::program;
+use super::super::timed_stacks::program;
 
 /// The byte offset of the low half of the first argument.
 const ARG0: Op = Op::LoadData(if cfg!(target_endian = "big") { 20 } else { 16 });

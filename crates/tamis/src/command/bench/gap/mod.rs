@@ -19,7 +19,7 @@ use tamis_kernel::measure::{
 use tamis_meter::price;
 
 use super::draw::Random;
-use super::subjects::{empty, uncacheable};
+use super::timed_stacks::{empty, uncacheable};
 use crate::cli::{Failure, load};
 use filters::ChainKind;
 use fit::Fit;

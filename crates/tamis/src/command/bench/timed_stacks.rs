@@ -21,7 +21,7 @@ pub(super) const NONE: usize = 0;
 pub(super) const EMPTY: usize = 1;
 
 /// What is measured: no filter, one, or several.
-pub(super) struct Subject {
+pub(super) struct TimedStack {
     pub(super) name: String,
     /// As they are meant.
     pub(super) original: Stack,
@@ -55,14 +55,14 @@ pub(super) fn uncacheable() -> Program {
 }
 
 /// The baselines, then what the user named. Policies are compiled for the profile, if there is one.
-pub(super) fn subjects(
+pub(super) fn timed_stacks(
     args: &Args,
     global: &Global,
-) -> Result<(Vec<Subject>, Option<tamis_profile::Profile>), Failure> {
+) -> Result<(Vec<TimedStack>, Option<tamis_profile::Profile>), Failure> {
     let mut subjects = vec![
-        Subject::new("no filter", Stack::default())?,
-        Subject::new("empty", empty().into())?,
-        Subject::new("uncacheable", uncacheable().into())?,
+        TimedStack::new("no filter", Stack::default())?,
+        TimedStack::new("empty", empty().into())?,
+        TimedStack::new("uncacheable", uncacheable().into())?,
     ];
     let load = args.load.for_filter();
     let sides: Vec<Side> = args
@@ -84,13 +84,13 @@ pub(super) fn subjects(
         let programs: Vec<NamedProgram> = programs
             .map(|filter| Ok(filter.into_program(&options)?))
             .collect::<Result<_, Failure>>()?;
-        subjects.push(Subject::new(&name, side::stack(programs)?)?);
+        subjects.push(TimedStack::new(&name, side::stack(programs)?)?);
     }
     Ok((subjects, options.profile))
 }
 
-impl Subject {
-    fn new(name: &str, original: Stack) -> Result<Subject, Failure> {
+impl TimedStack {
+    fn new(name: &str, original: Stack) -> Result<TimedStack, Failure> {
         let mut tame = Stack::default();
         for program in original.programs() {
             let harmless = harmless(program, DENIED_ERRNO)
@@ -108,7 +108,7 @@ impl Subject {
                 "merge the stack into one filter with `tamis optimize`",
             ));
         }
-        Ok(Subject {
+        Ok(TimedStack {
             name: name.to_owned(),
             original,
             tame,
