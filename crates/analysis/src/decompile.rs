@@ -67,8 +67,6 @@ impl From<LimitReached> for Undecompilable {
     }
 }
 
-type Outcome<T> = Result<T, Undecompilable>;
-
 /// The actions of calls that no rule lists.
 #[derive(Clone, Copy)]
 struct Fallbacks {
@@ -102,7 +100,11 @@ pub fn narrowed(
 ///
 /// # Errors
 /// If no ruleset is equivalent, or it would be too long.
-pub fn decompile(space: &mut Space, function: Function, limits: &CaseLimits) -> Outcome<Ruleset> {
+pub fn decompile(
+    space: &mut Space,
+    function: Function,
+    limits: &CaseLimits,
+) -> Result<Ruleset, Undecompilable> {
     let (groups, is_complete) = groups(space, function, limits);
     if !is_complete {
         return Err(Undecompilable::TooManyCases);
@@ -134,7 +136,7 @@ pub fn decompile(space: &mut Space, function: Function, limits: &CaseLimits) -> 
 }
 
 /// The action for calls of architectures without a section.
-fn answer_to_foreign(space: &Space, groups: &[Group]) -> Outcome<Action> {
+fn answer_to_foreign(space: &Space, groups: &[Group]) -> Result<Action, Undecompilable> {
     let mut answer = None;
     for group in groups {
         let Machine::Other(audits) = &group.machine else {
@@ -157,7 +159,7 @@ fn decompiled_section(
     limits: &CaseLimits,
     arch: Arch,
     groups: &[&Group],
-) -> Outcome<Section> {
+) -> Result<Section, Undecompilable> {
     let mut constant: BTreeMap<u32, IntervalSet<u32>> = BTreeMap::new();
     for group in groups {
         if let Some(ret) = leaf_value(space, group.node) {
@@ -221,7 +223,7 @@ fn conditional(
     group: &Group,
     fallbacks: Fallbacks,
     rules: &mut Vec<Rule>,
-) -> Outcome<u32> {
+) -> Result<u32, Undecompilable> {
     /// The cost of a rule, relative to that of tests.
     const RULE_COST: usize = 3;
     let nr = group.numbers.intervals()[0].0;
@@ -280,7 +282,7 @@ fn push(
     syscalls: IntervalSet<u32>,
     when: Predicate,
     ret: u32,
-) -> Outcome<()> {
+) -> Result<(), Undecompilable> {
     if !syscalls.is_empty() {
         rules.push(Rule {
             syscalls,
@@ -293,7 +295,7 @@ fn push(
 }
 
 /// The action of a return value.
-fn action(ret: u32) -> Outcome<Action> {
+fn action(ret: u32) -> Result<Action, Undecompilable> {
     let action = Action::from_ret(ret);
     if action.ret() == ret {
         Ok(action)

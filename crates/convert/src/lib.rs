@@ -35,7 +35,8 @@ use tamis_analysis::{
 };
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::export::{
-    Care, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning, Outcome, words,
+    Care, ConditionalAction, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine,
+    Meaning, words,
 };
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
@@ -170,7 +171,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
                 ));
             }
         };
-        let outcome = Outcome {
+        let outcome = ConditionalAction {
             action: Action::from_ret(case.ret),
             when: case.when,
         };
@@ -192,7 +193,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
         }
     }
     let bad_arch = Action::from_ret(bad_arch.unwrap_or(Action::KILL_PROCESS.ret()));
-    let is_bad = |outcome: &Outcome| outcome.action == bad_arch;
+    let is_bad = |outcome: &ConditionalAction| outcome.action == bad_arch;
     // x32 and x86_64 differ only in numbers, so one of them may be as foreign as any other.
     listings.retain(|listing| {
         let mut outcomes = listing.groups.iter().flat_map(|group| &group.outcomes);
@@ -218,7 +219,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
 
 /// An architecture whose calls have the action of unknown ones.
 fn foreign_listing(arch: Arch, bad_arch: Action) -> Listing {
-    let outcome = Outcome {
+    let outcome = ConditionalAction {
         action: bad_arch,
         when: Some(Predicate::True),
     };

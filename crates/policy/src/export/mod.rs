@@ -76,12 +76,12 @@ pub struct Group {
     /// The numbers.
     pub numbers: IntervalSet<u32>,
     /// The outcomes; exactly one of the conditions holds for each call.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<ConditionalAction>,
 }
 
 /// The action of some calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ConditionalAction {
     /// The action.
     pub action: Action,
     /// The condition; `None` if it is too long to express.

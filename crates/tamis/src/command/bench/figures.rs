@@ -12,7 +12,7 @@ use super::timed_stacks::{Answer, TimedStack};
 use crate::cli::load;
 
 /// What a subject does with the calls of a case, on average.
-pub(super) struct Outcome {
+pub(super) struct ExpectedFigures {
     /// The instructions that its filters execute if they are run for each call.
     pub(super) mean_steps: f64,
     /// The same with nothing for calls that a kernel with a bitmap lets pass.
@@ -25,9 +25,9 @@ pub(super) struct Outcome {
     pub(super) made_share: f64,
 }
 
-impl Outcome {
+impl ExpectedFigures {
     /// What a subject does with some calls.
-    pub(super) fn of(subject: &TimedStack, calls: &[SeccompData]) -> Outcome {
+    pub(super) fn of(subject: &TimedStack, calls: &[SeccompData]) -> ExpectedFigures {
         let workload = Workload::of_calls(load::native_arch(), calls);
         let cost = measure(subject.tame.programs(), &workload, true);
         let whole = cost.all().calls;
@@ -44,7 +44,7 @@ impl Outcome {
             }
         }
         answers.sort_by(|a, b| b.1.total_cmp(&a.1));
-        Outcome {
+        ExpectedFigures {
             mean_steps: cost.all().mean_steps(),
             mean_executed_steps: cost.mean_executed_steps(),
             expected_cached_share: subject.has_filters().then(|| cost.cached_share()),

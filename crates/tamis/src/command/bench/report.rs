@@ -7,7 +7,7 @@ use tamis_kernel::measure::{CALLS_PER_BATCH, Clock, Measured, Measurement, Timin
 
 use super::cases::{Case, Cases, LeftOut};
 use super::doubts;
-use super::figures::{Outcome, Skipped};
+use super::figures::{ExpectedFigures, Skipped};
 use super::timed_stacks::{EMPTY, NONE, TimedStack};
 
 /// What was measured.
@@ -128,10 +128,10 @@ impl Document {
         notes.extend(cases.only_mixed.clone());
         let mut entries = Vec::new();
         for (index, case) in cases.iter().enumerate() {
-            let outcomes = |calls: &[SeccompData]| -> Vec<Outcome> {
+            let outcomes = |calls: &[SeccompData]| -> Vec<ExpectedFigures> {
                 let subjects = subjects.iter();
                 subjects
-                    .map(|subject| Outcome::of(subject, calls))
+                    .map(|subject| ExpectedFigures::of(subject, calls))
                     .collect()
             };
             let timings: Vec<Timing> = measurement
@@ -199,7 +199,7 @@ impl CallEntry {
         case: &Case,
         findings: &Findings<'_>,
         timings: &[Timing],
-        outcomes: Vec<Outcome>,
+        outcomes: Vec<ExpectedFigures>,
     ) -> CallEntry {
         let stand_ins = case.stand_ins.iter();
         let subjects = findings.subjects.iter().enumerate();

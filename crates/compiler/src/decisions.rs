@@ -1,4 +1,4 @@
-//! Outcomes: the decision for one system call number, given its rules.
+//! The decision for one system call number, given its rules.
 //!
 //! The rules for a number are an ordered list: the first whose condition holds decides. This file turns such
 //! a list into a decision. It tries the direct lowering and ordered diagrams in several orders of words, then
