@@ -9,7 +9,7 @@
 //! use tamis_abi::Arch;
 //! use tamis_convert::{Source, convert};
 //! use tamis_policy::{export, loader::NoIncludes, tamis};
-//! use tamis_prover::{Limits, Space, Verdict};
+//! use tamis_prover::{ComparisonResult, Limits, Space};
 //!
 //! let mut sources = tamis_diag::Sources::new();
 //! let policy = "bad-arch kill-thread\ndefault errno(EPERM)\nallow read, write(fd < 3)\n";
@@ -20,7 +20,7 @@
 //! let function = space.ruleset(&parsed.ruleset.expect("no mistakes")).expect("it is small");
 //! let oci = export::find("oci").expect("it is registered");
 //! let converted = convert(&mut space, function, oci, &Source::named("a")).expect("it can be said");
-//! assert_eq!(converted.verdict, Verdict::Equal);
+//! assert_eq!(converted.comparison, ComparisonResult::Equal);
 //! assert!(converted.losses.is_empty());
 //! ```
 
@@ -41,7 +41,7 @@ use tamis_policy::export::{
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
 use tamis_policy::loader::NoIncludes;
-use tamis_prover::{Function, LimitReached, Scope, Space, Verdict};
+use tamis_prover::{ComparisonResult, Function, LimitReached, Scope, Space};
 use tamis_rules::{Predicate, Ruleset, Section};
 
 /// Properties of a policy in addition to its meaning.
@@ -76,7 +76,7 @@ pub struct Converted {
     /// What could not be expressed; if empty, the text was proved equivalent to the policy.
     pub losses: Vec<Loss>,
     /// The comparison of the text with the policy, for calls of the machines' architectures.
-    pub verdict: Verdict,
+    pub comparison: ComparisonResult,
     /// The calls that differ: the policy's action on the left, the text's on the right.
     pub differences: Vec<Difference>,
     /// Whether the list of differences is complete.
@@ -241,7 +241,7 @@ fn unsayable(message: &str) -> Refusal {
 
 /// A comparison of a text with the policy.
 struct Found {
-    verdict: Verdict,
+    result: ComparisonResult,
     differences: Vec<Difference>,
     is_complete: bool,
 }
@@ -255,7 +255,7 @@ fn compare(
     export: &Export,
 ) -> Result<Found, Refusal> {
     let mut found = Found {
-        verdict: Verdict::Equal,
+        result: ComparisonResult::Equal,
         differences: Vec::new(),
         is_complete: true,
     };
@@ -274,8 +274,8 @@ fn compare(
         let differences = differences_of(space, &comparison, &CaseLimits::default())?;
         found.is_complete &= differences.is_complete;
         for difference in differences.list {
-            let here = Verdict::of_pair(strictness(&difference));
-            found.verdict = found.verdict.and(here);
+            let here = ComparisonResult::of_pair(strictness(&difference));
+            found.result = found.result.and(here);
             if !found.differences.contains(&difference) {
                 found.differences.push(difference);
             }
@@ -396,7 +396,7 @@ fn finish(
         text: export.text,
         machines: export.machines,
         losses,
-        verdict: found.verdict,
+        comparison: found.result,
         differences: found.differences,
         is_complete: found.is_complete,
     })

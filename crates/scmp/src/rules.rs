@@ -83,10 +83,10 @@ impl<T: Copy + Ord> Collector<'_, T> {
         }
         match exit {
             Exit::Fall => {}
-            Exit::Verdict(verdict) => self.ways.push(Way {
+            Exit::Action(tagged) => self.ways.push(Way {
                 bounds: bounds.clone(),
-                action: verdict.action,
-                tag: verdict.tag,
+                action: tagged.action,
+                tag: tagged.tag,
             }),
             Exit::Level(at) => {
                 for id in self.tree.level(at) {

@@ -14,7 +14,7 @@ use tamis_compiler::{CompileError, compile};
 use tamis_convert::{Refusal, Source, convert, read_back};
 use tamis_fuzz::{Campaign, Dictionary};
 use tamis_policy::export;
-use tamis_prover::{Answer, Limits, Scope, Space, Stop, Subject, Verdict, decide, prove};
+use tamis_prover::{Answer, ComparisonResult, Limits, Scope, Space, Stop, Subject, decide, prove};
 use tamis_rules::{Input, Ruleset};
 use tamis_vm::Code;
 
@@ -146,7 +146,7 @@ pub fn policy_languages(bytes: &[u8]) -> InputClass {
         };
         let subjects = [&meant, &parsed].map(Subject::Ruleset);
         let report = prove(&subjects[0], &subjects[1], &scope, &LIMITS);
-        let is_equal = report.verdict.is_err() || report.verdict == Ok(Verdict::Equal);
+        let is_equal = report.result.is_err() || report.result == Ok(ComparisonResult::Equal);
         assert!(
             is_equal || scope.arches.is_empty(),
             "{}: {report:x?}\n{text}",

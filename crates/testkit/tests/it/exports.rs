@@ -8,7 +8,7 @@ use tamis_diag::Sources;
 use tamis_policy::export::{self, Exporter, pfc};
 use tamis_policy::front_end::{self, ParseOptions};
 use tamis_policy::loader::NoIncludes;
-use tamis_prover::{Limits, Space, Verdict};
+use tamis_prover::{ComparisonResult, Limits, Space};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
@@ -73,14 +73,18 @@ fn outcome(exporter: &Exporter, name: &str, meant: &Ruleset) -> &'static str {
     let native = converted.machines[0].native;
     let said = read_back(exporter, &converted.text, native).expect("it was read before");
     let said = space.ruleset(&said).expect("it was read before");
-    match (converted.losses.is_empty(), converted.verdict) {
-        (true, verdict) => {
-            assert_eq!((verdict, said), (Verdict::Equal, function), "{name}");
+    match (converted.losses.is_empty(), converted.comparison) {
+        (true, result) => {
+            assert_eq!(
+                (result, said),
+                (ComparisonResult::Equal, function),
+                "{name}"
+            );
             "the same"
         }
-        (false, Verdict::Equal) => "the same for its architectures",
-        (false, Verdict::SameActions | Verdict::Stricter) => "stricter",
-        (false, verdict) => panic!("{name} as {}: {verdict:?}", exporter.name),
+        (false, ComparisonResult::Equal) => "the same for its architectures",
+        (false, ComparisonResult::SameActions | ComparisonResult::Stricter) => "stricter",
+        (false, result) => panic!("{name} as {}: {result:?}", exporter.name),
     }
 }
 
