@@ -14,7 +14,7 @@ use tamis_prover::{Function, LimitReached, Space, View};
 use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 
 use crate::cases::{CaseLimits, Group, Machine, calls_in, groups, outcomes};
-use crate::condition::{Conditions, Said};
+use crate::condition::{Conditions, CostedPredicate};
 
 /// The reason why there is no ruleset for a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,39 +227,41 @@ fn conditional(
     /// The cost of a rule, relative to that of tests.
     const RULE_COST: usize = 3;
     let nr = group.numbers.intervals()[0].0;
-    let unsayable = Undecompilable::Condition { arch, nr };
+    let inexpressible = Undecompilable::Condition { arch, nr };
     let (outcomes, is_complete) = outcomes(space, group.node, limits.max_outcomes);
     if !is_complete {
-        return Err(unsayable);
+        return Err(inexpressible);
     }
-    let mut said: Vec<(u32, Function, Option<Said>)> = Vec::new();
+    let mut conditioned: Vec<(u32, Function, Option<CostedPredicate>)> = Vec::new();
     for ret in outcomes {
         let holds = space.returns(group.node, ret)?;
-        said.push((ret, holds, conditions.say(space, holds)?));
+        conditioned.push((ret, holds, conditions.costed(space, holds)?));
     }
-    let worth = |(ret, _, said): &(u32, Function, Option<Said>)| {
+    let worth = |(ret, _, costed): &(u32, Function, Option<CostedPredicate>)| {
         let bonus = if *ret == fallbacks.default {
             RULE_COST
         } else {
             0
         };
-        said.as_ref().map_or(usize::MAX, |said| said.cost + bonus)
+        costed
+            .as_ref()
+            .map_or(usize::MAX, |costed| costed.cost + bonus)
     };
     // The most expensive condition is omitted: it becomes the rest.
-    let rest = (0..said.len()).max_by_key(|index| worth(&said[*index]));
-    let (rest, ..) = said.remove(rest.expect("a diagram has a leaf"));
-    said.sort_by_key(|entry| {
+    let rest = (0..conditioned.len()).max_by_key(|index| worth(&conditioned[*index]));
+    let (rest, ..) = conditioned.remove(rest.expect("a diagram has a leaf"));
+    conditioned.sort_by_key(|entry| {
         (
-            entry.2.as_ref().map_or(usize::MAX, |said| said.cost),
+            entry.2.as_ref().map_or(usize::MAX, |costed| costed.cost),
             entry.0,
         )
     });
     let mut earlier = Function::FALSE;
-    for (ret, holds, exact) in said {
+    for (ret, holds, exact) in conditioned {
         // A condition may include calls of earlier rules if that is shorter.
         let with_earlier = space.choose(holds, Function::TRUE, earlier)?;
-        let exact = exact.ok_or_else(|| unsayable.clone())?;
-        let when = match conditions.say(space, with_earlier)? {
+        let exact = exact.ok_or_else(|| inexpressible.clone())?;
+        let when = match conditions.costed(space, with_earlier)? {
             Some(wider) if wider.cost < exact.cost => wider,
             _ => exact,
         };

@@ -152,7 +152,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
     let limits = CaseLimits::default();
     let cases = cases(space, function, &limits)?;
     if !cases.is_complete {
-        return Err(unsayable(
+        return Err(inexpressible(
             "the policy distinguishes too many cases to be split by system call",
         ));
     }
@@ -166,7 +166,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
                 continue;
             }
             Place::Other(_) => {
-                return Err(unsayable(
+                return Err(inexpressible(
                     "it does not return one action for all calls of foreign architectures",
                 ));
             }
@@ -232,7 +232,7 @@ fn foreign_listing(arch: Arch, bad_arch: Action) -> Listing {
     }
 }
 
-fn unsayable(message: &str) -> Refusal {
+fn inexpressible(message: &str) -> Refusal {
     let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message.to_owned());
     Refusal::Inexpressible(Box::new(
         diagnostic.help("`--arch x86_64` exports one architecture"),
@@ -374,7 +374,7 @@ fn finish(
             Action::from_ret(right),
             Action::from_ret(left),
         );
-        return Err(unsayable(&message));
+        return Err(inexpressible(&message));
     }
     let mut losses = export.losses;
     let mut odd: BTreeSet<&'static str> = BTreeSet::new();

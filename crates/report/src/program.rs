@@ -201,7 +201,7 @@ impl ProgramReport {
         if rest > 0 {
             let _ = writeln!(text, "  {rest:>4} decide about others");
         }
-        self.tell_calls(&mut text);
+        self.write_calls(&mut text);
         for bound in &self.bounds {
             let _ = writeln!(text, "{}", bound.line());
         }
@@ -221,7 +221,7 @@ impl ProgramReport {
     }
 
     /// The costs of the calls, the most expensive first.
-    fn tell_calls(&self, text: &mut String) {
+    fn write_calls(&self, text: &mut String) {
         let TogetherEntry {
             has_profile,
             mean_steps,

@@ -40,7 +40,7 @@ pub(super) struct Flavour {
     /// The largest number in a condition.
     pub(super) max_number: u64,
     /// The nearest action of the flavour.
-    pub(super) said: fn(Action) -> Action,
+    pub(super) nearest_action: fn(Action) -> Action,
     /// The nearest default action of the flavour.
     pub(super) default: fn(Action) -> Action,
     /// Whether it supports an architecture.
@@ -50,8 +50,8 @@ pub(super) struct Flavour {
 const FLAVOUR: Flavour = Flavour {
     plural: "OCI profiles",
     max_number: u64::MAX,
-    said,
-    default: said,
+    nearest_action,
+    default: nearest_action,
     has_arch: |arch| arch_name(arch).is_some(),
 };
 
@@ -100,7 +100,7 @@ pub(super) fn profile(
     let arches = arches(meaning, flavour, losses)?;
     let actions = Actions {
         plural,
-        said: flavour.said,
+        nearest_action: flavour.nearest_action,
     };
     let calls = Calls::of(meaning, &arches, actions, losses);
     let wanted = calls.default(plural, losses);
@@ -193,7 +193,7 @@ fn arches(
 }
 
 /// The nearest action of profiles.
-pub(super) fn said(action: Action) -> Action {
+pub(super) fn nearest_action(action: Action) -> Action {
     let last = names::MAX_ERRNO as u16;
     match action.kind {
         ActionKind::Trace if action.data <= last => action,

@@ -100,7 +100,7 @@ impl Compared {
         let mut right = side::read(right, &load, global)?;
         load.check_profile_options(left.filters().iter().chain(right.filters()))?;
         let variables = match_variables(left.filters_mut().chain(right.filters_mut()))?;
-        tell_of_variables(&variables, global);
+        note_variables(&variables, global);
         let stop = stop_after(args.limits.time_limit.unwrap_or(TIME_LIMIT));
         let mut space = Space::stoppable(args.limits(), stop.clone());
         let functions =
@@ -233,8 +233,8 @@ impl Compared {
     }
 }
 
-/// Says which variable is which in examples.
-fn tell_of_variables(variables: &[Variable], global: &Global) {
+/// Notes which variable is which in examples.
+fn note_variables(variables: &[Variable], global: &Global) {
     let titles = variables.iter().enumerate();
     let titles: Vec<String> = titles
         .map(|(index, variable)| format!("var{index} is `{}`", variable.title()))

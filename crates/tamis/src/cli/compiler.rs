@@ -49,8 +49,8 @@ impl CompilerArgs {
         })
     }
 
-    /// Says what passes changed, if the user wants to know.
-    pub(crate) fn tell(&self, remarks: &[Remark]) {
+    /// Prints what passes changed, if the user asked for it.
+    pub(crate) fn print_remarks(&self, remarks: &[Remark]) {
         if self.remarks {
             for run in remarks.chunk_by(|a, b| a.run.number == b.run.number) {
                 message(&run_line(&run[0]));

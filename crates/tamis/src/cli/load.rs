@@ -356,9 +356,9 @@ fn read_table(path: &Path) -> Result<minijail::ArchJson, Failure> {
     })
 }
 
-/// Says what a policy wants of whoever installs its filter, which the filter doesn't say; for commands that hand the
+/// Warns of what a policy requires of the installation, which the filter does not contain; for commands that hand the
 /// filter out without it, or install it so.
-pub(crate) fn tell_of_installation(policy: &Policy, global: &Global) {
+pub(crate) fn warn_installation(policy: &Policy, global: &Global) {
     if let Some(warning) = policy.installation.left_out() {
         global.warn(&[warning], &policy.sources);
     }

@@ -71,12 +71,12 @@ fn outcome(exporter: &Exporter, name: &str, meant: &Ruleset) -> &'static str {
         Err(error) => panic!("{name} as {}: {error}", exporter.name),
     };
     let native = converted.machines[0].native;
-    let said = read_back(exporter, &converted.text, native).expect("it was read before");
-    let said = space.ruleset(&said).expect("it was read before");
+    let parsed = read_back(exporter, &converted.text, native).expect("it was read before");
+    let parsed = space.ruleset(&parsed).expect("it was read before");
     match (converted.losses.is_empty(), converted.comparison) {
         (true, result) => {
             assert_eq!(
-                (result, said),
+                (result, parsed),
                 (ComparisonResult::Equal, function),
                 "{name}"
             );
@@ -129,8 +129,8 @@ fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
         };
         let native = converted.machines[0].native;
         let mut meaning = |text: &str| {
-            let said = read_back(systemd, text, native).expect("a unit");
-            space.ruleset(&said).expect("a small ruleset")
+            let parsed = read_back(systemd, text, native).expect("a unit");
+            space.ruleset(&parsed).expect("a small ruleset")
         };
         let alone = meaning(&converted.text);
         for unit in units {

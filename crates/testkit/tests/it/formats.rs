@@ -242,7 +242,7 @@ fn random(format: &str) -> usize {
         .iter()
         .find(|language| language.name == format);
     let language = language.expect("every format is a language");
-    let said = (0..RANDOM).filter_map(|seed| {
+    let parsed = (0..RANDOM).filter_map(|seed| {
         let ruleset = plain(&mut Rng::new(seed));
         let text = (language.print)(&ruleset)?;
         let again = language
@@ -257,7 +257,7 @@ fn random(format: &str) -> usize {
         assert_eq!(report.result, Ok(ComparisonResult::Equal), "{text}");
         Some(text)
     });
-    said.count()
+    parsed.count()
 }
 
 fn table() -> String {

@@ -8,7 +8,7 @@ use tamis_abi::{Arch, ArgIndex, Family, family};
 use tamis_diag::{SourceId, Sources, Span};
 use tamis_rules::{self as rules, CmpOp, IntervalSet, Part, Predicate, Test};
 
-use super::{Inexpressible, Style};
+use super::{Style, TamisExportError};
 use crate::tamis::ast::{
     Condition, ConditionKind, Element, Operand, OperandName, Set, Value, ValueKind,
 };
@@ -37,7 +37,7 @@ pub(super) fn text(
     call: Option<&str>,
     when: &Predicate,
     style: Style,
-) -> Result<String, Inexpressible> {
+) -> Result<String, TamisExportError> {
     let source: SourceId = Sources::new().add("", "");
     let span = Span::new(source, 0, 0);
     let condition = Context {
@@ -70,7 +70,7 @@ impl Context<'_> {
         self.of(ConditionKind::Literal(holds))
     }
 
-    fn condition(self, predicate: &Predicate) -> Result<Condition, Inexpressible> {
+    fn condition(self, predicate: &Predicate) -> Result<Condition, TamisExportError> {
         Ok(match predicate {
             Predicate::True => self.literal(true),
             Predicate::False => self.literal(false),
@@ -78,7 +78,7 @@ impl Context<'_> {
             Predicate::All(parts) if parts.is_empty() => self.literal(true),
             Predicate::Any(parts) if parts.is_empty() => self.literal(false),
             Predicate::All(parts) => {
-                let parts: Result<Vec<Condition>, Inexpressible> =
+                let parts: Result<Vec<Condition>, TamisExportError> =
                     parts.iter().map(|part| self.condition(part)).collect();
                 self.joined(parts?, ConditionKind::All)
             }
@@ -98,7 +98,7 @@ impl Context<'_> {
         }
     }
 
-    fn not(self, inner: &Predicate) -> Result<Condition, Inexpressible> {
+    fn not(self, inner: &Predicate) -> Result<Condition, TamisExportError> {
         if let Predicate::Test(Test::Masked {
             operand,
             mask,
@@ -112,7 +112,7 @@ impl Context<'_> {
     }
 
     /// A disjunction; tests of the same operand with the same mask become one.
-    fn any(self, parts: &[Predicate]) -> Result<Condition, Inexpressible> {
+    fn any(self, parts: &[Predicate]) -> Result<Condition, TamisExportError> {
         let masked = |part: &Predicate| match part {
             Predicate::Test(Test::Masked {
                 operand,
@@ -139,7 +139,7 @@ impl Context<'_> {
                 .collect();
             at += values.len();
             if values.len() > MAX_MASKED_VALUES {
-                return Err(Inexpressible::Values);
+                return Err(TamisExportError::Values);
             }
             conditions.push(match values.as_slice() {
                 [value] => self.masked(operand, mask, *value, CmpOp::Eq)?,
@@ -156,7 +156,7 @@ impl Context<'_> {
         Ok(self.joined(conditions, ConditionKind::Any))
     }
 
-    fn test(self, test: &Test) -> Result<Condition, Inexpressible> {
+    fn test(self, test: &Test) -> Result<Condition, TamisExportError> {
         match test {
             Test::Compare { operand, op, value } => Ok(self.compare(*operand, *op, *value)),
             Test::Masked {
@@ -197,7 +197,7 @@ impl Context<'_> {
         mask: u64,
         value: u64,
         op: CmpOp,
-    ) -> Result<Condition, Inexpressible> {
+    ) -> Result<Condition, TamisExportError> {
         let is_equal = op == CmpOp::Eq;
         if value & !mask != 0 || value > operand.max() {
             return Ok(self.literal(!is_equal));

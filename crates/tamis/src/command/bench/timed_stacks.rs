@@ -77,7 +77,7 @@ pub(super) fn timed_stacks(
     args.target.check_objective_use(compiles)?;
     let options = args.target.options(&load, global)?;
     let policies = inputs().filter_map(Loaded::policy);
-    policies.for_each(|policy| load::tell_of_installation(policy, global));
+    policies.for_each(|policy| load::warn_installation(policy, global));
     for side in sides {
         let name = side.name.clone();
         let programs = side.into_filters().into_iter();
