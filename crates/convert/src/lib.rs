@@ -35,8 +35,8 @@ use tamis_analysis::{
 };
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::export::{
-    Care, ConditionalAction, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine,
-    Meaning, words,
+    ConditionalAction, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning,
+    RuleForm, words,
 };
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
@@ -90,8 +90,8 @@ pub enum Refusal {
     Limit(LimitReached),
     /// The language cannot express the policy.
     Inexpressible(Box<Diagnostic>),
-    /// The exported text is rejected by its own front end, or is looser than the policy at every level of
-    /// care: a bug of the exporter.
+    /// The exported text is rejected by its own front end, or is looser than the policy in every
+    /// [`RuleForm`]: a bug of the exporter.
     Mistake(String),
 }
 
@@ -124,22 +124,22 @@ pub fn convert(
     source: &Source,
 ) -> Result<Converted, Refusal> {
     let meaning = meaning(space, function, &source.arches)?;
-    let mut care: BTreeMap<&'static str, Care> = BTreeMap::new();
+    let mut forms: BTreeMap<&'static str, RuleForm> = BTreeMap::new();
     loop {
         let export_options = ExportOptions {
             name: &source.name,
             flags: &source.installation.flags,
             listener_path: source.installation.listener_path.as_deref(),
             listener_metadata: source.installation.listener_metadata.as_deref(),
-            care: &care,
+            forms: &forms,
         };
         let export = (exporter.write)(&meaning, &export_options).map_err(Refusal::Inexpressible)?;
         let found = compare(space, function, &meaning, exporter, &export)?;
-        let more = more_care(&found.differences, &export.losses, &care);
+        let more = next_forms(&found.differences, &export.losses, &forms);
         if more.is_empty() {
             return finish(&meaning, exporter, source, export, found);
         }
-        care.extend(more);
+        forms.extend(more);
     }
 }
 
@@ -324,25 +324,26 @@ fn names(difference: &Difference) -> BTreeSet<&'static str> {
     named.map(|(_, name)| name).collect()
 }
 
-/// The calls to export with more care: those that got looser, and those that got stricter without a known loss.
-fn more_care(
+/// The next forms of the calls to export again: those that got looser, and those that got stricter without a known
+/// loss.
+fn next_forms(
     differences: &[Difference],
     losses: &[Loss],
-    care: &BTreeMap<&'static str, Care>,
-) -> BTreeMap<&'static str, Care> {
+    forms: &BTreeMap<&'static str, RuleForm>,
+) -> BTreeMap<&'static str, RuleForm> {
     let mut more = BTreeMap::new();
     for difference in differences {
         let last = match strictness(difference) {
-            std::cmp::Ordering::Greater => Care::Forced,
-            std::cmp::Ordering::Less => Care::Whole,
+            std::cmp::Ordering::Greater => RuleForm::Forced,
+            std::cmp::Ordering::Less => RuleForm::Whole,
             std::cmp::Ordering::Equal => continue,
         };
         for name in names(difference) {
             let is_known = losses.iter().any(|loss| loss.calls.contains(&name));
-            if is_known && last == Care::Whole {
+            if is_known && last == RuleForm::Whole {
                 continue;
             }
-            let now = care.get(name).copied().unwrap_or_default();
+            let now = forms.get(name).copied().unwrap_or_default();
             more.extend(
                 now.next()
                     .filter(|next| *next <= last)

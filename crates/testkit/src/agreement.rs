@@ -121,7 +121,7 @@ pub fn policy_languages(bytes: &[u8]) -> InputClass {
         |language: &&Language| texts.iter().any(|(other, _)| other.name == language.name);
     for language in languages::ALL
         .iter()
-        .filter(|language| language.says_all_plain)
+        .filter(|language| language.has_all_plain)
     {
         assert!(
             !is_plain || is_rendered(&language),

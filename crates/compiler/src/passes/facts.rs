@@ -212,7 +212,7 @@ impl<'a> Facts<'a> {
                 && test_in(given).is_none()
                 && let Some(simplified) = self.simplify_inside(given)
             {
-                self.lists.forget(given);
+                self.lists.remove(given);
                 *part = Cow::Owned(simplified);
             }
         }

@@ -62,12 +62,13 @@ impl Form {
             false => list,
         };
         let mut list = without_covered(list);
-        let is_sayable = |alternative: &Alternative| alternative.values().all(|v| self.can_say(*v));
-        if !list.iter().all(is_sayable) {
+        let is_expressible =
+            |alternative: &Alternative| alternative.values().all(|v| self.can_express(*v));
+        if !list.iter().all(is_expressible) {
             if !self.may_cut {
                 return None;
             }
-            list.retain(is_sayable);
+            list.retain(is_expressible);
             making.is_cut = true;
         }
         Some(Alternatives {
@@ -85,7 +86,7 @@ impl Form {
         }
     }
 
-    fn can_say(self, values: Values) -> bool {
+    fn can_express(self, values: Values) -> bool {
         let is_small = |number: u64| number <= self.max_number;
         match values {
             // A mask of all bits isn't written.

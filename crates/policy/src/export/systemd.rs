@@ -13,7 +13,7 @@ use tamis_diag::{Diagnostic, code};
 
 use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_idle};
 use super::words::list;
-use super::{Care, Export, ExportOptions, Exporter, Loss, Machine, Meaning};
+use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
 use crate::systemd;
 
 /// The exporter in the registry.
@@ -55,7 +55,7 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
         }
         let entry = UnitEntry {
             answer,
-            is_explicit: options.care_for(name) > Care::Short,
+            is_explicit: options.form_for(name) > RuleForm::Short,
         };
         plain.insert(name, entry);
     }

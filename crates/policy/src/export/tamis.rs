@@ -39,7 +39,7 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
     };
     Calls::of(meaning, &arches, actions, &mut losses);
     let ruleset = with_actions(ruleset);
-    let style = match options.care.is_empty() {
+    let style = match options.forms.is_empty() {
         true => Style::Named,
         false => Style::Literal,
     };

@@ -131,7 +131,7 @@ fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<u8, Failure> 
     let refuse = |error: MeasureError| refusal(&error, &name);
     let stacks: Vec<Vec<Program>> = subjects
         .iter()
-        .map(|subject| subject.tame.programs().to_vec())
+        .map(|subject| subject.installed.programs().to_vec())
         .collect();
     let mut workload = TimedCalls::default();
     for case in cases.iter() {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::{Endian, SeccompData, Word};
-use tamis_bpf::{Insn, Op, Operand, Program, Test, interp};
+use tamis_bpf::{Insn, Op, Program, Test, interp};
 use tamis_fuzz::{Dictionary, translate};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_testkit::agreement::assert_evaluators;

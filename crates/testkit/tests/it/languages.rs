@@ -33,7 +33,7 @@ fn every_language_says_what_plain_rulesets_mean() {
             "{}: {said} of {RULESETS} said, all with the same meaning",
             language.name
         );
-        let is_enough = match language.says_all_plain {
+        let is_enough = match language.has_all_plain {
             true => said == RULESETS,
             false => said >= 10,
         };

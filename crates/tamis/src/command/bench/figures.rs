@@ -29,7 +29,7 @@ impl ExpectedFigures {
     /// What a subject does with some calls.
     pub(super) fn of(subject: &TimedStack, calls: &[SeccompData]) -> ExpectedFigures {
         let workload = Workload::of_calls(load::native_arch(), calls);
-        let cost = measure(subject.tame.programs(), &workload, true);
+        let cost = measure(subject.installed.programs(), &workload, true);
         let whole = cost.all().calls;
         let (mut answers, mut made_share): (Vec<(Action, f64)>, f64) = (Vec::new(), 0.0);
         for Sample { data, weight, .. } in workload.samples() {
@@ -71,7 +71,7 @@ impl Skipped {
         }
         let stacks: Vec<Vec<Program>> = subjects
             .iter()
-            .map(|subject| subject.tame.programs().to_vec())
+            .map(|subject| subject.installed.programs().to_vec())
             .collect();
         let answers = bitmap::skips_filters(&stacks, &calls)?;
         let known = answers.into_iter().map(|answers| {

@@ -186,7 +186,7 @@ impl FilterEntry {
         FilterEntry {
             name: subject.name.clone(),
             length_insns: subject.length_insns(),
-            charge_insns: subject.tame.charge_insns(),
+            charge_insns: subject.installed.charge_insns(),
             program_bytes,
             install_min_ns: measured.install_ns,
             install_median_ns: measured.install_median_ns,
@@ -261,6 +261,6 @@ impl NotCalledEntry {
 
 /// The memory of each subject's filters.
 pub(super) fn memory(subjects: &[TimedStack]) -> Vec<Result<u64, MemoryError>> {
-    let bytes = |subject: &TimedStack| memory::program_bytes(subject.tame.programs());
+    let bytes = |subject: &TimedStack| memory::program_bytes(subject.installed.programs());
     subjects.iter().map(bytes).collect()
 }

@@ -26,7 +26,7 @@ pub(super) struct TimedStack {
     /// As they are meant.
     pub(super) original: Stack,
     /// As they are installed.
-    pub(super) tame: Stack,
+    pub(super) installed: Stack,
 }
 
 /// What a subject answers to one call.
@@ -91,18 +91,19 @@ pub(super) fn timed_stacks(
 
 impl TimedStack {
     fn new(name: &str, original: Stack) -> Result<TimedStack, Failure> {
-        let mut tame = Stack::default();
+        let mut installed = Stack::default();
         for program in original.programs() {
             let harmless = harmless(program, DENIED_ERRNO)
                 .map_err(|error| Failure::input(format!("{name} can't be measured: {error}")))?;
-            tame.push(harmless)
+            installed
+                .push(harmless)
                 .expect("it has the byte order of the original");
         }
-        if !tame.is_installable() {
+        if !installed.is_installable() {
             return Err(Failure::usage(
                 format!(
                     "{name} can't be installed: its filters have {} instructions, the kernel accepts {}",
-                    tame.charge_insns(),
+                    installed.charge_insns(),
                     Stack::MAX_KERNEL_INSNS
                 ),
                 "merge the stack into one filter with `tamis optimize`",
@@ -111,7 +112,7 @@ impl TimedStack {
         Ok(TimedStack {
             name: name.to_owned(),
             original,
-            tame,
+            installed,
         })
     }
 
@@ -122,12 +123,12 @@ impl TimedStack {
 
     /// Whether there are filters at all.
     pub(super) fn has_filters(&self) -> bool {
-        !self.tame.programs().is_empty()
+        !self.installed.programs().is_empty()
     }
 
     /// What it answers to a call.
     pub(super) fn answer(&self, call: &SeccompData) -> Answer {
-        let made = Action::from_ret(self.tame.run(call).ret);
+        let made = Action::from_ret(self.installed.run(call).ret);
         Answer {
             action: Action::from_ret(self.original.run(call).ret),
             is_made: made.kind == tamis_abi::ActionKind::Allow,

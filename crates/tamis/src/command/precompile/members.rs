@@ -190,7 +190,7 @@ fn read(
     global: &Global,
 ) -> Result<Vec<Member>, Failure> {
     let is_generated = matrix.text_span().is_some();
-    let understood = in_parallel(&readings, |reading| {
+    let loaded_policies = in_parallel(&readings, |reading| {
         let mut load = reading.load.clone();
         if is_generated {
             load.from = Some(InputKind::Policy(front_end::ALL[0]));
@@ -199,7 +199,7 @@ fn read(
             name: reading.input.name.clone(),
             bytes: reading.input.bytes.clone(),
         };
-        let loaded = load.understand(input)?;
+        let loaded = load.load_input(input)?;
         load.check_profile_options([&loaded])?;
         let policy = loaded.into_policy("name a policy in the matrix")?;
         Ok((policy, load.kernel))
@@ -210,14 +210,14 @@ fn read(
         .iter()
         .map(|reading| reading.title.clone())
         .collect();
-    for (reading, understood) in readings.into_iter().zip(understood) {
+    for (reading, loaded) in readings.into_iter().zip(loaded_policies) {
         let Reading {
             values,
             title,
             profile,
             ..
         } = reading;
-        match understood {
+        match loaded {
             Ok((policy, kernel)) => {
                 merged.add(&title, &policy.all_warnings(), &policy.sources);
                 members.push(Member {
@@ -238,7 +238,7 @@ fn read(
         return Err(failure);
     }
     let combinations = matrix.combinations();
-    merged.forget_hidden_rules(
+    merged.drop_hidden_rules(
         combinations
             .filter(|values| !matrix.is_excluded(values))
             .count(),

@@ -65,12 +65,12 @@ impl MergedDiagnostics {
         all.collect()
     }
 
-    /// Forgets what is no wonder in some combinations: that a rule of an option takes calls from rules behind it.
-    pub(super) fn forget_hidden_rules(&mut self, combinations: usize) {
-        let is_wonder = |(diagnostic, titles): &(Diagnostic, Vec<String>)| {
+    /// Drops the warnings that are expected in some combinations: that a rule of an option takes calls from rules behind it.
+    pub(super) fn drop_hidden_rules(&mut self, combinations: usize) {
+        let is_unexpected = |(diagnostic, titles): &(Diagnostic, Vec<String>)| {
             diagnostic.code != code::NEVER_MATCHES || titles.len() == combinations
         };
-        self.diagnostics.retain(is_wonder);
+        self.diagnostics.retain(is_unexpected);
         self.known.clear();
     }
 
