@@ -65,7 +65,7 @@ impl MergedDiagnostics {
         all.collect()
     }
 
-    /// Drops the warnings that are expected in some combinations: that a rule of an option takes calls from rules behind it.
+    /// Drops the warnings that a rule of an option takes calls from later rules, if not all combinations have them.
     pub(super) fn drop_hidden_rules(&mut self, combinations: usize) {
         let is_unexpected = |(diagnostic, titles): &(Diagnostic, Vec<String>)| {
             diagnostic.code != code::NEVER_MATCHES || titles.len() == combinations
