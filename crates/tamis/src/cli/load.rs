@@ -181,11 +181,11 @@ impl LoadArgs {
 
     /// Reads and understands an input and leaves it to the caller to show the warnings.
     pub(crate) fn read(&self, path: &str) -> Result<Loaded, Failure> {
-        self.understand(files::read(path)?)
+        self.load_input(files::read(path)?)
     }
 
-    /// Understands an input that has been read.
-    pub(crate) fn understand(&self, input: Input) -> Result<Loaded, Failure> {
+    /// Loads an input that has been read.
+    pub(crate) fn load_input(&self, input: Input) -> Result<Loaded, Failure> {
         let mut loader = FileLoader::new(&self.include_dirs);
         Ok(tamis_session::load(input, &self.options()?, &mut loader)?)
     }
@@ -356,9 +356,9 @@ fn read_table(path: &Path) -> Result<minijail::ArchJson, Failure> {
     })
 }
 
-/// Says what a policy wants of whoever installs its filter, which the filter doesn't say; for commands that hand the
+/// Warns of what a policy requires of the installation and its filter does not contain; for commands that hand the
 /// filter out without it, or install it so.
-pub(crate) fn tell_of_installation(policy: &Policy, global: &Global) {
+pub(crate) fn warn_installation(policy: &Policy, global: &Global) {
     if let Some(warning) = policy.installation.left_out() {
         global.warn(&[warning], &policy.sources);
     }

@@ -60,8 +60,8 @@ impl TargetArgs {
         check_given("--effort", self.effort.is_some() && !compiles)
     }
 
-    /// Whether the user says what to optimise for: by a profile, by an objective; and with which effort.
-    pub(crate) fn says(&self) -> [bool; 3] {
+    /// Whether a profile, an objective and an effort were given.
+    pub(crate) fn given_options(&self) -> [bool; 3] {
         [
             !self.profiles.is_empty(),
             self.objective.is_some(),

@@ -23,8 +23,8 @@ use tamis_session::{InputKind, files};
 mod assemble;
 mod folder;
 mod members;
+mod merged_diagnostics;
 mod report;
-mod said;
 mod work;
 
 use assemble::Assembled;

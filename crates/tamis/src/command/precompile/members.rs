@@ -12,7 +12,7 @@ use tamis_profile::Profile;
 use tamis_session::{Error, Input, InputKind, Policy, files};
 
 use super::Args;
-use super::said::Said;
+use super::merged_diagnostics::MergedDiagnostics;
 use super::work::in_parallel;
 use crate::cli::load::LoadArgs;
 use crate::cli::{Failure, Global, profile, target};
@@ -190,7 +190,7 @@ fn read(
     global: &Global,
 ) -> Result<Vec<Member>, Failure> {
     let is_generated = matrix.text_span().is_some();
-    let understood = in_parallel(&readings, |reading| {
+    let loaded_policies = in_parallel(&readings, |reading| {
         let mut load = reading.load.clone();
         if is_generated {
             load.from = Some(InputKind::Policy(front_end::ALL[0]));
@@ -199,27 +199,27 @@ fn read(
             name: reading.input.name.clone(),
             bytes: reading.input.bytes.clone(),
         };
-        let loaded = load.understand(input)?;
+        let loaded = load.load_input(input)?;
         load.check_profile_options([&loaded])?;
         let policy = loaded.into_policy("name a policy in the matrix")?;
         Ok((policy, load.kernel))
     });
-    let mut said = Said::default();
+    let mut merged = MergedDiagnostics::default();
     let mut members = Vec::new();
     let all: Vec<String> = readings
         .iter()
         .map(|reading| reading.title.clone())
         .collect();
-    for (reading, understood) in readings.into_iter().zip(understood) {
+    for (reading, loaded) in readings.into_iter().zip(loaded_policies) {
         let Reading {
             values,
             title,
             profile,
             ..
         } = reading;
-        match understood {
+        match loaded {
             Ok((policy, kernel)) => {
-                said.add(&title, &policy.all_warnings(), &policy.sources);
+                merged.add(&title, &policy.all_warnings(), &policy.sources);
                 members.push(Member {
                     values,
                     title,
@@ -229,21 +229,21 @@ fn read(
                 });
             }
             Err(Failure::Diagnostics(diagnostics, sources)) => {
-                said.add(&title, &diagnostics, &sources);
+                merged.add(&title, &diagnostics, &sources);
             }
             Err(other) => return Err(other),
         }
     }
-    if let Some(failure) = said.failure(&all) {
+    if let Some(failure) = merged.failure(&all) {
         return Err(failure);
     }
     let combinations = matrix.combinations();
-    said.forget_hidden_rules(
+    merged.drop_hidden_rules(
         combinations
             .filter(|values| !matrix.is_excluded(values))
             .count(),
     );
-    global.warn(&said.diagnostics(&all), said.sources());
+    global.warn(&merged.diagnostics(&all), merged.sources());
     check_arches(matrix, sources, &members)?;
     Ok(members)
 }
@@ -287,22 +287,22 @@ impl Plan {
         args: &Args,
         global: &Global,
     ) -> Result<(Vec<usize>, Vec<Compiled>), Failure> {
-        let [says_profile, says_objective, says_effort] = args.target.says();
+        let [has_profile, has_objective, has_effort] = args.target.given_options();
         let mut common = args.target.options(&self.load, global)?;
-        if let (false, Some(goal)) = (says_objective, matrix.objective) {
+        if let (false, Some(goal)) = (has_objective, matrix.objective) {
             common.objective = match goal {
                 Goal::Steps => Objective::Steps,
                 Goal::Ns => Objective::Ns,
                 Goal::Length => Objective::Length,
             };
         }
-        if let (false, Some(effort)) = (says_effort, matrix.effort) {
+        if let (false, Some(effort)) = (has_effort, matrix.effort) {
             common.effort = match effort {
                 tamis_policy::matrix::Effort::Full => Effort::Full,
                 tamis_policy::matrix::Effort::Quick => Effort::Quick,
             };
         }
-        let profile = |member: &Member| member.profile.filter(|_| !says_profile);
+        let profile = |member: &Member| member.profile.filter(|_| !has_profile);
         let (common_profile, objective, effort) = (common.profile, common.objective, common.effort);
         let options = |member: &Member| CompileOptions {
             profile: match profile(member) {
@@ -324,19 +324,19 @@ impl Plan {
             let compiled = member.policy.compile(&options);
             compiled.map_err(|failure| (member.title.clone(), failure))
         });
-        let mut said = Said::default();
+        let mut merged = MergedDiagnostics::default();
         let mut filters = Vec::new();
         for result in compiled {
             match result {
                 Ok(filter) => filters.push(filter),
                 Err((title, Error::Diagnostics(diagnostics, sources))) => {
-                    said.add(&title, &diagnostics, &sources);
+                    merged.add(&title, &diagnostics, &sources);
                 }
                 Err((_, other)) => return Err(other.into()),
             }
         }
         let all: Vec<String> = jobs.iter().map(|member| member.title.clone()).collect();
-        match said.failure(&all) {
+        match merged.failure(&all) {
             Some(failure) => Err(failure),
             None => Ok((numbers, filters)),
         }

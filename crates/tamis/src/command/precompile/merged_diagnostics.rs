@@ -1,7 +1,7 @@
-//! What many policies' front ends say, each thing once.
+//! Diagnostics of many policies, each once.
 //!
-//! The policies of a family have most of their text in common, and what is said about it would be said for every
-//! combination. Here it is said once, with the combinations that it is about.
+//! The policies of a family have most of their text in common, and a diagnostic about it would be reported for every
+//! combination. Here it is reported once, with the combinations that it is about.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,15 +18,15 @@ const MAX_ERRORS: usize = 20;
 
 /// Diagnostics about several policies.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct MergedDiagnostics {
     diagnostics: Vec<(Diagnostic, Vec<String>)>,
-    /// The places of what was said, by its text.
+    /// The indices of the diagnostics, by their text.
     known: HashMap<String, usize>,
     sources: Sources,
 }
 
-impl Said {
-    /// Adds what is said of the policy of a combination.
+impl MergedDiagnostics {
+    /// Adds the diagnostics about the policy of a combination.
     pub(super) fn add(&mut self, title: &str, diagnostics: &[Diagnostic], sources: &Sources) {
         for diagnostic in diagnostics {
             let one = std::slice::from_ref(diagnostic);
@@ -41,7 +41,7 @@ impl Said {
         }
     }
 
-    /// What was said, with those of all the combinations that it is about, unless it is about all.
+    /// The diagnostics, each with those of all the combinations that it is about, unless it is about all.
     pub(super) fn diagnostics(&self, all: &[String]) -> Vec<Diagnostic> {
         let all = self.diagnostics.iter().map(|(diagnostic, titles)| {
             let diagnostic = diagnostic.clone();
@@ -65,12 +65,12 @@ impl Said {
         all.collect()
     }
 
-    /// Forgets what is no wonder in some combinations: that a rule of an option takes calls from rules behind it.
-    pub(super) fn forget_hidden_rules(&mut self, combinations: usize) {
-        let is_wonder = |(diagnostic, titles): &(Diagnostic, Vec<String>)| {
+    /// Drops the warnings that a rule of an option takes calls from later rules, if not all combinations have them.
+    pub(super) fn drop_hidden_rules(&mut self, combinations: usize) {
+        let is_unexpected = |(diagnostic, titles): &(Diagnostic, Vec<String>)| {
             diagnostic.code != code::NEVER_MATCHES || titles.len() == combinations
         };
-        self.diagnostics.retain(is_wonder);
+        self.diagnostics.retain(is_unexpected);
         self.known.clear();
     }
 
