@@ -15,7 +15,7 @@ use tamis_diag::{Diagnostic, code};
 use super::alternatives::{Alternative, Alternatives, Form, Values};
 use super::calls::{Actions, Answers, Calls, forced, strictest, with_errno_in, without_idle};
 use super::words::list;
-use super::{Care, Export, ExportOptions, Exporter, Loss, Machine, Meaning};
+use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
 use crate::oci::{self, names};
 
 /// The exporter in the registry.
@@ -40,7 +40,7 @@ pub(super) struct Flavour {
     /// The largest number in a condition.
     pub(super) max_number: u64,
     /// The nearest action of the flavour.
-    pub(super) said: fn(Action) -> Action,
+    pub(super) nearest_action: fn(Action) -> Action,
     /// The nearest default action of the flavour.
     pub(super) default: fn(Action) -> Action,
     /// Whether it supports an architecture.
@@ -50,8 +50,8 @@ pub(super) struct Flavour {
 const FLAVOUR: Flavour = Flavour {
     plural: "OCI profiles",
     max_number: u64::MAX,
-    said,
-    default: said,
+    nearest_action,
+    default: nearest_action,
     has_arch: |arch| arch_name(arch).is_some(),
 };
 
@@ -100,7 +100,7 @@ pub(super) fn profile(
     let arches = arches(meaning, flavour, losses)?;
     let actions = Actions {
         plural,
-        said: flavour.said,
+        nearest_action: flavour.nearest_action,
     };
     let calls = Calls::of(meaning, &arches, actions, losses);
     let wanted = calls.default(plural, losses);
@@ -193,7 +193,7 @@ fn arches(
 }
 
 /// The nearest action of profiles.
-pub(super) fn said(action: Action) -> Action {
+pub(super) fn nearest_action(action: Action) -> Action {
     let last = names::MAX_ERRNO as u16;
     match action.kind {
         ActionKind::Trace if action.data <= last => action,
@@ -227,22 +227,22 @@ enum Lost {
 
 impl Writer<'_> {
     fn call(&mut self, name: &'static str, answers: &[Answers<'_>]) {
-        let care = self.options.care_for(name);
+        let form = self.options.form_for(name);
         let wholes: Vec<Option<Action>> = answers.iter().map(Answers::whole).collect();
         let is_alike = wholes.iter().all(|whole| *whole == wholes[0]);
         let is_multiplexer = MULTIPLEXERS.contains(&name);
         if let Some(whole) = wholes[0].filter(|_| is_alike) {
-            match care {
-                Care::Forced if is_multiplexer && whole == self.default => {
+            match form {
+                RuleForm::Forced if is_multiplexer && whole == self.default => {
                     self.whole(name, forced(whole), Some(Lost::Multiplexed));
                 }
-                Care::Short | Care::Explicit => self.whole(name, whole, None),
+                RuleForm::Short | RuleForm::Explicit => self.whole(name, whole, None),
                 _ => self.whole(name, whole, is_multiplexer.then_some(Lost::Multiplexed)),
             }
             return;
         }
         let has_both = wholes.iter().any(Option::is_some);
-        if care < Care::Whole && !has_both && self.conditional(name, answers, care) {
+        if form < RuleForm::Whole && !has_both && self.conditional(name, answers, form) {
             return;
         }
         let strictest = strictest(answers);
@@ -250,8 +250,8 @@ impl Writer<'_> {
             true => Lost::Arches,
             false => Lost::Condition,
         };
-        match care {
-            Care::Forced if is_multiplexer && strictest == self.default => {
+        match form {
+            RuleForm::Forced if is_multiplexer && strictest == self.default => {
                 self.whole(name, forced(strictest), Some(Lost::Multiplexed));
             }
             _ => self.whole(name, strictest, Some(lost)),
@@ -272,7 +272,7 @@ impl Writer<'_> {
 
     /// Adds a call with conditions, if they can be expressed. The conditions are those of one architecture; the
     /// caller checks that they have the same meaning on the others.
-    fn conditional(&mut self, name: &'static str, answers: &[Answers<'_>], care: Care) -> bool {
+    fn conditional(&mut self, name: &'static str, answers: &[Answers<'_>], form: RuleForm) -> bool {
         let main = answers.iter().find(|answers| answers.arch.is_64_bit());
         let Some(main) = main.or(answers.first()) else {
             return false;
@@ -281,7 +281,7 @@ impl Writer<'_> {
             is_wide: main.arch.is_64_bit(),
             max_number: self.flavour.max_number,
             may_cut: strictest(answers) == self.default,
-            is_explicit: care == Care::Explicit,
+            is_explicit: form == RuleForm::Explicit,
         };
         let mut entries: Vec<(u32, Alternatives)> = Vec::new();
         for (action, when) in &main.outcomes {
