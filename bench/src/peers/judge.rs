@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tamis_abi::{Action, Arch};
 use tamis_bpf::Stack;
-use tamis_prover::{Limits, Pair, Report, Scope, Subject, Verdict, prove};
+use tamis_prover::{ComparisonResult, Limits, Pair, Report, Scope, Subject, prove};
 use tamis_rules::Ruleset;
 
 /// What a policy means.
@@ -108,8 +108,8 @@ impl Policy {
 
 /// A difference, if there is one; the limit that was reached if nobody knows.
 fn difference(report: &Report) -> Result<Option<Witness>, String> {
-    match (report.verdict, report.pairs.iter().find_map(Witness::of)) {
-        (Ok(Verdict::Equal), _) => Ok(None),
+    match (report.result, report.pairs.iter().find_map(Witness::of)) {
+        (Ok(ComparisonResult::Equal), _) => Ok(None),
         (_, Some(witness)) => Ok(Some(witness)),
         (Ok(_), None) => Err("the difference has no example".to_owned()),
         (Err(limit), None) => Err(limit.to_string()),

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use tamis_abi::{Action, ArgIndex};
-use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Section, Subject, Test};
+use tamis_rules::{CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Section, Test};
 
 /// How many numbers rules may be about; rules for more are about ranges.
 const MAX_NUMBERS: u64 = 4096;
@@ -251,10 +251,10 @@ fn of_test(test: &Test, wanted: bool) -> Result<Vec<Alternative>, NotPlain> {
 }
 
 fn argument(operand: Operand) -> Result<ArgIndex, NotPlain> {
-    match operand.subject {
-        Subject::Arg(arg) => Ok(arg),
-        Subject::Ip => Err(NotPlain::InstructionPointer),
-        Subject::Variable(_) => Err(NotPlain::Variable),
+    match operand.source {
+        OperandSource::Arg(arg) => Ok(arg),
+        OperandSource::Ip => Err(NotPlain::InstructionPointer),
+        OperandSource::Variable(_) => Err(NotPlain::Variable),
     }
 }
 

@@ -141,17 +141,17 @@ pub fn baselines() -> [Stack; 2] {
 /// # Errors
 /// Why it can't be done here.
 pub fn time(stacks: &[Stack], calls: &[SeccompData], rounds: u32) -> Result<Timed, String> {
-    let mut tame: Vec<Vec<Program>> = Vec::new();
+    let mut harmless_stacks: Vec<Vec<Program>> = Vec::new();
     for stack in stacks {
         let programs = stack.programs().iter();
-        let tamed: Result<_, _> = programs
+        let stack: Result<_, _> = programs
             .map(|program| harmless(program, DENIED_ERRNO))
             .collect();
-        tame.push(tamed.map_err(|error| error.to_string())?);
+        harmless_stacks.push(stack.map_err(|error| error.to_string())?);
     }
     let rounds = rounds * ENOUGH_CALLS.div_ceil(calls.len().max(1)) as u32;
     let (workload, rounds) = (TimedCalls::of_calls(calls), Rounds::exactly(rounds));
-    let measured = measure_workload(&tame, &workload, rounds, &mut |_| {});
+    let measured = measure_workload(&harmless_stacks, &workload, rounds, &mut |_| {});
     let measured = measured.map_err(|error| error.to_string())?;
     let times = measured.subjects.into_iter().map(|measured| Times {
         install_ns: measured.install_ns,

@@ -13,7 +13,7 @@ use tamis_bench::peers::judge::Meaning;
 use tamis_bench::peers::plain::{Comparison, Condition, PlainRule, plain_rules};
 use tamis_bench::peers::rfc::experiment;
 use tamis_bench::peers::tools::Compilers;
-use tamis_prover::{Limits, Scope, Subject, Verdict, prove};
+use tamis_prover::{ComparisonResult, Limits, Scope, Subject, prove};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Test};
 use tamis_testkit::generate::ruleset::{Size, ruleset};
 use tamis_testkit::libseccomp::Library;
@@ -115,7 +115,7 @@ fn is_said(ruleset: &Ruleset, section: &Section) -> Option<bool> {
     };
     let subjects = [Subject::Ruleset(ruleset), Subject::Ruleset(&plain)];
     let report = prove(&subjects[0], &subjects[1], &scope, &Limits::default());
-    Some(report.verdict == Ok(Verdict::Equal))
+    Some(report.result == Ok(ComparisonResult::Equal))
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn without_the_corpus_a_list_of_numbers_is_left() {
         ..Scope::default()
     };
     let report = prove(&policy, &made, &scope, &Limits::default());
-    assert_eq!(report.verdict, Ok(Verdict::Equal));
+    assert_eq!(report.result, Ok(ComparisonResult::Equal));
 }
 
 #[test]

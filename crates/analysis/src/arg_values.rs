@@ -10,10 +10,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_prover::{Function, Limited, Space, Variable, View};
-use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
+use tamis_rules::{CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Test};
 
 use crate::cases::Wording;
-use crate::condition::Said;
+use crate::condition::CostedPredicate;
 
 /// The most intervals of a set.
 const MAX_INTERVALS: usize = 512;
@@ -37,27 +37,27 @@ struct Domain {
     variables: Vec<Variable>,
 }
 
-/// The values of a condition on one subject; `None` if they are too many.
-pub(crate) fn say(
+/// The values of a condition on one source; `None` if they are too many.
+pub(crate) fn predicate_of(
     space: &mut Space,
-    subject: Subject,
+    source: OperandSource,
     condition: Function,
     wording: Wording,
-) -> Limited<Option<Said>> {
-    let domain = Domain::of(space, subject, condition);
+) -> Limited<Option<CostedPredicate>> {
+    let domain = Domain::of(space, source, condition);
     let intervals = domain.intervals(space, condition);
     if let (Wording::Values, Some(set)) = (wording, &intervals) {
         let cube = domain.only_cube(space, condition);
-        let said = match cube.filter(|_| set.len() > 1) {
-            Some(cube) => domain.say_cubes(&[cube], wording),
-            None => domain.say_set(set.clone()),
+        let predicate = match cube.filter(|_| set.len() > 1) {
+            Some(cube) => domain.cubes_predicate(&[cube], wording),
+            None => domain.set_predicate(set.clone()),
         };
-        return Ok(Some(said));
+        return Ok(Some(predicate));
     }
-    let intervals = intervals.map(|set| domain.say_set(set));
+    let intervals = intervals.map(|set| domain.set_predicate(set));
     let mut steps_left = MAX_COVER_STEPS;
     let cover = domain.cover(space, condition, condition, 0, &mut steps_left)?;
-    let masks = cover.map(|(cubes, _)| domain.say_cubes(&cubes, wording));
+    let masks = cover.map(|(cubes, _)| domain.cubes_predicate(&cubes, wording));
     Ok(match (intervals, masks) {
         (Some(intervals), Some(masks)) if masks.cost < intervals.cost => Some(masks),
         (intervals, masks) => intervals.or(masks),
@@ -65,10 +65,10 @@ pub(crate) fn say(
 }
 
 impl Domain {
-    /// The smallest part of a subject that a condition tests.
-    fn of(space: &Space, subject: Subject, condition: Function) -> Domain {
+    /// The smallest part of a source that a condition tests.
+    fn of(space: &Space, source: OperandSource, condition: Function) -> Domain {
         let (low, high) = Operand {
-            subject,
+            source,
             part: Part::Full,
         }
         .words();
@@ -82,7 +82,7 @@ impl Domain {
         };
         let variables = words.into_iter().flat_map(bits).collect();
         Domain {
-            operand: Operand { subject, part },
+            operand: Operand { source, part },
             variables,
         }
     }
@@ -126,9 +126,9 @@ impl Domain {
         }
     }
 
-    fn say_set(&self, intervals: Vec<(u64, u64)>) -> Said {
+    fn set_predicate(&self, intervals: Vec<(u64, u64)>) -> CostedPredicate {
         let operand = self.operand;
-        let compare = |op, value| Said::test(Predicate::compare(operand, op, value), 2);
+        let compare = |op, value| CostedPredicate::test(Predicate::compare(operand, op, value), 2);
         match intervals.as_slice() {
             [(first, last)] if first == last => return compare(CmpOp::Eq, *first),
             [(0, last)] => return compare(CmpOp::Le, *last),
@@ -143,7 +143,7 @@ impl Domain {
             .into_iter()
             .map(|(first, last)| first..=last)
             .collect();
-        Said::test(Predicate::Test(Test::In { operand, set }), cost)
+        CostedPredicate::test(Predicate::Test(Test::In { operand, set }), cost)
     }
 
     /// The cube equal to a condition, if it is one.
@@ -228,7 +228,7 @@ impl Domain {
 
     /// A union of cubes: single values as a set, the others as masked tests; if `wording` selects it, cubes of few
     /// values are listed too.
-    fn say_cubes(&self, cubes: &[Cube], wording: Wording) -> Said {
+    fn cubes_predicate(&self, cubes: &[Cube], wording: Wording) -> CostedPredicate {
         let mut by_mask: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for cube in cubes {
             let free = self.max() & !cube.mask;
@@ -246,7 +246,7 @@ impl Domain {
             values.sort_unstable();
             if mask == self.max() {
                 let set: IntervalSet<u64> = values.into_iter().collect();
-                parts.push(self.say_set(set.intervals().to_vec()));
+                parts.push(self.set_predicate(set.intervals().to_vec()));
                 continue;
             }
             // A mask of most bits is shown as the complement of the others.
@@ -258,11 +258,11 @@ impl Domain {
                     mask,
                     value,
                 };
-                parts.push(Said::test(Predicate::Test(test), cost + 1));
+                parts.push(CostedPredicate::test(Predicate::Test(test), cost + 1));
                 cost = 0;
             }
         }
-        Said::any(parts)
+        CostedPredicate::any(parts)
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tamis_abi::{ArgIndex, VariableIndex, Word};
 use tamis_prover::{Function, Limited, Relation, Space, Variable, VariableKind, View};
-use tamis_rules::{CmpOp, Operand, Part, Predicate, Subject, Test};
+use tamis_rules::{CmpOp, Operand, OperandSource, Part, Predicate, Test};
 
 use crate::arg_values;
 use crate::cases::{CaseLimits, Wording};
@@ -22,7 +22,7 @@ const MAX_EXITS: usize = 128;
 
 /// A predicate and its cost for a reader.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct CostedPredicate {
     pub(crate) predicate: Predicate,
     /// About one for each operand and each value.
     pub(crate) cost: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Said {
 pub(crate) struct Conditions {
     max_tests: usize,
     wording: Wording,
-    known: BTreeMap<Function, Option<Said>>,
+    known: BTreeMap<Function, Option<CostedPredicate>>,
 }
 
 impl Conditions {
@@ -51,44 +51,54 @@ impl Conditions {
         space: &mut Space,
         condition: Function,
     ) -> Limited<Option<Predicate>> {
-        Ok(self.say(space, condition)?.map(|said| said.predicate))
+        Ok(self
+            .costed(space, condition)?
+            .map(|costed| costed.predicate))
     }
 
     /// As [`of`](Self::of), with the cost.
-    pub(crate) fn say(&mut self, space: &mut Space, condition: Function) -> Limited<Option<Said>> {
+    pub(crate) fn costed(
+        &mut self,
+        space: &mut Space,
+        condition: Function,
+    ) -> Limited<Option<CostedPredicate>> {
         match condition {
-            Function::TRUE => return Ok(Some(Said::literal(Predicate::True))),
-            Function::FALSE => return Ok(Some(Said::literal(Predicate::False))),
+            Function::TRUE => return Ok(Some(CostedPredicate::literal(Predicate::True))),
+            Function::FALSE => return Ok(Some(CostedPredicate::literal(Predicate::False))),
             _ => {}
         }
-        if let Some(said) = self.known.get(&condition) {
-            return Ok(said.clone());
+        if let Some(costed) = self.known.get(&condition) {
+            return Ok(costed.clone());
         }
         let inverse = space.choose(condition, Function::FALSE, Function::TRUE)?;
         let plain = self.directly(space, condition)?;
         let inverted = self.directly(space, inverse)?;
         self.known.insert(
             inverse,
-            cheaper(inverted.clone(), plain.clone().map(Said::not)),
+            cheaper(inverted.clone(), plain.clone().map(CostedPredicate::not)),
         );
-        let said = cheaper(plain, inverted.map(Said::not));
-        self.known.insert(condition, said.clone());
-        Ok(said)
+        let costed = cheaper(plain, inverted.map(CostedPredicate::not));
+        self.known.insert(condition, costed.clone());
+        Ok(costed)
     }
 
     /// Converts a condition without negating it.
-    fn directly(&mut self, space: &mut Space, condition: Function) -> Limited<Option<Said>> {
+    fn directly(
+        &mut self,
+        space: &mut Space,
+        condition: Function,
+    ) -> Limited<Option<CostedPredicate>> {
         let Some(variable) = top(space, condition) else {
             return Ok(None);
         };
         let VariableKind::Bit(word, _) = space.kind(variable) else {
             return self.relation(space, condition);
         };
-        let Some(subject) = subject_of(word) else {
+        let Some(source) = source_of(word) else {
             return Ok(None);
         };
         let (low, high) = Operand {
-            subject,
+            source,
             part: Part::Full,
         }
         .words();
@@ -96,13 +106,13 @@ impl Conditions {
         if exits(space, condition, last, MAX_EXITS).as_deref() != Some(&[Function::TRUE]) {
             return self.by_exits(space, condition, last);
         }
-        let mut best = arg_values::say(space, subject, condition, self.wording)?;
+        let mut best = arg_values::predicate_of(space, source, condition, self.wording)?;
         let middle = Variable::of_bit(high, 0);
         let spans_both = exits(space, condition, middle, 1).as_deref() != Some(&[Function::TRUE]);
         if word == high && spans_both {
             best = cheaper(best, self.by_exits(space, condition, middle)?);
         }
-        Ok(best.filter(|said| said.tests <= self.max_tests))
+        Ok(best.filter(|costed| costed.tests <= self.max_tests))
     }
 
     /// Cuts a condition after `last`: pairs of values before the cut and the remaining condition after it.
@@ -111,7 +121,7 @@ impl Conditions {
         space: &mut Space,
         condition: Function,
         last: Variable,
-    ) -> Limited<Option<Said>> {
+    ) -> Limited<Option<CostedPredicate>> {
         let Some(exits) = exits(space, condition, last, MAX_EXITS) else {
             return Ok(None);
         };
@@ -132,7 +142,7 @@ impl Conditions {
             let allowed: Vec<Function> = all_implied.iter().map(|other| exits[*other]).collect();
             let least = reaches(space, condition, last, &needed, &mut BTreeMap::new())?;
             let most = reaches(space, condition, last, &allowed, &mut BTreeMap::new())?;
-            let (least, most) = (self.say(space, least)?, self.say(space, most)?);
+            let (least, most) = (self.costed(space, least)?, self.costed(space, most)?);
             let is_widened = match (&least, &most) {
                 (Some(least), Some(most)) => most.cost < least.cost,
                 (least, _) => least.is_none(),
@@ -151,7 +161,10 @@ impl Conditions {
                     left = space.choose(exits[*other], Function::FALSE, left)?;
                 }
             }
-            let rest = cheaper(self.say(space, exits[*index])?, self.say(space, left)?);
+            let rest = cheaper(
+                self.costed(space, exits[*index])?,
+                self.costed(space, left)?,
+            );
             let Some(rest) = rest else {
                 return Ok(None);
             };
@@ -160,19 +173,26 @@ impl Conditions {
             } else {
                 terms.len()
             };
-            terms.insert(at, Said::all(vec![before[place].0.clone(), rest]));
+            terms.insert(
+                at,
+                CostedPredicate::all(vec![before[place].0.clone(), rest]),
+            );
         }
-        Ok(Some(Said::any(terms)).filter(|said| said.tests <= self.max_tests))
+        Ok(Some(CostedPredicate::any(terms)).filter(|costed| costed.tests <= self.max_tests))
     }
 
     /// A condition that only compares two words.
-    fn relation(&mut self, space: &mut Space, condition: Function) -> Limited<Option<Said>> {
+    fn relation(
+        &mut self,
+        space: &mut Space,
+        condition: Function,
+    ) -> Limited<Option<CostedPredicate>> {
         let Some(pairs) = compared_pairs(space, condition) else {
             return Ok(None);
         };
         for test in comparisons(&pairs) {
             if space.condition(&test)? == condition {
-                return Ok(Some(Said::test(test, 2)));
+                return Ok(Some(CostedPredicate::test(test, 2)));
             }
         }
         let View::Branch {
@@ -203,14 +223,17 @@ impl Conditions {
             () if high == less => vec![(CmpOp::Le, high), (CmpOp::Gt, more)],
             () => vec![(CmpOp::Eq, high), (CmpOp::Gt, more), (CmpOp::Lt, less)],
         } {
-            let (Some(test), Some(rest)) = (between(a, op, b), self.say(space, rest)?) else {
+            let (Some(test), Some(rest)) = (between(a, op, b), self.costed(space, rest)?) else {
                 return Ok(None);
             };
             if rest.predicate != Predicate::False {
-                terms.push(Said::all(vec![Said::test(test, 2), rest]));
+                terms.push(CostedPredicate::all(vec![
+                    CostedPredicate::test(test, 2),
+                    rest,
+                ]));
             }
         }
-        Ok(Some(Said::any(terms)).filter(|said| said.tests <= self.max_tests))
+        Ok(Some(CostedPredicate::any(terms)).filter(|costed| costed.tests <= self.max_tests))
     }
 }
 
@@ -245,20 +268,24 @@ fn redundant(space: &mut Space, exits: &[Function], implied: &[Vec<bool>]) -> Li
     Ok(redundant)
 }
 
-/// The subject of a word; `None` for number and architecture.
-fn subject_of(word: Word) -> Option<Subject> {
-    operand_of(word).map(|operand| operand.subject)
+/// The source of a word; `None` for number and architecture.
+fn source_of(word: Word) -> Option<OperandSource> {
+    operand_of(word).map(|operand| operand.source)
 }
 
-/// The half of a subject for a word.
+/// The half of a source for a word.
 fn operand_of(word: Word) -> Option<Operand> {
-    let subjects = ArgIndex::ALL
+    let sources = ArgIndex::ALL
         .into_iter()
-        .map(Subject::Arg)
-        .chain([Subject::Ip])
-        .chain((0..).map_while(VariableIndex::new).map(Subject::Variable));
-    subjects
-        .flat_map(|subject| [Part::Low, Part::High].map(|part| Operand { subject, part }))
+        .map(OperandSource::Arg)
+        .chain([OperandSource::Ip])
+        .chain(
+            (0..)
+                .map_while(VariableIndex::new)
+                .map(OperandSource::Variable),
+        );
+    sources
+        .flat_map(|source| [Part::Low, Part::High].map(|part| Operand { source, part }))
         .find(|operand| {
             let (low, high) = operand.words();
             word == if operand.part == Part::Low { low } else { high }
@@ -290,16 +317,19 @@ fn comparisons(pairs: &[(Word, Word)]) -> Vec<Predicate> {
     tests.collect()
 }
 
-fn cheaper(one: Option<Said>, other: Option<Said>) -> Option<Said> {
+fn cheaper(
+    one: Option<CostedPredicate>,
+    other: Option<CostedPredicate>,
+) -> Option<CostedPredicate> {
     match (one, other) {
         (Some(one), Some(other)) => Some(if other.cost < one.cost { other } else { one }),
         (one, other) => one.or(other),
     }
 }
 
-impl Said {
-    fn literal(predicate: Predicate) -> Said {
-        Said {
+impl CostedPredicate {
+    fn literal(predicate: Predicate) -> CostedPredicate {
+        CostedPredicate {
             predicate,
             cost: 0,
             tests: 0,
@@ -307,16 +337,16 @@ impl Said {
     }
 
     /// A single test.
-    pub(crate) fn test(predicate: Predicate, cost: usize) -> Said {
-        Said {
+    pub(crate) fn test(predicate: Predicate, cost: usize) -> CostedPredicate {
+        CostedPredicate {
             predicate,
             cost,
             tests: 1,
         }
     }
 
-    fn all(parts: Vec<Said>) -> Said {
-        Said::joined(
+    fn all(parts: Vec<CostedPredicate>) -> CostedPredicate {
+        CostedPredicate::joined(
             parts,
             &Predicate::True,
             |predicate| match predicate {
@@ -328,8 +358,8 @@ impl Said {
     }
 
     /// The disjunction of these.
-    pub(crate) fn any(parts: Vec<Said>) -> Said {
-        Said::joined(
+    pub(crate) fn any(parts: Vec<CostedPredicate>) -> CostedPredicate {
+        CostedPredicate::joined(
             parts,
             &Predicate::False,
             |predicate| match predicate {
@@ -342,11 +372,11 @@ impl Said {
 
     /// Joins parts in one list, without neutral elements.
     fn joined(
-        parts: Vec<Said>,
+        parts: Vec<CostedPredicate>,
         neutral: &Predicate,
         open: fn(Predicate) -> Result<Vec<Predicate>, Predicate>,
         join: fn(Vec<Predicate>) -> Predicate,
-    ) -> Said {
+    ) -> CostedPredicate {
         let (mut cost, mut tests, mut list) = (0, 0, Vec::new());
         for part in parts {
             cost += part.cost;
@@ -362,14 +392,14 @@ impl Said {
             1 => list.remove(0),
             _ => join(list),
         };
-        Said {
+        CostedPredicate {
             predicate,
             cost,
             tests,
         }
     }
 
-    fn not(self) -> Said {
+    fn not(self) -> CostedPredicate {
         let (predicate, more) = match self.predicate {
             Predicate::Not(inner) => (*inner, 0),
             Predicate::Test(Test::Compare { operand, op, value }) => {
@@ -384,7 +414,7 @@ impl Said {
             masked @ Predicate::Test(Test::Masked { .. }) => (Predicate::Not(Box::new(masked)), 0),
             other => (Predicate::Not(Box::new(other)), 1),
         };
-        Said {
+        CostedPredicate {
             predicate,
             cost: self.cost + more,
             tests: self.tests,
@@ -451,8 +481,8 @@ fn compared_pairs(space: &Space, condition: Function) -> Option<Vec<(Word, Word)
         else {
             return None;
         };
-        subject_of(a)?;
-        subject_of(b)?;
+        source_of(a)?;
+        source_of(b)?;
         pairs.insert((a, b));
         open.extend([low, high]);
     }

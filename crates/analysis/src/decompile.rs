@@ -14,7 +14,7 @@ use tamis_prover::{Function, LimitReached, Space, View};
 use tamis_rules::{IntervalSet, Predicate, Rule, Ruleset, Section};
 
 use crate::cases::{CaseLimits, Group, Machine, calls_in, groups, outcomes};
-use crate::condition::{Conditions, Said};
+use crate::condition::{Conditions, CostedPredicate};
 
 /// The reason why there is no ruleset for a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,8 +67,6 @@ impl From<LimitReached> for Undecompilable {
     }
 }
 
-type Outcome<T> = Result<T, Undecompilable>;
-
 /// The actions of calls that no rule lists.
 #[derive(Clone, Copy)]
 struct Fallbacks {
@@ -102,7 +100,11 @@ pub fn narrowed(
 ///
 /// # Errors
 /// If no ruleset is equivalent, or it would be too long.
-pub fn decompile(space: &mut Space, function: Function, limits: &CaseLimits) -> Outcome<Ruleset> {
+pub fn decompile(
+    space: &mut Space,
+    function: Function,
+    limits: &CaseLimits,
+) -> Result<Ruleset, Undecompilable> {
     let (groups, is_complete) = groups(space, function, limits);
     if !is_complete {
         return Err(Undecompilable::TooManyCases);
@@ -134,7 +136,7 @@ pub fn decompile(space: &mut Space, function: Function, limits: &CaseLimits) -> 
 }
 
 /// The action for calls of architectures without a section.
-fn answer_to_foreign(space: &Space, groups: &[Group]) -> Outcome<Action> {
+fn answer_to_foreign(space: &Space, groups: &[Group]) -> Result<Action, Undecompilable> {
     let mut answer = None;
     for group in groups {
         let Machine::Other(audits) = &group.machine else {
@@ -157,7 +159,7 @@ fn decompiled_section(
     limits: &CaseLimits,
     arch: Arch,
     groups: &[&Group],
-) -> Outcome<Section> {
+) -> Result<Section, Undecompilable> {
     let mut constant: BTreeMap<u32, IntervalSet<u32>> = BTreeMap::new();
     for group in groups {
         if let Some(ret) = leaf_value(space, group.node) {
@@ -221,43 +223,45 @@ fn conditional(
     group: &Group,
     fallbacks: Fallbacks,
     rules: &mut Vec<Rule>,
-) -> Outcome<u32> {
+) -> Result<u32, Undecompilable> {
     /// The cost of a rule, relative to that of tests.
     const RULE_COST: usize = 3;
     let nr = group.numbers.intervals()[0].0;
-    let unsayable = Undecompilable::Condition { arch, nr };
+    let inexpressible = Undecompilable::Condition { arch, nr };
     let (outcomes, is_complete) = outcomes(space, group.node, limits.max_outcomes);
     if !is_complete {
-        return Err(unsayable);
+        return Err(inexpressible);
     }
-    let mut said: Vec<(u32, Function, Option<Said>)> = Vec::new();
+    let mut conditioned: Vec<(u32, Function, Option<CostedPredicate>)> = Vec::new();
     for ret in outcomes {
         let holds = space.returns(group.node, ret)?;
-        said.push((ret, holds, conditions.say(space, holds)?));
+        conditioned.push((ret, holds, conditions.costed(space, holds)?));
     }
-    let worth = |(ret, _, said): &(u32, Function, Option<Said>)| {
+    let worth = |(ret, _, costed): &(u32, Function, Option<CostedPredicate>)| {
         let bonus = if *ret == fallbacks.default {
             RULE_COST
         } else {
             0
         };
-        said.as_ref().map_or(usize::MAX, |said| said.cost + bonus)
+        costed
+            .as_ref()
+            .map_or(usize::MAX, |costed| costed.cost + bonus)
     };
     // The most expensive condition is omitted: it becomes the rest.
-    let rest = (0..said.len()).max_by_key(|index| worth(&said[*index]));
-    let (rest, ..) = said.remove(rest.expect("a diagram has a leaf"));
-    said.sort_by_key(|entry| {
+    let rest = (0..conditioned.len()).max_by_key(|index| worth(&conditioned[*index]));
+    let (rest, ..) = conditioned.remove(rest.expect("a diagram has a leaf"));
+    conditioned.sort_by_key(|entry| {
         (
-            entry.2.as_ref().map_or(usize::MAX, |said| said.cost),
+            entry.2.as_ref().map_or(usize::MAX, |costed| costed.cost),
             entry.0,
         )
     });
     let mut earlier = Function::FALSE;
-    for (ret, holds, exact) in said {
+    for (ret, holds, exact) in conditioned {
         // A condition may include calls of earlier rules if that is shorter.
         let with_earlier = space.choose(holds, Function::TRUE, earlier)?;
-        let exact = exact.ok_or_else(|| unsayable.clone())?;
-        let when = match conditions.say(space, with_earlier)? {
+        let exact = exact.ok_or_else(|| inexpressible.clone())?;
+        let when = match conditions.costed(space, with_earlier)? {
             Some(wider) if wider.cost < exact.cost => wider,
             _ => exact,
         };
@@ -280,7 +284,7 @@ fn push(
     syscalls: IntervalSet<u32>,
     when: Predicate,
     ret: u32,
-) -> Outcome<()> {
+) -> Result<(), Undecompilable> {
     if !syscalls.is_empty() {
         rules.push(Rule {
             syscalls,
@@ -293,7 +297,7 @@ fn push(
 }
 
 /// The action of a return value.
-fn action(ret: u32) -> Outcome<Action> {
+fn action(ret: u32) -> Result<Action, Undecompilable> {
     let action = Action::from_ret(ret);
     if action.ret() == ret {
         Ok(action)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tamis_abi::SeccompData;
 
 use crate::insn::{Insn, Op};
-use crate::interp::{self, Run};
+use crate::interp::{self, Execution};
 use crate::program::{Pc, Program};
 
 /// What the inputs so far have reached in one program.
@@ -28,7 +28,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// Runs the program on a call and notes what it reaches.
-    pub fn add(&mut self, call: &SeccompData) -> Run {
+    pub fn add(&mut self, call: &SeccompData) -> Execution {
         let mut previous = None;
         interp::run_traced(self.program, call, &mut |pc| {
             self.is_executed[pc.0] = true;

@@ -11,7 +11,7 @@ use crate::validate::{DATA_SIZE_BYTES, SLOTS};
 
 /// What one evaluation gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct Execution {
     /// The return value; [`Action::from_ret`](tamis_abi::Action::from_ret) explains it.
     pub ret: u32,
     /// How many instructions were executed, the return included; at least 1.
@@ -29,12 +29,12 @@ pub struct Run {
 /// let run = interp::run(&program, &call);
 /// assert_eq!((run.ret, run.steps), (0xc000_003e, 2));
 /// ```
-pub fn run(program: &Program, call: &SeccompData) -> Run {
+pub fn run(program: &Program, call: &SeccompData) -> Execution {
     run_traced(program, call, &mut |_| {})
 }
 
 /// Like [`run`], and calls `visit` with every instruction before it is executed.
-pub fn run_traced(program: &Program, call: &SeccompData, visit: &mut impl FnMut(Pc)) -> Run {
+pub fn run_traced(program: &Program, call: &SeccompData, visit: &mut impl FnMut(Pc)) -> Execution {
     execute(|pc| program.op(pc), &call.image(program.endian()), visit)
 }
 
@@ -60,13 +60,13 @@ impl Decoded {
     }
 
     /// The same as [`run_traced`] of the program.
-    pub fn run_traced(&self, call: &SeccompData, visit: &mut impl FnMut(Pc)) -> Run {
+    pub fn run_traced(&self, call: &SeccompData, visit: &mut impl FnMut(Pc)) -> Execution {
         execute(|Pc(pc)| self.ops[pc], &call.image(self.endian), visit)
     }
 }
 
 /// The one definition of an evaluation, given the instruction at each place and the sixteen words in memory.
-fn execute(op_at: impl Fn(Pc) -> Op, image: &[u32; 16], visit: &mut impl FnMut(Pc)) -> Run {
+fn execute(op_at: impl Fn(Pc) -> Op, image: &[u32; 16], visit: &mut impl FnMut(Pc)) -> Execution {
     let mut a: u32 = 0;
     let mut x: u32 = 0;
     let mut memory = [0; SLOTS as usize];
@@ -89,7 +89,7 @@ fn execute(op_at: impl Fn(Pc) -> Op, image: &[u32; 16], visit: &mut impl FnMut(P
             Op::StoreX(slot) => memory[slot as usize] = x,
             Op::Alu(alu, operand) => match arithmetic(alu, a, operand.value(x)) {
                 Some(result) => a = result,
-                None => return Run { ret: 0, steps },
+                None => return Execution { ret: 0, steps },
             },
             Op::Neg => a = a.wrapping_neg(),
             Op::Jump(skip) => pc += skip as usize,
@@ -102,8 +102,8 @@ fn execute(op_at: impl Fn(Pc) -> Op, image: &[u32; 16], visit: &mut impl FnMut(P
                 let holds = test.holds(a, operand.value(x));
                 pc += usize::from(if holds { jt } else { jf });
             }
-            Op::RetImm(k) => return Run { ret: k, steps },
-            Op::RetA => return Run { ret: a, steps },
+            Op::RetImm(k) => return Execution { ret: k, steps },
+            Op::RetA => return Execution { ret: a, steps },
             Op::Tax => x = a,
             Op::Txa => a = x,
         }

@@ -113,7 +113,7 @@ impl Stack {
 
     /// Evaluates every filter on a call.
     pub fn run(&self, call: &SeccompData) -> StackRun {
-        let runs: Vec<interp::Run> = self
+        let runs: Vec<interp::Execution> = self
             .programs
             .iter()
             .map(|program| interp::run(program, call))

@@ -2,7 +2,7 @@
 //!
 //! Three functions of the kernel decide: `bpf_check_classic` and `check_load_and_stores` in `net/core/filter.c`,
 //! and `seccomp_check_filter` in `kernel/seccomp.c`, which further restricts codes and loads. This module has the
-//! same verdict and names the violated rule. Problems are reported in the order of the program, not of the kernel's
+//! same answer and names the violated rule. Problems are reported in the order of the program, not of the kernel's
 //! passes.
 //!
 //! The kernel's limit of 4096 instructions is checked by

@@ -143,7 +143,7 @@ pub(crate) mod testing {
     }
 
     /// Drops the last rule, once.
-    pub(crate) fn forget_a_rule() -> RulePass {
+    pub(crate) fn drop_a_rule() -> RulePass {
         fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
             let applies = draft.rules.len() == 4 && cx.apply(0, || "forgot it".to_owned());
             if applies {
@@ -178,7 +178,7 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
-    use super::testing::{allow_nothing, forget_a_rule, parse, selection};
+    use super::testing::{allow_nothing, drop_a_rule, parse, selection};
     use super::*;
 
     fn culprit(passes: &Selection) -> Culprit {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_wrong_change_is_found_among_right_ones() {
-        let by_rule = culprit(&selection(Some(forget_a_rule()), None));
+        let by_rule = culprit(&selection(Some(drop_a_rule()), None));
         assert_eq!(by_rule.remark.pass, "forget-a-rule");
         let by_block = culprit(&selection(None, Some(allow_nothing())));
         assert_eq!(by_block.remark.pass, "allow-nothing");

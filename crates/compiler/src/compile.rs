@@ -3,14 +3,14 @@
 use tamis_abi::{Arch, Endian, Nr, syscall};
 use tamis_bpf::cfg::Cfg;
 use tamis_bpf::{Program, Template};
-use tamis_rules::{Operand, Part, Predicate, Ruleset, Section, Subject, Test};
+use tamis_rules::{Operand, OperandSource, Part, Predicate, Ruleset, Section, Test};
 
 use crate::block_order::order_blocks;
 use crate::cost;
 use crate::dag::Walk;
 use crate::emit::emit;
 use crate::error::{CompileError, Contributor};
-use crate::layout::{self, Layout, Outcome};
+use crate::layout::{self, Layout, RuleListDecision};
 use crate::linearise::place;
 use crate::options::CompileOptions;
 use crate::passes::{self, PassCx, Remark};
@@ -192,13 +192,13 @@ fn check_depth(ruleset: &Ruleset) -> Result<(), CompileError> {
 
 /// Instructions compare a word with a variable; they don't load one.
 fn check_variables(ruleset: &Ruleset) -> Result<(), CompileError> {
-    let is_variable = |operand: Operand| matches!(operand.subject, Subject::Variable(_));
-    let is_declared = |operand: Operand| match operand.subject {
-        Subject::Variable(index) => {
+    let is_variable = |operand: Operand| matches!(operand.source, OperandSource::Variable(_));
+    let is_declared = |operand: Operand| match operand.source {
+        OperandSource::Variable(index) => {
             let variable = ruleset.variables().get(index.index());
             variable.is_some_and(|variable| variable.operand(index) == operand)
         }
-        Subject::Arg(_) | Subject::Ip => true,
+        OperandSource::Arg(_) | OperandSource::Ip => true,
     };
     let is_possible = |test: &Test| match test {
         Test::Compare { operand, .. } | Test::Masked { operand, .. } | Test::In { operand, .. } => {
@@ -236,32 +236,32 @@ fn depth(predicate: &Predicate) -> usize {
 /// The numbers whose decisions are longest.
 fn contributors(ruleset: &Ruleset, layout: &Layout) -> Vec<Contributor> {
     let mut walk = Walk::default();
-    let mut outcomes: Vec<(u64, &Outcome)> = layout
-        .outcomes
+    let mut decisions: Vec<(u64, &RuleListDecision)> = layout
+        .decisions
         .iter()
-        .map(|outcome| {
-            let measure = cost::measure(&layout.dag, outcome.node, &mut walk, |_| true);
-            (measure.length_insns, outcome)
+        .map(|decision| {
+            let measure = cost::measure(&layout.dag, decision.node, &mut walk, |_| true);
+            (measure.length_insns, decision)
         })
         .collect();
-    outcomes.sort_by_key(|(length, _)| std::cmp::Reverse(*length));
-    let largest = outcomes.into_iter().take(MAX_LISTED);
+    decisions.sort_by_key(|(length, _)| std::cmp::Reverse(*length));
+    let largest = decisions.into_iter().take(MAX_LISTED);
     largest
-        .filter_map(|(length, outcome)| {
-            let section = ruleset.section(outcome.arch)?;
-            Some(contributor(section, outcome, length as usize))
+        .filter_map(|(length, decision)| {
+            let section = ruleset.section(decision.arch)?;
+            Some(contributor(section, decision, length as usize))
         })
         .collect()
 }
 
-fn contributor(section: &Section, outcome: &Outcome, length_insns: usize) -> Contributor {
+fn contributor(section: &Section, decision: &RuleListDecision, length_insns: usize) -> Contributor {
     let name = |first: u32, last: u32| match syscall::name(section.arch, Nr(first)) {
         Some(name) if first == last => name.to_owned(),
         _ if first == last => first.to_string(),
         _ => format!("{first}..{last}"),
     };
-    let numbers = outcome.numbers.iter().take(MAX_LISTED);
-    let rules = outcome
+    let numbers = decision.numbers.iter().take(MAX_LISTED);
+    let rules = decision
         .rules
         .iter()
         .map(|rule| &section.rules[*rule as usize]);

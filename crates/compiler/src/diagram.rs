@@ -17,11 +17,11 @@ use tamis_abi::Word;
 
 use crate::dag::{Dag, NodeId, Question};
 use crate::direct::runs;
+use crate::expected_calls::ExpectedCall;
 use crate::formula::Formula;
 use crate::hash::{Places, hash_of_words};
-use crate::samples::Sample;
 use crate::split::{Effort, Expected, Point, has_choice, split};
-use crate::tree::Run as Decided;
+use crate::tree::Run;
 
 /// The most boolean variables; bounds the recursion together with the number of words.
 const MAX_QUESTIONS: usize = 64;
@@ -62,7 +62,7 @@ enum Node {
 
 impl Node {
     /// A hash of what it decides; a split is its runs, wherever among these they lie.
-    fn hash(self, runs: &[Run]) -> u64 {
+    fn hash(self, runs: &[DiagramRun]) -> u64 {
         let packed = |first: u32, second: u32| u64::from(first) << 32 | u64::from(second);
         match self {
             Node::Open => hash_of_words([0]),
@@ -79,7 +79,7 @@ impl Node {
     }
 
     /// Whether both decide the same.
-    fn is_equal(self, other: Node, runs: &[Run]) -> bool {
+    fn is_equal(self, other: Node, runs: &[DiagramRun]) -> bool {
         let own = |from: u32, to: u32| &runs[from as usize..to as usize];
         match (self, other) {
             (Node::Open, Node::Open) => true,
@@ -110,7 +110,7 @@ const OPEN: Id = 0;
 const HOLDS: Id = 1;
 
 /// First value and decision of a run.
-type Run = (u32, Id);
+type DiagramRun = (u32, Id);
 
 /// What a node decides by the value of a word, run by run.
 #[derive(Clone, Copy)]
@@ -130,7 +130,7 @@ impl Column {
 }
 
 /// The index, among the runs of a split, of the one in which a value lies.
-fn last_from(runs: &[Run], value: u32) -> usize {
+fn last_from(runs: &[DiagramRun], value: u32) -> usize {
     /// Up to so many are looked at one after the other.
     const FEW: usize = 8;
     if runs.len() > FEW {
@@ -189,11 +189,11 @@ impl Arriving {
 /// The values that a word has in the samples that come to a node.
 struct ArrivingValues<'a> {
     arriving: &'a Arriving,
-    samples: &'a [Sample],
+    samples: &'a [ExpectedCall],
     node: Id,
     word: Word,
     /// The runs of the node, and what the samples weigh that come to each of them.
-    runs: &'a [Run],
+    runs: &'a [DiagramRun],
     weights: &'a [u64],
 }
 
@@ -210,7 +210,7 @@ impl Expected for ArrivingValues<'_> {
         })
     }
 
-    fn weigh(&self, line: &mut [Decided]) {
+    fn weigh(&self, line: &mut [Run]) {
         let mut at = 0;
         for (run, weight) in self.runs.iter().zip(self.weights) {
             at += usize::from(line.get(at + 1).is_some_and(|next| next.first <= run.0));
@@ -226,9 +226,9 @@ pub(crate) struct Diagram {
     variables: Vec<Variable>,
     nodes: Vec<Node>,
     /// The runs of all splits, for each of them ascending from 0.
-    runs: Vec<Run>,
+    runs: Vec<DiagramRun>,
     /// The runs so far of the splits that are being made, the innermost last.
-    open: Vec<Run>,
+    open: Vec<DiagramRun>,
     /// The parts so far of the formulas that are being made, the innermost last.
     parts: Vec<Id>,
     /// The nodes, by what they are.
@@ -583,13 +583,18 @@ impl Diagram {
     }
 
     /// The runs of a split.
-    fn runs(&self, from: u32, to: u32) -> &[Run] {
+    fn runs(&self, from: u32, to: u32) -> &[DiagramRun] {
         &self.runs[from as usize..to as usize]
     }
 
     /// Turns the diagram into questions; splits become decisions by value, in which each value counts as much as
     /// the samples that come there with it.
-    pub(crate) fn emit(&mut self, dag: &mut Dag, samples: &[Sample], effort: Effort) -> NodeId {
+    pub(crate) fn emit(
+        &mut self,
+        dag: &mut Dag,
+        samples: &[ExpectedCall],
+        effort: Effort,
+    ) -> NodeId {
         if self.depends_on_samples {
             self.lead(samples, effort);
         }
@@ -637,7 +642,7 @@ impl Diagram {
     }
 
     /// Leads the samples through the diagram, and takes note of where they come.
-    fn lead(&mut self, samples: &[Sample], effort: Effort) {
+    fn lead(&mut self, samples: &[ExpectedCall], effort: Effort) {
         let mut arriving = std::mem::take(&mut self.arriving);
         arriving.clear();
         arriving.weights.resize(self.runs.len(), 0);

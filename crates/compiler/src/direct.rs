@@ -8,8 +8,8 @@
 use tamis_rules::IntervalSet;
 
 use crate::dag::{Dag, NodeId};
+use crate::expected_calls::ExpectedCalls;
 use crate::formula::Formula;
-use crate::samples::Samples;
 use crate::split::{Effort, split};
 
 /// Adds the decision that is `yes` where the formula holds and `no` elsewhere. Recurses as deep as the
@@ -19,7 +19,7 @@ pub(crate) fn lower(
     formula: &Formula,
     yes: NodeId,
     no: NodeId,
-    samples: &Samples,
+    samples: &ExpectedCalls,
     effort: Effort,
 ) -> NodeId {
     match formula {

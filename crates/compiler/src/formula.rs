@@ -10,7 +10,7 @@
 
 use rustc_hash::FxHashMap;
 use tamis_abi::Word;
-use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
+use tamis_rules::{CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Test};
 
 use crate::dag::Question;
 
@@ -345,7 +345,7 @@ fn masked_half(half: Half, mask: u32, value: u32, holds: bool) -> Formula {
 }
 
 fn is_variable(operand: Operand) -> bool {
-    matches!(operand.subject, Subject::Variable(_))
+    matches!(operand.source, OperandSource::Variable(_))
 }
 
 /// `left op right` for `==`, `>=` and, of a variable, `>`, or its negation if `holds` is false.

@@ -18,12 +18,12 @@ use tamis_rules::{Ruleset, Section};
 
 use crate::cost::Prices;
 use crate::dag::{Dag, Node, NodeId, Question};
+use crate::decisions::Decisions;
 use crate::diagram::Case;
 use crate::formula::Formula;
 use crate::options::Effort;
-use crate::outcome::Decisions;
 use crate::tree::{Detail, Run, search, search_with};
-use crate::weights::{Kind, Weights};
+use crate::weights::{DecisionKind, Weights};
 
 /// The longest list of audit values that is asked about one after the other.
 const MAX_ARCH_CHAIN: usize = 4;
@@ -40,12 +40,12 @@ pub struct Layout {
     pub root: NodeId,
     /// Every distinct list of rules that looks at arguments, and what became of it, in order of section
     /// and number.
-    pub outcomes: Vec<Outcome>,
+    pub decisions: Vec<RuleListDecision>,
 }
 
 /// What the numbers with one list of rules come to.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RuleListDecision {
     /// The architecture.
     pub arch: Arch,
     /// The rules that apply, as indices into the section's rules.
@@ -76,12 +76,18 @@ pub(crate) struct Piece {
 /// Lays out a ruleset. Near-linear in rules, unless many conditional rules apply to many numbers each.
 pub(crate) fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Layout {
     let mut dag = Dag::new();
-    let mut outcomes = Vec::new();
+    let mut decided_lists = Vec::new();
     let mut decisions = Decisions::new(weights.prices());
     let bad_arch = dag.ret(ruleset.bad_arch.ret());
     let mut lines: Vec<(u32, Vec<Piece>)> = Vec::new();
     for section in ruleset.sections() {
-        let pieces = pieces(&mut dag, weights, &mut decisions, section, &mut outcomes);
+        let pieces = pieces(
+            &mut dag,
+            weights,
+            &mut decisions,
+            section,
+            &mut decided_lists,
+        );
         let audit = section.arch.audit();
         match lines.iter_mut().find(|(known, _)| *known == audit) {
             Some((_, line)) => line.extend(pieces),
@@ -96,7 +102,7 @@ pub(crate) fn lay_out(ruleset: &Ruleset, weights: &Weights<'_>) -> Layout {
     Layout {
         dag,
         root,
-        outcomes,
+        decisions: decided_lists,
     }
 }
 
@@ -106,7 +112,7 @@ fn pieces(
     weights: &Weights<'_>,
     decisions: &mut Decisions,
     section: &Section,
-    outcomes: &mut Vec<Outcome>,
+    decided_lists: &mut Vec<RuleListDecision>,
 ) -> Vec<Piece> {
     let formulas: Vec<Formula> = section
         .rules
@@ -138,21 +144,21 @@ fn pieces(
                 });
                 let seen = weights.calls(section.arch, Nr(first), Nr(last));
                 let node = decisions.decide(dag, cases.collect(), section.default.ret(), &seen);
-                outcomes.push(Outcome {
+                decided_lists.push(RuleListDecision {
                     arch: section.arch,
                     rules: rules.to_vec(),
                     numbers: Vec::new(),
                     node,
                 });
-                known.insert(rules.to_vec(), outcomes.len() - 1);
-                outcomes.len() - 1
+                known.insert(rules.to_vec(), decided_lists.len() - 1);
+                decided_lists.len() - 1
             });
-            outcomes[at].numbers.push((first, last));
+            decided_lists[at].numbers.push((first, last));
             pieces.push(Piece {
                 first,
                 last,
                 arch: Some(section.arch),
-                node: outcomes[at].node,
+                node: decided_lists[at].node,
             });
         }
     });
@@ -330,10 +336,10 @@ fn split_at(piece: Piece, alone: &[u32], line: &mut Vec<Piece>) {
 /// How much it counts that the piece is found quickly.
 fn weight(dag: &Dag, weights: &Weights<'_>, piece: &Piece) -> u64 {
     let kind = match dag.node(piece.node) {
-        Node::Ret(ret) if ret == Action::ALLOW.ret() => Kind::Allowed,
-        Node::Ret(_) => Kind::Answered,
+        Node::Ret(ret) if ret == Action::ALLOW.ret() => DecisionKind::Allowed,
+        Node::Ret(_) => DecisionKind::Answered,
         // Code outside of the graph goes on where questions about arguments are left.
-        Node::Ask { .. } | Node::Continue(_) => Kind::ByArguments,
+        Node::Ask { .. } | Node::Continue(_) => DecisionKind::ByArguments,
     };
     piece.arch.map_or(0, |arch| {
         weights.numbers(arch, Nr(piece.first), Nr(piece.last), kind)

@@ -239,7 +239,7 @@ mod tests {
         graph
     }
 
-    fn run(program: &Program, nr: u32) -> interp::Run {
+    fn run(program: &Program, nr: u32) -> interp::Execution {
         let data = SeccompData {
             nr,
             ..SeccompData::default()

@@ -19,7 +19,7 @@ use tamis_bpf::{InvalidProgram, Program};
 use tamis_rules::Ruleset;
 
 use crate::dag::{Dag, NodeId};
-pub use crate::layout::{Layout, Outcome};
+pub use crate::layout::{Layout, RuleListDecision};
 use crate::passes::{self, BytecodePass, PassCx, RulePass};
 use crate::weights::Weights;
 use crate::{emit as emission, layout, linearise as line};

@@ -5,23 +5,23 @@
 //! `== k`, and whether one of some bits is set. It minimises the [`Prices`]: executed questions weighted
 //! by how often they are asked, mispredictions, and length.
 //!
-//! Short lines get the best tree of all that ask `>= k` and `== k` (`subsets`). Longer ones are solved
-//! by dynamic programming over contiguous runs, with equality questions for heavy values anywhere and
-//! for light ones in chains (`table`); and still longer ones are first cut at their weighted median.
-//! Where a few bits tell two decisions apart, one question about them does (`bits`); where they tell most
-//! numbers from a few others, the others are left (`masks`); and where those with a bit and those without
-//! are easier to decide apart, both are lines of their own (`halves`).
+//! How a tree is found depends on the length of the line:
+//!
+//! - up to [`SUBSET_RUNS`] runs: the cheapest of all trees (`subsets`);
+//! - up to [`TABLE_RUNS`]: dynamic programming over its contiguous parts (`table`), whose leaves and heavy values
+//!   `layer` describes, whose cuts are compared in `costs`, and of which `parts` leaves out what no cheapest tree has;
+//! - longer: cut at the weighted median.
+//!
+//! Questions about bits have a module of their own, `bit_tests`. Every bound that leaves a tree out has a test in
+//! `tree/tests.rs` that tries what was left out.
 //!
 //! Every run gets a share of the weight, so that the depth stays logarithmic however uneven the weights
 //! are.
 
-mod bits;
+mod bit_tests;
 mod costs;
-mod halves;
 mod layer;
-mod masks;
 mod parts;
-mod sides;
 mod subsets;
 mod table;
 #[cfg(test)]
@@ -31,8 +31,8 @@ use tamis_abi::Word;
 
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
-use masks::Masks;
-use sides::Grain;
+use bit_tests::one_line::OneLineTests;
+use bit_tests::sides::{Grain, Known};
 use table::MAX_HEAVY;
 
 /// The longest line of numbers that is solved by one table; cubic time.
@@ -189,10 +189,10 @@ impl Line {
             Detail::Coarse => (SHORT_TABLE_RUNS, 0),
         };
         if spans.len() <= table_runs {
-            let masks = (is_number && self.detail == Detail::Best)
-                .then(|| Masks::new(spans, &self.grains, self.prices));
-            let masks = masks.as_ref();
-            return table::build(dag, self.word, spans, self.prices, masks, max_heavy);
+            let bit_tests = (is_number && self.detail == Detail::Best)
+                .then(|| OneLineTests::new(spans, &self.grains, Known::default(), self.prices));
+            let bit_tests = bit_tests.as_ref();
+            return table::build(dag, self.word, spans, self.prices, bit_tests, max_heavy);
         }
         let at = self.median(from, to);
         let no = self.solve(dag, from, at);

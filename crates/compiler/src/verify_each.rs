@@ -60,13 +60,13 @@ impl<'a> Watcher<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bisect::testing::{allow_nothing, forget_a_rule, parse, selection};
+    use crate::bisect::testing::{allow_nothing, drop_a_rule, parse, selection};
     use crate::{CompileOptions, compile};
 
     fn blamed(rules: bool, bytecode: bool) -> Option<&'static str> {
         let options = CompileOptions {
             passes: selection(
-                rules.then_some(forget_a_rule()),
+                rules.then_some(drop_a_rule()),
                 bytecode.then_some(allow_nothing()),
             ),
             verify_each: true,

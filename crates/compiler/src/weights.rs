@@ -18,7 +18,7 @@ const MAX_HOT: usize = 16;
 
 /// How numbers are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DecisionKind {
     /// Allowed by number: the kernel's bitmap may answer.
     Allowed,
     /// Answered by number in another way.
@@ -67,15 +67,15 @@ impl<'a> Weights<'a> {
 
     /// How much the numbers `first..=last` count, all of which are decided alike: as often as the profile says, or
     /// as ordinary programs make them, times what one such call counts. Linear in the known calls of the range.
-    pub fn numbers(&self, arch: Arch, first: Nr, last: Nr, kind: Kind) -> u64 {
+    pub fn numbers(&self, arch: Arch, first: Nr, last: Nr, kind: DecisionKind) -> u64 {
         let profile = self.profile.unwrap_or_else(|| Profile::builtin(arch));
         let count = profile.count(arch, first, last);
         count.saturating_mul(self.per_call(arch, kind))
     }
 
     /// How much one call counts that is decided in this way.
-    pub(crate) fn per_call(&self, arch: Arch, kind: Kind) -> u64 {
-        let is_cached = self.has_bitmap && kind == Kind::Allowed && arch != Arch::X32;
+    pub(crate) fn per_call(&self, arch: Arch, kind: DecisionKind) -> u64 {
+        let is_cached = self.has_bitmap && kind == DecisionKind::Allowed && arch != Arch::X32;
         match self.profile {
             Some(_) if is_cached => 1,
             Some(_) => CACHED_PER_UNCACHED,
@@ -87,11 +87,11 @@ impl<'a> Weights<'a> {
     /// an architecture's other kinds. Calls that run the filter on every kernel
     /// count for more than those that a bitmap may answer; not for all that counts, because filters run
     /// on old kernels, too.
-    fn unrecorded(&self, arch: Arch, kind: Kind) -> u64 {
+    fn unrecorded(&self, arch: Arch, kind: DecisionKind) -> u64 {
         let by_kind = match kind {
-            Kind::ByArguments if self.has_bitmap => 128,
-            Kind::Allowed | Kind::ByArguments => 8,
-            Kind::Answered => 4,
+            DecisionKind::ByArguments if self.has_bitmap => 128,
+            DecisionKind::Allowed | DecisionKind::ByArguments => 8,
+            DecisionKind::Answered => 4,
         };
         let is_usual = is_usual(arch);
         // The profile counts calls of unusual architectures a tenth already.

@@ -9,7 +9,7 @@
 //! use tamis_abi::Arch;
 //! use tamis_convert::{Source, convert};
 //! use tamis_policy::{export, loader::NoIncludes, tamis};
-//! use tamis_prover::{Limits, Space, Verdict};
+//! use tamis_prover::{ComparisonResult, Limits, Space};
 //!
 //! let mut sources = tamis_diag::Sources::new();
 //! let policy = "bad-arch kill-thread\ndefault errno(EPERM)\nallow read, write(fd < 3)\n";
@@ -20,7 +20,7 @@
 //! let function = space.ruleset(&parsed.ruleset.expect("no mistakes")).expect("it is small");
 //! let oci = export::find("oci").expect("it is registered");
 //! let converted = convert(&mut space, function, oci, &Source::named("a")).expect("it can be said");
-//! assert_eq!(converted.verdict, Verdict::Equal);
+//! assert_eq!(converted.comparison, ComparisonResult::Equal);
 //! assert!(converted.losses.is_empty());
 //! ```
 
@@ -35,12 +35,13 @@ use tamis_analysis::{
 };
 use tamis_diag::{Diagnostic, Sources, code};
 use tamis_policy::export::{
-    Care, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning, Outcome, words,
+    ConditionalAction, Export, ExportOptions, Exporter, Group, Listing, Loss, Machine, Meaning,
+    RuleForm, words,
 };
 use tamis_policy::front_end;
 use tamis_policy::installation::Installation;
 use tamis_policy::loader::NoIncludes;
-use tamis_prover::{Function, LimitReached, Scope, Space, Verdict};
+use tamis_prover::{ComparisonResult, Function, LimitReached, Scope, Space};
 use tamis_rules::{Predicate, Ruleset, Section};
 
 /// Properties of a policy in addition to its meaning.
@@ -75,7 +76,7 @@ pub struct Converted {
     /// What could not be expressed; if empty, the text was proved equivalent to the policy.
     pub losses: Vec<Loss>,
     /// The comparison of the text with the policy, for calls of the machines' architectures.
-    pub verdict: Verdict,
+    pub comparison: ComparisonResult,
     /// The calls that differ: the policy's action on the left, the text's on the right.
     pub differences: Vec<Difference>,
     /// Whether the list of differences is complete.
@@ -89,8 +90,8 @@ pub enum Refusal {
     Limit(LimitReached),
     /// The language cannot express the policy.
     Inexpressible(Box<Diagnostic>),
-    /// The exported text is rejected by its own front end, or is looser than the policy at every level of
-    /// care: a bug of the exporter.
+    /// The exported text is rejected by its own front end, or is looser than the policy in every
+    /// [`RuleForm`]: a bug of the exporter.
     Mistake(String),
 }
 
@@ -123,22 +124,22 @@ pub fn convert(
     source: &Source,
 ) -> Result<Converted, Refusal> {
     let meaning = meaning(space, function, &source.arches)?;
-    let mut care: BTreeMap<&'static str, Care> = BTreeMap::new();
+    let mut forms: BTreeMap<&'static str, RuleForm> = BTreeMap::new();
     loop {
         let export_options = ExportOptions {
             name: &source.name,
             flags: &source.installation.flags,
             listener_path: source.installation.listener_path.as_deref(),
             listener_metadata: source.installation.listener_metadata.as_deref(),
-            care: &care,
+            forms: &forms,
         };
         let export = (exporter.write)(&meaning, &export_options).map_err(Refusal::Inexpressible)?;
         let found = compare(space, function, &meaning, exporter, &export)?;
-        let more = more_care(&found.differences, &export.losses, &care);
+        let more = next_forms(&found.differences, &export.losses, &forms);
         if more.is_empty() {
             return finish(&meaning, exporter, source, export, found);
         }
-        care.extend(more);
+        forms.extend(more);
     }
 }
 
@@ -151,7 +152,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
     let limits = CaseLimits::default();
     let cases = cases(space, function, &limits)?;
     if !cases.is_complete {
-        return Err(unsayable(
+        return Err(inexpressible(
             "the policy distinguishes too many cases to be split by system call",
         ));
     }
@@ -165,12 +166,12 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
                 continue;
             }
             Place::Other(_) => {
-                return Err(unsayable(
+                return Err(inexpressible(
                     "it does not return one action for all calls of foreign architectures",
                 ));
             }
         };
-        let outcome = Outcome {
+        let outcome = ConditionalAction {
             action: Action::from_ret(case.ret),
             when: case.when,
         };
@@ -192,7 +193,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
         }
     }
     let bad_arch = Action::from_ret(bad_arch.unwrap_or(Action::KILL_PROCESS.ret()));
-    let is_bad = |outcome: &Outcome| outcome.action == bad_arch;
+    let is_bad = |outcome: &ConditionalAction| outcome.action == bad_arch;
     // x32 and x86_64 differ only in numbers, so one of them may be as foreign as any other.
     listings.retain(|listing| {
         let mut outcomes = listing.groups.iter().flat_map(|group| &group.outcomes);
@@ -218,7 +219,7 @@ pub fn meaning(space: &mut Space, function: Function, arches: &[Arch]) -> Result
 
 /// An architecture whose calls have the action of unknown ones.
 fn foreign_listing(arch: Arch, bad_arch: Action) -> Listing {
-    let outcome = Outcome {
+    let outcome = ConditionalAction {
         action: bad_arch,
         when: Some(Predicate::True),
     };
@@ -231,7 +232,7 @@ fn foreign_listing(arch: Arch, bad_arch: Action) -> Listing {
     }
 }
 
-fn unsayable(message: &str) -> Refusal {
+fn inexpressible(message: &str) -> Refusal {
     let diagnostic = Diagnostic::error(code::EXPORT_REFUSED, message.to_owned());
     Refusal::Inexpressible(Box::new(
         diagnostic.help("`--arch x86_64` exports one architecture"),
@@ -240,7 +241,7 @@ fn unsayable(message: &str) -> Refusal {
 
 /// A comparison of a text with the policy.
 struct Found {
-    verdict: Verdict,
+    result: ComparisonResult,
     differences: Vec<Difference>,
     is_complete: bool,
 }
@@ -254,7 +255,7 @@ fn compare(
     export: &Export,
 ) -> Result<Found, Refusal> {
     let mut found = Found {
-        verdict: Verdict::Equal,
+        result: ComparisonResult::Equal,
         differences: Vec::new(),
         is_complete: true,
     };
@@ -273,8 +274,8 @@ fn compare(
         let differences = differences_of(space, &comparison, &CaseLimits::default())?;
         found.is_complete &= differences.is_complete;
         for difference in differences.list {
-            let here = Verdict::of_pair(strictness(&difference));
-            found.verdict = found.verdict.and(here);
+            let here = ComparisonResult::of_pair(strictness(&difference));
+            found.result = found.result.and(here);
             if !found.differences.contains(&difference) {
                 found.differences.push(difference);
             }
@@ -323,25 +324,26 @@ fn names(difference: &Difference) -> BTreeSet<&'static str> {
     named.map(|(_, name)| name).collect()
 }
 
-/// The calls to export with more care: those that got looser, and those that got stricter without a known loss.
-fn more_care(
+/// The next forms of the calls to export again: those that got looser, and those that got stricter without a known
+/// loss.
+fn next_forms(
     differences: &[Difference],
     losses: &[Loss],
-    care: &BTreeMap<&'static str, Care>,
-) -> BTreeMap<&'static str, Care> {
+    forms: &BTreeMap<&'static str, RuleForm>,
+) -> BTreeMap<&'static str, RuleForm> {
     let mut more = BTreeMap::new();
     for difference in differences {
         let last = match strictness(difference) {
-            std::cmp::Ordering::Greater => Care::Forced,
-            std::cmp::Ordering::Less => Care::Whole,
+            std::cmp::Ordering::Greater => RuleForm::Forced,
+            std::cmp::Ordering::Less => RuleForm::Whole,
             std::cmp::Ordering::Equal => continue,
         };
         for name in names(difference) {
             let is_known = losses.iter().any(|loss| loss.calls.contains(&name));
-            if is_known && last == Care::Whole {
+            if is_known && last == RuleForm::Whole {
                 continue;
             }
-            let now = care.get(name).copied().unwrap_or_default();
+            let now = forms.get(name).copied().unwrap_or_default();
             more.extend(
                 now.next()
                     .filter(|next| *next <= last)
@@ -373,7 +375,7 @@ fn finish(
             Action::from_ret(right),
             Action::from_ret(left),
         );
-        return Err(unsayable(&message));
+        return Err(inexpressible(&message));
     }
     let mut losses = export.losses;
     let mut odd: BTreeSet<&'static str> = BTreeSet::new();
@@ -395,7 +397,7 @@ fn finish(
         text: export.text,
         machines: export.machines,
         losses,
-        verdict: found.verdict,
+        comparison: found.result,
         differences: found.differences,
         is_complete: found.is_complete,
     })

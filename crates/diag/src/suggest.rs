@@ -24,6 +24,8 @@ pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -
     let typed = typed.to_ascii_lowercase();
     candidates
         .into_iter()
+        // An edit changes the length by one at most.
+        .filter(|name| name.chars().count().abs_diff(typed_chars) <= max_edits)
         .map(|name| {
             (
                 strsim::osa_distance(&typed, &name.to_ascii_lowercase()),

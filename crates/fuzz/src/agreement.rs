@@ -96,9 +96,7 @@ struct Judge<'a> {
     tried: BTreeSet<Words>,
 }
 
-type Outcome<T> = Result<T, Disagreement>;
-
-fn not_stopped(stop: &Stop) -> Outcome<()> {
+fn not_stopped(stop: &Stop) -> Result<(), Disagreement> {
     match stop.is_asked_for() {
         true => Err(Disagreement::Stopped),
         false => Ok(()),
@@ -106,7 +104,7 @@ fn not_stopped(stop: &Stop) -> Outcome<()> {
 }
 
 impl Judge<'_> {
-    fn run_waiting(&mut self, stop: &Stop) -> Outcome<()> {
+    fn run_waiting(&mut self, stop: &Stop) -> Result<(), Disagreement> {
         let found = self.campaign.run_waiting(stop);
         found.map_or(Ok(()), |found| Err(Disagreement::Answers(found)))?;
         not_stopped(stop)
@@ -121,7 +119,7 @@ impl Judge<'_> {
     }
 
     /// Lets the reference answer a call on both sides.
-    fn try_call(&mut self, call: Words) -> Outcome<()> {
+    fn try_call(&mut self, call: Words) -> Result<(), Disagreement> {
         if !self.tried.insert(call) {
             return Ok(());
         }
@@ -137,7 +135,7 @@ impl Judge<'_> {
     }
 
     /// Tries calls that meet each constant of the programs, changed from the first kept call that gets there.
-    fn near_constants(&mut self, stop: &Stop) -> Outcome<()> {
+    fn near_constants(&mut self, stop: &Stop) -> Result<(), Disagreement> {
         let kept: Vec<Words> = self.campaign.kept().map(|data| words(&data)).collect();
         for id in self.campaign.filters() {
             let mut met = BTreeSet::new();
@@ -160,7 +158,7 @@ impl Judge<'_> {
     }
 
     /// Settles which outcomes of a program's branches are impossible, of those that no call has had.
-    fn settle(&mut self, id: FilterId, limits: &Limits, stop: &Stop) -> Outcome<()> {
+    fn settle(&mut self, id: FilterId, limits: &Limits, stop: &Stop) -> Result<(), Disagreement> {
         let is_outcome = |place: &Place| matches!(place, Place::Outcome(..));
         let mut open: Vec<Place> = places(self.campaign.filter(id))
             .filter(is_outcome)
@@ -190,7 +188,7 @@ impl Judge<'_> {
         id: FilterId,
         reading: Reading,
         impossible: impl IntoIterator<Item = &'p Place>,
-    ) -> Outcome<()> {
+    ) -> Result<(), Disagreement> {
         let mut impossible = impossible.into_iter();
         let Some(place) = impossible.find(|place| self.campaign.is_reached(id, **place)) else {
             return Ok(());
@@ -222,7 +220,7 @@ impl Judge<'_> {
         open: &mut Vec<Place>,
         limits: &Limits,
         stop: &Stop,
-    ) -> Outcome<bool> {
+    ) -> Result<bool, Disagreement> {
         let filter = self.campaign.filter(id);
         let limits = Limits {
             max_conflicts: limits.max_conflicts + CONFLICTS_PER_EDGE * open.len() as u64,
@@ -260,7 +258,7 @@ impl Judge<'_> {
         open: &[Place],
         limits: &Limits,
         stop: &Stop,
-    ) -> Outcome<BTreeSet<Place>> {
+    ) -> Result<BTreeSet<Place>, Disagreement> {
         if open.is_empty() {
             return Ok(BTreeSet::new());
         }
@@ -291,7 +289,7 @@ impl Judge<'_> {
     }
 
     /// Runs a call that a reading names, and what it leads to.
-    fn run_named(&mut self, data: &SeccompData, stop: &Stop) -> Outcome<()> {
+    fn run_named(&mut self, data: &SeccompData, stop: &Stop) -> Result<(), Disagreement> {
         let call = words(data);
         self.try_call(call)?;
         // Also where the fast evaluation notes nothing new.

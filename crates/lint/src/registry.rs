@@ -24,7 +24,7 @@ pub struct Check {
     /// A short description.
     pub summary: &'static str,
     /// Codes with which a front end reports the same for a policy: the finding is then omitted.
-    pub told_by: &'static [Code],
+    pub front_end_codes: &'static [Code],
     pub(crate) run: fn(&mut Context) -> Result<Vec<Finding>, LimitReached>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) const fn warning(
         code,
         severity: Severity::Warning,
         summary,
-        told_by: &[],
+        front_end_codes: &[],
         run,
     }
 }

@@ -209,15 +209,15 @@ mod tests {
                 OptionForm::Choice(choices) => names(choices).collect(),
                 _ => continue,
             };
-            let told = |value| {
+            let with = |value| {
                 let mut options = ParseOptions::new(Arch::X86_64);
                 let set = option.set(&mut options, Some(value), &mut NoIncludes);
                 assert_eq!(set, Ok(()), "{}={value}", option.name);
                 options
             };
-            let told: Vec<ParseOptions> = values.into_iter().map(told).collect();
-            for (index, one) in told.iter().enumerate() {
-                assert!(!told[..index].contains(one), "{}", option.name);
+            let set: Vec<ParseOptions> = values.into_iter().map(with).collect();
+            for (index, one) in set.iter().enumerate() {
+                assert!(!set[..index].contains(one), "{}", option.name);
             }
         }
     }

@@ -31,7 +31,7 @@ pub struct Reading {
 }
 
 /// Reads a profile in any format. Tables have no architecture: they are assigned to `arch`, and their parts for
-/// 32-bit programs to its 32-bit sister.
+/// 32-bit programs to its 32-bit compat architecture.
 ///
 /// Linear in the text; the first hundred errors are reported.
 ///

@@ -40,7 +40,7 @@ pub(crate) fn read(collector: &mut Collector, text: &str) {
     let mut arch = Some(native);
     while let Some(line) = lines.next() {
         if let Some(mode) = line.text.strip_prefix(OTHER_MODE) {
-            arch = sister(native, mode);
+            arch = compat_arch(native, mode);
             if arch.is_none() {
                 let message = "table of an unknown architecture";
                 collector.warn(code::PROFILE_ARCH, line, message, "the table is ignored");
@@ -109,7 +109,7 @@ fn misfit(collector: &mut Collector, columns: &Columns, row: Word<'_>) {
 }
 
 /// The architecture of the table for a mode such as `32 bit mode:`.
-fn sister(native: Arch, mode: &str) -> Option<Arch> {
+fn compat_arch(native: Arch, mode: &str) -> Option<Arch> {
     match (native, mode.strip_suffix(" mode:")?) {
         (Arch::X86_64, "x32") => Some(Arch::X32),
         (Arch::X86_64, "32 bit") => Some(Arch::X86),

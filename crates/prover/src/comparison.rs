@@ -49,7 +49,7 @@ pub struct Comparison {
 
 /// The result of a comparison of a first function, the subject, with a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ComparisonResult {
     /// They are equal.
     Equal,
     /// They have the same action for all calls, but not always the same data.
@@ -62,30 +62,32 @@ pub enum Verdict {
     Incomparable,
 }
 
-impl Verdict {
-    /// The verdict for one pair of different values: less if the first is stricter.
-    pub const fn of_pair(strictness: Ordering) -> Verdict {
+impl ComparisonResult {
+    /// The result for one pair of different values: less if the first is stricter.
+    pub const fn of_pair(strictness: Ordering) -> ComparisonResult {
         match strictness {
-            Ordering::Less => Verdict::Stricter,
-            Ordering::Equal => Verdict::SameActions,
-            Ordering::Greater => Verdict::Looser,
+            Ordering::Less => ComparisonResult::Stricter,
+            Ordering::Equal => ComparisonResult::SameActions,
+            Ordering::Greater => ComparisonResult::Looser,
         }
     }
 
-    /// Combines two verdicts, each for a part of the calls.
+    /// Combines two results, each for a part of the calls.
     ///
     /// ```
-    /// use tamis_prover::Verdict::{Equal, Incomparable, Looser, SameActions, Stricter};
+    /// use tamis_prover::ComparisonResult::{Equal, Incomparable, Looser, SameActions, Stricter};
     /// assert_eq!(Equal.and(SameActions).and(Stricter), Stricter);
     /// assert_eq!(Stricter.and(Looser), Incomparable);
     /// ```
     #[must_use]
-    pub fn and(self, other: Verdict) -> Verdict {
+    pub fn and(self, other: ComparisonResult) -> ComparisonResult {
         match (self, other) {
-            (Verdict::Equal, verdict) | (verdict, Verdict::Equal) => verdict,
-            (Verdict::SameActions, verdict) | (verdict, Verdict::SameActions) => verdict,
-            (verdict, other) if verdict == other => verdict,
-            _ => Verdict::Incomparable,
+            (ComparisonResult::Equal, result) | (result, ComparisonResult::Equal) => result,
+            (ComparisonResult::SameActions, result) | (result, ComparisonResult::SameActions) => {
+                result
+            }
+            (result, other) if result == other => result,
+            _ => ComparisonResult::Incomparable,
         }
     }
 }
@@ -129,18 +131,18 @@ impl Comparison {
         self.answers[value as usize]
     }
 
-    /// The verdict; `None` if it depends on a pair without an example.
-    pub fn verdict(&self) -> Option<Verdict> {
-        let all = verdict(self.pairs.iter());
-        let sure = verdict(self.pairs.iter().filter(|pair| pair.example.is_some()));
+    /// The result; `None` if it depends on a pair without an example.
+    pub fn result(&self) -> Option<ComparisonResult> {
+        let all = combined_result(self.pairs.iter());
+        let sure = combined_result(self.pairs.iter().filter(|pair| pair.example.is_some()));
         (all == sure).then_some(all)
     }
 }
 
-/// The combined verdict of pairs.
-pub(crate) fn verdict<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Verdict {
-    let each = pairs.map(|pair| Verdict::of_pair(pair.strictness()));
-    each.fold(Verdict::Equal, Verdict::and)
+/// The combined result of pairs.
+pub(crate) fn combined_result<'a>(pairs: impl Iterator<Item = &'a Pair>) -> ComparisonResult {
+    let each = pairs.map(|pair| ComparisonResult::of_pair(pair.strictness()));
+    each.fold(ComparisonResult::Equal, ComparisonResult::and)
 }
 
 impl Space {

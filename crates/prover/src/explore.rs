@@ -331,7 +331,7 @@ impl Explorer<'_> {
 
     /// Records that an instruction is reached in a state, without dead values.
     fn enter(&mut self, target: Pc, mut state: State) -> Limited<Next> {
-        state.forget(self.live[target.0]);
+        state.keep_live(self.live[target.0]);
         let entries = self.entered[target.0];
         let count = entries.map_or(0, |entries| entries.count);
         let first = entries.map(|entries| entries.first);
@@ -379,7 +379,7 @@ fn as_word(shape: &Shape) -> Option<Word> {
 
 impl State {
     /// Replaces all values that aren't live by one.
-    fn forget(&mut self, live: Live) {
+    fn keep_live(&mut self, live: Live) {
         if !live.a {
             self.a = ZERO;
         }

@@ -41,7 +41,7 @@ mod view;
 mod witness;
 mod word_test;
 
-pub use comparison::{Comparison, Pair, Scope, Verdict};
+pub use comparison::{Comparison, ComparisonResult, Pair, Scope};
 pub use diagram::{LimitReached, Limited, Variable};
 pub use gates::Branches;
 pub use prove::{

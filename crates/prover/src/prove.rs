@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use tamis_rules::{Input, Test};
 
-use crate::comparison::{Pair, Scope, Verdict, verdict};
+use crate::comparison::{ComparisonResult, Pair, Scope, combined_result};
 use crate::diagram::LimitReached;
 use crate::gates::Circuit;
 use crate::space::{Equality, Limits, Space};
@@ -217,8 +217,8 @@ fn by_diagrams(
 /// A comparison of two subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The verdict, or the limit that was reached. Pairs may have been found before.
-    pub verdict: Result<Verdict, LimitReached>,
+    /// The result, or the limit that was reached. Pairs may have been found before.
+    pub result: Result<ComparisonResult, LimitReached>,
     /// Pairs of different return values, each with a call confirmed by the evaluator and the interpreter. By
     /// diagrams these are all pairs that occur; by gates one of each strictness.
     pub pairs: Vec<Pair>,
@@ -228,9 +228,9 @@ pub struct Report {
 
 /// Compares two subjects for the calls of a scope by strictness, with confirmed examples.
 pub fn prove(left: &Subject<'_>, right: &Subject<'_>, scope: &Scope, limits: &Limits) -> Report {
-    match verdict_by_diagrams(left, right, scope, limits) {
-        Ok((verdict, examples, nodes)) => Report {
-            verdict: Ok(verdict),
+    match compare_by_diagrams(left, right, scope, limits) {
+        Ok((result, examples, nodes)) => Report {
+            result: Ok(result),
             pairs: examples
                 .into_iter()
                 .map(|input| pair(left, right, input))
@@ -251,12 +251,12 @@ pub fn prove_by_gates(
 ) -> Report {
     let mut pairs = Vec::new();
     let outcome = search(left, right, scope, limits, stop, &mut pairs);
-    let verdict = verdict(pairs.iter());
+    let result = combined_result(pairs.iter());
     Report {
-        verdict: match outcome {
-            // No further pair changes this verdict.
-            Err(limit) if verdict != Verdict::Incomparable => Err(limit),
-            _ => Ok(verdict),
+        result: match outcome {
+            // No further pair changes this result.
+            Err(limit) if result != ComparisonResult::Incomparable => Err(limit),
+            _ => Ok(result),
         },
         pairs,
         method: Method::Gates,
@@ -305,18 +305,18 @@ fn pair(left: &Subject<'_>, right: &Subject<'_>, input: Input) -> Pair {
     }
 }
 
-/// The verdict, an example of each pair of values, and the count of nodes.
-fn verdict_by_diagrams(
+/// The result, an example of each pair of values, and the count of nodes.
+fn compare_by_diagrams(
     left: &Subject<'_>,
     right: &Subject<'_>,
     scope: &Scope,
     limits: &Limits,
-) -> Result<(Verdict, Vec<Input>, usize), LimitReached> {
+) -> Result<(ComparisonResult, Vec<Input>, usize), LimitReached> {
     let mut space = Space::new(*limits);
     let (left, right) = (space.subject(left)?, space.subject(right)?);
     let comparison = space.comparison(left, right, scope)?;
-    let verdict = comparison.verdict().ok_or(LimitReached::Paths)?;
+    let result = comparison.result().ok_or(LimitReached::Paths)?;
     let pairs = comparison.pairs().iter();
     let examples = pairs.filter_map(|pair| pair.example).collect();
-    Ok((verdict, examples, space.len_nodes()))
+    Ok((result, examples, space.len_nodes()))
 }

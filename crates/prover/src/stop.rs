@@ -85,7 +85,7 @@ mod tests {
         for times in [1, 30] {
             let (scope, limits) = (Scope::default(), Limits::default());
             let report = prove_by_gates(&left, &right, &scope, &limits, &after_asking(times));
-            assert_eq!(report.verdict, Err(LimitReached::Stopped), "{times}");
+            assert_eq!(report.result, Err(LimitReached::Stopped), "{times}");
         }
     }
 }

@@ -20,7 +20,7 @@ const MAX_RANGES: usize = 6;
 /// What a change means to somebody who reviews it, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ChangeKind {
     /// The call is executed where it wasn't.
     NewlyAllowed,
     /// The call isn't executed where it was.
@@ -32,7 +32,7 @@ pub enum Kind {
 /// Calls that changed in the same way.
 #[derive(Serialize)]
 pub struct Change {
-    pub kind: Kind,
+    pub kind: ChangeKind,
     /// Whether the new action comes later in the kernel's order.
     pub is_looser: bool,
     /// The architectures, by name; others by their audit values.
@@ -79,19 +79,19 @@ fn example_text<S: Serializer>(
     text.serialize(serializer)
 }
 
-impl Kind {
-    fn of(old: Action, new: Action) -> Kind {
+impl ChangeKind {
+    fn of(old: Action, new: Action) -> ChangeKind {
         let executes = |action: Action| matches!(action.kind, ActionKind::Allow | ActionKind::Log);
         match (executes(old), executes(new)) {
-            (false, true) => Kind::NewlyAllowed,
-            (true, false) => Kind::NewlyDenied,
-            _ => Kind::ActionChanged,
+            (false, true) => ChangeKind::NewlyAllowed,
+            (true, false) => ChangeKind::NewlyDenied,
+            _ => ChangeKind::ActionChanged,
         }
     }
 }
 
 /// How a call changed; what is equal here is shown together.
-type Way = (Kind, u32, u32, String);
+type Way = (ChangeKind, u32, u32, String);
 
 /// An architecture: its place in the order, and what it is called.
 type Place = (usize, String);
@@ -196,7 +196,7 @@ fn take_apart(difference: &Difference, parts: &mut Vec<Part>) {
         Machine::Known(arch) => ((*arch as usize, arch.to_string()), Some(*arch)),
         Machine::Other(audits) => ((usize::MAX, audits_in_words(audits)), None),
     };
-    let kind = Kind::of(
+    let kind = ChangeKind::of(
         Action::from_ret(difference.left_ret),
         Action::from_ret(difference.right_ret),
     );

@@ -6,10 +6,10 @@ use serde::Serialize;
 use tamis_abi::Action;
 use tamis_convert::Converted;
 use tamis_policy::export::{Exporter, Loss, Machine};
-use tamis_prover::Verdict;
+use tamis_prover::ComparisonResult;
 
 use crate::change::{self, Change};
-use crate::entry::{VerdictEntry, arches, first_calls};
+use crate::entry::{ComparisonResultEntry, arches, first_calls};
 
 /// How many changes are listed for a person.
 const MAX_CHANGES: usize = 5;
@@ -22,7 +22,7 @@ pub struct ConvertReport {
     pub input: String,
     pub to: &'static str,
     pub machines: Vec<MachineEntry>,
-    pub verdict: VerdictEntry,
+    pub verdict: ComparisonResultEntry,
     pub losses: Vec<LossEntry>,
     pub changes: Vec<ReplacedEntry>,
     pub is_complete: bool,
@@ -90,7 +90,7 @@ impl ConvertReport {
             input: input.to_owned(),
             to: to.name,
             machines: converted.machines.iter().map(machine).collect(),
-            verdict: VerdictEntry(Some(converted.verdict)),
+            verdict: ComparisonResultEntry(Some(converted.comparison)),
             losses: converted.losses.iter().map(loss).collect(),
             changes: changes.map(ReplacedEntry::of).collect(),
             is_complete: converted.is_complete,
@@ -99,13 +99,17 @@ impl ConvertReport {
         }
     }
 
-    fn verdict_in_words(&self) -> &'static str {
+    fn result_in_words(&self) -> &'static str {
         match self.verdict.0 {
-            Some(Verdict::Equal) if self.losses.is_empty() => "proved equivalent",
-            Some(Verdict::Equal) => "proved equivalent for all calls of its architectures",
-            Some(Verdict::SameActions) => "proved to take the same actions, with other data:",
-            Some(Verdict::Stricter) => "proved to be stricter, never looser:",
-            Some(Verdict::Looser | Verdict::Incomparable) | None => "not as strict",
+            Some(ComparisonResult::Equal) if self.losses.is_empty() => "proved equivalent",
+            Some(ComparisonResult::Equal) => "proved equivalent for all calls of its architectures",
+            Some(ComparisonResult::SameActions) => {
+                "proved to take the same actions, with other data:"
+            }
+            Some(ComparisonResult::Stricter) => "proved to be stricter, never looser:",
+            Some(ComparisonResult::Looser | ComparisonResult::Incomparable) | None => {
+                "not as strict"
+            }
         }
     }
 }
@@ -126,7 +130,7 @@ impl ReplacedEntry {
 /// What the proof says and for which machines, without the text and the end of the last line.
 impl fmt::Display for ConvertReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.input, self.verdict_in_words())?;
+        write!(f, "{}: {}", self.input, self.result_in_words())?;
         for change in self.changes.iter().take(MAX_CHANGES) {
             let calls = first_calls(&change.calls, MAX_CALLS, "");
             let ReplacedEntry { policy, text, .. } = change;

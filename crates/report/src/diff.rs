@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::change::{Change, Kind};
+use crate::change::{Change, ChangeKind};
 use crate::entry::first_calls;
 
 /// What changes from one filter to another.
@@ -20,10 +20,10 @@ pub struct DiffReport {
 }
 
 /// The changes by kind, with a heading for each kind.
-const KINDS: [(Kind, &str, char, &str); 3] = [
-    (Kind::NewlyAllowed, "newly allowed", '+', "\x1b[31m"),
-    (Kind::NewlyDenied, "newly denied", '-', "\x1b[32m"),
-    (Kind::ActionChanged, "action changed", '~', "\x1b[33m"),
+const KINDS: [(ChangeKind, &str, char, &str); 3] = [
+    (ChangeKind::NewlyAllowed, "newly allowed", '+', "\x1b[31m"),
+    (ChangeKind::NewlyDenied, "newly denied", '-', "\x1b[32m"),
+    (ChangeKind::ActionChanged, "action changed", '~', "\x1b[33m"),
 ];
 
 impl DiffReport {
@@ -97,7 +97,7 @@ impl DiffReport {
         text
     }
 
-    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Change> {
+    fn of_kind(&self, kind: ChangeKind) -> impl Iterator<Item = &Change> {
         let changes = self.changes.iter();
         changes.filter(move |change| change.kind == kind)
     }

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use tamis_abi::{Action, Arch};
 use tamis_bpf::Program;
 use tamis_compiler::judge::Judged;
-use tamis_prover::{Method, Verdict};
+use tamis_prover::{ComparisonResult, Method};
 use tamis_rules::Input;
 
 /// One instruction as the kernel takes it.
@@ -108,17 +108,17 @@ impl Serialize for JudgedEntry {
 
 /// What a proof says of two sides; `None` if it reached a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VerdictEntry(pub Option<Verdict>);
+pub struct ComparisonResultEntry(pub Option<ComparisonResult>);
 
-impl Serialize for VerdictEntry {
+impl Serialize for ComparisonResultEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(match self.0 {
             None => "unknown",
-            Some(Verdict::Equal) => "equal",
-            Some(Verdict::SameActions) => "same_actions",
-            Some(Verdict::Stricter) => "stricter",
-            Some(Verdict::Looser) => "looser",
-            Some(Verdict::Incomparable) => "incomparable",
+            Some(ComparisonResult::Equal) => "equal",
+            Some(ComparisonResult::SameActions) => "same_actions",
+            Some(ComparisonResult::Stricter) => "stricter",
+            Some(ComparisonResult::Looser) => "looser",
+            Some(ComparisonResult::Incomparable) => "incomparable",
         })
     }
 }

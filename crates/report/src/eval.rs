@@ -31,7 +31,7 @@ impl EvalEntry {
     /// A call and how a filter ran for it; the path is empty if nobody wants to see it.
     pub fn new(
         data: &SeccompData,
-        run: interp::Run,
+        run: interp::Execution,
         cacheable: bool,
         path: Vec<usize>,
     ) -> EvalEntry {

@@ -160,8 +160,8 @@ struct Row<'a> {
 }
 
 impl FindingEntry {
-    /// What a front end said.
-    pub fn told(diagnostic: Diagnostic) -> FindingEntry {
+    /// What a front end reported.
+    pub fn of_front_end(diagnostic: Diagnostic) -> FindingEntry {
         FindingEntry {
             why: diagnostic.notes.clone(),
             diagnostic,
@@ -226,8 +226,8 @@ impl FindingEntry {
         }
     }
 
-    /// Whether a front end has said the same already: of the same line, if there is one.
-    pub fn is_told(&self, told: &[Diagnostic], sources: &Sources) -> bool {
+    /// Whether one of these diagnostics of a front end reports the same: of the same line, if there is one.
+    pub fn is_among(&self, others: &[Diagnostic], sources: &Sources) -> bool {
         let Some(check) = registry::of_code(self.diagnostic.code) else {
             return false;
         };
@@ -239,8 +239,8 @@ impl FindingEntry {
         };
         let own = lines(&self.diagnostic);
         let same_line = |other: &Diagnostic| lines(other).iter().any(|line| own.contains(line));
-        told.iter().any(|other| {
-            check.told_by.contains(&other.code) && (own.is_empty() || same_line(other))
+        others.iter().any(|other| {
+            check.front_end_codes.contains(&other.code) && (own.is_empty() || same_line(other))
         })
     }
 }

@@ -6,10 +6,10 @@ use std::fmt::Write;
 use serde::Serialize;
 use tamis_abi::{Arch, Nr, syscall};
 use tamis_bpf::Program;
-use tamis_compiler::report::bound::{ArchBound, Kind, bounds};
+use tamis_compiler::report::bound::{ArchBound, BoundKind, bounds};
 use tamis_compiler::report::calls::{CallCost, calls};
 use tamis_compiler::report::ownership::{Decision, Ownership, ownership};
-use tamis_compiler::report::{PassRun, PassTotal, runs, totals};
+use tamis_compiler::report::{PassRunTotal, PassTotal, runs, totals};
 use tamis_compiler::{CompileOptions, Remark, Size};
 use tamis_meter::{Cost, measure};
 
@@ -201,7 +201,7 @@ impl ProgramReport {
         if rest > 0 {
             let _ = writeln!(text, "  {rest:>4} decide about others");
         }
-        self.tell_calls(&mut text);
+        self.write_calls(&mut text);
         for bound in &self.bounds {
             let _ = writeln!(text, "{}", bound.line());
         }
@@ -221,7 +221,7 @@ impl ProgramReport {
     }
 
     /// The costs of the calls, the most expensive first.
-    fn tell_calls(&self, text: &mut String) {
+    fn write_calls(&self, text: &mut String) {
         let TogetherEntry {
             has_profile,
             mean_steps,
@@ -309,8 +309,8 @@ fn bound_entry(bound: &ArchBound) -> BoundEntry {
         mean_steps: bound.mean_steps,
         bound_steps: bound.bound_steps,
         bound: match bound.kind {
-            Kind::Entropy => "entropy",
-            Kind::BestTree => "best_tree",
+            BoundKind::Entropy => "entropy",
+            BoundKind::BestTree => "best_tree",
         },
     }
 }
@@ -359,7 +359,7 @@ fn call_entry(call: &CallCost) -> CallEntry {
     }
 }
 
-fn run_entry(of: &PassRun) -> RunEntry {
+fn run_entry(of: &PassRunTotal) -> RunEntry {
     let size = |size: Size| match size {
         Size::Rules { rules, tests } => SizeEntry::Rules { rules, tests },
         Size::Program { length_insns, cost } => SizeEntry::Program {

@@ -3,9 +3,9 @@
 use std::fmt::{self, Display};
 
 use serde::Serialize;
-use tamis_prover::{Scope, Verdict};
+use tamis_prover::{ComparisonResult, Scope};
 
-use crate::entry::{VerdictEntry, WitnessEntry, arches};
+use crate::entry::{ComparisonResultEntry, WitnessEntry, arches};
 
 /// The answer about two sides.
 #[derive(Serialize)]
@@ -14,7 +14,7 @@ pub struct ProveReport {
     pub right: String,
     pub question: Question,
     pub answer: Answer,
-    pub verdict: VerdictEntry,
+    pub verdict: ComparisonResultEntry,
     pub scope: ScopeEntry,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
@@ -103,8 +103,8 @@ impl Display for ProveReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ProveReport { left, right, .. } = self;
         match self.answer {
-            Answer::Yes => self.write_verdict("yes", f)?,
-            Answer::No => self.write_verdict("no", f)?,
+            Answer::Yes => self.write_result("yes", f)?,
+            Answer::No => self.write_result("no", f)?,
             Answer::Unknown => writeln!(
                 f,
                 "unknown: no difference between {left} and {right} was found"
@@ -128,26 +128,26 @@ impl Display for ProveReport {
 }
 
 impl ProveReport {
-    fn write_verdict(&self, answer: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_result(&self, answer: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ProveReport { left, right, .. } = self;
-        let VerdictEntry(verdict) = self.verdict;
+        let ComparisonResultEntry(result) = self.verdict;
         write!(f, "{answer}: ")?;
-        match verdict {
+        match result {
             None => write!(f, "{left} and {right} differ"),
-            Some(Verdict::Equal) => write!(f, "{left} and {right} are equivalent"),
-            Some(Verdict::SameActions) => write!(
+            Some(ComparisonResult::Equal) => write!(f, "{left} and {right} are equivalent"),
+            Some(ComparisonResult::SameActions) => write!(
                 f,
                 "{left} and {right} have the same actions, with different data"
             ),
-            Some(Verdict::Stricter) => write!(f, "{left} is stricter than {right}"),
-            Some(Verdict::Looser) => write!(f, "{left} is looser than {right}"),
-            Some(Verdict::Incomparable) => {
+            Some(ComparisonResult::Stricter) => write!(f, "{left} is stricter than {right}"),
+            Some(ComparisonResult::Looser) => write!(f, "{left} is looser than {right}"),
+            Some(ComparisonResult::Incomparable) => {
                 write!(f, "{left} and {right} differ, and neither is stricter")
             }
         }?;
-        match (self.scope.in_words(), verdict) {
+        match (self.scope.in_words(), result) {
             (Some(scope), _) => writeln!(f, ", comparing only {scope}"),
-            (None, Some(Verdict::Equal)) => writeln!(f, " for every call"),
+            (None, Some(ComparisonResult::Equal)) => writeln!(f, " for every call"),
             (None, _) => writeln!(f),
         }
     }

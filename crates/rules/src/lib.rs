@@ -18,7 +18,7 @@ mod walk;
 
 pub use eval::{Cause, Decision};
 pub use input::{Input, Values};
-pub use predicate::{CmpOp, Operand, Part, Predicate, Subject, Test};
+pub use predicate::{CmpOp, Operand, OperandSource, Part, Predicate, Test};
 pub use ruleset::{Origin, Rule, Ruleset, Section};
 pub use set::IntervalSet;
 pub use variable::{BindError, Variable, VariableWidth};

@@ -30,7 +30,7 @@ pub enum Predicate {
 
 /// The source of an operand's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
+pub enum OperandSource {
     /// An argument.
     Arg(ArgIndex),
     /// The instruction pointer.
@@ -39,7 +39,7 @@ pub enum Subject {
     Variable(VariableIndex),
 }
 
-/// The bits of a subject in an operand.
+/// The bits of a source in an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// All 64 bits.
@@ -54,7 +54,7 @@ pub enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Operand {
     /// The source.
-    pub subject: Subject,
+    pub source: OperandSource,
     /// The bits.
     pub part: Part,
 }
@@ -120,7 +120,7 @@ impl Operand {
     /// All 64 bits of an argument.
     pub const fn arg(arg: ArgIndex) -> Operand {
         Operand {
-            subject: Subject::Arg(arg),
+            source: OperandSource::Arg(arg),
             part: Part::Full,
         }
     }
@@ -128,17 +128,17 @@ impl Operand {
     /// The lower half of an argument.
     pub const fn arg_low(arg: ArgIndex) -> Operand {
         Operand {
-            subject: Subject::Arg(arg),
+            source: OperandSource::Arg(arg),
             part: Part::Low,
         }
     }
 
-    /// The words of the subject: low, high.
+    /// The words of the source: low, high.
     pub const fn words(self) -> (Word, Word) {
-        match self.subject {
-            Subject::Arg(arg) => (Word::arg_low(arg), Word::arg_high(arg)),
-            Subject::Ip => (Word::IP_LOW, Word::IP_HIGH),
-            Subject::Variable(variable) => {
+        match self.source {
+            OperandSource::Arg(arg) => (Word::arg_low(arg), Word::arg_high(arg)),
+            OperandSource::Ip => (Word::IP_LOW, Word::IP_HIGH),
+            OperandSource::Variable(variable) => {
                 (Word::variable_low(variable), Word::variable_high(variable))
             }
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tamis_abi::{SeccompData, VariableIndex};
 
 use crate::input::Values;
-use crate::predicate::{Operand, Part, Predicate, Subject, Test};
+use crate::predicate::{Operand, OperandSource, Part, Predicate, Test};
 use crate::ruleset::{Rule, Ruleset};
 use crate::set::IntervalSet;
 
@@ -134,7 +134,7 @@ impl Variable {
     /// The operand that reads it.
     pub const fn operand(&self, index: VariableIndex) -> Operand {
         Operand {
-            subject: Subject::Variable(index),
+            source: OperandSource::Variable(index),
             part: match self.width {
                 VariableWidth::U32 => Part::Low,
                 VariableWidth::U64 => Part::Full,
@@ -224,7 +224,7 @@ impl Ruleset {
 /// Replaces variables by variables.
 fn renumber(mut test: Test, places: &[VariableIndex]) -> Predicate {
     let renumbered = |operand: &mut Operand| {
-        if let Subject::Variable(index) = &mut operand.subject
+        if let OperandSource::Variable(index) = &mut operand.source
             && let Some(place) = places.get(index.index())
         {
             *index = *place;
@@ -265,7 +265,7 @@ pub fn check_values(variables: &[Variable], values: &[u64]) -> Result<(), BindEr
 
 /// Replaces variables by constants.
 fn bind_test(test: Test, values: &Values) -> Predicate {
-    let is_variable = |operand: &Operand| matches!(operand.subject, Subject::Variable(_));
+    let is_variable = |operand: &Operand| matches!(operand.source, OperandSource::Variable(_));
     // Only variables are read from it.
     let no_call = SeccompData::default();
     let left = match &test {

@@ -200,7 +200,7 @@ impl<T: Copy + Ord> Search<'_, T> {
             return ControlFlow::Break(());
         }
         let action = |exit: &Exit<T>| match exit {
-            Exit::Verdict(verdict) => Some(verdict.action),
+            Exit::Action(tagged) => Some(tagged.action),
             Exit::Fall | Exit::Level(_) => None,
         };
         let answers_differ = |(old, new)| action(old) != action(new);
@@ -234,7 +234,7 @@ impl<T: Copy + Ord> Search<'_, T> {
         if !found.matched || !removes && !stops {
             return ControlFlow::Continue(());
         }
-        let other = self.tree.other_verdict(Exit::Level(old), self.action);
+        let other = self.tree.other_action(Exit::Level(old), self.action);
         if other.is_some() {
             return ControlFlow::Continue(());
         }

@@ -6,7 +6,7 @@
 //! matter: this turns the three nodes of `arg > 40` back into one comparison.
 
 use tamis_abi::{Action, ArgIndex};
-use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Subject, Test};
+use tamis_rules::{CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Test};
 
 use crate::tree::{CallTree, Exit, NodeId, WordTest};
 
@@ -83,10 +83,10 @@ impl<T: Copy + Ord> Collector<'_, T> {
         }
         match exit {
             Exit::Fall => {}
-            Exit::Verdict(verdict) => self.ways.push(Way {
+            Exit::Action(tagged) => self.ways.push(Way {
                 bounds: bounds.clone(),
-                action: verdict.action,
-                tag: verdict.tag,
+                action: tagged.action,
+                tag: tagged.tag,
             }),
             Exit::Level(at) => {
                 for id in self.tree.level(at) {
@@ -225,7 +225,7 @@ impl<T: Copy + Ord> Way<T> {
         for (arg, bounds) in ArgIndex::ALL.into_iter().zip(&self.bounds) {
             let Some(bounds) = bounds else { continue };
             let operand = Operand {
-                subject: Subject::Arg(arg),
+                source: OperandSource::Arg(arg),
                 part,
             };
             conditions.extend(membership(operand, &bounds.set).map(Predicate::Test));

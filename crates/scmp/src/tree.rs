@@ -20,7 +20,7 @@ pub const MAX_RULES: usize = 4096;
 
 /// An action in the graph, with the tag of its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Verdict<T> {
+pub(crate) struct TaggedAction<T> {
     pub(crate) action: Action,
     pub(crate) tag: T,
 }
@@ -35,7 +35,7 @@ pub(crate) enum Exit<T> {
     /// The next node of the level, or of the level above.
     Fall,
     /// An action.
-    Verdict(Verdict<T>),
+    Action(TaggedAction<T>),
     /// The level of this node.
     Level(NodeId),
 }
@@ -198,21 +198,24 @@ impl<T: Copy + Ord> CallTree<T> {
         action: Action,
         tag: T,
     ) -> Result<Added, Refusal<T>> {
-        if let Exit::Verdict(_) = self.top {
+        if let Exit::Action(_) = self.top {
             return Ok(Added::Ignored);
         }
         self.rules += 1;
         if self.rules > MAX_RULES {
             return Err(Refusal::TooMany);
         }
-        match (self.top, self.chain(conditions, Verdict { action, tag })) {
+        match (
+            self.top,
+            self.chain(conditions, TaggedAction { action, tag }),
+        ) {
             (Exit::Level(_), Exit::Level(new)) => {
                 if self.prune(new, action) == Pruned::NewIsRedundant {
                     return Ok(Added::Ignored);
                 }
                 self.top = match self.top {
                     Exit::Level(top) => Exit::Level(self.merge(top, new)?),
-                    Exit::Fall | Exit::Verdict(_) => Exit::Level(new),
+                    Exit::Fall | Exit::Action(_) => Exit::Level(new),
                 };
             }
             (_, chain) => self.top = chain,
@@ -221,9 +224,9 @@ impl<T: Copy + Ord> CallTree<T> {
     }
 
     /// Creates the nodes of a rule; an unconditional rule has none.
-    fn chain(&mut self, conditions: &Conditions, verdict: Verdict<T>) -> Exit<T> {
+    fn chain(&mut self, conditions: &Conditions, tagged: TaggedAction<T>) -> Exit<T> {
         // From the last condition to the first, so that each exit already exists.
-        let mut next = Exit::Verdict(verdict);
+        let mut next = Exit::Action(tagged);
         for condition in conditions.iter().rev() {
             next = if self.wide {
                 self.wide_condition(condition, next)
@@ -420,15 +423,15 @@ impl<T: Copy + Ord> CallTree<T> {
         self.node(id).key
     }
 
-    /// A verdict below an exit with another action than this.
-    pub(crate) fn other_verdict(&self, exit: Exit<T>, action: Action) -> Option<Verdict<T>> {
+    /// A tagged action below an exit with another action than this.
+    pub(crate) fn other_action(&self, exit: Exit<T>, action: Action) -> Option<TaggedAction<T>> {
         match exit {
             Exit::Fall => None,
-            Exit::Verdict(verdict) => (verdict.action != action).then_some(verdict),
+            Exit::Action(tagged) => (tagged.action != action).then_some(tagged),
             Exit::Level(id) => self.level(id).iter().find_map(|id| {
                 let node = self.node(*id);
-                self.other_verdict(node.yes, action)
-                    .or_else(|| self.other_verdict(node.no, action))
+                self.other_action(node.yes, action)
+                    .or_else(|| self.other_action(node.no, action))
             }),
         }
     }
@@ -482,11 +485,11 @@ impl<T: Copy + Ord> CallTree<T> {
             !matches!(node.yes, Exit::Level(_)) && !matches!(node.no, Exit::Level(_))
         };
         for outcome in [true, false] {
-            let Exit::Verdict(verdict) = self.exit(new, outcome) else {
+            let Exit::Action(tagged) = self.exit(new, outcome) else {
                 continue;
             };
             match self.exit(old, outcome) {
-                Exit::Verdict(earlier) if earlier.action != verdict.action => {
+                Exit::Action(earlier) if earlier.action != tagged.action => {
                     let (x, n) = (self.node(old), self.node(new));
                     // If a high word decides alone, the tighter constant takes precedence.
                     let tighter = if outcome {
@@ -499,15 +502,15 @@ impl<T: Copy + Ord> CallTree<T> {
                         return Err(Refusal::Conflict(earlier.tag));
                     }
                     if takes_over {
-                        self.set_exit(old, outcome, Exit::Verdict(verdict));
+                        self.set_exit(old, outcome, Exit::Action(tagged));
                     }
                 }
-                Exit::Verdict(_) => {}
+                Exit::Action(_) => {}
                 below => {
-                    if let Some(other) = self.other_verdict(below, verdict.action) {
+                    if let Some(other) = self.other_action(below, tagged.action) {
                         return Err(Refusal::Conflict(other.tag));
                     }
-                    self.set_exit(old, outcome, Exit::Verdict(verdict));
+                    self.set_exit(old, outcome, Exit::Action(tagged));
                 }
             }
         }
@@ -522,7 +525,7 @@ impl<T: Copy + Ord> CallTree<T> {
                 }
                 Exit::Fall => self.set_exit(old, outcome, Exit::Level(below)),
                 // A shorter chain already decides.
-                Exit::Verdict(_) => return Ok(()),
+                Exit::Action(_) => return Ok(()),
             }
         }
         Ok(())

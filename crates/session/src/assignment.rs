@@ -1,4 +1,4 @@
-//! Options of languages by name, with values as texts: from `NAME=VALUE` to what the front end is told.
+//! Options of languages by name, with values as texts: from `NAME=VALUE` to the options of the front end.
 //!
 //! An assignment is for one input, whose language must have the option, or for several inputs, of which at least
 //! one must be in a language that has it.
@@ -22,7 +22,7 @@ pub struct Assignment {
     pub value: Option<String>,
 }
 
-/// The options of languages that were given by name.
+/// Options of languages, given by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assignments {
     /// The options, in the order in which they were given.
@@ -92,7 +92,7 @@ impl Assignments {
         }
     }
 
-    /// What the front end of an input is told: the options, with those that were given by name.
+    /// The options for the front end of an input: those given by type, with those given by name.
     ///
     /// # Errors
     /// If a text is not a value, or an option with one value is given twice.

@@ -1,17 +1,17 @@
-//! Whether what was said of how to read inputs is of use for any of them.
+//! Options that no input uses are errors.
 //!
 //! An option without effect would hide a mistake: a policy in another language than the user believes, or a program
-//! where a policy was meant. So it is refused.
+//! instead of a policy.
 
 use crate::error::Error;
 use crate::kind::InputKind;
 use crate::loaded::Loaded;
 use crate::options::LoadOptions;
 
-/// What is made of inputs, which decides whether a kernel's version says anything of them.
+/// What a command makes of its inputs; only filters, and some languages, depend on the kernel's version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Makes {
-    /// Nothing: the inputs are looked at.
+    /// Nothing: the inputs are only analysed.
     #[default]
     Nothing,
     /// Filters, of policies.
@@ -21,10 +21,10 @@ pub enum Makes {
 }
 
 /// Refuses values for variables that no input declares, options that no input's language has, and a kernel's version
-/// that is of no use.
+/// without effect.
 ///
 /// # Errors
-/// If there is such a thing.
+/// If one of them is given.
 pub fn options<'l>(
     options: &LoadOptions,
     makes: Makes,

@@ -8,8 +8,8 @@
 //! | [`input`] | bytes with a name; the policies that come with tamis |
 //! | [`kind`] | tells what an input is: a language of policies, a ruleset's text, a form of program |
 //! | [`options`] | what the caller may say of how to read it |
-//! | [`assignment`] | options of languages by name, and the errors for those that don't fit |
-//! | [`check`] | whether what was said of how to read several inputs is of use for any of them |
+//! | [`assignment`] | options of languages by name, and errors for those that the language lacks |
+//! | [`check`] | options that no input uses are errors |
 //! | [`load()`] | from the input to [`Loaded`], a [`Policy`] or a [`NamedProgram`] |
 //! | [`bindings`] | values for the run-time variables of a policy |
 //! | [`compiled`] | from the policy to a proved program, with what there is to say of it |

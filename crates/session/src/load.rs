@@ -55,8 +55,8 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
     let source = input.add_to(&mut sources)?;
     match kind {
         InputKind::Policy(front_end) => {
-            let told = options.named.apply(front_end, &options.policy, loader)?;
-            let read = (front_end.parse)(&mut sources, source, loader, &told);
+            let parse_options = options.named.apply(front_end, &options.policy, loader)?;
+            let read = (front_end.parse)(&mut sources, source, loader, &parse_options);
             let policy = policy(name, front_end, read, sources, source, options)?;
             Ok(Loaded::Policy(Box::new(policy)))
         }

@@ -153,10 +153,10 @@ impl SideOptions {
         options
     }
 
-    /// Refuses options of which the side has no use.
+    /// Refuses options without effect on the side.
     ///
     /// # Errors
-    /// If there is one.
+    /// If its language lacks an option, or does not depend on the kernel's version.
     pub fn check(&self, side: &Side) -> Result<(), Error> {
         let kinds = side.filters().iter().map(Loaded::kind);
         let named = Assignments {

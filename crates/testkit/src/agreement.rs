@@ -14,7 +14,7 @@ use tamis_compiler::{CompileError, compile};
 use tamis_convert::{Refusal, Source, convert, read_back};
 use tamis_fuzz::{Campaign, Dictionary};
 use tamis_policy::export;
-use tamis_prover::{Answer, Limits, Scope, Space, Stop, Subject, Verdict, decide, prove};
+use tamis_prover::{Answer, ComparisonResult, Limits, Scope, Space, Stop, Subject, decide, prove};
 use tamis_rules::{Input, Ruleset};
 use tamis_vm::Code;
 
@@ -76,11 +76,11 @@ pub fn policy_exports(bytes: &[u8]) -> InputClass {
     };
     let is_whole = converted.losses.is_empty();
     for machine in &converted.machines {
-        let said = read_back(exporter, &converted.text, machine.native);
-        let said = said.unwrap_or_else(|error| panic!("{error}"));
+        let parsed = read_back(exporter, &converted.text, machine.native);
+        let parsed = parsed.unwrap_or_else(|error| panic!("{error}"));
         for _ in 0..INPUTS {
             let data = call(&mut rng, &meant);
-            let [expected, actual] = [&meant, &said].map(|ruleset| ruleset.decide(&data).action);
+            let [expected, actual] = [&meant, &parsed].map(|ruleset| ruleset.decide(&data).action);
             let is_own = Arch::of_call(data.arch, data.nr);
             let is_own = is_own.is_some_and(|arch| machine.arches.contains(&arch));
             let is_right = match is_whole {
@@ -112,18 +112,19 @@ pub fn policy_languages(bytes: &[u8]) -> InputClass {
         true => plain(&mut rng),
         false => ruleset(&mut rng, Size::SMALL, Endian::Little),
     };
-    let said = |language: &'static Language| {
+    let rendered = |language: &'static Language| {
         let text = (language.print)(&meant)?;
         Some((language, text))
     };
-    let texts: Vec<(&Language, String)> = languages::ALL.iter().filter_map(said).collect();
-    let has_said = |language: &&Language| texts.iter().any(|(said, _)| said.name == language.name);
+    let texts: Vec<(&Language, String)> = languages::ALL.iter().filter_map(rendered).collect();
+    let is_rendered =
+        |language: &&Language| texts.iter().any(|(other, _)| other.name == language.name);
     for language in languages::ALL
         .iter()
-        .filter(|language| language.says_all_plain)
+        .filter(|language| language.has_all_plain)
     {
         assert!(
-            !is_plain || has_said(&language),
+            !is_plain || is_rendered(&language),
             "{}: {meant}",
             language.name
         );
@@ -146,7 +147,7 @@ pub fn policy_languages(bytes: &[u8]) -> InputClass {
         };
         let subjects = [&meant, &parsed].map(Subject::Ruleset);
         let report = prove(&subjects[0], &subjects[1], &scope, &LIMITS);
-        let is_equal = report.verdict.is_err() || report.verdict == Ok(Verdict::Equal);
+        let is_equal = report.result.is_err() || report.result == Ok(ComparisonResult::Equal);
         assert!(
             is_equal || scope.arches.is_empty(),
             "{}: {report:x?}\n{text}",

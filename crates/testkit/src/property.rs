@@ -15,11 +15,11 @@ use tamis_bpf::{Insn, Program, forms, interp};
 use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::{Diagnostic, Sources, render};
 use tamis_kernel::differential::packets::Packets;
-use tamis_kernel::differential::{Verdict as KernelVerdict, verdicts};
+use tamis_kernel::differential::{CheckerAnswer, checker_answers};
 use tamis_policy::loader::{Loaded, NoIncludes};
 use tamis_policy::{firecracker, kafel, matrix, minijail, oci, spo, systemd, tamis};
 use tamis_profile::Format;
-use tamis_prover::{Answer, LimitReached, Limits, Scope, Subject, Verdict, decide, prove};
+use tamis_prover::{Answer, ComparisonResult, LimitReached, Limits, Scope, Subject, decide, prove};
 use tamis_rules::{Ruleset, text};
 
 use crate::generate::input::Neighbourhood;
@@ -104,7 +104,7 @@ pub fn prover_pairs(bytes: &[u8]) -> InputClass {
         Answer::Unknown(limit) => {
             assert_ne!(limit, LimitReached::Stopped, "nobody stopped it");
             let report = prove(&left, &right, &Scope::default(), &LIMITS);
-            assert_ne!(report.verdict, Ok(Verdict::Equal), "{programs:?}");
+            assert_ne!(report.result, Ok(ComparisonResult::Equal), "{programs:?}");
             "unknown"
         }
     }
@@ -506,21 +506,21 @@ pub fn validator_kernel(bytes: &[u8]) -> InputClass {
     };
     // Asking costs a thread, whatever the number of lists.
     let lists: Vec<Vec<Insn>> = (0..16).map(|_| list()).collect();
-    let Ok(answers) = verdicts(&lists) else {
+    let Ok(answers) = checker_answers(&lists) else {
         return NOT_ASKED;
     };
     for (insns, answer) in lists.iter().zip(&answers) {
         let problems = problems(insns);
         match answer {
-            KernelVerdict::Accepted => assert!(problems.is_empty(), "{problems:?} in {insns:?}"),
-            KernelVerdict::Refused(errno) => {
+            CheckerAnswer::Accepted => assert!(problems.is_empty(), "{problems:?} in {insns:?}"),
+            CheckerAnswer::Refused(errno) => {
                 assert_eq!(errno.0, EINVAL, "{insns:?}");
                 let is_expected = !problems.is_empty() || insns.len() > Program::MAX_INSNS;
                 assert!(is_expected, "refused: {insns:?}");
             }
         }
     }
-    match answers.contains(&KernelVerdict::Accepted) {
+    match answers.contains(&CheckerAnswer::Accepted) {
         true => "accepted",
         false => "refused",
     }

@@ -124,7 +124,7 @@ impl Toolchain {
                 output.status.success(),
                 "{}: {}",
                 self.program,
-                said(&output)
+                stderr_text(&output)
             ),
             Err(error) => {
                 skip::because(Need::Toolchains, format!("{}: {error}", self.program));
@@ -136,7 +136,7 @@ impl Toolchain {
 }
 
 /// What a program wrote to standard error.
-pub fn said(output: &Output) -> String {
+pub fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -156,7 +156,12 @@ pub fn run(program: &Path, arguments: &[&str]) -> Output {
 /// If it does anything else.
 pub fn assert_confined(name: &str, program: &Path) {
     let output = run(program, &["1"]);
-    assert_eq!(output.status.code(), Some(0), "{name}: {}", said(&output));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{name}: {}",
+        stderr_text(&output)
+    );
     assert_eq!(output.stdout, b"confined", "{name}");
     assert_eq!(output.stderr, b"", "{name}: nothing leaks");
     let output = run(program, &["-1"]);

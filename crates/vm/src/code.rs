@@ -55,7 +55,7 @@ pub(crate) enum Return {
 
 /// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     /// Tests whether `a & test_mask` is one of `span + 1` numbers from `low` on.
     Test,
     /// Looks A up in the list of [`Chain`]s.
@@ -67,7 +67,7 @@ pub(crate) enum Kind {
 /// The straight-line code before a branch, and the branch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
     /// The word that is loaded first, by its meaning; [`KEEP`] if A stays.
     pub(crate) source: u8,
     /// The mask of A after the load.
@@ -148,14 +148,14 @@ impl Code {
             let loaded = words[usize::from(node.source & 15)];
             a = if node.source < KEEP { loaded } else { a } & node.mask;
             let answer = match node.kind {
-                Kind::Test => (a & node.test_mask).wrapping_sub(node.low) <= node.span,
-                Kind::Chain => {
+                NodeKind::Test => (a & node.test_mask).wrapping_sub(node.low) <= node.span,
+                NodeKind::Chain => {
                     let (mark, next) = self.chains[node.span as usize].find(a);
                     seen.note(mark);
                     at = next;
                     continue;
                 }
-                Kind::Slow => {
+                NodeKind::Slow => {
                     rest.a = a;
                     let Some(answer) = self.slow[node.span as usize].run(words, &mut rest) else {
                         return 0;

@@ -7,7 +7,7 @@ use tamis_bpf::validate::DATA_SIZE_BYTES;
 use tamis_bpf::{Op, Program};
 
 use crate::chain::Chain;
-use crate::code::{Code, KEEP, Kind, Next, Node, Return, Slow};
+use crate::code::{Code, KEEP, Next, Node, NodeKind, Return, Slow};
 
 /// The shortest list of comparisons that becomes a table.
 const MIN_CHAIN: usize = 4;
@@ -55,7 +55,7 @@ struct Decoder {
 
 /// A placeholder for a node.
 const EMPTY: Node = Node {
-    kind: Kind::Test,
+    kind: NodeKind::Test,
     source: KEEP,
     mask: u32::MAX,
     test_mask: u32::MAX,
@@ -107,7 +107,7 @@ impl Decoder {
         if let (Some((source, mask)), End::Branch { yes, no, .. }) = (load, end) {
             if let Some(chain) = self.chain(last) {
                 return Node {
-                    kind: Kind::Chain,
+                    kind: NodeKind::Chain,
                     source,
                     mask,
                     span: chain,
@@ -148,7 +148,7 @@ impl Decoder {
             test,
         });
         Node {
-            kind: Kind::Slow,
+            kind: NodeKind::Slow,
             span: self.code.slow.len() as u32 - 1,
             next,
             mark: self.marks(2),

@@ -8,7 +8,7 @@ use super::Step;
 
 /// The kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind<'a> {
+pub(super) enum TokenKind<'a> {
     /// A mnemonic, register, label or other name.
     Word(&'a str),
     /// A number, in two's complement if negative.
@@ -20,16 +20,16 @@ pub(super) enum Kind<'a> {
 /// A token with its span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: TokenKind<'a>,
     pub(super) span: Span,
 }
 
-impl fmt::Display for Kind<'_> {
+impl fmt::Display for TokenKind<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Word(word) => write!(f, "`{word}`"),
-            Kind::Number(number) => write!(f, "`{number}`"),
-            Kind::Mark(mark) => write!(f, "`{mark}`"),
+            TokenKind::Word(word) => write!(f, "`{word}`"),
+            TokenKind::Number(number) => write!(f, "`{number}`"),
+            TokenKind::Mark(mark) => write!(f, "`{mark}`"),
         }
     }
 }
@@ -98,19 +98,19 @@ fn skip_block_comment(cursor: &mut Cursor<'_>) -> Step<()> {
     Err(Box::new(diagnostic))
 }
 
-fn token<'a>(cursor: &mut Cursor<'a>, next: char) -> Step<Kind<'a>> {
+fn token<'a>(cursor: &mut Cursor<'a>, next: char) -> Step<TokenKind<'a>> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let start = cursor.at();
     if is_word(next) && !next.is_ascii_digit() {
-        return Ok(Kind::Word(cursor.take_while(is_word)));
+        return Ok(TokenKind::Word(cursor.take_while(is_word)));
     }
     cursor.take_char();
     if next.is_ascii_digit() || next == '-' {
         cursor.take_while(is_word);
-        return number(cursor.text_from(start), cursor.span_from(start)).map(Kind::Number);
+        return number(cursor.text_from(start), cursor.span_from(start)).map(TokenKind::Number);
     }
     if "[](),:#%+*&".contains(next) {
-        return Ok(Kind::Mark(next));
+        return Ok(TokenKind::Mark(next));
     }
     let message = format!("unexpected character `{}`", next.escape_default());
     let diagnostic = Diagnostic::error(code::ASSEMBLER_SYNTAX, message);

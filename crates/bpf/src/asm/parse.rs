@@ -3,7 +3,7 @@
 use tamis_abi::Endian;
 use tamis_diag::{Diagnostic, Span, code, suggest};
 
-use super::lex::{Kind, Token};
+use super::lex::{Token, TokenKind};
 use super::{Step, symbols};
 use crate::insn::{AluOp, Insn, Op, Operand, Test};
 
@@ -126,8 +126,8 @@ pub(super) fn unit<'a>(
     for tokens in lines {
         let mut tokens = tokens.as_slice();
         while let [name, colon, rest @ ..] = tokens
-            && let Kind::Word(word) = name.kind
-            && colon.kind == Kind::Mark(':')
+            && let TokenKind::Word(word) = name.kind
+            && colon.kind == TokenKind::Mark(':')
         {
             let (name, span) = (word, name.span);
             let pc = unit.insns.len();
@@ -162,7 +162,7 @@ struct Cursor<'t, 'a> {
 }
 
 impl<'a> Cursor<'_, 'a> {
-    fn peek(&self) -> Option<Kind<'a>> {
+    fn peek(&self) -> Option<TokenKind<'a>> {
         self.tokens.first().map(|token| token.kind)
     }
 
@@ -177,7 +177,7 @@ impl<'a> Cursor<'_, 'a> {
     }
 
     fn eat(&mut self, mark: char) -> bool {
-        let found = self.peek() == Some(Kind::Mark(mark));
+        let found = self.peek() == Some(TokenKind::Mark(mark));
         if found {
             self.advance();
         }
@@ -186,8 +186,7 @@ impl<'a> Cursor<'_, 'a> {
 
     /// Consumes a keyword, in any case.
     fn eat_keyword(&mut self, keyword: &str) -> bool {
-        let found =
-            matches!(self.peek(), Some(Kind::Word(word)) if word.eq_ignore_ascii_case(keyword));
+        let found = matches!(self.peek(), Some(TokenKind::Word(word)) if word.eq_ignore_ascii_case(keyword));
         if found {
             self.advance();
         }
@@ -213,7 +212,7 @@ impl<'a> Cursor<'_, 'a> {
 
     fn word(&mut self, what: &str) -> Step<(&'a str, Span)> {
         match self.peek() {
-            Some(Kind::Word(word)) => {
+            Some(TokenKind::Word(word)) => {
                 let span = self.span();
                 self.advance();
                 Ok((word, span))
@@ -224,7 +223,7 @@ impl<'a> Cursor<'_, 'a> {
 
     fn number(&mut self, what: &str) -> Step<u32> {
         match self.peek() {
-            Some(Kind::Number(number)) => {
+            Some(TokenKind::Number(number)) => {
                 self.advance();
                 Ok(number)
             }
@@ -263,7 +262,7 @@ impl<'a> Cursor<'_, 'a> {
     fn load(&mut self) -> Step<Op> {
         if self.eat('[') {
             let offset = match self.peek() {
-                Some(Kind::Word(name)) => {
+                Some(TokenKind::Word(name)) => {
                     let offset = symbols::field(name, self.span(), self.endian)?;
                     self.advance();
                     offset
@@ -315,7 +314,7 @@ impl<'a> Cursor<'_, 'a> {
     }
 
     fn at_slot(&self) -> bool {
-        matches!(self.peek(), Some(Kind::Word("M" | "m")))
+        matches!(self.peek(), Some(TokenKind::Word("M" | "m")))
     }
 
     fn slot(&mut self) -> Step<u32> {
@@ -342,7 +341,7 @@ impl<'a> Cursor<'_, 'a> {
 
     /// A constant after its `#`.
     fn constant(&mut self) -> Step<u32> {
-        let Some(Kind::Word(name)) = self.peek() else {
+        let Some(TokenKind::Word(name)) = self.peek() else {
             return self.number("a number or a name");
         };
         let name_span = self.span();

@@ -17,7 +17,7 @@ use tamis_abi::{Arch, consts, syscall};
 use tamis_diag::{Diagnostic, SourceId, Span, code, suggest};
 
 use super::Form;
-use super::c_tokens::{Kind, Token, tokens};
+use super::c_tokens::{Token, TokenKind, tokens};
 use crate::asm::{Assembly, Step};
 use crate::insn::Insn;
 
@@ -306,16 +306,16 @@ impl Element<'_, '_> {
         };
         self.at += 1;
         match token.kind {
-            Kind::Number => {
+            TokenKind::Number => {
                 let digits = token.text.trim_end_matches(['u', 'U', 'l', 'L']);
                 crate::asm::number(digits, token.span).map(i64::from)
             }
-            Kind::Name if ["offsetof", "__builtin_offsetof"].contains(&token.text) => {
+            TokenKind::Name if ["offsetof", "__builtin_offsetof"].contains(&token.text) => {
                 self.offset_of()
             }
-            Kind::Name if token.text == "sizeof" => self.size_of(),
-            Kind::Name => constant(token, self.arch),
-            Kind::Mark => {
+            TokenKind::Name if token.text == "sizeof" => self.size_of(),
+            TokenKind::Name => constant(token, self.arch),
+            TokenKind::Mark => {
                 self.at -= 1;
                 Err(self.unexpected("a number or a constant"))
             }

@@ -6,13 +6,13 @@ use tamis_diag::{Cursor, SourceId, Span};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'t> {
     pub(super) text: &'t str,
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) span: Span,
 }
 
 /// The kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// An identifier or keyword.
     Name,
     /// A number, with its suffix.
@@ -63,13 +63,13 @@ fn token<'t>(cursor: &mut Cursor<'t>, first: char) -> Token<'t> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let start = cursor.at();
     let (kind, text) = if first.is_ascii_digit() {
-        (Kind::Number, cursor.take_while(is_word))
+        (TokenKind::Number, cursor.take_while(is_word))
     } else if is_word(first) {
-        (Kind::Name, cursor.take_while(is_word))
+        (TokenKind::Name, cursor.take_while(is_word))
     } else if cursor.is_before("<<") || cursor.is_before(">>") {
-        (Kind::Mark, cursor.take(2))
+        (TokenKind::Mark, cursor.take(2))
     } else {
-        (Kind::Mark, cursor.take(first.len_utf8()))
+        (TokenKind::Mark, cursor.take(first.len_utf8()))
     };
     Token {
         text,

@@ -9,7 +9,7 @@ use tamis_rules::{Predicate, Section};
 
 use super::lift::Lifted;
 use crate::options::CompileOptions;
-use crate::weights::{Kind, Weights};
+use crate::weights::{DecisionKind, Weights};
 
 /// The calls for an input.
 pub(super) struct Calls {
@@ -73,16 +73,16 @@ impl Calls {
         Calls {
             made,
             counted,
-            cached_part: per_call(Kind::Allowed) / per_call(Kind::ByArguments),
+            cached_part: per_call(DecisionKind::Allowed) / per_call(DecisionKind::ByArguments),
             has_bitmap: options.has_bitmap(),
         }
     }
 }
 
 /// How a number is decided if not by the bitmap, which a program that allows it may keep from answering.
-fn kind(section: Option<&Section>, nr: Nr) -> Kind {
+fn kind(section: Option<&Section>, nr: Nr) -> DecisionKind {
     let Some(section) = section else {
-        return Kind::ByArguments;
+        return DecisionKind::ByArguments;
     };
     let rule = section
         .rules
@@ -94,7 +94,7 @@ fn kind(section: Option<&Section>, nr: Nr) -> Kind {
         None => Some(section.default),
     };
     match always {
-        Some(action) if action != Action::ALLOW => Kind::Answered,
-        _ => Kind::ByArguments,
+        Some(action) if action != Action::ALLOW => DecisionKind::Answered,
+        _ => DecisionKind::ByArguments,
     }
 }

@@ -333,12 +333,7 @@ mod tests {
 
     #[test]
     fn a_branch_is_taken_each_way() {
-        let is_39 = Op::Branch {
-            test: Test::Eq,
-            operand: Operand::K(39),
-            jt: 0,
-            jf: 1,
-        };
+        let is_39 = Op::branch(Test::Eq, 39, 0, 1);
         let ops = [Op::LoadData(0), is_39, Op::RetImm(1), Op::RetImm(2)];
         let program = Program::new(ops.map(Into::into).to_vec(), Endian::Little).unwrap();
         let mut seen = Vec::new();

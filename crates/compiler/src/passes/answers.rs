@@ -61,8 +61,8 @@ impl<Q: Deref<Target: Hash + Eq + Sized>> Answers<Q> {
         self.find(question).map(|place| self.list[place].holds)
     }
 
-    /// Forgets the answers to a question.
-    pub(super) fn forget(&mut self, question: &Q::Target) {
+    /// Removes the answers to a question.
+    pub(super) fn remove(&mut self, question: &Q::Target) {
         while let Some(place) = self.find(question) {
             self.list[place].question = None;
         }
@@ -120,7 +120,7 @@ mod tests {
                 answers.add(question, question % 2 == 1);
                 assert_eq!(answers.get(question), Some(question % 2 == 0));
             }
-            answers.forget(&1);
+            answers.remove(&1);
             assert_eq!((answers.get(&1), answers.get(&2)), (None, Some(true)));
             answers.truncate(2);
             assert_eq!((answers.get(&0), answers.get(&2)), (Some(true), None));

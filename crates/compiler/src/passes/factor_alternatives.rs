@@ -28,7 +28,7 @@
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use tamis_rules::Predicate;
 
-use super::shape::{Kind, rewrite_lists};
+use super::shape::{ListKind, rewrite_lists};
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
@@ -46,7 +46,7 @@ pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     rewrite_conditions(draft, cx, |when| rewrite_lists(when, &factor))
 }
 
-fn factor(kind: Kind, lists: &[Predicate]) -> Option<Predicate> {
+fn factor(kind: ListKind, lists: &[Predicate]) -> Option<Predicate> {
     if !may_share(kind, lists) {
         return None;
     }
@@ -84,7 +84,7 @@ fn factor(kind: Kind, lists: &[Predicate]) -> Option<Predicate> {
 }
 
 /// Whether two lists have a part in common, or whether only hashing tells.
-fn may_share(kind: Kind, lists: &[Predicate]) -> bool {
+fn may_share(kind: ListKind, lists: &[Predicate]) -> bool {
     /// So many parts are compared with each other faster than hashed.
     const FEW: usize = 16;
     let parts = |list| kind.dual().parts(list);
@@ -115,7 +115,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(kind: Kind, lists: &'a [Predicate]) -> Parts<'a> {
+    fn of(kind: ListKind, lists: &'a [Predicate]) -> Parts<'a> {
         let parts = |list| kind.dual().parts(list);
         let total = lists.iter().map(|list| parts(list).len()).sum();
         let mut known: FxHashMap<&Predicate, usize> =

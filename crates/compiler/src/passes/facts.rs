@@ -14,11 +14,11 @@
 
 use std::borrow::Cow;
 
-use tamis_rules::{Operand, Part, Predicate, Subject, Test};
+use tamis_rules::{Operand, OperandSource, Part, Predicate, Test};
 
 use super::answers::Answers;
 use super::knowledge::Knowledge;
-use super::shape::{Kind, values};
+use super::shape::{ListKind, values};
 
 /// The most tests of one argument in a list that are compared with each other.
 const MAX_LITERALS: usize = 32;
@@ -26,11 +26,11 @@ const MAX_LITERALS: usize = 32;
 /// Assumptions, and how to take them back.
 #[derive(Default)]
 pub(super) struct Facts<'a> {
-    subjects: Vec<(Subject, Knowledge)>,
+    sources: Vec<(OperandSource, Knowledge)>,
     tests: Answers<Cow<'a, Test>>,
     lists: Answers<&'a Predicate>,
-    /// What was known of a subject before, if anything.
-    log: Vec<(Subject, Option<Knowledge>)>,
+    /// What was known of a source before, if anything.
+    log: Vec<(OperandSource, Option<Knowledge>)>,
 }
 
 /// How much was assumed at some time.
@@ -63,37 +63,37 @@ impl<'a> Facts<'a> {
     }
 
     fn assume_test(&mut self, test: Cow<'a, Test>, holds: bool) {
-        if let Some(subject) = subject_of(&test) {
-            self.learn(subject, &test, holds);
+        if let Some(source) = source_of(&test) {
+            self.learn(source, &test, holds);
         }
         self.tests.add(test, holds);
     }
 
-    fn learn(&mut self, subject: Subject, test: &Test, holds: bool) {
-        let place = self.place_of(subject);
-        let known = place.map(|place| &self.subjects[place].1);
+    fn learn(&mut self, source: OperandSource, test: &Test, holds: bool) {
+        let place = self.place_of(source);
+        let known = place.map(|place| &self.sources[place].1);
         let learnt = known.cloned().unwrap_or_default().and(test, holds);
         if known == Some(&learnt) {
             return;
         }
         let before = match place {
-            Some(place) => Some(std::mem::replace(&mut self.subjects[place].1, learnt)),
+            Some(place) => Some(std::mem::replace(&mut self.sources[place].1, learnt)),
             None => {
-                self.subjects.push((subject, learnt));
+                self.sources.push((source, learnt));
                 None
             }
         };
-        self.log.push((subject, before));
+        self.log.push((source, before));
     }
 
-    fn place_of(&self, subject: Subject) -> Option<usize> {
-        let mut subjects = self.subjects.iter();
-        subjects.position(|(known, _)| *known == subject)
+    fn place_of(&self, source: OperandSource) -> Option<usize> {
+        let mut sources = self.sources.iter();
+        sources.position(|(known, _)| *known == source)
     }
 
-    fn knowledge(&self, subject: Subject) -> Option<&Knowledge> {
-        let place = self.place_of(subject)?;
-        Some(&self.subjects[place].1)
+    fn knowledge(&self, source: OperandSource) -> Option<&Knowledge> {
+        let place = self.place_of(source)?;
+        Some(&self.sources[place].1)
     }
 
     fn mark(&self) -> Mark {
@@ -107,13 +107,13 @@ impl<'a> Facts<'a> {
     fn take_back(&mut self, to: Mark) {
         while self.log.len() > to.log {
             match self.log.pop() {
-                Some((subject, Some(before))) => {
-                    if let Some(place) = self.place_of(subject) {
-                        self.subjects[place].1 = before;
+                Some((source, Some(before))) => {
+                    if let Some(place) = self.place_of(source) {
+                        self.sources[place].1 = before;
                     }
                 }
-                // Of the subjects that are known now it was the last to become so.
-                _ => drop(self.subjects.pop()),
+                // Of the sources that are known now it was the last to become so.
+                _ => drop(self.sources.pop()),
             }
         }
         self.tests.truncate(to.tests);
@@ -127,7 +127,7 @@ impl<'a> Facts<'a> {
             Predicate::False => Some(false),
             Predicate::Not(inner) => self.answer(inner).map(|answer| !answer),
             Predicate::Test(test) => {
-                let known = subject_of(test).and_then(|subject| self.knowledge(subject));
+                let known = source_of(test).and_then(|source| self.knowledge(source));
                 let answer = known.and_then(|known| known.answer(test));
                 answer.or_else(|| self.tests.get(test))
             }
@@ -152,8 +152,8 @@ impl<'a> Facts<'a> {
                 Some(simplified) => Some(negated(simplified)),
             },
             Predicate::Test(test) => self.simplify_test(test),
-            Predicate::All(parts) => self.simplify_list(Kind::All, parts),
-            Predicate::Any(parts) => self.simplify_list(Kind::Any, parts),
+            Predicate::All(parts) => self.simplify_list(ListKind::All, parts),
+            Predicate::Any(parts) => self.simplify_list(ListKind::Any, parts),
         }
     }
 
@@ -172,19 +172,19 @@ impl<'a> Facts<'a> {
     /// A test of fewer intervals with the same answer for all possible values.
     fn simplify_test(&self, test: &Test) -> Option<Predicate> {
         let (operand, set) = values(test)?;
-        let known = self.knowledge(operand.subject)?;
+        let known = self.knowledge(operand.source)?;
         known.simpler(operand, &set)
     }
 
-    fn simplify_list(&mut self, kind: Kind, given: &'a [Predicate]) -> Option<Predicate> {
-        if self.subjects.is_empty() && self.tests.len() == 0 && are_about_one_each(given) {
+    fn simplify_list(&mut self, kind: ListKind, given: &'a [Predicate]) -> Option<Predicate> {
+        if self.sources.is_empty() && self.tests.len() == 0 && are_about_one_each(given) {
             // Tests of one argument each have nothing to tell each other.
             return (given.len() < 2).then(|| kind.join(given.to_vec()));
         }
         let mark = self.mark();
         let mut parts: Vec<Cow<'a, Predicate>> = given.iter().map(Cow::Borrowed).collect();
         let literals = literals(given);
-        let groups = literals.chunk_by(|one, other| one.subject == other.subject);
+        let groups = literals.chunk_by(|one, other| one.source == other.source);
         let (small, large): (Vec<_>, Vec<_>) =
             groups.partition(|group| group.len() <= MAX_LITERALS);
         for group in &small {
@@ -197,7 +197,7 @@ impl<'a> Facts<'a> {
                 *part = Cow::Owned(constant(answer));
             }
         }
-        let holds = kind == Kind::All;
+        let holds = kind == ListKind::All;
         for literal in small.into_iter().flatten() {
             self.assume_literal(&parts[literal.place], holds);
         }
@@ -212,7 +212,7 @@ impl<'a> Facts<'a> {
                 && test_in(given).is_none()
                 && let Some(simplified) = self.simplify_inside(given)
             {
-                self.lists.forget(given);
+                self.lists.remove(given);
                 *part = Cow::Owned(simplified);
             }
         }
@@ -254,14 +254,14 @@ impl<'a> Facts<'a> {
     /// Simplifies each of a list's tests of one argument, knowing the others.
     fn compare_literals(
         &mut self,
-        kind: Kind,
+        kind: ListKind,
         parts: &mut [Cow<'a, Predicate>],
         group: &[Literal],
     ) {
         let mark = self.mark();
         for literal in group {
             for other in group.iter().filter(|other| other.place != literal.place) {
-                self.assume_literal(&parts[other.place], kind == Kind::All);
+                self.assume_literal(&parts[other.place], kind == ListKind::All);
             }
             if let Some(simplified) = self.simplify_literal(&parts[literal.place]) {
                 parts[literal.place] = Cow::Owned(simplified);
@@ -272,7 +272,7 @@ impl<'a> Facts<'a> {
 }
 
 /// The list of these parts, or what it comes to; `None` if all are as they were.
-fn joined(kind: Kind, parts: Vec<Cow<'_, Predicate>>) -> Option<Predicate> {
+fn joined(kind: ListKind, parts: Vec<Cow<'_, Predicate>>) -> Option<Predicate> {
     let (neutral, absorbing) = (kind.neutral(), kind.dual().neutral());
     if parts.iter().any(|part| **part == absorbing) {
         return Some(absorbing);
@@ -285,10 +285,10 @@ fn joined(kind: Kind, parts: Vec<Cow<'_, Predicate>>) -> Option<Predicate> {
     Some(kind.join(parts.map(Cow::into_owned).collect()))
 }
 
-/// Whether a condition's parts have nothing to tell each other: it is a test, a list of several tests of one subject
+/// Whether a condition's parts have nothing to tell each other: it is a test, a list of several tests of one source
 /// each, or a list of several such lists.
 pub(super) fn is_about_one_each(predicate: &Predicate) -> bool {
-    match Kind::of(predicate) {
+    match ListKind::of(predicate) {
         None => matches!(predicate, Predicate::Test(_)),
         Some((_, parts)) => {
             parts.len() >= 2
@@ -298,15 +298,15 @@ pub(super) fn is_about_one_each(predicate: &Predicate) -> bool {
 }
 
 fn is_list_about_one_each(predicate: &Predicate) -> bool {
-    Kind::of(predicate).is_some_and(|(_, parts)| parts.len() >= 2 && are_about_one_each(parts))
+    ListKind::of(predicate).is_some_and(|(_, parts)| parts.len() >= 2 && are_about_one_each(parts))
 }
 
-/// Whether these are tests of one subject each.
+/// Whether these are tests of one source each.
 fn are_about_one_each(parts: &[Predicate]) -> bool {
     let rest = |index| parts[index + 1..].iter().map(literal);
-    let mut subjects = parts.iter().map(literal).enumerate();
-    // There are few subjects, so that a longer list ends soon.
-    subjects.all(|(index, subject)| subject.is_some() && rest(index).all(|other| other != subject))
+    let mut sources = parts.iter().map(literal).enumerate();
+    // There are few sources, so that a longer list ends soon.
+    sources.all(|(index, source)| source.is_some() && rest(index).all(|other| other != source))
 }
 
 const fn constant(answer: bool) -> Predicate {
@@ -343,9 +343,9 @@ fn test_in(predicate: &Predicate) -> Option<(&Test, bool)> {
     }
 }
 
-/// What a predicate is about if it is a test, or a negated one, of one subject with constants.
-fn literal(predicate: &Predicate) -> Option<Subject> {
-    test_in(predicate).and_then(|(test, _)| subject_of(test))
+/// What a predicate is about if it is a test, or a negated one, of one source with constants.
+fn literal(predicate: &Predicate) -> Option<OperandSource> {
+    test_in(predicate).and_then(|(test, _)| source_of(test))
 }
 
 fn is_about_the_whole(predicate: &Predicate) -> bool {
@@ -353,8 +353,8 @@ fn is_about_the_whole(predicate: &Predicate) -> bool {
     operand.is_some_and(|operand| operand.part == Part::Full)
 }
 
-fn subject_of(test: &Test) -> Option<Subject> {
-    operand_of(test).map(|operand| operand.subject)
+fn source_of(test: &Test) -> Option<OperandSource> {
+    operand_of(test).map(|operand| operand.source)
 }
 
 const fn operand_of(test: &Test) -> Option<Operand> {
@@ -366,27 +366,26 @@ const fn operand_of(test: &Test) -> Option<Operand> {
     }
 }
 
-/// A part of a list that is a test, or a negated one, of one subject.
+/// A part of a list that is a test, or a negated one, of one source.
 struct Literal {
-    subject: Subject,
+    source: OperandSource,
     /// Those of the whole value come first, since they cost most.
     is_about_half: bool,
     place: usize,
 }
 
-/// The literals of a list, by subject.
+/// The literals of a list, by source.
 fn literals(parts: &[Predicate]) -> Vec<Literal> {
     let literals = parts.iter().enumerate().filter_map(|(place, part)| {
-        let subject = literal(part)?;
+        let source = literal(part)?;
         let is_about_half = !is_about_the_whole(part);
         Some(Literal {
-            subject,
+            source,
             is_about_half,
             place,
         })
     });
     let mut literals: Vec<Literal> = literals.collect();
-    literals
-        .sort_unstable_by_key(|literal| (literal.subject, literal.is_about_half, literal.place));
+    literals.sort_unstable_by_key(|literal| (literal.source, literal.is_about_half, literal.place));
     literals
 }

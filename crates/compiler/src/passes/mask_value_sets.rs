@@ -25,7 +25,7 @@
 
 use tamis_rules::{IntervalSet, Operand, Predicate, Test};
 
-use super::shape::{Kind, rewrite_parts, single_values, test_of};
+use super::shape::{ListKind, rewrite_parts, single_values, test_of};
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
@@ -44,7 +44,7 @@ pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
 }
 
 fn rewrite(predicate: &Predicate) -> Option<Predicate> {
-    if let Some((kind, parts)) = Kind::of(predicate) {
+    if let Some((kind, parts)) = ListKind::of(predicate) {
         return match rewrite_parts(parts, rewrite) {
             Some(made) => Some(kind.join(made)),
             None => (parts.len() < 2).then(|| kind.join(parts.to_vec())),

@@ -26,7 +26,7 @@
 use rustc_hash::FxHashMap;
 use tamis_rules::{Operand, Predicate, Test};
 
-use super::shape::{Kind, rewrite_lists};
+use super::shape::{ListKind, rewrite_lists};
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
@@ -77,13 +77,13 @@ impl Masked {
     }
 }
 
-fn merge(kind: Kind, parts: &[Predicate]) -> Option<Predicate> {
+fn merge(kind: ListKind, parts: &[Predicate]) -> Option<Predicate> {
     if parts.iter().filter_map(Masked::of).take(2).count() < 2 {
         return None;
     }
     let merged = match kind {
-        Kind::All => merge_requirements(parts),
-        Kind::Any => merge_alternatives(parts),
+        ListKind::All => merge_requirements(parts),
+        ListKind::Any => merge_alternatives(parts),
     };
     (merged.len() < parts.len()).then(|| kind.join(merged))
 }

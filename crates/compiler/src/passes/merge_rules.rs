@@ -35,7 +35,7 @@ use tamis_rules::{IntervalSet, Predicate};
 
 use super::draft::{Condition, DraftRule};
 use super::numbers::Cuts;
-use super::shape::Kind;
+use super::shape::ListKind;
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage};
 
 /// About this pass.
@@ -71,11 +71,11 @@ pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
                 let others = others.iter().map(|(_, rule)| &rule.when);
                 std::iter::once(&first.when).chain(others)
             };
-            let parts = || conditions().flat_map(|when| Kind::Any.parts(when.predicate()));
+            let parts = || conditions().flat_map(|when| ListKind::Any.parts(when.predicate()));
             first.when = cx.condition(if conditions().any(Condition::is_true) {
                 Predicate::True
             } else {
-                Kind::Any.join(parts().cloned().collect())
+                ListKind::Any.join(parts().cloned().collect())
             });
         },
     );

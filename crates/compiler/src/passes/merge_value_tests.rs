@@ -27,7 +27,7 @@
 use rustc_hash::FxHashMap;
 use tamis_rules::{IntervalSet, Operand, Predicate, Test};
 
-use super::shape::{Kind, rewrite_lists, test_of, values};
+use super::shape::{ListKind, rewrite_lists, test_of, values};
 use super::{Changed, Claim, Draft, PassCx, PassInfo, Stage, rewrite_conditions};
 
 /// About this pass.
@@ -45,13 +45,13 @@ pub(super) fn run(draft: &mut Draft, cx: &mut PassCx) -> Changed {
     rewrite_conditions(draft, cx, |when| rewrite_lists(when, &merge))
 }
 
-fn merge(kind: Kind, parts: &[Predicate]) -> Option<Predicate> {
+fn merge(kind: ListKind, parts: &[Predicate]) -> Option<Predicate> {
     if !has_operand_twice(parts) {
         return None;
     }
     let merged = match kind {
-        Kind::Any => merge_list(parts, union),
-        Kind::All => merge_list(parts, intersection),
+        ListKind::Any => merge_list(parts, union),
+        ListKind::All => merge_list(parts, intersection),
     };
     (merged.len() < parts.len()).then(|| kind.join(merged))
 }

@@ -9,7 +9,7 @@
 pub mod registry;
 
 mod draft;
-mod run;
+mod pass_run;
 
 mod assume_earlier_rules;
 mod drop_default_rules;
@@ -45,8 +45,8 @@ mod shape;
 mod testing;
 
 pub(crate) use draft::Draft;
-pub(crate) use run::append;
-pub use run::{Run, Size};
+pub(crate) use pass_run::append;
+pub use pass_run::{PassRun, Size};
 
 use std::rc::Rc;
 
@@ -125,7 +125,7 @@ pub struct Remark {
     /// By how many instructions the program got shorter, as far as the pass can tell.
     pub saved_insns: usize,
     /// In which run of the pass.
-    pub run: Run,
+    pub run: PassRun,
 }
 
 /// What a pass is given besides the thing to rewrite.
@@ -135,7 +135,7 @@ pub struct PassCx {
     fuel: Option<u64>,
     remarks: Vec<Remark>,
     /// The run that is going on, and how many remarks there were before it.
-    run: Run,
+    run: PassRun,
     earlier_remarks: usize,
     /// The calls by which programs are measured, if they are, and whether the kernel has a bitmap.
     calls: Option<Rc<Workload>>,
@@ -161,7 +161,7 @@ impl PassCx {
             pass: "",
             fuel,
             remarks: Vec::new(),
-            run: Run {
+            run: PassRun {
                 number: 1,
                 arch: None,
                 before: NOTHING,

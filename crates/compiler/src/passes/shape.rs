@@ -7,34 +7,34 @@ const MAX_VALUES: u64 = 64;
 
 /// The two kinds of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum ListKind {
     All,
     Any,
 }
 
-impl Kind {
+impl ListKind {
     /// The kind and the parts, if a predicate is a list.
-    pub(super) fn of(predicate: &Predicate) -> Option<(Kind, &[Predicate])> {
+    pub(super) fn of(predicate: &Predicate) -> Option<(ListKind, &[Predicate])> {
         match predicate {
-            Predicate::All(parts) => Some((Kind::All, parts)),
-            Predicate::Any(parts) => Some((Kind::Any, parts)),
+            Predicate::All(parts) => Some((ListKind::All, parts)),
+            Predicate::Any(parts) => Some((ListKind::Any, parts)),
             _ => None,
         }
     }
 
     /// The other kind.
-    pub(super) const fn dual(self) -> Kind {
+    pub(super) const fn dual(self) -> ListKind {
         match self {
-            Kind::All => Kind::Any,
-            Kind::Any => Kind::All,
+            ListKind::All => ListKind::Any,
+            ListKind::Any => ListKind::All,
         }
     }
 
     /// What a list without parts comes to.
     pub(super) const fn neutral(self) -> Predicate {
         match self {
-            Kind::All => Predicate::True,
-            Kind::Any => Predicate::False,
+            ListKind::All => Predicate::True,
+            ListKind::Any => Predicate::False,
         }
     }
 
@@ -43,14 +43,14 @@ impl Kind {
         match (parts.len(), self) {
             (0, _) => self.neutral(),
             (1, _) => parts.remove(0),
-            (_, Kind::All) => Predicate::All(parts),
-            (_, Kind::Any) => Predicate::Any(parts),
+            (_, ListKind::All) => Predicate::All(parts),
+            (_, ListKind::Any) => Predicate::Any(parts),
         }
     }
 
     /// The parts of a list of this kind; anything else is the only part of itself.
     pub(super) fn parts(self, predicate: &Predicate) -> &[Predicate] {
-        match Kind::of(predicate) {
+        match ListKind::of(predicate) {
             Some((kind, parts)) if kind == self => parts,
             _ => std::slice::from_ref(predicate),
         }
@@ -61,13 +61,13 @@ impl Kind {
 /// is what its parts come to. Recurses as deep as the predicate nests.
 pub(super) fn rewrite_lists(
     predicate: &Predicate,
-    rewrite: &impl Fn(Kind, &[Predicate]) -> Option<Predicate>,
+    rewrite: &impl Fn(ListKind, &[Predicate]) -> Option<Predicate>,
 ) -> Option<Predicate> {
     if let Predicate::Not(inner) = predicate {
         let inner = rewrite_lists(inner, rewrite)?;
         return Some(Predicate::Not(Box::new(inner)));
     }
-    let (kind, parts) = Kind::of(predicate)?;
+    let (kind, parts) = ListKind::of(predicate)?;
     let made = rewrite_parts(parts, |part| rewrite_lists(part, rewrite));
     let rewritten = rewrite(kind, made.as_deref().unwrap_or(parts));
     rewritten.or_else(|| match made {

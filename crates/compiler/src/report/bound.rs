@@ -25,7 +25,7 @@ const MAX_EXACT_RUNS: usize = 12;
 
 /// How a bound was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BoundKind {
     /// By the entropy of the answers.
     Entropy,
     /// By the best search tree over the runs.
@@ -44,7 +44,7 @@ pub struct ArchBound {
     /// The fewest that any program could take.
     pub bound_steps: f64,
     /// How that was found.
-    pub kind: Kind,
+    pub kind: BoundKind,
 }
 
 /// What happens to some numbers: conditions and return values.
@@ -58,14 +58,14 @@ struct Answers {
 
 /// Neighbouring numbers, their answer, and how much they weigh.
 #[derive(Clone)]
-struct Run {
+struct WeightedRun {
     first: u32,
     last: u32,
     answer: usize,
     weight: f64,
 }
 
-impl Run {
+impl WeightedRun {
     fn is_single(&self) -> bool {
         self.first == self.last
     }
@@ -165,9 +165,9 @@ impl Measured<'_> {
         let (jumps, kind) = match runs.len() <= MAX_EXACT_RUNS {
             true => (
                 best_tree(&with_heavy_apart(&runs, &by_number)),
-                Kind::BestTree,
+                BoundKind::BestTree,
             ),
-            false => (entropy(&by_answer, total).max(least), Kind::Entropy),
+            false => (entropy(&by_answer, total).max(least), BoundKind::Entropy),
         };
         // Without a jump the number need not be loaded.
         let loads = if jumps > 0.0 { 1.0 } else { 0.0 };
@@ -200,14 +200,14 @@ impl Answers {
     }
 
     /// Runs in order of number.
-    fn runs(&self, weights: &BTreeMap<u32, f64>) -> Vec<Run> {
+    fn runs(&self, weights: &BTreeMap<u32, f64>) -> Vec<WeightedRun> {
         let mut pieces: Vec<(u32, u32, usize)> = Vec::new();
         for (numbers, answer) in &self.by_numbers {
             let intervals = numbers.intervals().iter();
             pieces.extend(intervals.map(|(first, last)| (*first, *last, *answer)));
         }
         pieces.sort_unstable();
-        let run = |(first, last, answer)| Run {
+        let run = |(first, last, answer)| WeightedRun {
             first,
             last,
             answer,
@@ -219,18 +219,18 @@ impl Answers {
 
 /// Runs, of which the heaviest numbers are cut out as far as there is room: asking for such a number can be better
 /// than asking for the borders of its run.
-fn with_heavy_apart(runs: &[Run], weights: &BTreeMap<u32, f64>) -> Vec<Run> {
+fn with_heavy_apart(runs: &[WeightedRun], weights: &BTreeMap<u32, f64>) -> Vec<WeightedRun> {
     let mut pieces = runs.to_vec();
     let mut heavy: Vec<(u32, f64)> = weights.iter().map(|(nr, weight)| (*nr, *weight)).collect();
     heavy.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     for (nr, weight) in heavy {
-        let holds = |piece: &Run| (piece.first..=piece.last).contains(&nr);
+        let holds = |piece: &WeightedRun| (piece.first..=piece.last).contains(&nr);
         let Some(at) = pieces.iter().position(holds) else {
             continue;
         };
         let whole = pieces[at].clone();
         let range = |first: u32, last: u32| weights.range(first..=last).map(|(_, weight)| weight);
-        let side = |first: u32, last: u32| Run {
+        let side = |first: u32, last: u32| WeightedRun {
             first,
             last,
             answer: whole.answer,
@@ -240,7 +240,7 @@ fn with_heavy_apart(runs: &[Run], weights: &BTreeMap<u32, f64>) -> Vec<Run> {
         if whole.first < nr {
             cut.push(side(whole.first, nr - 1));
         }
-        cut.push(Run {
+        cut.push(WeightedRun {
             first: nr,
             last: nr,
             answer: whole.answer,
@@ -266,7 +266,7 @@ fn entropy(by_answer: &BTreeMap<usize, f64>, total: f64) -> f64 {
 }
 
 /// The jumps that the best tree takes, all calls together. Exponential in the runs.
-fn best_tree(runs: &[Run]) -> f64 {
+fn best_tree(runs: &[WeightedRun]) -> f64 {
     let full = (1_usize << runs.len()) - 1;
     let mut best = vec![0.0_f64; full + 1];
     for set in 1..=full {
@@ -293,8 +293,8 @@ fn best_tree(runs: &[Run]) -> f64 {
 mod tests {
     use super::*;
 
-    fn runs(answers_and_weights: &[(usize, f64)]) -> Vec<Run> {
-        let run = |(nr, (answer, weight)): (u32, &(usize, f64))| Run {
+    fn runs(answers_and_weights: &[(usize, f64)]) -> Vec<WeightedRun> {
+        let run = |(nr, (answer, weight)): (u32, &(usize, f64))| WeightedRun {
             first: nr,
             last: nr,
             answer: *answer,
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_hot_number_within_a_run_is_asked_for_alone() {
-        let run = |first, last, answer, weight| Run {
+        let run = |first, last, answer, weight| WeightedRun {
             first,
             last,
             answer,

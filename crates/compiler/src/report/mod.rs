@@ -7,7 +7,7 @@ pub mod bound;
 pub mod calls;
 pub mod ownership;
 
-use crate::passes::{Remark, Run};
+use crate::passes::{PassRun, Remark};
 
 /// What a pass did, all its changes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,19 +42,19 @@ pub fn totals(remarks: &[Remark]) -> Vec<PassTotal> {
 
 /// A run of a pass that changed something.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PassRun {
+pub struct PassRunTotal {
     /// The name of the pass.
     pub pass: &'static str,
     /// Which run, over what, and how large that was.
-    pub run: Run,
+    pub run: PassRun,
     /// How many changes it applied.
     pub changes: usize,
 }
 
 /// The runs that remarks are about, in the order in which they happened.
-pub fn runs(remarks: &[Remark]) -> Vec<PassRun> {
+pub fn runs(remarks: &[Remark]) -> Vec<PassRunTotal> {
     let same_run = |a: &Remark, b: &Remark| a.run.number == b.run.number;
-    let runs = remarks.chunk_by(same_run).map(|own| PassRun {
+    let runs = remarks.chunk_by(same_run).map(|own| PassRunTotal {
         pass: own[0].pass,
         run: own[0].run,
         changes: own.len(),

@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
-use super::bits::{bits_of, has_bits, separating_mask};
-use super::masks::{Mask, Masks};
+use super::bit_tests::one_line::{OneLineTest, OneLineTests};
+use super::bit_tests::sides::{Known, push};
+use super::bit_tests::two_decisions::{bits_of, has_bits, separating_mask};
 use super::parts::Parts;
-use super::sides::push;
 use super::{Span, question_cost};
 use crate::cost::Prices;
 use crate::dag::NodeId;
@@ -26,7 +26,7 @@ const LARGEST: u32 = i32::MAX as u32;
 pub(super) struct Layer<'a> {
     pub(super) spans: &'a [Span],
     pub(super) prices: Prices,
-    masks: Option<&'a Masks<'a>>,
+    one_line: Option<&'a OneLineTests<'a>>,
     /// Whether a run has been asked about.
     is_gone: Vec<bool>,
     weight_before: Vec<u32>,
@@ -71,7 +71,7 @@ impl<'a> Layer<'a> {
     pub(super) fn new(
         spans: &'a [Span],
         prices: Prices,
-        masks: Option<&'a Masks<'a>>,
+        one_line: Option<&'a OneLineTests<'a>>,
         gone: &[usize],
     ) -> Layer<'a> {
         let mut is_gone = vec![false; spans.len()];
@@ -88,7 +88,7 @@ impl<'a> Layer<'a> {
         Layer {
             spans,
             prices,
-            masks,
+            one_line,
             is_gone,
             weight_before,
         }
@@ -141,7 +141,7 @@ impl<'a> Layer<'a> {
             self.chains(first, first..end, base, Links::default(), row);
         }
         self.bit_leaves(first, &(first..end), row);
-        self.mask_leaves(first, &(first..end), row);
+        self.one_line_leaves(first, &(first..end), row);
     }
 
     /// The same for those of some parts that have a heavy value, as it is one of them that may be asked about
@@ -172,7 +172,7 @@ impl<'a> Layer<'a> {
                 self.chains(first, lasts.clone(), base, links, &mut row);
             }
             may_be_test = may_be_test && self.bit_leaves(first, &lasts, &mut row);
-            self.mask_leaves(first, &lasts, &mut row);
+            self.one_line_leaves(first, &lasts, &mut row);
             if !row.is_empty() {
                 meet(first, &row);
             }
@@ -248,30 +248,34 @@ impl<'a> Layer<'a> {
         until > lasts.start
     }
 
-    /// Takes into account bit tests that leave something, for the parts that begin with a run and end with one of
+    /// Takes into account bit tests that leave one line, for the parts that begin with a run and end with one of
     /// `lasts`.
-    fn mask_leaves(&self, first: usize, lasts: &Range<usize>, row: &mut Vec<u32>) {
-        for mask in self.masks(first).filter(|mask| lasts.contains(&mask.last)) {
-            let place = mask.last - lasts.start;
+    fn one_line_leaves(&self, first: usize, lasts: &Range<usize>, row: &mut Vec<u32>) {
+        for test in self
+            .one_line(first)
+            .filter(|test| lasts.contains(&test.last))
+        {
+            let place = test.last - lasts.start;
             row.resize(row.len().max(place + 1), LARGEST);
-            row[place] = row[place].min(mask.cost);
+            row[place] = row[place].min(test.cost);
         }
     }
 
-    /// The bit tests that leave something, for the parts that begin with a run. They know nothing of
-    /// runs that are gone.
-    pub(super) fn masks(&self, first: usize) -> impl Iterator<Item = &Mask> {
-        let masks = self
-            .masks
-            .map_or(&[][..], |masks| masks.beginning_with(first));
-        let is_whole = |mask: &&Mask| !self.is_gone[mask.first..=mask.last].contains(&true);
-        masks.iter().filter(is_whole)
+    /// The bit tests that leave one line, for the parts that begin with a run and have all their runs: the tests
+    /// don't take into account what is gone.
+    pub(super) fn one_line(&self, first: usize) -> impl Iterator<Item = &OneLineTest> {
+        let tests = self
+            .one_line
+            .map_or(&[][..], |tests| tests.beginning_with(first));
+        let is_whole = |test: &&OneLineTest| !self.is_gone[test.first..=test.last].contains(&true);
+        tests.iter().filter(is_whole)
     }
 
-    /// The runs of a part whose values have none of these bits, and one of them.
-    pub(super) fn sides(&self, first: usize, last: usize, bits: u32) -> [Vec<Span>; 2] {
+    /// The runs of a part whose values have none of these bits, and one of them, with what is known then.
+    pub(super) fn sides(&self, first: usize, last: usize, bits: u32) -> [(Vec<Span>, Known); 2] {
         let mut both = [Vec::new(), Vec::new()];
-        if let Some(Masks { sides, .. }) = self.masks {
+        let sides = self.one_line.map(|tests| &tests.sides);
+        if let Some(sides) = sides {
             for at in self.left(first, last) {
                 for (side, span) in both.iter_mut().zip(sides.split(at, bits)) {
                     if let Some(span) = span {
@@ -280,7 +284,12 @@ impl<'a> Layer<'a> {
                 }
             }
         }
-        both
+        let known = sides.map_or_else(Known::default, |sides| sides.known);
+        let [clear, set] = both;
+        [
+            (clear, known.after(bits, false)),
+            (set, known.after(bits, true)),
+        ]
     }
 
     /// The decisions that may be what is left of a chain which begins with a run: those of the first two

@@ -8,7 +8,7 @@
 
 use tamis_abi::Word;
 
-use super::bits::separating_mask;
+use super::bit_tests::two_decisions::separating_mask;
 use super::{Span, question_cost};
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};

@@ -7,8 +7,8 @@
 //! already taken out of the whole line, a layer: the part of a layer either cuts within the layer, or asks
 //! about its next heaviest value and goes on in the next layer. Light values that stand between runs of one
 //! decision are asked about in short chains at the leaves, where the literature's trees, which never
-//! merge neighbours, have no use for them; a bit test may end a part, too, leave little of it
-//! ([`masks`](super::masks)), or leave two lines ([`halves`](super::halves)).
+//! merge neighbours, have no use for them; a bit test ([`bit_tests`](super::bit_tests)) may end a part, too, or
+//! leave one or two lines of it.
 //!
 //! There is one table: each layer changes the costs of the parts with its own next value only, and those of
 //! the parts without it that matter ([`parts`](super::parts)) are put aside. The first layer takes `O(n³)`,
@@ -18,10 +18,10 @@
 use tamis_abi::Word;
 
 use super::Span;
+use super::bit_tests::one_line::OneLineTests;
+use super::bit_tests::two_lines::{self, TwoLineTest};
 use super::costs::{Costs, LIMIT_F32, Number, Questions};
-use super::halves::{self, Halves};
 use super::layer::{Layer, Links};
-use super::masks::Masks;
 use super::parts::{self, Around, Cuts, Parts};
 use crate::cost::Prices;
 use crate::dag::{Dag, NodeId, Question};
@@ -41,13 +41,13 @@ pub(super) fn build(
     word: Word,
     spans: &[Span],
     prices: Prices,
-    masks: Option<&Masks<'_>>,
+    one_line: Option<&OneLineTests<'_>>,
     max_heavy: usize,
 ) -> NodeId {
     if most(spans, prices) < LIMIT_F32 {
-        build_with::<f32>(dag, word, spans, prices, masks, max_heavy)
+        build_with::<f32>(dag, word, spans, prices, one_line, max_heavy)
     } else {
-        build_with::<f64>(dag, word, spans, prices, masks, max_heavy)
+        build_with::<f64>(dag, word, spans, prices, one_line, max_heavy)
     }
 }
 
@@ -56,10 +56,10 @@ fn build_with<N: Number>(
     word: Word,
     spans: &[Span],
     prices: Prices,
-    masks: Option<&Masks<'_>>,
+    one_line: Option<&OneLineTests<'_>>,
     max_heavy: usize,
 ) -> NodeId {
-    let table = Table::<N>::new(spans, prices, masks, max_heavy);
+    let table = Table::<N>::new(spans, prices, one_line, max_heavy);
     Builder { word, table }.build(dag, 0, 0, spans.len() - 1)
 }
 
@@ -92,7 +92,7 @@ enum Choice {
     /// Bits, and the decisions for yes and no.
     Bits(u32, NodeId, NodeId),
     /// Bits that leave lines.
-    Halves(u32),
+    BitTest(u32),
     /// The right side begins with this run.
     Cut(usize),
 }
@@ -110,7 +110,7 @@ pub(super) struct Table<'a, N> {
     /// By heavy value, what parts cost of which it is the last value that is gone.
     without: Vec<Without<N>>,
     /// Bit tests of the last layer, in order of first run.
-    halves: Vec<Halves>,
+    two_lines: Vec<TwoLineTest>,
 }
 
 /// What parts cost once a value of theirs is gone. They begin with that value or before it, and end with it or
@@ -136,12 +136,12 @@ impl<'a, N: Number> Table<'a, N> {
     pub(super) fn new(
         spans: &'a [Span],
         prices: Prices,
-        masks: Option<&'a Masks<'a>>,
+        one_line: Option<&'a OneLineTests<'a>>,
         max_heavy: usize,
     ) -> Self {
         let heavy = heavy(spans, max_heavy);
         let layers: Vec<Layer<'_>> = (0..=heavy.len())
-            .map(|asked| Layer::new(spans, prices, masks, &heavy[..asked]))
+            .map(|asked| Layer::new(spans, prices, one_line, &heavy[..asked]))
             .collect();
         let mut table = Table {
             parts: parts::that_matter(&layers, &heavy),
@@ -149,9 +149,9 @@ impl<'a, N: Number> Table<'a, N> {
             heavy,
             layers,
             costs: Costs::new(spans.len()),
-            halves: Vec::new(),
+            two_lines: Vec::new(),
         };
-        table.fill_last(masks);
+        table.fill_last(one_line);
         for depth in (0..table.heavy.len()).rev() {
             table.fill(depth);
         }
@@ -160,13 +160,13 @@ impl<'a, N: Number> Table<'a, N> {
     }
 
     /// Finds the costs of the parts of which all heavy values are gone.
-    fn fill_last(&mut self, masks: Option<&'a Masks<'a>>) {
+    fn fill_last(&mut self, one_line: Option<&'a OneLineTests<'a>>) {
         let (Some(layer), Some(parts)) = (self.layers.last(), self.parts.last()) else {
             return;
         };
         let size = layer.size();
         let all = Parts::all(size);
-        let until = if masks.is_some() { &all } else { parts };
+        let until = if one_line.is_some() { &all } else { parts };
         let mut leaves = Vec::with_capacity(size);
         for first in 0..size {
             layer.leaves(first, until.end(first), &mut leaves);
@@ -180,28 +180,28 @@ impl<'a, N: Number> Table<'a, N> {
             last_at_least: 0,
         };
         let cuts = Cuts::new(parts, everywhere, layer, &self.layers[0], 0);
-        let Some(masks) = masks else {
+        let Some(one_line) = one_line else {
             self.costs.cut(parts, everywhere, &cuts, &questions);
             return;
         };
         // Which bit tests are looked at depends on the costs of all parts that a tree may have at little more
         // cost than the best one of this layer.
-        let slack = halves::slack(most(layer.spans, layer.prices));
+        let slack = two_lines::slack(most(layer.spans, layer.prices));
         let mut more_cuts = Cuts::new(&all, everywhere, layer, layer, slack);
         more_cuts.add(&cuts);
         self.costs.cut(&all, everywhere, &more_cuts, &questions);
-        self.halves = halves::find(layer, &self.costs, &masks.sides);
-        self.halves
+        self.two_lines = two_lines::find(layer, &self.costs, &one_line.sides);
+        self.two_lines
             .sort_unstable_by_key(|test| (test.first, test.last));
-        for test in &self.halves {
+        for test in &self.two_lines {
             self.costs.set(test.first, test.last, N::of(test.cost));
         }
         // Parts without any of them stay as they are.
-        let Some(nearest) = self.halves.iter().map(|test| test.last).min() else {
+        let Some(nearest) = self.two_lines.iter().map(|test| test.last).min() else {
             return;
         };
         let around = Around {
-            first_at_most: self.halves.last().map_or(0, |test| test.first),
+            first_at_most: self.two_lines.last().map_or(0, |test| test.first),
             last_at_least: nearest,
         };
         self.costs.cut(parts, around, &cuts, &questions);
@@ -257,6 +257,12 @@ impl<'a, N: Number> Table<'a, N> {
         &self.heavy
     }
 
+    /// The bit tests that leave two lines, of the last layer.
+    #[cfg(test)]
+    pub(super) fn two_lines(&self) -> &[TwoLineTest] {
+        &self.two_lines
+    }
+
     /// Whether it is known what a part costs when so many heavy values are gone.
     pub(super) fn matters(&self, depth: usize, first: usize, last: usize) -> bool {
         let parts = self.parts.get(depth);
@@ -306,22 +312,24 @@ impl<'a, N: Number> Table<'a, N> {
         match layer.bit_test(first, last) {
             Some((mask, set, clear)) => Choice::Bits(mask, set, clear),
             None => {
-                let bits = self.halving(depth, first, last, cost);
-                bits.map_or(Choice::Cut(last), Choice::Halves)
+                let bits = self.bit_test(depth, first, last, cost);
+                bits.map_or(Choice::Cut(last), Choice::BitTest)
             }
         }
     }
 
     /// The bits that leave lines and bring a part to this cost.
-    fn halving(&self, depth: usize, first: usize, last: usize, cost: u32) -> Option<u32> {
-        let mut masks = self.layers[depth].masks(first);
-        let mask = masks.find(|mask| mask.last == last && mask.cost == cost);
-        let place = |test: &Halves| (test.first, test.last).cmp(&(first, last));
-        let found = self.halves.binary_search_by(place).ok();
-        let halves = found
-            .map(|at| self.halves[at])
+    fn bit_test(&self, depth: usize, first: usize, last: usize, cost: u32) -> Option<u32> {
+        let mut one_line = self.layers[depth].one_line(first);
+        let one_line = one_line.find(|test| test.last == last && test.cost == cost);
+        let place = |test: &TwoLineTest| (test.first, test.last).cmp(&(first, last));
+        let found = self.two_lines.binary_search_by(place).ok();
+        let two_lines = found
+            .map(|at| self.two_lines[at])
             .filter(|test| test.cost == cost);
-        mask.map(|mask| mask.bits).or(halves.map(|test| test.bits))
+        one_line
+            .map(|test| test.bits)
+            .or(two_lines.map(|test| test.bits))
     }
 
     /// The run at which the right side of a cut begins that brings a part to this cost: the one nearest the
@@ -376,13 +384,13 @@ impl<N: Number> Builder<'_, N> {
                 dag.ask(word, Question::Eq(span.first), span.node, rest)
             }),
             Choice::Bits(mask, set, clear) => dag.ask(word, Question::AnySet(mask), set, clear),
-            Choice::Halves(bits) => {
-                let [no, yes] = layer.sides(first, last, bits).map(|side| match &side[..] {
-                    [span] => span.node,
-                    side => {
-                        let masks = Masks::new(side, &[], layer.prices);
-                        build(dag, word, side, layer.prices, Some(&masks), MAX_HEAVY)
+            Choice::BitTest(bits) => {
+                let [no, yes] = layer.sides(first, last, bits).map(|(side, known)| {
+                    if let [span] = &side[..] {
+                        return span.node;
                     }
+                    let tests = OneLineTests::new(&side, &[], known, layer.prices);
+                    build(dag, word, &side, layer.prices, Some(&tests), MAX_HEAVY)
                 });
                 dag.ask(word, Question::AnySet(bits), yes, no)
             }

@@ -1,8 +1,11 @@
 //! What search trees must be: right, as cheap as their tables say, and the cheapest of all where all can be
 //! looked at.
 
+use std::ops::RangeInclusive;
+
 use tamis_abi::SeccompData;
 
+use super::bit_tests::sides::push;
 use super::layer::Layer;
 use super::table::Table;
 use super::*;
@@ -431,6 +434,77 @@ fn bit_tests_on_small_intervals_are_right_and_pay() {
         without += asked(&dag, root, &runs);
     }
     assert!(with < without - without / 100, "{with} {without}");
+}
+
+/// What a part costs if it is asked for these bits first, and both sides get their trees: what the tests that were
+/// found for it promise, or less.
+fn cost_with_bit_test(
+    dag: &mut Dag,
+    line: &Line,
+    tests: &OneLineTests<'_>,
+    part: RangeInclusive<usize>,
+    bits: u32,
+) -> u32 {
+    let mut sides: [Vec<Span>; 2] = [Vec::new(), Vec::new()];
+    for at in part.clone() {
+        for (side, span) in sides.iter_mut().zip(tests.sides.split(at, bits)) {
+            side.extend(span);
+        }
+    }
+    let known = [false, true].map(|yes| Known::default().after(bits, yes));
+    let [no, yes] = [0, 1].map(|at| {
+        let side = std::mem::take(&mut sides[at]);
+        let mut merged = Vec::new();
+        side.into_iter().for_each(|span| push(&mut merged, span));
+        let tests = OneLineTests::new(&merged, &[], known[at], line.prices);
+        table::build(dag, Word::NR, &merged, line.prices, Some(&tests), MAX_HEAVY)
+    });
+    let root = dag.ask(Word::NR, Question::AnySet(bits), yes, no);
+    tree_cost(dag, root, &one_by_one(&line.spans[part]), line.prices)
+}
+
+#[test]
+fn bit_tests_cost_no_more_than_is_said_of_them() {
+    let mut numbers = Numbers(7);
+    let [mut one_line, mut two_lines, mut dearer] = [0; 3];
+    for _ in 0..200 {
+        let mut dag = Dag::new();
+        let length = 20 + numbers.below(90) as u32;
+        let rarity = 2 + numbers.below(8);
+        let denied: Vec<u32> = (0..length).filter(|_| numbers.below(rarity) == 0).collect();
+        let runs = allowed_but(&mut dag, 0..length, &denied);
+        let line = Line::new(Word::NR, &runs, STEPS, Detail::Best);
+        let tests = OneLineTests::new(&line.spans, &line.grains, Known::default(), STEPS);
+        // No heavy values: parts have all their runs.
+        let table = Table::<f64>::new(&line.spans, STEPS, Some(&tests), 0);
+        let of_line = (0..line.spans.len()).flat_map(|first| tests.beginning_with(first));
+        let of_line = of_line.map(|test| (test.first, test.last, test.bits, test.cost, true));
+        let of_table = table.two_lines().iter();
+        let of_table = of_table.map(|test| (test.first, test.last, test.bits, test.cost, false));
+        for (first, last, bits, said, is_one_line) in of_line.chain(of_table) {
+            // The last run has no end, so its values can't be asked one by one.
+            if last + 1 == line.spans.len() {
+                continue;
+            }
+            let cost = cost_with_bit_test(&mut dag, &line, &tests, first..=last, bits);
+            // The weights of a run's sides are rounded.
+            if cost > said + said / 200 {
+                assert!(
+                    cost < said + said / 10,
+                    "{first}..={last} {bits:#x} {cost} {said}"
+                );
+                dearer += 1;
+            }
+            *(if is_one_line {
+                &mut one_line
+            } else {
+                &mut two_lines
+            }) += 1;
+        }
+    }
+    assert!(one_line > 200 && two_lines > 100, "{one_line} {two_lines}");
+    // A second test that leaves few runs may be counted on, and not be looked for in so short a line.
+    assert!(dearer * 1000 <= one_line + two_lines, "{dearer}");
 }
 
 /// What it costs to cut a line at its weighted median until nothing is left to decide.

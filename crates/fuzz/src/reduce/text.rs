@@ -135,12 +135,12 @@ fn lines(text: &str) -> Vec<Range<usize>> {
 /// A word, a string or a sign.
 struct Token {
     place: Range<usize>,
-    kind: Kind,
+    kind: TokenKind,
 }
 
 /// What a token does to the structure of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Open,
     Close,
     /// It stands between elements of a list; lists with different separators are different lists.
@@ -159,15 +159,15 @@ fn tokens(text: &str) -> Vec<Token> {
         let is_word = |c: char| c.is_alphanumeric() || "_.@$".contains(c);
         let separator = SEPARATORS.iter().position(|sign| rest.starts_with(sign));
         let (len, kind) = match (first, separator) {
-            (_, Some(index)) => (SEPARATORS[index].len(), Kind::Separator(index as u8)),
-            ('(' | '[' | '{', _) => (1, Kind::Open),
-            (')' | ']' | '}', _) => (1, Kind::Close),
-            ('"', _) => (string_len(rest), Kind::Other),
+            (_, Some(index)) => (SEPARATORS[index].len(), TokenKind::Separator(index as u8)),
+            ('(' | '[' | '{', _) => (1, TokenKind::Open),
+            (')' | ']' | '}', _) => (1, TokenKind::Close),
+            ('"', _) => (string_len(rest), TokenKind::Other),
             _ if is_word(first) => (
                 rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
-                Kind::Other,
+                TokenKind::Other,
             ),
-            _ => (first.len_utf8(), Kind::Other),
+            _ => (first.len_utf8(), TokenKind::Other),
         };
         if !first.is_whitespace() {
             let place = at..at + len;
@@ -226,23 +226,23 @@ impl Structure {
             }
             end = place.end;
             match kind {
-                Kind::Open => open.push(Frame {
+                TokenKind::Open => open.push(Frame {
                     inside: place.end,
                     ..outermost(place.start)
                 }),
-                Kind::Close if open.len() > 1 => {
+                TokenKind::Close if open.len() > 1 => {
                     if let Some(frame) = open.pop() {
                         structure.add_lists(text, &frame, place.start);
                         let all = frame.start..place.end;
                         structure.brackets.push((all, frame.inside..place.start));
                     }
                 }
-                Kind::Separator(sign) => {
+                TokenKind::Separator(sign) => {
                     if let Some(frame) = open.last_mut() {
                         frame.separators.push((sign, place));
                     }
                 }
-                Kind::Close | Kind::Other => {}
+                TokenKind::Close | TokenKind::Other => {}
             }
         }
         if let Some(line) = open.first() {
@@ -316,8 +316,8 @@ mod tests {
             let depth = tokens(text)
                 .iter()
                 .try_fold(0_u32, |depth, token| match token.kind {
-                    Kind::Open => Some(depth + 1),
-                    Kind::Close => depth.checked_sub(1),
+                    TokenKind::Open => Some(depth + 1),
+                    TokenKind::Close => depth.checked_sub(1),
                     _ => Some(depth),
                 });
             depth == Some(0) && !text.contains(",]") && !text.contains("[,")

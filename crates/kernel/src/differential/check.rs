@@ -7,17 +7,17 @@ use tamis_bpf::{Insn, Program, Stack, interp};
 
 use super::calls::{self, Mismatch};
 use super::packets::Packets;
-use super::{AskError, Verdict, verdicts};
+use super::{AskError, CheckerAnswer, checker_answers};
 
 /// A difference between the kernel and tamis. Programs are counted from the oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contradiction {
     /// The kernel rejects a program, or accepts one that is too long.
-    Verdict {
+    Checker {
         /// The program.
         program: usize,
-        /// The kernel's verdict.
-        verdict: Verdict,
+        /// The kernel's answer.
+        answer: CheckerAnswer,
     },
     /// As a socket filter, a program returns another value.
     Returned {
@@ -60,7 +60,7 @@ pub fn check(stack: &Stack, calls: &[SeccompData]) -> Checked {
     let mut checked = Checked::default();
     let programs = stack.programs();
     let is_native = stack.endian() == Some(crate::NATIVE_ENDIAN);
-    checked.verdicts(programs);
+    checked.checker_answers(programs);
     let installable = programs.iter().enumerate();
     let installable = installable.filter(|(_, program)| program.is_installable());
     for (index, program) in installable {
@@ -78,16 +78,16 @@ pub fn check(stack: &Stack, calls: &[SeccompData]) -> Checked {
 }
 
 impl Checked {
-    fn verdicts(&mut self, programs: &[Program]) {
+    fn checker_answers(&mut self, programs: &[Program]) {
         let lists: Vec<Vec<Insn>> = programs.iter().map(|one| one.insns().to_vec()).collect();
-        let answers = match verdicts(&lists) {
+        let answers = match checker_answers(&lists) {
             Ok(answers) => answers,
             Err(error) => return self.not_asked.push(error),
         };
-        for (program, verdict) in answers.into_iter().enumerate() {
-            let is_taken = verdict == Verdict::Accepted;
+        for (program, answer) in answers.into_iter().enumerate() {
+            let is_taken = answer == CheckerAnswer::Accepted;
             if is_taken != programs[program].is_installable() {
-                let contradiction = Contradiction::Verdict { program, verdict };
+                let contradiction = Contradiction::Checker { program, answer };
                 self.contradictions.push(contradiction);
             }
         }

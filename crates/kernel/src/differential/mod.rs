@@ -2,7 +2,7 @@
 //!
 //! | test | method | limits |
 //! |---|---|---|
-//! | [`verdicts`]: is a list of instructions accepted? | installation in which only the last check fails | none |
+//! | [`checker_answers`]: is a list of instructions accepted? | installation in which only the last check fails | none |
 //! | [`calls`](mod@calls): outcome of a stack for a call | real calls, traced | `log` looks like `allow`; invisible data |
 //! | [`packets`](mod@packets): return value of a program for sixteen words | socket filter | loads have network byte order |
 //!
@@ -99,25 +99,26 @@ impl From<TraceError> for AskError {
     }
 }
 
-/// The kernel's verdict on installing a list of instructions.
+/// The answer of the kernel's checker to a list of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckerAnswer {
     /// It would be installed, if there is room.
     Accepted,
     /// It is rejected.
     Refused(Errno),
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for CheckerAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::Accepted => f.write_str("accepted"),
-            Verdict::Refused(errno) => write!(f, "refused: {errno}"),
+            CheckerAnswer::Accepted => f.write_str("accepted"),
+            CheckerAnswer::Refused(errno) => write!(f, "refused: {errno}"),
         }
     }
 }
 
-/// The kernel's verdict on each list of instructions; lists of more than 65535 are treated as having 65535.
+/// The answer of the kernel's checker to each list of instructions; lists of more than 65535 are treated as having
+/// 65535.
 ///
 /// Only a filter that allows everything and has a listener is installed, on a thread that ends afterwards. The
 /// kernel rejects a second listener with `EBUSY`, but only after it has checked and converted the program. Takes
@@ -125,9 +126,9 @@ impl fmt::Display for Verdict {
 ///
 /// # Errors
 /// [`AskError::Start`] without a thread, [`AskError::Refused`] if not even that filter can be installed.
-pub fn verdicts(lists: &[Vec<Insn>]) -> Result<Vec<Verdict>, AskError> {
+pub fn checker_answers(lists: &[Vec<Insn>]) -> Result<Vec<CheckerAnswer>, AskError> {
     thread::scope(|scope| {
-        let asking = thread::Builder::new().spawn_scoped(scope, || verdicts_here(lists));
+        let asking = thread::Builder::new().spawn_scoped(scope, || checker_answers_here(lists));
         asking?
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -135,7 +136,7 @@ pub fn verdicts(lists: &[Vec<Insn>]) -> Result<Vec<Verdict>, AskError> {
 }
 
 /// Permanently installs a filter on the calling thread.
-fn verdicts_here(lists: &[Vec<Insn>]) -> Result<Vec<Verdict>, AskError> {
+fn checker_answers_here(lists: &[Vec<Insn>]) -> Result<Vec<CheckerAnswer>, AskError> {
     let allow = vec![Insn::from(Op::RetImm(Action::ALLOW.ret()))];
     let allow = Program::new(allow, crate::NATIVE_ENDIAN).expect("one return is a program");
     let with_listener = Flags::from(Flag::NewListener);
@@ -146,14 +147,14 @@ fn verdicts_here(lists: &[Vec<Insn>]) -> Result<Vec<Verdict>, AskError> {
     let _installed =
         install(&allow, &how).map_err(|error| AskError::Refused { filter: 0, error })?;
     let pace = Pace::default();
-    let verdict = |insns: &Vec<Insn>| {
+    let answer = |insns: &Vec<Insn>| {
         let insns = &insns[..insns.len().min(usize::from(u16::MAX))];
-        let answer = seccomp::set_filter(insns, with_listener);
+        let installed = seccomp::set_filter(insns, with_listener);
         pace.step();
-        match answer {
-            Ok(_) | Err(Errno(libc::EBUSY)) => Verdict::Accepted,
-            Err(errno) => Verdict::Refused(errno),
+        match installed {
+            Ok(_) | Err(Errno(libc::EBUSY)) => CheckerAnswer::Accepted,
+            Err(errno) => CheckerAnswer::Refused(errno),
         }
     };
-    Ok(lists.iter().map(verdict).collect())
+    Ok(lists.iter().map(answer).collect())
 }

@@ -216,9 +216,9 @@ pub fn measure_workload(
     stacks: &[Vec<Program>],
     workload: &TimedCalls,
     rounds: Rounds,
-    tell: &mut dyn FnMut(Progress),
+    on_progress: &mut dyn FnMut(Progress),
 ) -> Result<Measurement, MeasureError> {
-    measure_passes(stacks, workload, rounds, MANY, tell)
+    measure_passes(stacks, workload, rounds, MANY, on_progress)
 }
 
 fn measure_passes(
@@ -226,7 +226,7 @@ fn measure_passes(
     workload: &TimedCalls,
     rounds: Rounds,
     passes: Passes,
-    tell: &mut dyn FnMut(Progress),
+    on_progress: &mut dyn FnMut(Progress),
 ) -> Result<Measurement, MeasureError> {
     let series = series(workload, passes)?;
     let calls: Vec<RawCall> = workload.calls.iter().map(RawCall::of).collect();
@@ -247,14 +247,14 @@ fn measure_passes(
     {
         let round = figures.rounds() + 1;
         for (subject, stack) in stacks.iter().enumerate() {
-            tell(Progress {
+            on_progress(Progress {
                 round,
                 subject,
                 subjects,
             });
             figures.add(subject, child.measure(subject, stack)?);
         }
-        tell(Progress {
+        on_progress(Progress {
             round,
             subject: subjects,
             subjects,

@@ -11,7 +11,7 @@ use tamis_kernel::{DumpError, NATIVE_ENDIAN, dump};
 use tamis_testkit::skip::{self, Need};
 
 use crate::raw;
-use crate::support::{CALL, answering, constant, told, trial, victim};
+use crate::support::{CALL, answering, constant, output_of, trial, victim};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -132,8 +132,8 @@ fn no_such_process() {
 fn not_permitted() {
     let waiting = Waiting::with("two");
     if raw::is_root() {
-        let told = told(&["dump-unprivileged", &waiting.pid().to_string()]);
-        assert_eq!(told, format!("{:?}", DumpError::NotPrivileged));
+        let output = output_of(&["dump-unprivileged", &waiting.pid().to_string()]);
+        assert_eq!(output, format!("{:?}", DumpError::NotPrivileged));
     } else {
         skip::because(Need::Live, "only root can give up its privileges");
     }
@@ -142,8 +142,8 @@ fn not_permitted() {
 
 fn under_own_filter() {
     let waiting = Waiting::with("two");
-    let told = told(&["dump-under-filter", &waiting.pid().to_string()]);
-    assert_eq!(told, format!("{:?}", DumpError::OwnFilter));
+    let output = output_of(&["dump-under-filter", &waiting.pid().to_string()]);
+    assert_eq!(output, format!("{:?}", DumpError::OwnFilter));
     waiting.end();
 }
 

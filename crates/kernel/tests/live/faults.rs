@@ -17,7 +17,7 @@ use tamis_kernel::{
 };
 
 use crate::raw;
-use crate::support::{ARGS, CALL, answering, own_path, play, told, trial};
+use crate::support::{ARGS, CALL, answering, output_of, own_path, play, trial};
 use crate::victim::{MARK, open_files};
 
 const NOTIFY: u32 = ActionKind::Notify.ret();
@@ -26,7 +26,7 @@ const EPERM: Action = Action::errno(libc::EPERM as u16);
 pub(crate) fn trials() -> Vec<Trial> {
     let plays = |name: &'static str, case: &'static str| {
         trial(&format!("faults::{name}"), move || {
-            assert_eq!(told(&["fault", case]), "well");
+            assert_eq!(output_of(&["fault", case]), "well");
         })
     };
     vec![
@@ -369,9 +369,9 @@ fn orphan() {
 /// The command isn't left waiting for an answer, and the panic arrives.
 fn supervisor_panics() {
     let output: Output = play(&["panicking-supervisor"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(101), "{said}");
-    assert!(said.contains("the supervisor gives up"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(101), "{printed}");
+    assert!(printed.contains("the supervisor gives up"), "{printed}");
 }
 
 /// Notified by a supervisor that panics.

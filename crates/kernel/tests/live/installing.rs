@@ -5,12 +5,12 @@ use tamis_abi::Action;
 use tamis_bpf::stack::Stack;
 use tamis_bpf::{Op, Program, Test};
 
-use crate::support::{program, told, trial};
+use crate::support::{output_of, program, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     let case = |name: &'static str, expected: &'static str| {
         trial(&format!("install::{name}"), move || {
-            assert_eq!(told(&["install", name]), expected);
+            assert_eq!(output_of(&["install", name]), expected);
         })
     };
     vec![
@@ -33,8 +33,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("outer-eperm", "Refused(Errno(1))"),
         case("outer-enosys", "NotAvailable"),
         trial("install::tsync-differs", || {
-            let said = told(&["install", "tsync-differs"]);
-            assert!(said.starts_with("ThreadDiffers { thread: Some("), "{said}");
+            let output = output_of(&["install", "tsync-differs"]);
+            assert!(
+                output.starts_with("ThreadDiffers { thread: Some("),
+                "{output}"
+            );
         }),
         trial("install::until-full", until_full),
     ]
@@ -62,7 +65,7 @@ fn until_full() {
     }
     assert!(fitting > 1);
     assert_eq!(
-        told(&["install", "until-full"]),
+        output_of(&["install", "until-full"]),
         format!("{fitting} NoRoom {{ filters: Some({fitting}) }}")
     );
 }

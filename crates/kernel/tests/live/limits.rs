@@ -8,12 +8,12 @@ use tamis_bpf::{Op, Operand, Program, Stack, Test};
 use tamis_kernel::{Command, Ended, Install, InstallError, RunError, install, run};
 
 use crate::raw;
-use crate::support::{ARGS, CALL, program, stack, told, trial};
+use crate::support::{ARGS, CALL, output_of, program, stack, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     let plays = |name: &'static str, case: &'static str, expected: &'static str| {
         trial(&format!("limits::{name}"), move || {
-            assert_eq!(told(&["limit", case]), expected);
+            assert_eq!(output_of(&["limit", case]), expected);
         })
     };
     vec![

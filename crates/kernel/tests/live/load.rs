@@ -12,7 +12,7 @@ use tamis_kernel::listener::Reply;
 use tamis_kernel::{Command, Ended, Flag, Install, InstallError, dump, install, run, supervise};
 
 use crate::raw;
-use crate::support::{ARGS, CALL, answering, own_path, told, trial};
+use crate::support::{ARGS, CALL, answering, output_of, own_path, trial};
 use crate::victim::{MARK, open_files};
 
 /// How many threads do something at once. The kernel frees filters one after the other, later, and Linux 6.18 hangs
@@ -23,7 +23,7 @@ const NOTIFY: u32 = ActionKind::Notify.ret();
 pub(crate) fn trials() -> Vec<Trial> {
     let plays = |name: &'static str, case: &'static str| {
         trial(&format!("load::{name}"), move || {
-            assert_eq!(told(&["load", case]), "well");
+            assert_eq!(output_of(&["load", case]), "well");
         })
     };
     vec![

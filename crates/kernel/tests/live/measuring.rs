@@ -7,7 +7,7 @@ use tamis_bpf::{AluOp, Insn, Op, Operand, Program};
 use tamis_kernel::measure::{Call, Rounds, TimedCalls, bitmap, calls, measure_workload};
 use tamis_kernel::{InstallError, MeasureError, NATIVE_ENDIAN, measure};
 
-use crate::support::{answering, constant, told, trial};
+use crate::support::{answering, constant, output_of, trial};
 
 /// All tests.
 pub(crate) fn trials() -> Vec<Trial> {
@@ -27,7 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("measure: a child that is killed", killed),
         trial("measure: a filter that can't be installed", refused),
         trial("measure: nothing is left behind", || {
-            assert_eq!(told(&["measure-often"]), "");
+            assert_eq!(output_of(&["measure-often"]), "");
         }),
     ]
 }

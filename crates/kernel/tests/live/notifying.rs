@@ -12,7 +12,7 @@ use tamis_kernel::listener::{Delivery, Listener, Reply};
 use tamis_kernel::{Command, Ended, Flag, Install, install, supervise};
 
 use crate::raw;
-use crate::support::{ARGS, CALL, answering, constant, native_call, own_path, told, trial};
+use crate::support::{ARGS, CALL, answering, constant, native_call, output_of, own_path, trial};
 use crate::victim;
 
 const NOTIFY: u32 = ActionKind::Notify.ret();
@@ -37,20 +37,23 @@ pub(crate) fn trials() -> Vec<Trial> {
             descriptor_can_be_the_answer();
         }),
         trial("listener::caller_and_supervisor_can_share_a_cpu", || {
-            assert_eq!(told(&["notify", "wake-up"]), "Ok(9)");
+            assert_eq!(output_of(&["notify", "wake-up"]), "Ok(9)");
         }),
         trial("listener::listener_gone_is_enosys", || {
             let enosys = format!("Err({})", libc::ENOSYS);
-            assert_eq!(told(&["notify", "listener-gone"]), enosys);
+            assert_eq!(output_of(&["notify", "listener-gone"]), enosys);
         }),
         trial("listener::id_is_valid_until_the_reply", || {
-            assert_eq!(told(&["notify", "id"]), "true Delivered false Gone Ok(9)");
+            assert_eq!(
+                output_of(&["notify", "id"]),
+                "true Delivered false Gone Ok(9)"
+            );
         }),
         trial("listener::receivers_stop_when_told", || {
-            assert_eq!(told(&["notify", "receivers"]), "1000 calls, {Ok(9)}");
+            assert_eq!(output_of(&["notify", "receivers"]), "1000 calls, {Ok(9)}");
         }),
         trial("listener::receive_ends_with_the_last_task", || {
-            assert_eq!(told(&["notify", "last-task"]), "None");
+            assert_eq!(output_of(&["notify", "last-task"]), "None");
         }),
     ]
 }

@@ -8,7 +8,7 @@ use tamis_kernel::probe::{Mode, Support};
 use tamis_kernel::{Flag, probe};
 use tamis_testkit::skip::{self, Need};
 
-use crate::support::{told, trial};
+use crate::support::{output_of, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -51,12 +51,12 @@ fn promises() {
 
 /// A filter that hides `seccomp` and `ptrace` is told from a kernel that lacks them.
 fn outer() {
-    let eperm = told(&["probe-under", "50001"]);
+    let eperm = output_of(&["probe-under", "50001"]);
     assert_eq!(
         eperm,
         "Unknown Err(Errno(1)) Some(Filter) Some(1) Some(true)"
     );
-    let enosys = told(&["probe-under", "50026"]);
+    let enosys = output_of(&["probe-under", "50026"]);
     assert!(enosys.starts_with("No { since:"), "{enosys}");
 }
 

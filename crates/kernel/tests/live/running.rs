@@ -14,8 +14,8 @@ use tamis_testkit::skip::{self, Need};
 
 use crate::raw;
 use crate::support::{
-    ARGS, CALL, answering, answering_all, constant, native_call, own_path, program, stack, told,
-    trial, victim,
+    ARGS, CALL, answering, answering_all, constant, native_call, output_of, own_path, program,
+    stack, trial, victim,
 };
 use crate::victim::MARK;
 
@@ -321,8 +321,8 @@ fn tracing_not_permitted() {
     let output = crate::support::play(&["run", "without-ptrace", path, MARK, "call"]);
     assert_eq!(output.status.code(), Some(128 + libc::SIGSYS));
     let note = Note::NotTraced(Errno(libc::EPERM));
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(said.trim(), format!("0 {:?}", [note]));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(printed.trim(), format!("0 {:?}", [note]));
 }
 
 /// A victim that runs a command and has told the first line of its output. Signals that whoever started the tests
@@ -440,7 +440,7 @@ fn daemon_is_released() {
 }
 
 fn leaves_nothing_behind() {
-    assert_eq!(told(&["run-often"]), "children: \"\"");
+    assert_eq!(output_of(&["run-often"]), "children: \"\"");
 }
 
 /// A call by `int 0x80` is attributed to i386, with its number there. From 64-bit code the filter

@@ -99,7 +99,7 @@ pub(crate) fn play(role: &[&str]) -> Output {
 
 /// What a victim that ends well prints, without surrounding space.
 #[track_caller]
-pub(crate) fn told(role: &[&str]) -> String {
+pub(crate) fn output_of(role: &[&str]) -> String {
     let output = play(role);
     assert!(
         output.status.success(),

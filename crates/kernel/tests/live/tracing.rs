@@ -16,7 +16,7 @@ use tamis_testkit::skip::{self, Need};
 
 use crate::dumping::Waiting;
 use crate::raw;
-use crate::support::{ARGS, CALL, answering, native_call, own_path, told, trial};
+use crate::support::{ARGS, CALL, answering, native_call, output_of, own_path, trial};
 use crate::victim;
 
 const TRACE: u32 = Action::new(ActionKind::Trace, 7).ret();
@@ -165,7 +165,7 @@ fn heir_of_a_number() {
 
 /// In a new namespace the child can't see its parent.
 fn first_of_a_namespace() {
-    match told(&["first-of-a-namespace"]).as_str() {
+    match output_of(&["first-of-a-namespace"]).as_str() {
         "no namespace" => skip::because(Need::Live, "no namespace of processes can be made"),
         told => assert_eq!(told, "Ok(Exited(0))"),
     }

@@ -7,7 +7,7 @@ use std::process::Output;
 use libtest_mimic::Trial;
 use tamis_abi::{Action, ActionKind};
 
-use crate::support::{CALL, answering, native_call, play, stack, told, trial};
+use crate::support::{CALL, answering, native_call, output_of, play, stack, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -95,7 +95,7 @@ fn stacks_of_three() {
 
 fn kill_thread() {
     let ret = format!("{:x}", Action::KILL_THREAD.ret());
-    assert_eq!(told(&["verdict-in-thread", &ret]), "main is alive");
+    assert_eq!(output_of(&["verdict-in-thread", &ret]), "main is alive");
 }
 
 fn kill_process() {
@@ -108,6 +108,6 @@ fn kill_process() {
 
 fn tracer_gets_the_data() {
     for data in ["0", "1234", "65535"] {
-        assert_eq!(told(&["trace-message", data]), format!("Some({data})"));
+        assert_eq!(output_of(&["trace-message", data]), format!("Some({data})"));
     }
 }

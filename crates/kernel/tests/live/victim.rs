@@ -44,12 +44,12 @@ pub(crate) fn play(role: &[String]) -> ExitCode {
         ["wait-under", stack] => wait_under(stack),
         ["dump-unprivileged", pid] => {
             raw::drop_privileges();
-            tell_dump(pid);
+            print_dump(pid);
         }
         ["dump-under-filter", pid] => {
             let allow = constant(Action::ALLOW.ret());
             install(&allow, &Install::default()).expect("it can be installed");
-            tell_dump(pid);
+            print_dump(pid);
         }
         ["run", case, words @ ..] => {
             raw::take_signals_of_terminals();
@@ -85,7 +85,7 @@ fn wait_under(stack: &str) {
 }
 
 /// Prints why the filters of a process can't be dumped, or that they can.
-fn tell_dump(pid: &str) {
+fn print_dump(pid: &str) {
     match tamis_kernel::dump(pid.parse().expect("a process number")) {
         Ok(filters) => println!("{} filters", filters.len()),
         Err(error) => println!("{error:?}"),
@@ -256,10 +256,10 @@ fn install_case(case: &str) -> String {
         "outer-enosys" => under_outer(libc::ENOSYS, &allow),
         other => panic!("no case {other}"),
     };
-    said(&result)
+    result_words(&result)
 }
 
-fn said(result: &Result<Installed, InstallError>) -> String {
+fn result_words(result: &Result<Installed, InstallError>) -> String {
     match result {
         Ok(_) => "installed".to_owned(),
         Err(error) => format!("{error:?}"),

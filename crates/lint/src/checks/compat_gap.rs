@@ -1,5 +1,5 @@
-//! Finds calls that are denied or restricted on an architecture and open on its 32-bit sister, if the filter has
-//! rules for both.
+//! Finds calls that are denied or restricted on an architecture and open on its 32-bit compat architecture, if the
+//! filter has rules for both.
 //!
 //! Arguments are not compared: their order and widths differ. A filter that ignores the architecture is reported by
 //! another check.
@@ -7,7 +7,7 @@
 use tamis_abi::Arch;
 use tamis_diag::code::LINT_COMPAT_GAP;
 
-use super::sisters::sisters;
+use super::compat_arches::compat_arches;
 use crate::context::{Access, Call, Context, is_executed};
 use crate::finding::{Finding, list};
 use crate::registry::{Check, warning};
@@ -26,19 +26,19 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         return Ok(findings);
     }
     for own in context.arches.clone() {
-        for sister in sisters(own) {
-            if context.arches.contains(sister) {
-                findings.extend(gap(context, own, *sister)?);
+        for compat in compat_arches(own) {
+            if context.arches.contains(compat) {
+                findings.extend(gap(context, own, *compat)?);
             }
         }
     }
     Ok(findings)
 }
 
-fn gap(context: &mut Context, own: Arch, sister: Arch) -> Result<Option<Finding>, LimitReached> {
+fn gap(context: &mut Context, own: Arch, compat: Arch) -> Result<Option<Finding>, LimitReached> {
     let mut gaps: Vec<(Call, Call)> = Vec::new();
     for call in context.calls_of(own)? {
-        let Some(other) = context.call(sister, call.name) else {
+        let Some(other) = context.call(compat, call.name) else {
             continue;
         };
         let is_wider = match call.access {
@@ -62,9 +62,9 @@ fn gap(context: &mut Context, own: Arch, sister: Arch) -> Result<Option<Finding>
     let names = gaps.iter().map(|(call, _)| call.name);
     let finding = Finding::new(
         (CHECK.code, CHECK.severity),
-        format!("{sister} allows calls that {own} denies: {}", list(names)),
-        format!("kernels of {own} usually accept the calls of {sister} from any program"),
-        format!("give {sister} the rules of {own}, or remove it"),
+        format!("{compat} allows calls that {own} denies: {}", list(names)),
+        format!("kernels of {own} usually accept the calls of {compat} from any program"),
+        format!("give {compat} the rules of {own}, or remove it"),
     );
     Ok(Some(
         finding

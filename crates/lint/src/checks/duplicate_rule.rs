@@ -12,7 +12,7 @@ use crate::rules_view::name;
 use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = Check {
-    told_by: &[NEVER_MATCHES, OCI_NO_EFFECT],
+    front_end_codes: &[NEVER_MATCHES, OCI_NO_EFFECT],
     ..warning(
         "duplicate-rule",
         LINT_DUPLICATE_RULE,

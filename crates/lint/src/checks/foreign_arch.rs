@@ -6,7 +6,7 @@
 use tamis_diag::Severity;
 use tamis_diag::code::LINT_FOREIGN_ARCH;
 
-use super::sisters::{most_telling, sisters};
+use super::compat_arches::{compat_arches, most_informative};
 use crate::context::{Context, is_executed};
 use crate::finding::Finding;
 use crate::registry::{Check, warning};
@@ -27,19 +27,19 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     }
     let mut findings = Vec::new();
     for own in context.arches.clone() {
-        for sister in sisters(own) {
-            if context.arches.contains(sister) {
+        for compat in compat_arches(own) {
+            if context.arches.contains(compat) {
                 continue;
             }
-            let Some(call) = most_telling(&context.calls_of(*sister)?) else {
+            let Some(call) = most_informative(&context.calls_of(*compat)?) else {
                 continue;
             };
             let example = context.example(&call, true);
             let place = example.and_then(|example| context.place(&example.call, ""));
             let finding = Finding::new(
                 (CHECK.code, Severity::Warning),
-                format!("all calls of {sister} are allowed"),
-                format!("kernels of {own} run {sister} too, and the filter has no rules for it"),
+                format!("all calls of {compat} are allowed"),
+                format!("kernels of {own} run {compat} too, and the filter has no rules for it"),
                 HELP,
             );
             findings.push(finding.examples(example).places(place));

@@ -17,7 +17,7 @@ use tamis_analysis::find;
 use tamis_prover::{Function, LimitReached, Space};
 
 pub(crate) const CHECK: Check = Check {
-    told_by: &[NEVER_MATCHES],
+    front_end_codes: &[NEVER_MATCHES],
     ..note(
         "idle-rule",
         LINT_IDLE_RULE,

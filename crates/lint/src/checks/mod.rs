@@ -1,6 +1,7 @@
 //! The checks, one file each, with the same structure: what is found, what is deliberately not reported, the row of
 //! the registry, and a function from the context to findings.
 
+mod compat_arches;
 pub(crate) mod compat_gap;
 pub(crate) mod dangerous_calls;
 pub(crate) mod dead_code;
@@ -15,7 +16,6 @@ pub(crate) mod never_holds;
 mod overlap;
 pub(crate) mod permissive_default;
 pub(crate) mod shadowed_rule;
-mod sisters;
 pub(crate) mod twins;
 pub(crate) mod unchecked_arch;
 pub(crate) mod unchecked_argument;

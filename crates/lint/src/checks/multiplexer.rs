@@ -12,7 +12,7 @@ use crate::registry::{Check, warning};
 use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = Check {
-    told_by: &[MULTIPLEXED_CALL],
+    front_end_codes: &[MULTIPLEXED_CALL],
     ..warning(
         "multiplexer",
         LINT_MULTIPLEXER,

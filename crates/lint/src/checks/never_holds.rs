@@ -12,7 +12,7 @@ use crate::rules_view::{RuleView, name};
 use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = Check {
-    told_by: &[CONSTANT_CONDITION],
+    front_end_codes: &[CONSTANT_CONDITION],
     ..warning(
         "never-holds",
         LINT_NEVER_HOLDS,

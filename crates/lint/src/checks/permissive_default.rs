@@ -8,7 +8,7 @@ use crate::registry::{Check, warning};
 use tamis_prover::LimitReached;
 
 pub(crate) const CHECK: Check = Check {
-    told_by: &[ALLOWS_UNKNOWN],
+    front_end_codes: &[ALLOWS_UNKNOWN],
     ..warning(
         "permissive-default",
         LINT_PERMISSIVE_DEFAULT,

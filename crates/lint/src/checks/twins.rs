@@ -10,7 +10,7 @@ use crate::context::{Access, Call, Context};
 use crate::finding::{Finding, Place, list};
 use crate::registry::{Check, warning};
 use crate::tables::any;
-use crate::tables::twins::{self, Twins};
+use crate::tables::twins::{self, EquivalentCalls};
 use tamis_analysis::words;
 use tamis_prover::LimitReached;
 
@@ -37,7 +37,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         }
         for (_, name) in syscall::all(arch) {
             if let Some([base, variant]) = variant(arch, name) {
-                let row = Twins {
+                let row = EquivalentCalls {
                     purpose: "do the same",
                     calls: &[any(base), any(variant)],
                     ways: &[],
@@ -60,7 +60,7 @@ fn variant(arch: Arch, name: &'static str) -> Option<[&'static str; 2]> {
 }
 
 /// Whether the conditions of a call, if any, test the arguments that it shares with its twins.
-fn looks_at_common(context: &Context, call: &Call, row: &Twins) -> bool {
+fn looks_at_common(context: &Context, call: &Call, row: &EquivalentCalls) -> bool {
     if call.access != Access::Conditional || row.common.is_empty() {
         return true;
     }
@@ -77,7 +77,7 @@ fn looks_at_common(context: &Context, call: &Call, row: &Twins) -> bool {
 fn collect(
     context: &mut Context,
     arch: Arch,
-    row: &Twins,
+    row: &EquivalentCalls,
     gaps: &mut Vec<Gap>,
 ) -> Result<(), LimitReached> {
     let (mut restricted, mut open) = (Vec::new(), Vec::new());

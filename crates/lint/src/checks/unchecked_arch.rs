@@ -4,7 +4,7 @@
 
 use tamis_diag::code::LINT_UNCHECKED_ARCH;
 
-use super::sisters::{most_telling, sisters};
+use super::compat_arches::{compat_arches, most_informative};
 use crate::context::{Access, Call, Context, is_executed};
 use crate::finding::{Example, Finding};
 use crate::registry::{Check, warning};
@@ -39,14 +39,14 @@ fn example(context: &mut Context) -> Result<Option<Example>, LimitReached> {
     let Some(own) = context.arches.first().copied() else {
         return Ok(None);
     };
-    for sister in sisters(own) {
-        let calls = context.calls_of(*sister)?;
+    for compat in compat_arches(own) {
+        let calls = context.calls_of(*compat)?;
         let is_refused_here = |call: &Call| {
             let namesake = context.call(own, call.name);
             namesake.is_some_and(|namesake| namesake.access == Access::Refused)
         };
         let disguised: Vec<Call> = calls.iter().copied().filter(is_refused_here).collect();
-        if let Some(call) = most_telling(&disguised).or_else(|| most_telling(&calls)) {
+        if let Some(call) = most_informative(&disguised).or_else(|| most_informative(&calls)) {
             return Ok(context.example(&call, true));
         }
     }

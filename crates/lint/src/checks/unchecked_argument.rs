@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use tamis_abi::{Arch, ArgIndex, Nr, syscall};
 use tamis_diag::code::LINT_UNCHECKED_ARGUMENT;
-use tamis_rules::{Predicate, Rule, Subject, Test};
+use tamis_rules::{OperandSource, Predicate, Rule, Test};
 
 use super::overlap::overlaps;
 use crate::context::{Context, is_executed};
@@ -62,9 +62,9 @@ fn check_different(a: &Rule, b: &Rule) -> bool {
 /// The arguments that a predicate tests.
 fn arguments(predicate: &Predicate) -> BTreeSet<ArgIndex> {
     let operands = predicate.tests().flat_map(Test::operands);
-    let arguments = operands.filter_map(|operand| match operand.subject {
-        Subject::Arg(arg) => Some(arg),
-        Subject::Ip | Subject::Variable(_) => None,
+    let arguments = operands.filter_map(|operand| match operand.source {
+        OperandSource::Arg(arg) => Some(arg),
+        OperandSource::Ip | OperandSource::Variable(_) => None,
     });
     arguments.collect()
 }

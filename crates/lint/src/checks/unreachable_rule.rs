@@ -14,7 +14,7 @@ use tamis_analysis::find;
 use tamis_prover::{LimitReached, Space};
 
 pub(crate) const CHECK: Check = Check {
-    told_by: &[NEVER_MATCHES, OCI_NO_EFFECT],
+    front_end_codes: &[NEVER_MATCHES, OCI_NO_EFFECT],
     ..warning(
         "unreachable-rule",
         LINT_UNREACHABLE_RULE,

@@ -3,7 +3,7 @@
 use super::{Form, any, with};
 
 /// Calls with a common purpose.
-pub(crate) struct Twins<'a> {
+pub(crate) struct EquivalentCalls<'a> {
     /// The purpose: completes "both can …".
     pub(crate) purpose: &'static str,
     /// Equivalent calls: each can do what the others can.
@@ -22,8 +22,8 @@ const fn row(
     purpose: &'static str,
     calls: &'static [Form],
     ways: &'static [Form],
-) -> Twins<'static> {
-    Twins {
+) -> EquivalentCalls<'static> {
+    EquivalentCalls {
         purpose,
         calls,
         ways,
@@ -37,15 +37,15 @@ const fn row_by(
     purpose: &'static str,
     calls: &'static [Form],
     ways: &'static [Form],
-) -> Twins<'static> {
-    Twins {
+) -> EquivalentCalls<'static> {
+    EquivalentCalls {
         common,
         ..row(purpose, calls, ways)
     }
 }
 
 /// All rows. Variants whose names differ only by `32`, `64` or `_time64` need no row.
-pub(crate) const ALL: &[Twins<'static>] = &[
+pub(crate) const ALL: &[EquivalentCalls<'static>] = &[
     // open_by_handle_at needs CAP_DAC_READ_SEARCH but opens any file of the file system.
     row(
         "open files",

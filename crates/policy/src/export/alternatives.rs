@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use tamis_rules::{IntervalSet, Operand, Part, Predicate, Subject, Test};
+use tamis_rules::{IntervalSet, Operand, OperandSource, Part, Predicate, Test};
 
 /// The most alternatives of a condition. Each becomes an entry, and more would be unreadable.
 pub(super) const MAX_ALTERNATIVES: usize = 256;
@@ -62,12 +62,13 @@ impl Form {
             false => list,
         };
         let mut list = without_covered(list);
-        let is_sayable = |alternative: &Alternative| alternative.values().all(|v| self.can_say(*v));
-        if !list.iter().all(is_sayable) {
+        let is_expressible =
+            |alternative: &Alternative| alternative.values().all(|v| self.can_express(*v));
+        if !list.iter().all(is_expressible) {
             if !self.may_cut {
                 return None;
             }
-            list.retain(is_sayable);
+            list.retain(is_expressible);
             making.is_cut = true;
         }
         Some(Alternatives {
@@ -85,7 +86,7 @@ impl Form {
         }
     }
 
-    fn can_say(self, values: Values) -> bool {
+    fn can_express(self, values: Values) -> bool {
         let is_small = |number: u64| number <= self.max_number;
         match values {
             // A mask of all bits isn't written.
@@ -400,9 +401,9 @@ impl Making {
 
 /// The argument of an operand, if it is one.
 fn argument(operand: Operand) -> Option<u8> {
-    match operand.subject {
-        Subject::Arg(arg) => Some(arg.index() as u8),
-        Subject::Ip | Subject::Variable(_) => None,
+    match operand.source {
+        OperandSource::Arg(arg) => Some(arg.index() as u8),
+        OperandSource::Ip | OperandSource::Variable(_) => None,
     }
 }
 
@@ -494,7 +495,7 @@ mod tests {
     #[test]
     fn what_cannot_be_said_is_left_out_only_if_it_may() {
         let ip = Operand {
-            subject: Subject::Ip,
+            source: OperandSource::Ip,
             part: Part::Full,
         };
         let either = Predicate::Any(vec![

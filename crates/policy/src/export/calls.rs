@@ -31,7 +31,7 @@ pub(super) struct Actions {
     /// The language in messages: `OCI profiles`.
     pub(super) plural: &'static str,
     /// The nearest action of the language that is as strict.
-    pub(super) said: fn(Action) -> Action,
+    pub(super) nearest_action: fn(Action) -> Action,
 }
 
 impl<'m> Calls<'m> {
@@ -62,7 +62,7 @@ impl<'m> Calls<'m> {
                     let names = lost.entry(action.ret()).or_default();
                     names.push(name);
                 }
-                let answers = answers.said(actions.said);
+                let answers = answers.with_actions(actions.nearest_action);
                 calls.named.entry(name).or_default().push(answers);
             }
             let others = Section::domain(listing.arch).difference(&named);
@@ -70,7 +70,9 @@ impl<'m> Calls<'m> {
             for (action, _) in &answers.outcomes {
                 lost.entry(action.ret()).or_default();
             }
-            calls.unnamed.push(answers.said(actions.said));
+            calls
+                .unnamed
+                .push(answers.with_actions(actions.nearest_action));
         }
         losses.extend(lost.into_iter().filter_map(|(ret, mut names)| {
             let action = Action::from_ret(ret);
@@ -162,10 +164,10 @@ impl<'m> Answers<'m> {
         }
     }
 
-    /// The same with other actions.
-    fn said(mut self, said: fn(Action) -> Action) -> Answers<'m> {
+    /// The same with the nearest actions of a language.
+    fn with_actions(mut self, nearest_action: fn(Action) -> Action) -> Answers<'m> {
         for (action, _) in &mut self.outcomes {
-            *action = said(*action);
+            *action = nearest_action(*action);
         }
         self
     }
@@ -181,8 +183,8 @@ impl<'m> Answers<'m> {
 impl Actions {
     /// The loss of replacing an action by the language's, if any.
     fn loss(self, action: Action, names: Vec<&'static str>) -> Option<Loss> {
-        let said = (self.said)(action);
-        if said == action {
+        let nearest = (self.nearest_action)(action);
+        if nearest == action {
             return None;
         }
         let what = match names.as_slice() {
@@ -192,7 +194,7 @@ impl Actions {
         Some(Loss {
             code: code::EXPORT_ACTION,
             message: format!("{} have no action {action}", self.plural),
-            kept: format!("{said} for {what}"),
+            kept: format!("{nearest} for {what}"),
             calls: names,
             arches: Vec::new(),
         })

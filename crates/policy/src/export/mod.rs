@@ -3,7 +3,7 @@
 //! A policy's meaning is listed call by call, as a [`Meaning`]. Each exporter is one file with an entry in [`ALL`].
 //! A feature that its language can't express is a [`Loss`] with its replacement, which is intended to be no less
 //! strict. Nothing is proved here: callers parse the text with [`Exporter::front_end`], compare, and export again
-//! with more [`Care`] for the calls that differ.
+//! with a longer [`RuleForm`] for the calls that differ.
 
 mod alternatives;
 mod calls;
@@ -76,12 +76,12 @@ pub struct Group {
     /// The numbers.
     pub numbers: IntervalSet<u32>,
     /// The outcomes; exactly one of the conditions holds for each call.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<ConditionalAction>,
 }
 
 /// The action of some calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ConditionalAction {
     /// The action.
     pub action: Action,
     /// The condition; `None` if it is too long to express.
@@ -90,7 +90,7 @@ pub struct Outcome {
 
 /// The form of a call's rules, for a second export if the text was parsed with another meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Care {
+pub enum RuleForm {
     /// The shortest form.
     #[default]
     Short,
@@ -102,14 +102,14 @@ pub enum Care {
     Forced,
 }
 
-impl Care {
-    /// The next more careful form, if there is one.
-    pub const fn next(self) -> Option<Care> {
+impl RuleForm {
+    /// The next form, if there is one.
+    pub const fn next(self) -> Option<RuleForm> {
         match self {
-            Care::Short => Some(Care::Explicit),
-            Care::Explicit => Some(Care::Whole),
-            Care::Whole => Some(Care::Forced),
-            Care::Forced => None,
+            RuleForm::Short => Some(RuleForm::Explicit),
+            RuleForm::Explicit => Some(RuleForm::Whole),
+            RuleForm::Whole => Some(RuleForm::Forced),
+            RuleForm::Forced => None,
         }
     }
 }
@@ -126,13 +126,13 @@ pub struct ExportOptions<'a> {
     /// Metadata for the supervisor.
     pub listener_metadata: Option<&'a str>,
     /// Calls that an earlier export expressed wrongly, with the form to use.
-    pub care: &'a BTreeMap<&'static str, Care>,
+    pub forms: &'a BTreeMap<&'static str, RuleForm>,
 }
 
 impl ExportOptions<'_> {
     /// The form for a call.
-    fn care_for(&self, call: &str) -> Care {
-        self.care.get(call).copied().unwrap_or_default()
+    fn form_for(&self, call: &str) -> RuleForm {
+        self.forms.get(call).copied().unwrap_or_default()
     }
 }
 

@@ -6,16 +6,18 @@
 //! front end), so the exported conditions exclude each other. Names of calls made through `socketcall` or `ipc`
 //! apply to these multiplexers, too.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use tamis_abi::{Action, ActionKind, Arch};
+use tamis_abi::{Action, ActionKind, Arch, ArgIndex};
 use tamis_diag::{Diagnostic, code};
+use tamis_scmp::{CallTree, Comparison, Conditions};
 
 use super::alternatives::{Alternative, Alternatives, Form, Values};
 use super::calls::{Actions, Answers, Calls, forced, strictest, with_errno_in, without_idle};
 use super::words::list;
-use super::{Care, Export, ExportOptions, Exporter, Loss, Machine, Meaning};
+use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
 use crate::oci::{self, names};
 
 /// The exporter in the registry.
@@ -40,7 +42,7 @@ pub(super) struct Flavour {
     /// The largest number in a condition.
     pub(super) max_number: u64,
     /// The nearest action of the flavour.
-    pub(super) said: fn(Action) -> Action,
+    pub(super) nearest_action: fn(Action) -> Action,
     /// The nearest default action of the flavour.
     pub(super) default: fn(Action) -> Action,
     /// Whether it supports an architecture.
@@ -50,8 +52,8 @@ pub(super) struct Flavour {
 const FLAVOUR: Flavour = Flavour {
     plural: "OCI profiles",
     max_number: u64::MAX,
-    said,
-    default: said,
+    nearest_action,
+    default: nearest_action,
     has_arch: |arch| arch_name(arch).is_some(),
 };
 
@@ -100,7 +102,7 @@ pub(super) fn profile(
     let arches = arches(meaning, flavour, losses)?;
     let actions = Actions {
         plural,
-        said: flavour.said,
+        nearest_action: flavour.nearest_action,
     };
     let calls = Calls::of(meaning, &arches, actions, losses);
     let wanted = calls.default(plural, losses);
@@ -193,7 +195,7 @@ fn arches(
 }
 
 /// The nearest action of profiles.
-pub(super) fn said(action: Action) -> Action {
+pub(super) fn nearest_action(action: Action) -> Action {
     let last = names::MAX_ERRNO as u16;
     match action.kind {
         ActionKind::Trace if action.data <= last => action,
@@ -227,22 +229,22 @@ enum Lost {
 
 impl Writer<'_> {
     fn call(&mut self, name: &'static str, answers: &[Answers<'_>]) {
-        let care = self.options.care_for(name);
+        let form = self.options.form_for(name);
         let wholes: Vec<Option<Action>> = answers.iter().map(Answers::whole).collect();
         let is_alike = wholes.iter().all(|whole| *whole == wholes[0]);
         let is_multiplexer = MULTIPLEXERS.contains(&name);
         if let Some(whole) = wholes[0].filter(|_| is_alike) {
-            match care {
-                Care::Forced if is_multiplexer && whole == self.default => {
+            match form {
+                RuleForm::Forced if is_multiplexer && whole == self.default => {
                     self.whole(name, forced(whole), Some(Lost::Multiplexed));
                 }
-                Care::Short | Care::Explicit => self.whole(name, whole, None),
+                RuleForm::Short | RuleForm::Explicit => self.whole(name, whole, None),
                 _ => self.whole(name, whole, is_multiplexer.then_some(Lost::Multiplexed)),
             }
             return;
         }
         let has_both = wholes.iter().any(Option::is_some);
-        if care < Care::Whole && !has_both && self.conditional(name, answers, care) {
+        if form < RuleForm::Whole && !has_both && self.conditional(name, answers, form) {
             return;
         }
         let strictest = strictest(answers);
@@ -250,8 +252,8 @@ impl Writer<'_> {
             true => Lost::Arches,
             false => Lost::Condition,
         };
-        match care {
-            Care::Forced if is_multiplexer && strictest == self.default => {
+        match form {
+            RuleForm::Forced if is_multiplexer && strictest == self.default => {
                 self.whole(name, forced(strictest), Some(Lost::Multiplexed));
             }
             _ => self.whole(name, strictest, Some(lost)),
@@ -272,7 +274,7 @@ impl Writer<'_> {
 
     /// Adds a call with conditions, if they can be expressed. The conditions are those of one architecture; the
     /// caller checks that they have the same meaning on the others.
-    fn conditional(&mut self, name: &'static str, answers: &[Answers<'_>], care: Care) -> bool {
+    fn conditional(&mut self, name: &'static str, answers: &[Answers<'_>], form: RuleForm) -> bool {
         let main = answers.iter().find(|answers| answers.arch.is_64_bit());
         let Some(main) = main.or(answers.first()) else {
             return false;
@@ -281,7 +283,7 @@ impl Writer<'_> {
             is_wide: main.arch.is_64_bit(),
             max_number: self.flavour.max_number,
             may_cut: strictest(answers) == self.default,
-            is_explicit: care == Care::Explicit,
+            is_explicit: form == RuleForm::Explicit,
         };
         let mut entries: Vec<(u32, Alternatives)> = Vec::new();
         for (action, when) in &main.outcomes {
@@ -299,6 +301,9 @@ impl Writer<'_> {
                 .iter()
                 .all(|(_, alternatives)| alternatives.list.is_empty())
         {
+            return false;
+        }
+        if !is_accepted(answers, &entries, form.is_wide) {
             return false;
         }
         for (ret, alternatives) in entries {
@@ -359,25 +364,14 @@ impl Writer<'_> {
         for ((ret, alternatives, is_wide), mut names) in self.entries {
             names.sort_unstable();
             for alternative in alternatives {
-                let conditions = alternative.iter();
                 entries.push(Entry {
                     names: names.clone(),
                     action: Action::from_ret(ret),
-                    conditions: conditions
-                        .map(|(index, values)| condition(*index, *values, is_wide))
-                        .collect(),
+                    conditions: conditions(&alternative, is_wide),
                 });
             }
         }
-        let order = |entry: &Entry| {
-            let strictness = Action::precedence(entry.action.ret());
-            let is_conditional = !entry.conditions.is_empty();
-            (
-                is_conditional,
-                std::cmp::Reverse(strictness),
-                entry.action.data,
-            )
-        };
+        let order = |entry: &Entry| (!entry.conditions.is_empty(), order(entry.action));
         entries.sort_by(|a, b| {
             let texts = || {
                 a.names
@@ -387,6 +381,58 @@ impl Writer<'_> {
             order(a).cmp(&order(b)).then_with(texts)
         });
         entries
+    }
+}
+
+/// Whether libseccomp takes the entries of a call, added in the order of [`order`]. Some inequalities before conditions on
+/// later arguments would make it run forever.
+fn is_accepted(answers: &[Answers<'_>], entries: &[(u32, Alternatives)], is_wide: bool) -> bool {
+    let rules = entries.iter().flat_map(|(ret, alternatives)| {
+        let alternatives = alternatives.list.iter();
+        alternatives.map(|alternative| (Action::from_ret(*ret), alternative))
+    });
+    let mut rules: Vec<(Action, Vec<Condition>)> = rules
+        .map(|(action, alternative)| (action, conditions(alternative, is_wide)))
+        .collect();
+    rules.sort_by(|a, b| order(a.0).cmp(&order(b.0)).then_with(|| a.1.cmp(&b.1)));
+    answers.iter().all(|answers| {
+        let mut tree = CallTree::new(answers.arch);
+        rules.iter().all(|(action, conditions)| {
+            let conditions: Option<Vec<_>> = conditions.iter().map(Condition::as_rule).collect();
+            let conditions = conditions.and_then(|list| Conditions::new(&list).ok());
+            conditions.is_some_and(|conditions| tree.add(&conditions, *action, ()).is_ok())
+        })
+    })
+}
+
+/// The order of entries by their actions: the strictest first.
+fn order(action: Action) -> (Reverse<i32>, u16) {
+    (Reverse(Action::precedence(action.ret())), action.data)
+}
+
+fn conditions(alternative: &Alternative, is_wide: bool) -> Vec<Condition> {
+    let conditions = alternative.iter();
+    conditions
+        .map(|(index, values)| condition(*index, *values, is_wide))
+        .collect()
+}
+
+impl Condition {
+    /// The condition as libseccomp reads it.
+    fn as_rule(&self) -> Option<tamis_scmp::Condition> {
+        let (comparison, value) = match (self.op, self.value_two) {
+            ("SCMP_CMP_MASKED_EQ", Some(value)) => (Comparison::Masked { mask: self.value }, value),
+            ("SCMP_CMP_EQ", _) => (Comparison::Eq, self.value),
+            ("SCMP_CMP_NE", _) => (Comparison::Ne, self.value),
+            ("SCMP_CMP_GE", _) => (Comparison::Ge, self.value),
+            ("SCMP_CMP_LE", _) => (Comparison::Le, self.value),
+            _ => return None,
+        };
+        Some(tamis_scmp::Condition {
+            arg: ArgIndex::new(self.index)?,
+            comparison,
+            value,
+        })
     }
 }
 

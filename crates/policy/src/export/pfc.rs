@@ -25,14 +25,16 @@ use std::error::Error;
 use std::fmt::{self, Write};
 
 use tamis_abi::{Action, ActionKind, Nr, syscall};
-use tamis_rules::{CmpOp, IntervalSet, Operand, Part, Predicate, Ruleset, Section, Subject, Test};
+use tamis_rules::{
+    CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Ruleset, Section, Test,
+};
 
 /// The most text, in bytes. Pseudo code has no jumps, so the text after a branch is repeated for each path to it.
 pub const MAX_BYTES: usize = 4 << 20;
 
 /// A feature that pseudo filter code can't express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inexpressible {
+pub enum PfcExportError {
     /// An action with unsupported data.
     Action(Action),
     /// The instruction pointer.
@@ -45,33 +47,33 @@ pub enum Inexpressible {
     TooLong,
 }
 
-impl fmt::Display for Inexpressible {
+impl fmt::Display for PfcExportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Inexpressible::Action(action) => {
+            PfcExportError::Action(action) => {
                 write!(f, "pseudo filter code has no action {action}")
             }
-            Inexpressible::Ip => f.write_str("pseudo filter code has no instruction pointer"),
-            Inexpressible::Between => {
+            PfcExportError::Ip => f.write_str("pseudo filter code has no instruction pointer"),
+            PfcExportError::Between => {
                 f.write_str("pseudo filter code cannot compare arguments with each other")
             }
-            Inexpressible::Variables => {
+            PfcExportError::Variables => {
                 f.write_str("the policy has run-time variables: bind them first")
             }
-            Inexpressible::TooLong => write!(f, "it would be longer than {} MiB", MAX_BYTES >> 20),
+            PfcExportError::TooLong => write!(f, "it would be longer than {} MiB", MAX_BYTES >> 20),
         }
     }
 }
 
-impl Error for Inexpressible {}
+impl Error for PfcExportError {}
 
 /// A ruleset as pseudo filter code.
 ///
 /// # Errors
 /// If pseudo filter code can't express the ruleset.
-pub fn text(ruleset: &Ruleset) -> Result<String, Inexpressible> {
+pub fn text(ruleset: &Ruleset) -> Result<String, PfcExportError> {
     if !ruleset.variables().is_empty() {
-        return Err(Inexpressible::Variables);
+        return Err(PfcExportError::Variables);
     }
     let mut writer = Writer {
         text: String::from("#\n# pseudo filter code start\n#\n"),
@@ -113,8 +115,8 @@ impl Condition {
     }
 
     /// A predicate, or its negation.
-    fn of(when: &Predicate, is_negated: bool) -> Result<Condition, Inexpressible> {
-        let all = |parts: &[Predicate]| -> Result<Vec<Condition>, Inexpressible> {
+    fn of(when: &Predicate, is_negated: bool) -> Result<Condition, PfcExportError> {
+        let all = |parts: &[Predicate]| -> Result<Vec<Condition>, PfcExportError> {
             parts
                 .iter()
                 .map(|part| Condition::of(part, is_negated))
@@ -147,7 +149,7 @@ impl Condition {
         }
     }
 
-    fn of_test(test: &Test) -> Result<Condition, Inexpressible> {
+    fn of_test(test: &Test) -> Result<Condition, PfcExportError> {
         match test {
             Test::Compare { operand, op, value } => Condition::compare(*operand, *op, *value),
             Test::Masked {
@@ -165,11 +167,11 @@ impl Condition {
                         Condition::compare(*operand, CmpOp::Le, *last)?,
                     ]))
                 };
-                let ranges: Result<Vec<Condition>, Inexpressible> =
+                let ranges: Result<Vec<Condition>, PfcExportError> =
                     set.intervals().iter().map(range).collect();
                 Ok(Condition::Any(ranges?))
             }
-            Test::Between { .. } => Err(Inexpressible::Between),
+            Test::Between { .. } => Err(PfcExportError::Between),
         }
     }
 
@@ -184,7 +186,7 @@ impl Condition {
         Condition::Word { test, holds: true }
     }
 
-    fn compare(operand: Operand, op: CmpOp, value: u64) -> Result<Condition, Inexpressible> {
+    fn compare(operand: Operand, op: CmpOp, value: u64) -> Result<Condition, PfcExportError> {
         let arg = argument(operand)?;
         let name = match op {
             CmpOp::Eq => "==",
@@ -211,7 +213,7 @@ impl Condition {
         })
     }
 
-    fn masked(operand: Operand, mask: u64, value: u64) -> Result<Condition, Inexpressible> {
+    fn masked(operand: Operand, mask: u64, value: u64) -> Result<Condition, PfcExportError> {
         let arg = argument(operand)?;
         if value & !mask != 0 || operand.part != Part::Full && value > u64::from(u32::MAX) {
             return Ok(Condition::truth(false));
@@ -232,11 +234,11 @@ impl Condition {
     }
 }
 
-fn argument(operand: Operand) -> Result<usize, Inexpressible> {
-    match operand.subject {
-        Subject::Arg(arg) => Ok(arg.index()),
-        Subject::Ip => Err(Inexpressible::Ip),
-        Subject::Variable(_) => Err(Inexpressible::Variables),
+fn argument(operand: Operand) -> Result<usize, PfcExportError> {
+    match operand.source {
+        OperandSource::Arg(arg) => Ok(arg.index()),
+        OperandSource::Ip => Err(PfcExportError::Ip),
+        OperandSource::Variable(_) => Err(PfcExportError::Variables),
     }
 }
 
@@ -250,7 +252,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn section(&mut self, section: &Section) -> Result<(), Inexpressible> {
+    fn section(&mut self, section: &Section) -> Result<(), PfcExportError> {
         let (arch, audit) = (section.arch, section.arch.audit());
         self.is_wide = arch.has_64_bit_registers();
         let _ = writeln!(self.text, "# filter for arch {arch} ({audit})");
@@ -270,7 +272,7 @@ impl Writer {
         self.action(1, section.default)
     }
 
-    fn call(&mut self, section: &Section, nr: Nr, name: &str) -> Result<(), Inexpressible> {
+    fn call(&mut self, section: &Section, nr: Nr, name: &str) -> Result<(), PfcExportError> {
         let Some(clauses) = clauses(section, nr.0)? else {
             return Ok(());
         };
@@ -280,7 +282,7 @@ impl Writer {
     }
 
     /// Writes numbers without a name that have the same clauses.
-    fn numbers(&mut self, section: &Section, first: u32, last: u32) -> Result<(), Inexpressible> {
+    fn numbers(&mut self, section: &Section, first: u32, last: u32) -> Result<(), PfcExportError> {
         let Some(clauses) = clauses(section, first)? else {
             return Ok(());
         };
@@ -294,7 +296,7 @@ impl Writer {
         self.clauses(3, &clauses)
     }
 
-    fn clauses(&mut self, depth: usize, clauses: &Clauses) -> Result<(), Inexpressible> {
+    fn clauses(&mut self, depth: usize, clauses: &Clauses) -> Result<(), PfcExportError> {
         for (condition, action) in clauses {
             self.branches(depth, &[condition], *action)?;
         }
@@ -307,7 +309,7 @@ impl Writer {
         depth: usize,
         conditions: &[&Condition],
         action: Action,
-    ) -> Result<(), Inexpressible> {
+    ) -> Result<(), PfcExportError> {
         let Some((first, rest)) = conditions.split_first() else {
             return self.action(depth, action);
         };
@@ -344,7 +346,7 @@ impl Writer {
         format!("if ($a{arg}{half}{mask} {op} {value})")
     }
 
-    fn action(&mut self, depth: usize, action: Action) -> Result<(), Inexpressible> {
+    fn action(&mut self, depth: usize, action: Action) -> Result<(), PfcExportError> {
         let name = match action.kind {
             ActionKind::KillProcess => "KILL_PROCESS",
             ActionKind::KillThread => "KILL",
@@ -359,15 +361,15 @@ impl Writer {
             (ActionKind::Errno | ActionKind::Trace, data) => {
                 self.line(depth, &format!("action {name}({data});"))
             }
-            (ActionKind::Trap, 1..) => Err(Inexpressible::Action(action)),
+            (ActionKind::Trap, 1..) => Err(PfcExportError::Action(action)),
             // The data of other actions is unused.
             _ => self.line(depth, &format!("action {name};")),
         }
     }
 
-    fn line(&mut self, depth: usize, line: &str) -> Result<(), Inexpressible> {
+    fn line(&mut self, depth: usize, line: &str) -> Result<(), PfcExportError> {
         if self.text.len() > MAX_BYTES {
-            return Err(Inexpressible::TooLong);
+            return Err(PfcExportError::TooLong);
         }
         let _ = writeln!(self.text, "{:width$}{line}", "", width = 2 * depth);
         Ok(())
@@ -375,7 +377,7 @@ impl Writer {
 }
 
 /// The clauses of a number, unless they are only the default. The last condition always holds.
-fn clauses(section: &Section, nr: u32) -> Result<Option<Clauses>, Inexpressible> {
+fn clauses(section: &Section, nr: u32) -> Result<Option<Clauses>, PfcExportError> {
     let rules = section.rules.iter();
     let mut clauses = Clauses::new();
     for rule in rules.filter(|rule| rule.syscalls.contains(nr)) {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::Diagnostic;
 
-use super::oci::{Flavour, Profile, action_name, arch_name, profile, quoted, said};
+use super::oci::{Flavour, Profile, action_name, arch_name, nearest_action, profile, quoted};
 use super::{Export, ExportOptions, Exporter, Meaning};
 use crate::spo;
 
@@ -27,12 +27,12 @@ pub(super) static EXPORTER: Exporter = Exporter {
 const FLAVOUR: Flavour = Flavour {
     plural: "SeccompProfile resources",
     max_number: i64::MAX as u64,
-    said: |action| match said(action) {
+    nearest_action: |action| match nearest_action(action) {
         Action {
             kind: ActionKind::Errno | ActionKind::Trace,
             data: 0,
         } => Action::new(action.kind, 1),
-        said => said,
+        nearest => nearest,
     },
     default: |action| match action.kind {
         ActionKind::Errno | ActionKind::Trace => Action::new(action.kind, 1),

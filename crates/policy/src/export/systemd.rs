@@ -13,7 +13,7 @@ use tamis_diag::{Diagnostic, code};
 
 use super::calls::{Actions, Answers, Calls, strictest, with_errno_in, without_idle};
 use super::words::list;
-use super::{Care, Export, ExportOptions, Exporter, Loss, Machine, Meaning};
+use super::{Export, ExportOptions, Exporter, Loss, Machine, Meaning, RuleForm};
 use crate::systemd;
 
 /// The exporter in the registry.
@@ -40,11 +40,11 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
     let arches: Vec<Arch> = arches.into_iter().collect();
     let actions = Actions {
         plural: EXPORTER.plural,
-        said,
+        nearest_action,
     };
     let calls = Calls::of(meaning, &arches, actions, &mut losses);
     let default = calls.default(EXPORTER.plural, &mut losses);
-    let mut plain: BTreeMap<&'static str, Said> = BTreeMap::new();
+    let mut plain: BTreeMap<&'static str, UnitEntry> = BTreeMap::new();
     let mut lost: BTreeMap<(bool, u32), Vec<&'static str>> = BTreeMap::new();
     for (name, answers) in calls.named {
         let answer = strictest(&answers);
@@ -53,11 +53,11 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
             let is_whole = wholes.iter().all(Option::is_some);
             lost.entry((is_whole, answer.ret())).or_default().push(name);
         }
-        let said = Said {
+        let entry = UnitEntry {
             answer,
-            is_explicit: options.care_for(name) > Care::Short,
+            is_explicit: options.form_for(name) > RuleForm::Short,
         };
-        plain.insert(name, said);
+        plain.insert(name, entry);
     }
     losses.extend(
         lost.into_iter()
@@ -157,7 +157,7 @@ fn covers_machines(machines: &[Machine]) -> bool {
 }
 
 /// The nearest action of systemd that is as strict.
-fn said(action: Action) -> Action {
+fn nearest_action(action: Action) -> Action {
     match action.kind {
         ActionKind::Allow | ActionKind::Log | ActionKind::Errno => with_errno_in(action, 1, 4095),
         ActionKind::KillProcess | ActionKind::KillThread | ActionKind::Trap => Action::KILL_PROCESS,
@@ -165,9 +165,9 @@ fn said(action: Action) -> Action {
     }
 }
 
-/// The entry of a call.
+/// The entry of a call in a unit.
 #[derive(Clone, Copy)]
-struct Said {
+struct UnitEntry {
     answer: Action,
     /// Whether its action is written even if it is the usual one.
     is_explicit: bool,
@@ -186,7 +186,7 @@ SystemCallArchitectures=
 struct Unit {
     /// The action of numbers without a name.
     default: Action,
-    calls: BTreeMap<&'static str, Said>,
+    calls: BTreeMap<&'static str, UnitEntry>,
     /// The architecture whose errno names are used.
     native: Arch,
 }
@@ -202,14 +202,14 @@ impl Unit {
         };
         let (mut listed, mut denied) = (Vec::new(), Vec::new());
         let at_once = systemd::default_calls();
-        for (name, said) in &self.calls {
-            let is_usual = said.answer == usual && !said.is_explicit;
-            match (passes(said.answer), is_allow_list) {
+        for (name, entry) in &self.calls {
+            let is_usual = entry.answer == usual && !entry.is_explicit;
+            match (passes(entry.answer), is_allow_list) {
                 (true, true) => listed.push((*name).to_owned()),
                 (true, false) => {}
                 (false, true) if is_usual && !at_once.contains(name) => {}
                 (false, _) if is_usual => denied.push((*name).to_owned()),
-                (false, _) => denied.push(format!("{name}:{}", self.answer(said.answer))),
+                (false, _) => denied.push(format!("{name}:{}", self.answer(entry.answer))),
             }
         }
         if is_allow_list {
@@ -239,14 +239,14 @@ impl Unit {
 
     /// `SystemCallLog=`, if anything is logged.
     fn log(&self, lines: &mut String) {
-        let is_logged = |said: &Said| said.answer.kind == ActionKind::Log;
+        let is_logged = |entry: &UnitEntry| entry.answer.kind == ActionKind::Log;
         let logs_others = self.default.kind == ActionKind::Log;
         // Denied calls can be omitted.
-        let is_listed = |said: &Said| match logs_others {
-            true => said.answer == Action::ALLOW,
-            false => is_logged(said),
+        let is_listed = |entry: &UnitEntry| match logs_others {
+            true => entry.answer == Action::ALLOW,
+            false => is_logged(entry),
         };
-        let names = self.calls.iter().filter(|(_, said)| is_listed(said));
+        let names = self.calls.iter().filter(|(_, entry)| is_listed(entry));
         let names: Vec<String> = names.map(|(name, _)| (*name).to_owned()).collect();
         match (logs_others, names.is_empty()) {
             (true, _) => assign(lines, "SystemCallLog", "~", &names),
@@ -258,12 +258,12 @@ impl Unit {
     /// The most frequent denial; kill if none is denied.
     fn most_common_denial(&self) -> Action {
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-        for said in self.calls.values() {
+        for entry in self.calls.values() {
             if matches!(
-                said.answer.kind,
+                entry.answer.kind,
                 ActionKind::Errno | ActionKind::KillProcess
             ) {
-                *counts.entry(said.answer.ret()).or_default() += 1;
+                *counts.entry(entry.answer.ret()).or_default() += 1;
             }
         }
         let most = counts.into_iter().max_by_key(|(_, count)| *count);

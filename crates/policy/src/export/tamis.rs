@@ -35,11 +35,11 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
     let mut losses: Vec<Loss> = Vec::new();
     let actions = Actions {
         plural: EXPORTER.plural,
-        said,
+        nearest_action,
     };
     Calls::of(meaning, &arches, actions, &mut losses);
     let ruleset = with_actions(ruleset);
-    let style = match options.care.is_empty() {
+    let style = match options.forms.is_empty() {
         true => Style::Named,
         false => Style::Literal,
     };
@@ -54,7 +54,7 @@ fn write(meaning: &Meaning, options: &ExportOptions<'_>) -> Result<Export, Box<D
             })
             .into_iter()
             .collect(),
-        bad_arch: said(meaning.bad_arch),
+        bad_arch: nearest_action(meaning.bad_arch),
         losses,
     })
 }
@@ -65,7 +65,7 @@ fn refusal(message: &str) -> Box<Diagnostic> {
 }
 
 /// The nearest action of the language.
-fn said(action: Action) -> Action {
+fn nearest_action(action: Action) -> Action {
     const MAX_ERRNO: u16 = 4095;
     match action.kind {
         // The kernel caps larger values.
@@ -78,18 +78,18 @@ fn said(action: Action) -> Action {
 fn with_actions(ruleset: &Ruleset) -> Ruleset {
     let section = |section: &Section| Section {
         arch: section.arch,
-        default: said(section.default),
+        default: nearest_action(section.default),
         rules: section
             .rules
             .iter()
             .map(|rule| Rule {
-                action: said(rule.action),
+                action: nearest_action(rule.action),
                 ..rule.clone()
             })
             .collect(),
     };
     let sections = ruleset.sections().iter().map(section).collect();
-    match Ruleset::new(sections, said(ruleset.bad_arch)) {
+    match Ruleset::new(sections, nearest_action(ruleset.bad_arch)) {
         Ok(ruleset) => ruleset,
         Err(_) => unreachable!("the architectures are those of a ruleset"),
     }

@@ -110,13 +110,13 @@ pub(super) enum ValueKind {
 /// An action with its span.
 #[derive(Clone, Debug)]
 pub(super) struct Action {
-    pub(super) kind: ActionKind,
+    pub(super) kind: ActionWord,
     pub(super) span: Span,
 }
 
 /// The kinds of actions.
 #[derive(Clone, Debug)]
-pub(super) enum ActionKind {
+pub(super) enum ActionWord {
     /// `allow` or `1`
     Allow,
     /// `kill`: the thread or the process, selected by the caller.

@@ -2,7 +2,7 @@
 
 use tamis_diag::{Diagnostic, Span, code};
 
-use super::ast::{ActionKind, Filter, Statement, StatementKind};
+use super::ast::{ActionWord, Filter, Statement, StatementKind};
 
 /// The first feature of a statement that the library would reject.
 pub(super) fn objection(statement: &Statement) -> Option<Diagnostic> {
@@ -46,8 +46,8 @@ pub(super) fn objection(statement: &Statement) -> Option<Diagnostic> {
 fn foreign_action(filter: &Filter) -> Option<(Span, &'static str, &'static str)> {
     let action = filter.action.as_ref()?;
     match action.kind {
-        ActionKind::Return(_) => None,
-        ActionKind::Allow if filter.condition.is_none() => None,
+        ActionWord::Return(_) => None,
+        ActionWord::Allow if filter.condition.is_none() => None,
         _ => Some((
             action.span,
             "this action here",

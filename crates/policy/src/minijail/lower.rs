@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use tamis_abi::signature::Width;
 use tamis_abi::syscall::{self, Name as SyscallName};
-use tamis_abi::{Action, ActionKind as Kind, Arch};
+use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, suggest};
 use tamis_rules::{IntervalSet, Operand, Predicate, Rule, Section, Test};
 
-use super::ast::{self, ActionKind, Atom, Call, Calls, Filter, Operator, StatementKind};
+use super::ast::{self, ActionWord, Atom, Call, Calls, Filter, Operator, StatementKind};
 use super::include::Expanded;
 use super::table::Table;
 use super::value::value;
@@ -117,10 +117,10 @@ impl Lowering<'_> {
                 self.sink.report(diagnostic);
             }
             let denies = [
-                Kind::KillProcess,
-                Kind::KillThread,
-                Kind::Trap,
-                Kind::Notify,
+                ActionKind::KillProcess,
+                ActionKind::KillThread,
+                ActionKind::Trap,
+                ActionKind::Notify,
             ];
             match self.action(action, arch) {
                 Some(action) if denies.contains(&action.kind) => default = action,
@@ -241,7 +241,7 @@ impl Lowering<'_> {
 
     /// Checks that a deny list has only errno actions.
     fn check_action(&mut self, action: &ast::Action) {
-        let is_return = matches!(action.kind, ActionKind::Return(_));
+        let is_return = matches!(action.kind, ActionWord::Return(_));
         if let Some(denylist) = self.policy.denylist
             && !is_return
         {
@@ -256,15 +256,15 @@ impl Lowering<'_> {
 
     fn action(&mut self, action: &ast::Action, arch: Arch) -> Option<Action> {
         Some(match &action.kind {
-            ActionKind::Allow => Action::ALLOW,
-            ActionKind::Kill => self.kill(),
-            ActionKind::KillProcess => Action::KILL_PROCESS,
-            ActionKind::KillThread => Action::KILL_THREAD,
-            ActionKind::Trap => Action::new(Kind::Trap, 0),
-            ActionKind::Trace => Action::new(Kind::Trace, 0),
-            ActionKind::Log => Action::new(Kind::Log, 0),
-            ActionKind::UserNotify => Action::new(Kind::Notify, 0),
-            ActionKind::Return(Some(errno)) => {
+            ActionWord::Allow => Action::ALLOW,
+            ActionWord::Kill => self.kill(),
+            ActionWord::KillProcess => Action::KILL_PROCESS,
+            ActionWord::KillThread => Action::KILL_THREAD,
+            ActionWord::Trap => Action::new(ActionKind::Trap, 0),
+            ActionWord::Trace => Action::new(ActionKind::Trace, 0),
+            ActionWord::Log => Action::new(ActionKind::Log, 0),
+            ActionWord::UserNotify => Action::new(ActionKind::Notify, 0),
+            ActionWord::Return(Some(errno)) => {
                 let number = self.checked(value(arch, self.table, errno))?;
                 let Ok(number) = u16::try_from(number) else {
                     let diagnostic =
@@ -275,8 +275,8 @@ impl Lowering<'_> {
                 };
                 Action::errno(number)
             }
-            ActionKind::Return(None) if self.dialect == Dialect::C => self.kill(),
-            ActionKind::Return(None) => {
+            ActionWord::Return(None) if self.dialect == Dialect::C => self.kill(),
+            ActionWord::Return(None) => {
                 let diagnostic =
                     Diagnostic::error(code::MINIJAIL_ACTION, "`return` without an errno")
                         .label(action.span, "")

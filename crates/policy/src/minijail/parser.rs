@@ -8,7 +8,7 @@ use tamis_rules::CmpOp;
 
 use super::Dialect;
 use super::ast::{
-    Action, ActionKind, Atom, Call, Calls, Filter, Filters, Name, Operator, Statement,
+    Action, ActionWord, Atom, Call, Calls, Filter, Filters, Name, Operator, Statement,
     StatementKind, Value, ValueKind,
 };
 use super::lexer::{self, Token, TokenKind};
@@ -17,15 +17,15 @@ use crate::literal::c_integer;
 use crate::sink::Sink;
 
 const DIRECTIVES: [&str; 4] = ["@include", "@frequency", "@default", "@denylist"];
-const ACTIONS: [(&str, ActionKind); 8] = [
-    ("allow", ActionKind::Allow),
-    ("kill", ActionKind::Kill),
-    ("kill-process", ActionKind::KillProcess),
-    ("kill-thread", ActionKind::KillThread),
-    ("trap", ActionKind::Trap),
-    ("trace", ActionKind::Trace),
-    ("log", ActionKind::Log),
-    ("user-notify", ActionKind::UserNotify),
+const ACTIONS: [(&str, ActionWord); 8] = [
+    ("allow", ActionWord::Allow),
+    ("kill", ActionWord::Kill),
+    ("kill-process", ActionWord::KillProcess),
+    ("kill-thread", ActionWord::KillThread),
+    ("trap", ActionWord::Trap),
+    ("trace", ActionWord::Trace),
+    ("log", ActionWord::Log),
+    ("user-notify", ActionWord::UserNotify),
 ];
 const OPERATORS: [(&str, Operator); 7] = [
     ("==", Operator::Compare(CmpOp::Eq)),
@@ -390,7 +390,7 @@ impl Line<'_> {
                 false => None,
             };
             return Ok(Action {
-                kind: ActionKind::Return(value),
+                kind: ActionWord::Return(value),
                 span: token.span.to(self.previous()),
             });
         }
@@ -402,7 +402,7 @@ impl Line<'_> {
                 span: token.span,
             }),
             None if is_one => Ok(Action {
-                kind: ActionKind::Allow,
+                kind: ActionWord::Allow,
                 span: token.span,
             }),
             None => {

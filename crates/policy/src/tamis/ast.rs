@@ -206,17 +206,17 @@ pub enum Set {
 /// A value of the call.
 #[derive(Clone, Debug)]
 pub struct Operand {
-    /// Its source.
-    pub subject: Subject,
+    /// Its name.
+    pub name: OperandName,
     /// The bits, if the policy selects them: `low(x)`, `high(x)`, `full(x)`.
     pub part: Option<Part>,
     /// Its span.
     pub span: Span,
 }
 
-/// The source of an operand's value.
+/// The name of an operand.
 #[derive(Clone, Debug)]
-pub enum Subject {
+pub enum OperandName {
     /// An argument by its name, or by `argN`.
     Named(String),
     /// `arg[N]`

@@ -13,7 +13,7 @@ use tamis_abi::{Arch, ArgIndex};
 use tamis_diag::{Diagnostic, Span, code, suggest};
 use tamis_rules::{self as rules, CmpOp, IntervalSet, Part, Predicate, Test};
 
-use super::ast::{Condition, ConditionKind, Name, Operand, Set, Subject, Value};
+use super::ast::{Condition, ConditionKind, Name, Operand, OperandName, Set, Value};
 use super::names::{Checked, Meaning, suggest_from};
 use super::value::{Number, Scope};
 use super::variables::Use;
@@ -203,7 +203,7 @@ impl Context<'_> {
 
     /// The variable of an operand, unless the call has an argument of that name.
     fn variable(self, operand: &Operand) -> Checked<Option<Use>> {
-        let Subject::Named(name) = &operand.subject else {
+        let OperandName::Named(name) = &operand.name else {
             return Ok(None);
         };
         let Some(variable) = self.scope.names.variables().get(name) else {
@@ -301,12 +301,12 @@ impl Context<'_> {
 
     /// Resolves the argument and the selected bits.
     fn operand(self, operand: &Operand) -> Checked<Typed> {
-        let index = match &operand.subject {
-            Subject::Ip => None,
-            Subject::Indexed(index) => ArgIndex::new(*index as u8),
-            Subject::Named(name) => Some(self.position(name, operand.span)?),
+        let index = match &operand.name {
+            OperandName::Ip => None,
+            OperandName::Indexed(index) => ArgIndex::new(*index as u8),
+            OperandName::Named(name) => Some(self.position(name, operand.span)?),
         };
-        let subject = index.map_or(rules::Subject::Ip, rules::Subject::Arg);
+        let source = index.map_or(rules::OperandSource::Ip, rules::OperandSource::Arg);
         let declared = index.and_then(|index| self.declared_at(index));
         let (part, width, reason) = match (operand.part, index) {
             (Some(part @ Part::Full), _) => (part, Width::Bits64, None),
@@ -322,7 +322,7 @@ impl Context<'_> {
             }
         };
         Ok(Typed {
-            operand: rules::Operand { subject, part },
+            operand: rules::Operand { source, part },
             width,
             reason,
         })
@@ -505,7 +505,7 @@ impl Typed {
             && diagnostic.code == code::VALUE_DOES_NOT_FIT
         {
             *diagnostic = diagnostic.note(reason.as_str());
-            if let Subject::Named(name) = &operand.subject {
+            if let OperandName::Named(name) = &operand.name {
                 *diagnostic = diagnostic.help(match self.width {
                     Width::Bits16 => format!("compare 32 bits with `low({name})`"),
                     Width::Bits32 | Width::Bits64 => {

@@ -37,7 +37,7 @@ pub enum Style {
 
 /// A feature that the language can't express.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Inexpressible {
+pub enum TamisExportError {
     /// An action with data that the language doesn't support, or an errno that is too large.
     Action(Action),
     /// More values in a mask than the language supports.
@@ -53,19 +53,19 @@ pub enum Inexpressible {
 /// minutes.
 pub const MAX_CONDITIONS_BYTES: usize = 256 << 10;
 
-impl fmt::Display for Inexpressible {
+impl fmt::Display for TamisExportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Inexpressible::Action(action) => {
+            TamisExportError::Action(action) => {
                 write!(f, "the tamis language has no action {action}")
             }
-            Inexpressible::Values => {
+            TamisExportError::Values => {
                 f.write_str("a set of values is too large for the tamis language")
             }
-            Inexpressible::Variables => {
+            TamisExportError::Variables => {
                 f.write_str("the policy has run-time variables: bind them first")
             }
-            Inexpressible::TooLong => write!(
+            TamisExportError::TooLong => write!(
                 f,
                 "the conditions of all calls need more than {} KiB of text",
                 MAX_CONDITIONS_BYTES >> 10
@@ -74,7 +74,7 @@ impl fmt::Display for Inexpressible {
     }
 }
 
-impl Error for Inexpressible {}
+impl Error for TamisExportError {}
 
 /// A policy with the meaning of the ruleset.
 ///
@@ -96,9 +96,9 @@ impl Error for Inexpressible {}
 ///
 /// # Errors
 /// If the language can't express it, or the text would be too long to be read.
-pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, Inexpressible> {
+pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, TamisExportError> {
     if !ruleset.variables().is_empty() {
-        return Err(Inexpressible::Variables);
+        return Err(TamisExportError::Variables);
     }
     let nothing = Section {
         arch: Arch::X86_64,
@@ -111,7 +111,7 @@ pub fn policy(ruleset: &Ruleset, style: Style) -> Result<String, Inexpressible> 
         sections => sections,
     };
     let mut room = Room(MAX_CONDITIONS_BYTES);
-    let listings: Result<Vec<Listing>, Inexpressible> = sections
+    let listings: Result<Vec<Listing>, TamisExportError> = sections
         .iter()
         .map(|section| Listing::of(section, style, &mut room))
         .collect();
@@ -129,7 +129,7 @@ pub fn condition(
     call: Option<&str>,
     when: &Predicate,
     style: Style,
-) -> Result<String, Inexpressible> {
+) -> Result<String, TamisExportError> {
     condition::text(arch, call, when, style)
 }
 
@@ -137,7 +137,7 @@ pub fn condition(
 ///
 /// # Errors
 /// If the language doesn't support the action's data.
-pub fn answer(action: Action, arch: Arch) -> Result<String, Inexpressible> {
+pub fn answer(action: Action, arch: Arch) -> Result<String, TamisExportError> {
     const MAX_ERRNO: u16 = 4095;
     let word = Verb::Plain(action.kind).word();
     match (action.kind, action.data) {
@@ -145,10 +145,10 @@ pub fn answer(action: Action, arch: Arch) -> Result<String, Inexpressible> {
             Some(name) => Ok(format!("{word}({name})")),
             None => Ok(format!("{word}({data})")),
         },
-        (ActionKind::Errno, _) => Err(Inexpressible::Action(action)),
+        (ActionKind::Errno, _) => Err(TamisExportError::Action(action)),
         (_, 0) => Ok(word.to_owned()),
         (ActionKind::Trap | ActionKind::Trace, data) => Ok(format!("{word}({data})")),
-        _ => Err(Inexpressible::Action(action)),
+        _ => Err(TamisExportError::Action(action)),
     }
 }
 
@@ -188,10 +188,13 @@ struct Room(usize);
 
 impl Room {
     /// Subtracts the size of the clauses of a call or some numbers.
-    fn take(&mut self, clauses: Clauses) -> Result<Clauses, Inexpressible> {
+    fn take(&mut self, clauses: Clauses) -> Result<Clauses, TamisExportError> {
         let lengths = clauses.iter().filter_map(|clause| clause.when.as_ref());
         let length: usize = lengths.map(String::len).sum();
-        self.0 = self.0.checked_sub(length).ok_or(Inexpressible::TooLong)?;
+        self.0 = self
+            .0
+            .checked_sub(length)
+            .ok_or(TamisExportError::TooLong)?;
         Ok(clauses)
     }
 }
@@ -219,7 +222,7 @@ struct Listing {
 }
 
 impl Listing {
-    fn of(section: &Section, style: Style, room: &mut Room) -> Result<Listing, Inexpressible> {
+    fn of(section: &Section, style: Style, room: &mut Room) -> Result<Listing, TamisExportError> {
         let arch = section.arch;
         let mut calls = BTreeMap::new();
         for (nr, name) in syscall::all(arch) {
@@ -310,7 +313,7 @@ fn clauses(
     nr: u32,
     call: Option<&str>,
     style: Style,
-) -> Result<Clauses, Inexpressible> {
+) -> Result<Clauses, TamisExportError> {
     let mut clauses = Clauses::new();
     for rule in section
         .rules

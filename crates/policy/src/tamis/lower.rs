@@ -11,7 +11,9 @@ use std::ops::RangeInclusive;
 
 use tamis_abi::{Action, ActionKind, Arch, signature, syscall};
 use tamis_diag::{Diagnostic, Severity, Sources, Span, code};
-use tamis_rules::{IntervalSet, Origin, Part, Predicate, Rule, Ruleset, Section, Subject, Test};
+use tamis_rules::{
+    IntervalSet, OperandSource, Origin, Part, Predicate, Rule, Ruleset, Section, Test,
+};
 
 use super::TamisOptions;
 use super::ast::{
@@ -501,7 +503,8 @@ fn permits(action: Action) -> bool {
 /// Whether a predicate tests the upper half of an argument.
 fn looks_above_32_bits(predicate: &Predicate) -> bool {
     let mut operands = predicate.tests().flat_map(Test::operands);
-    operands.any(|operand| matches!(operand.subject, Subject::Arg(_)) && operand.part != Part::Low)
+    operands
+        .any(|operand| matches!(operand.source, OperandSource::Arg(_)) && operand.part != Part::Low)
 }
 
 fn upper_half(arch: Arch, span: Span) -> Diagnostic {

@@ -8,8 +8,8 @@ use std::fmt::{self, Display, Formatter, Write};
 use tamis_rules::Part;
 
 use super::ast::{
-    Answer, Condition, ConditionKind, Constant, Declaration, Element, Name, Operand, Policy, Set,
-    Statement, StatementKind, Subject, Target, TargetKind, Value, ValueKind,
+    Answer, Condition, ConditionKind, Constant, Declaration, Element, Name, Operand, OperandName,
+    Policy, Set, Statement, StatementKind, Target, TargetKind, Value, ValueKind,
 };
 
 /// Longer lines are broken after a comma.
@@ -165,14 +165,14 @@ impl Display for Operand {
             Some(Part::High) => "high",
             Some(Part::Full) => "full",
         };
-        let subject = match &self.subject {
-            Subject::Named(name) => name.clone(),
-            Subject::Indexed(index) => format!("arg[{index}]"),
-            Subject::Ip => "ip".to_owned(),
+        let name = match &self.name {
+            OperandName::Named(name) => name.clone(),
+            OperandName::Indexed(index) => format!("arg[{index}]"),
+            OperandName::Ip => "ip".to_owned(),
         };
         match part {
-            "" => f.write_str(&subject),
-            _ => write!(f, "{part}({subject})"),
+            "" => f.write_str(&name),
+            _ => write!(f, "{part}({name})"),
         }
     }
 }

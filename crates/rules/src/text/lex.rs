@@ -4,7 +4,7 @@ use tamis_diag::{Cursor, Diagnostic, SourceId, Span, code};
 
 /// The kinds of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A keyword, name or operand: letters, digits, `_`, `-` and inner dots.
     Word,
     /// An unsigned integer.
@@ -20,7 +20,7 @@ pub(super) enum Kind {
 /// A token with its span.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) span: Span,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn lex(text: &str, source: SourceId) -> (Vec<Token>, Vec<Diagnostic>)
         let kind = token(&mut cursor, first);
         let span = cursor.span_from(start);
         match kind {
-            Ok(Some(Kind::Newline)) => end_line(&mut tokens, span),
+            Ok(Some(TokenKind::Newline)) => end_line(&mut tokens, span),
             Ok(Some(kind)) => tokens.push(Token { kind, span }),
             Ok(None) => {}
             Err(message) => {
@@ -53,18 +53,21 @@ pub(super) fn lex(text: &str, source: SourceId) -> (Vec<Token>, Vec<Diagnostic>)
 
 /// Ends a line that has tokens.
 fn end_line(tokens: &mut Vec<Token>, span: Span) {
-    if tokens.last().is_some_and(|last| last.kind != Kind::Newline) {
-        let kind = Kind::Newline;
+    if tokens
+        .last()
+        .is_some_and(|last| last.kind != TokenKind::Newline)
+    {
+        let kind = TokenKind::Newline;
         tokens.push(Token { kind, span });
     }
 }
 
 /// Consumes the token, space or comment that begins with `first`; `None` for space and comments.
-fn token(cursor: &mut Cursor<'_>, first: char) -> Result<Option<Kind>, String> {
+fn token(cursor: &mut Cursor<'_>, first: char) -> Result<Option<TokenKind>, String> {
     match first {
         '\n' => {
             cursor.take_char();
-            Ok(Some(Kind::Newline))
+            Ok(Some(TokenKind::Newline))
         }
         '#' => {
             cursor.take_line();
@@ -72,20 +75,20 @@ fn token(cursor: &mut Cursor<'_>, first: char) -> Result<Option<Kind>, String> {
         }
         '"' => {
             let quoted = cursor.take(text_length(cursor.rest()));
-            unquote(quoted).map(|text| Some(Kind::Text(text)))
+            unquote(quoted).map(|text| Some(TokenKind::Text(text)))
         }
         _ if first.is_ascii_digit() => {
             integer(cursor.take_while(|c| c.is_ascii_alphanumeric())).map(Some)
         }
         _ if first.is_ascii_alphabetic() || first == '_' => {
             cursor.take(word_length(cursor.rest()));
-            Ok(Some(Kind::Word))
+            Ok(Some(TokenKind::Word))
         }
         _ if first.is_whitespace() => {
             cursor.take_while(|c| c.is_whitespace() && c != '\n');
             Ok(None)
         }
-        _ if cursor.take_symbol(&PUNCTUATION).is_some() => Ok(Some(Kind::Punctuation)),
+        _ if cursor.take_symbol(&PUNCTUATION).is_some() => Ok(Some(TokenKind::Punctuation)),
         _ => {
             cursor.take_char();
             Err(format!("unexpected character {first:?}"))
@@ -93,13 +96,13 @@ fn token(cursor: &mut Cursor<'_>, first: char) -> Result<Option<Kind>, String> {
     }
 }
 
-fn integer(written: &str) -> Result<Kind, String> {
+fn integer(written: &str) -> Result<TokenKind, String> {
     let value = match written.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => written.parse(),
     };
     value
-        .map(Kind::Integer)
+        .map(TokenKind::Integer)
         .map_err(|_| format!("`{written}` is not a 64-bit unsigned integer"))
 }
 

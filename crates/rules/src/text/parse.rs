@@ -6,8 +6,8 @@ use tamis_abi::{Action, ActionKind, Arch, ArgIndex, VariableIndex, syscall};
 use tamis_diag::{Diagnostic, SourceId, Sources, Span, code, suggest};
 
 use super::MAX_DEPTH;
-use super::lex::{Kind, Token, lex};
-use crate::predicate::{CmpOp, Operand, Part, Predicate, Subject, Test};
+use super::lex::{Token, TokenKind, lex};
+use crate::predicate::{CmpOp, Operand, OperandSource, Part, Predicate, Test};
 use crate::ruleset::{DuplicateArch, Origin, Rule, Ruleset, Section};
 use crate::set::IntervalSet;
 use crate::variable::{Variable, VariableWidth};
@@ -117,7 +117,7 @@ impl Parser<'_> {
         } else {
             return Err(self.unexpected("`section`"));
         };
-        if self.peek().kind != Kind::Newline {
+        if self.peek().kind != TokenKind::Newline {
             return Err(self.unexpected("the end of the line"));
         }
         self.next += 1;
@@ -128,7 +128,7 @@ impl Parser<'_> {
         let start = self.peek().span;
         let name = self.text()?;
         let element = match self.peek().kind {
-            Kind::Integer(_) => Some(self.integer_u32()?),
+            TokenKind::Integer(_) => Some(self.integer_u32()?),
             _ => None,
         };
         let Some(width) = VariableWidth::from_name(self.snippet(self.peek().span)) else {
@@ -195,7 +195,7 @@ impl Parser<'_> {
         }
         let mut ranges = Vec::new();
         loop {
-            if self.peek().kind == Kind::Word {
+            if self.peek().kind == TokenKind::Word {
                 let nr = self.syscall(arch)?;
                 ranges.push(nr..=nr);
             } else {
@@ -285,7 +285,7 @@ impl Parser<'_> {
             });
         }
         let op = self.comparison()?;
-        if let Kind::Integer(value) = self.peek().kind {
+        if let TokenKind::Integer(value) = self.peek().kind {
             self.next += 1;
             return Ok(Test::Compare { operand, op, value });
         }
@@ -323,12 +323,12 @@ impl Parser<'_> {
 
     fn operand(&mut self) -> Parse<Operand> {
         let word = self.snippet(self.peek().span);
-        let (subject, part) = word.split_once('.').unwrap_or((word, ""));
-        let numbered = |prefix| subject.strip_prefix(prefix)?.parse::<u8>().ok();
-        let subject = match (numbered("arg"), numbered("var")) {
-            (Some(index), _) => ArgIndex::new(index).map(Subject::Arg),
-            (_, Some(index)) => VariableIndex::new(index.into()).map(Subject::Variable),
-            _ if subject == "ip" => Some(Subject::Ip),
+        let (source, part) = word.split_once('.').unwrap_or((word, ""));
+        let numbered = |prefix| source.strip_prefix(prefix)?.parse::<u8>().ok();
+        let source = match (numbered("arg"), numbered("var")) {
+            (Some(index), _) => ArgIndex::new(index).map(OperandSource::Arg),
+            (_, Some(index)) => VariableIndex::new(index.into()).map(OperandSource::Variable),
+            _ if source == "ip" => Some(OperandSource::Ip),
             _ => None,
         };
         let part = match part {
@@ -337,13 +337,13 @@ impl Parser<'_> {
             "high" => Some(Part::High),
             _ => None,
         };
-        let (Some(subject), Some(part)) = (subject, part) else {
+        let (Some(source), Some(part)) = (source, part) else {
             return Err(self.unexpected(
                 "an operand (`arg0` … `arg5`, `ip`, `var0` …, with `.low` or `.high`)",
             ));
         };
         self.next += 1;
-        Ok(Operand { subject, part })
+        Ok(Operand { source, part })
     }
 
     fn action(&mut self) -> Parse<Action> {
@@ -394,7 +394,7 @@ impl Parser<'_> {
     }
 
     fn text(&mut self) -> Parse<Arc<str>> {
-        let Kind::Text(text) = &self.peek().kind else {
+        let TokenKind::Text(text) = &self.peek().kind else {
             return Err(self.unexpected("a quoted name"));
         };
         let text = text.as_str().into();
@@ -421,7 +421,7 @@ impl Parser<'_> {
 
     fn integer_value(&self) -> Option<u64> {
         match self.peek().kind {
-            Kind::Integer(value) => Some(value),
+            TokenKind::Integer(value) => Some(value),
             _ => None,
         }
     }
@@ -429,7 +429,7 @@ impl Parser<'_> {
     /// Consumes the next token if it is this keyword or punctuation.
     fn accept(&mut self, word: &str) -> bool {
         let token = self.peek();
-        let is_plain = matches!(token.kind, Kind::Word | Kind::Punctuation);
+        let is_plain = matches!(token.kind, TokenKind::Word | TokenKind::Punctuation);
         let accepted = is_plain && self.snippet(token.span) == word;
         self.next += usize::from(accepted);
         accepted
@@ -466,7 +466,7 @@ impl Parser<'_> {
         self.depth = 0;
         while self.next < self.tokens.len() {
             self.next += 1;
-            if self.tokens[self.next - 1].kind == Kind::Newline {
+            if self.tokens[self.next - 1].kind == TokenKind::Newline {
                 return;
             }
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis_abi::{Arch, Nr, syscall};
 
-use crate::predicate::{Operand, Part, Predicate, Subject, Test};
+use crate::predicate::{Operand, OperandSource, Part, Predicate, Test};
 use crate::ruleset::{Origin, Rule, Ruleset, Section};
 use crate::set::IntervalSet;
 
@@ -117,10 +117,10 @@ impl fmt::Display for Test {
 
 impl fmt::Display for Operand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.subject {
-            Subject::Arg(arg) => write!(f, "arg{}", arg.index())?,
-            Subject::Ip => f.write_str("ip")?,
-            Subject::Variable(variable) => write!(f, "var{}", variable.index())?,
+        match self.source {
+            OperandSource::Arg(arg) => write!(f, "arg{}", arg.index())?,
+            OperandSource::Ip => f.write_str("ip")?,
+            OperandSource::Variable(variable) => write!(f, "var{}", variable.index())?,
         }
         f.write_str(match self.part {
             Part::Full => "",

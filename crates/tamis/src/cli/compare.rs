@@ -6,7 +6,8 @@ use std::time::Duration;
 use tamis_abi::{Action, Arch};
 use tamis_analysis::arches;
 use tamis_prover::{
-    Comparison, Function, LimitReached, Limits, Pair, Scope, Space, Stop, Verdict, prove_by_gates,
+    Comparison, ComparisonResult, Function, LimitReached, Limits, Pair, Scope, Space, Stop,
+    prove_by_gates,
 };
 use tamis_rules::{Input, Variable};
 use tamis_session::bindings::match_variables;
@@ -49,7 +50,7 @@ pub(crate) struct Compared {
 /// What is known about two sides.
 pub(crate) struct Finding {
     /// `None` if it depends on calls of which none was found.
-    pub(crate) verdict: Option<Verdict>,
+    pub(crate) result: Option<ComparisonResult>,
     /// Pairs of different answers: all, or those that the prover's other way found, one of each
     /// strictness.
     pub(crate) pairs: Vec<Pair>,
@@ -100,7 +101,7 @@ impl Compared {
         let mut right = side::read_alone(right.0, &own[1], &load, global)?;
         load.check_options(left.filters().iter().chain(right.filters()))?;
         let variables = match_variables(left.filters_mut().chain(right.filters_mut()))?;
-        tell_of_variables(&variables, global);
+        note_variables(&variables, global);
         let stop = stop_after(args.limits.time_limit.unwrap_or(TIME_LIMIT));
         let mut space = Space::stoppable(args.limits(), stop.clone());
         let functions =
@@ -136,10 +137,10 @@ impl Compared {
     fn find_within(&mut self, scope: &Scope, max_conflicts: u64) -> Finding {
         let comparison = self.within(scope);
         if let Ok(comparison) = &comparison
-            && let Some(verdict) = comparison.verdict()
+            && let Some(result) = comparison.result()
         {
             return Finding {
-                verdict: Some(verdict),
+                result: Some(result),
                 pairs: comparison.pairs().to_vec(),
                 gaps: None,
                 comparison: Some(comparison.clone()),
@@ -159,10 +160,10 @@ impl Compared {
             by_gates,
         };
         Finding {
-            verdict: report.verdict.ok(),
-            gaps: report.verdict.err().map(gaps),
+            result: report.result.ok(),
+            gaps: report.result.err().map(gaps),
             pairs: match &comparison {
-                Ok(comparison) if report.verdict.is_err() => comparison.pairs().to_vec(),
+                Ok(comparison) if report.result.is_err() => comparison.pairs().to_vec(),
                 _ => report.pairs,
             },
             comparison: comparison.ok(),
@@ -233,8 +234,8 @@ impl Compared {
     }
 }
 
-/// Says which variable is which in examples.
-fn tell_of_variables(variables: &[Variable], global: &Global) {
+/// Notes which variable is which in examples.
+fn note_variables(variables: &[Variable], global: &Global) {
     let titles = variables.iter().enumerate();
     let titles: Vec<String> = titles
         .map(|(index, variable)| format!("var{index} is `{}`", variable.title()))

@@ -1,7 +1,7 @@
 //! What the compiler is to do: options that `compile` and `optimize` share.
 
 use tamis_compiler::passes::registry::Selection;
-use tamis_compiler::{CompileOptions, Remark, Run, Size};
+use tamis_compiler::{CompileOptions, PassRun, Remark, Size};
 use tamis_meter::Cost;
 use tamis_session::LoadOptions;
 
@@ -49,8 +49,8 @@ impl CompilerArgs {
         })
     }
 
-    /// Says what passes changed, if the user wants to know.
-    pub(crate) fn tell(&self, remarks: &[Remark]) {
+    /// Prints what passes changed, if the user asked for it.
+    pub(crate) fn print_remarks(&self, remarks: &[Remark]) {
         if self.remarks {
             for run in remarks.chunk_by(|a, b| a.run.number == b.run.number) {
                 message(&run_line(&run[0]));
@@ -74,7 +74,7 @@ fn run_line(first: &Remark) -> String {
 }
 
 /// What calls cost before and after a run, as far as it changed, for a person.
-fn cost_line(run: &Run) -> Option<String> {
+fn cost_line(run: &PassRun) -> Option<String> {
     let cost = |size| match size {
         Size::Program { cost, .. } => cost,
         Size::Rules { .. } => None,

@@ -17,12 +17,12 @@ use super::{Failure, Global, input};
 /// The policy that is used where none is given.
 pub(crate) const DEFAULT_POLICY: &str = "container-default";
 
-/// How to understand an input.
+/// How to load an input.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct LoadArgs {
     #[arg(skip)]
     stated_arches_win: bool,
-    /// What the command makes, so that `--kernel` says what for.
+    /// What the command makes; `--kernel` has an effect on every filter.
     #[arg(skip)]
     makes: Makes,
     /// The kind of the input; detected if not given
@@ -98,7 +98,7 @@ impl LoadArgs {
     /// Reads and understands the one input of a command; warnings go to standard error.
     pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let options = self.options();
-        let loaded = self.understand_by(&options, files::read(path)?)?;
+        let loaded = self.load_by(&options, files::read(path)?)?;
         check::options(&options, self.makes, [&loaded].into_iter())?;
         warn(&loaded, global);
         Ok(loaded)
@@ -114,15 +114,15 @@ impl LoadArgs {
 
     /// Reads and understands one of several inputs and leaves it to the caller to show the warnings.
     pub(crate) fn read(&self, path: &str) -> Result<Loaded, Failure> {
-        self.understand(files::read(path)?)
+        self.load_input(files::read(path)?)
     }
 
-    /// Understands one of several inputs that has been read.
-    pub(crate) fn understand(&self, input: Input) -> Result<Loaded, Failure> {
-        self.understand_by(&self.shared_options(), input)
+    /// Loads one of several inputs that has been read.
+    pub(crate) fn load_input(&self, input: Input) -> Result<Loaded, Failure> {
+        self.load_by(&self.shared_options(), input)
     }
 
-    fn understand_by(&self, options: &LoadOptions, input: Input) -> Result<Loaded, Failure> {
+    fn load_by(&self, options: &LoadOptions, input: Input) -> Result<Loaded, Failure> {
         let mut loader = FileLoader::new(&self.include_dirs);
         Ok(tamis_session::load(input, options, &mut loader)?)
     }
@@ -135,7 +135,7 @@ impl LoadArgs {
             .into_policy("`tamis disasm` shows a program, `--from` overrides what was detected")?)
     }
 
-    /// Refuses options that say nothing of any of several inputs.
+    /// Refuses options that none of several inputs uses.
     pub(crate) fn check_options<'l>(
         &self,
         inputs: impl IntoIterator<Item = &'l Loaded, IntoIter: Clone>,
@@ -144,7 +144,7 @@ impl LoadArgs {
         Ok(check::options(&self.shared_options(), self.makes, inputs)?)
     }
 
-    /// Refuses options that the language of the only input lacks, which may have mistakes.
+    /// Refuses options that the language of the only input lacks. The input may have mistakes.
     pub(crate) fn check_kind(&self, input: &Input) -> Result<(), Failure> {
         let kind = self.from.unwrap_or_else(|| input.kind());
         let named = self.shared_options().named;
@@ -261,9 +261,9 @@ pub(crate) fn warn(loaded: &Loaded, global: &Global) {
     }
 }
 
-/// Says what a policy wants of whoever installs its filter, which the filter doesn't say; for commands that hand the
+/// Warns of what a policy requires of the installation and its filter does not contain; for commands that hand the
 /// filter out without it, or install it so.
-pub(crate) fn tell_of_installation(policy: &Policy, global: &Global) {
+pub(crate) fn warn_installation(policy: &Policy, global: &Global) {
     if let Some(warning) = policy.installation.left_out() {
         global.warn(&[warning], &policy.sources);
     }

@@ -13,7 +13,7 @@ pub(crate) fn read(argument: &str, load: &LoadArgs, global: &Global) -> Result<S
     read_by(argument, &SideOptions::default(), load, global)
 }
 
-/// The same with options for this side alone. Those that say nothing of it are refused.
+/// The same with options for this side alone. Those without effect on it are refused.
 pub(crate) fn read_alone(
     argument: &str,
     own: &SideOptions,

@@ -47,7 +47,7 @@ enum Goal {
 }
 
 impl TargetArgs {
-    /// Refuses options of which the inputs of a command have no use, because nothing is compiled.
+    /// Refuses options without effect because all inputs of a command are programs: nothing is compiled.
     pub(crate) fn check_use<'l>(
         &self,
         inputs: impl Iterator<Item = &'l Loaded> + Clone,
@@ -72,8 +72,8 @@ impl TargetArgs {
         Ok(())
     }
 
-    /// Whether the user says what to optimise for: by a profile, by an objective; and with which effort.
-    pub(crate) fn says(&self) -> [bool; 3] {
+    /// Whether a profile, an objective and an effort were given.
+    pub(crate) fn given_options(&self) -> [bool; 3] {
         [
             !self.profiles.is_empty(),
             self.objective.is_some(),

@@ -7,8 +7,8 @@ mod draw;
 mod figures;
 mod gap;
 mod report;
-mod subjects;
 mod text;
+mod timed_stacks;
 
 use std::time::Instant;
 
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let rounds = args.rounds.map_or_else(Rounds::default, Rounds::exactly);
     if args.explain_gap {
         check_machine(&tamis_kernel::probe())?;
-        let report = gap::analyse(rounds, &mut teller(rounds, global))?;
+        let report = gap::analyse(rounds, &mut progress_printer(rounds, global))?;
         let text = report.text();
         if let Some(file) = &args.chart {
             file.write("tamis bench --explain-gap", &report.charts(), &text)?;
@@ -112,7 +112,7 @@ fn check_machine(probe: &tamis_kernel::Probe) -> Result<(), Failure> {
 
 /// Measures the filters that the user named.
 fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<u8, Failure> {
-    let (subjects, profile) = subjects::subjects(args, global)?;
+    let (subjects, profile) = timed_stacks::timed_stacks(args, global)?;
     let calls = args
         .calls
         .iter()
@@ -131,17 +131,17 @@ fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<u8, Failure> 
     let refuse = |error: MeasureError| refusal(&error, &name);
     let stacks: Vec<Vec<Program>> = subjects
         .iter()
-        .map(|subject| subject.tame.programs().to_vec())
+        .map(|subject| subject.installed.programs().to_vec())
         .collect();
     let mut workload = TimedCalls::default();
     for case in cases.iter() {
         workload.add(&case.made);
     }
-    let mut tell = teller(rounds, global);
+    let mut on_progress = progress_printer(rounds, global);
     let measurement =
-        measure::measure_workload(&stacks, &workload, rounds, &mut tell).map_err(refuse)?;
+        measure::measure_workload(&stacks, &workload, rounds, &mut on_progress).map_err(refuse)?;
     let skipped = Skipped::ask(&subjects, &cases).map_err(refuse)?;
-    drop(tell);
+    drop(on_progress);
     let report = Document::new(&Findings {
         subjects: &subjects,
         cases: &cases,
@@ -158,8 +158,8 @@ fn measure(args: &Args, rounds: Rounds, global: &Global) -> Result<u8, Failure> 
     print(&report, &text, global)
 }
 
-/// Shows how far the measurement is: by rounds, or by the time after which no other begins.
-fn teller(rounds: Rounds, global: &Global) -> impl FnMut(Progress) {
+/// Prints how far the measurement is: by rounds, or by the time after which no other begins.
+fn progress_printer(rounds: Rounds, global: &Global) -> impl FnMut(Progress) {
     let mut line = progress::Progress::new(global);
     let start = Instant::now();
     move |progress| {

@@ -182,14 +182,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ..policy.with_frequency(args.compiler.options(&load.options(), global)?)
     };
     target::warn_profile_mismatch(&options, &policy, global);
-    load::tell_of_installation(&policy, global);
+    load::warn_installation(&policy, global);
     let compiled = policy.compile(&options)?;
     let program = policy.program(&compiled)?;
     let report = args.compiler.stats.then(|| {
         let archs = policy.arches();
         ProgramReport::of(program, &archs, compiled.remarks(), &options)
     });
-    args.compiler.tell(compiled.remarks());
+    args.compiler.print_remarks(compiled.remarks());
     let shows_person = args.emit.is_none() && args.output.is_terminal();
     if args.compiler.stats || shows_person {
         message(&summary(&policy, &compiled));
@@ -228,10 +228,10 @@ impl Unbound {
             ..policy.with_frequency(args.compiler.options(&load.options(), global)?)
         };
         target::warn_profile_mismatch(&options, &policy, global);
-        load::tell_of_installation(&policy, global);
+        load::warn_installation(&policy, global);
         let filter = policy.compile(&options)?;
         let archs = policy.arches();
-        args.compiler.tell(filter.remarks());
+        args.compiler.print_remarks(filter.remarks());
         let report = args.compiler.stats.then(|| {
             let program = filter.template().unbound();
             ProgramReport::of(program, &archs, filter.remarks(), &options)

@@ -1,7 +1,7 @@
 //! `tamis diff`: what changes from one filter to another, as a reviewer wants to see it.
 
 use tamis_analysis::{CaseLimits, differences_of};
-use tamis_prover::{Pair, Scope, Verdict};
+use tamis_prover::{ComparisonResult, Pair, Scope};
 use tamis_report::change::{self, Change};
 use tamis_report::diff::DiffReport;
 
@@ -124,7 +124,7 @@ struct Listing {
 /// Finds what changed: all by diagrams; where they don't do, an example of each strictness by gates.
 fn list(args: &Args, compared: &mut Compared, scope: &Scope) -> Result<Listing, Failure> {
     let found = compared.find(scope);
-    let is_equal = found.verdict == Some(Verdict::Equal);
+    let is_equal = found.result == Some(ComparisonResult::Equal);
     let comparison = found.comparison.filter(|_| !is_equal);
     let differences = comparison.and_then(|comparison| {
         let limits = args.limits();

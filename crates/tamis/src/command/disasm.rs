@@ -30,7 +30,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let loaded = args.load.load(&args.input, global)?;
     if let Some(policy) = loaded.policy() {
-        load::tell_of_installation(policy, global);
+        load::warn_installation(policy, global);
     }
     let NamedProgram { program, .. } =
         loaded.into_program(&tamis_compiler::CompileOptions::default())?;

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     } else if global.json {
         print(document_json(&report)?.as_bytes())?;
     } else {
-        tell(&report, global)?;
+        print_findings(&report, global)?;
     }
     Ok(match worst {
         Some(Severity::Warning | Severity::Error) => exit::NO,
@@ -94,8 +94,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     })
 }
 
-/// Shows findings to a person: each with its place on standard output, the count on standard error.
-fn tell(report: &LintReport, global: &Global) -> Result<(), Failure> {
+/// Prints findings for a person: each with its place on standard output, the count on standard error.
+fn print_findings(report: &LintReport, global: &Global) -> Result<(), Failure> {
     let colour = global.colours_messages() && io::stdout().is_terminal();
     for input in &report.inputs {
         print(input.text(colour).as_bytes())?;
@@ -164,13 +164,18 @@ impl Args {
     fn policy_report(&self, policy: Policy, found: tamis_lint::Found) -> InputFindings {
         let mut findings: Vec<FindingEntry> = Vec::new();
         if self.only.is_empty() {
-            let told = policy.warnings.iter();
+            let warnings = policy.warnings.iter();
             let is_shown = |warning: &&Diagnostic| !self.is_allowed(warning.code);
-            findings.extend(told.filter(is_shown).cloned().map(FindingEntry::told));
+            findings.extend(
+                warnings
+                    .filter(is_shown)
+                    .cloned()
+                    .map(FindingEntry::of_front_end),
+            );
         }
         for finding in found.findings {
             let finding = FindingEntry::of_policy(&finding, &policy.sources);
-            if !finding.is_told(&policy.warnings, &policy.sources) {
+            if !finding.is_among(&policy.warnings, &policy.sources) {
                 findings.push(finding);
             }
         }

@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let optimised = optimise(&given.stack, &options, split);
     let optimised = optimised.map_err(|error| bug(&error))?;
-    tell(args, &optimised, &options, global);
+    print_summary(args, &optimised, &options, global);
     if !optimised.after().is_installable {
         return Err(too_long(args, &optimised));
     }
@@ -210,9 +210,9 @@ fn read(
     Given::of(programs.collect::<Result<_, Failure>>()?)
 }
 
-/// Says on standard error what came out, as far as the user wants to know.
-fn tell(args: &Args, optimised: &Optimised, options: &CompileOptions, global: &Global) {
-    args.compiler.tell(optimised.remarks());
+/// Prints on standard error what the result is, as far as the user asked for it.
+fn print_summary(args: &Args, optimised: &Optimised, options: &CompileOptions, global: &Global) {
+    args.compiler.print_remarks(optimised.remarks());
     // The document says it all.
     if args.form(global) == Some(Emit::Json) {
         return;

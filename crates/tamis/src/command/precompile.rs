@@ -182,7 +182,7 @@ fn family(
         global.warn(&warnings.diagnostics, &warnings.sources);
     }
     refuse_to_replace_inputs(&plan, args)?;
-    let [has_profile, has_objective, has_effort] = args.target.says();
+    let [has_profile, has_objective, has_effort] = args.target.given_options();
     let target = Target {
         options: CompileOptions {
             proof: args.limits.effort(),

@@ -2,7 +2,7 @@
 
 use tamis_abi::Arch;
 use tamis_prover::{Pair, Scope};
-use tamis_report::entry::{VerdictEntry, WitnessEntry};
+use tamis_report::entry::{ComparisonResultEntry, WitnessEntry};
 use tamis_report::prove::{Answer, ProveReport, Question, ScopeEntry};
 
 use crate::cli::compare::{Compared, Finding, ScopeArgs};
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         right: compared.right.name,
         question,
         answer,
-        verdict: VerdictEntry(found.verdict),
+        verdict: ComparisonResultEntry(found.result),
         scope: ScopeEntry::of(&scope),
         limit: found.gaps.map(|gaps| gaps.to_string()),
         witnesses,

@@ -104,7 +104,7 @@ fn reduce_text(load: &LoadArgs, input: Input, symptom: &Symptom) -> Result<Reduc
             name: name.clone(),
             bytes: text.as_bytes().to_vec(),
         };
-        quietly(|| load.understand(input))
+        quietly(|| load.load_input(input))
     };
     let must_be_readable = matches!(read(&given), Some(Ok(_)));
     let mut tests = 0;
@@ -149,7 +149,7 @@ fn reduce_program(
     kind: InputKind,
     symptom: &Symptom,
 ) -> Result<Reduced, Failure> {
-    let Loaded::Program(given) = load.understand(input)? else {
+    let Loaded::Program(given) = load.load_input(input)? else {
         return Err(Failure::input("expected a program"));
     };
     let NamedProgram { name, program } = given;

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         filters.push(loaded.into_program(&options)?);
     }
     for policy in policies.iter().flatten() {
-        tell_of_supervisor(policy, global);
+        note_missing_supervisor(policy, global);
     }
     let [program, arguments @ ..] = args.command.as_slice() else {
         unreachable!("clap requires a command");
@@ -103,15 +103,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     command.forward_signals = true;
     match run::run(&command) {
         Ok(report) => {
-            tell(&document(&report, &policies), global)?;
+            print_report(&document(&report, &policies), global)?;
             Ok(report.ended.pass_on())
         }
         Err(error) => refuse(&error, &program.to_string_lossy(), &policies),
     }
 }
 
-/// Tells what the command's exit status alone doesn't.
-fn tell(report: &RunReport, global: &Global) -> Result<(), Failure> {
+/// Prints what the command's exit status alone doesn't show.
+fn print_report(report: &RunReport, global: &Global) -> Result<(), Failure> {
     if global.json {
         message(output::document_json(report)?.trim_end());
         return Ok(());
@@ -193,8 +193,8 @@ fn wanted_flags(policy: &Option<Policy>) -> Flags {
         .fold(Flags::NONE, |flags, flag| flags | flag)
 }
 
-/// Tells that nobody answers the calls that a policy hands to a supervisor.
-fn tell_of_supervisor(policy: &Policy, global: &Global) {
+/// Notes that nobody answers the calls that a policy hands to a supervisor.
+fn note_missing_supervisor(policy: &Policy, global: &Global) {
     let is_notify = |action: Action| action.kind == tamis_abi::ActionKind::Notify;
     let has_notify = policy.ruleset.sections().iter().any(|section| {
         let mut rules = section.rules.iter();

@@ -60,8 +60,8 @@ fn folder() -> PathBuf {
         .arg(folder.join("filter.h"))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&written.stderr);
-    assert!(written.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&written.stderr);
+    assert!(written.status.success(), "{printed}");
     folder
 }
 
@@ -82,8 +82,8 @@ fn the_header_is_clean_in_every_standard() {
             .output();
         match built {
             Ok(built) => {
-                let said = String::from_utf8_lossy(&built.stderr);
-                assert!(built.status.success(), "{standard}: {said}");
+                let printed = String::from_utf8_lossy(&built.stderr);
+                assert!(built.status.success(), "{standard}: {printed}");
             }
             Err(error) => skip::because(Need::Toolchains, format!("{compiler}: {error}")),
         }

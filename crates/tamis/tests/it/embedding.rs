@@ -11,7 +11,7 @@ use tamis_policy::loader::NoIncludes;
 use tamis_policy::tamis::{self, TamisOptions};
 use tamis_testkit::corpus::repository;
 use tamis_testkit::skip;
-use tamis_testkit::toolchains::{self, C, CXX, GO, RUST, Toolchain, block, run, said};
+use tamis_testkit::toolchains::{self, C, CXX, GO, RUST, Toolchain, block, run, stderr_text};
 
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
 
@@ -36,7 +36,7 @@ fn built(
         .arg(folder.join(toolchain.filter("server")))
         .output()
         .unwrap();
-    assert!(written.status.success(), "{}", said(&written));
+    assert!(written.status.success(), "{}", stderr_text(&written));
     if let Some(text) = inside {
         fs::write(folder.join("server/inside.go"), text).unwrap();
     }
@@ -212,7 +212,11 @@ fn every_language_binds_as_the_proved_template_does() {
         };
         let output = run(&program, &[]);
         let language = toolchain.program;
-        assert!(output.status.success(), "{language}: {}", said(&output));
+        assert!(
+            output.status.success(),
+            "{language}: {}",
+            stderr_text(&output)
+        );
         assert!(output.stdout == expected, "{language}: {:?}", output.stdout);
     }
 }
@@ -245,7 +249,7 @@ fn a_policy_of_idle_variables_builds() {
                 output.status.success(),
                 "{}: {}",
                 toolchain.program,
-                said(&output)
+                stderr_text(&output)
             );
         }
     }

@@ -181,8 +181,8 @@ fn every_subcommand_has_examples_and_they_work() {
             let output = shell(&folder, &line);
             // The answer may be no, and a proof may reach its limit.
             if !matches!(output.status.code(), Some(0 | 1 | 3)) {
-                let said = String::from_utf8_lossy(&output.stderr);
-                failures.push(format!("{line}: {}\n{said}", output.status));
+                let printed = String::from_utf8_lossy(&output.stderr);
+                failures.push(format!("{line}: {}\n{printed}", output.status));
             }
         }
     }

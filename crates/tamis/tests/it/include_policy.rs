@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::{env, fs};
 
-use tamis_testkit::toolchains::said;
+use tamis_testkit::toolchains::stderr_text;
 
 /// The library with the macro, which cargo has built beside this executable: the crate is one of its dependencies.
 ///
@@ -58,7 +58,7 @@ fn rustc(folder: &Path, main: &str, arguments: &[&str]) -> Output {
 fn refusal(folder: &Path, invocation: &str) -> String {
     let output = rustc(folder, &format!("{invocation}\n"), &["--emit=metadata"]);
     assert!(!output.status.success(), "{invocation} was accepted");
-    said(&output)
+    stderr_text(&output)
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_change_of_the_policy_or_of_what_it_includes_is_seen() {
                 pub fn filter(fd: u32) -> Option<confinement::Filter> {\n    \
                 confinement::bind(&confinement::Values { fd_of: fd }).ok()\n}\n";
     let output = rustc(&folder, main, &["--emit=dep-info,metadata"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     let depends = fs::read_to_string(folder.join("main.d")).unwrap();
     for file in ["server.tamis", "more.tamis"] {
         let path = folder.join(file).canonicalize().unwrap();
@@ -165,12 +165,12 @@ fn warnings_of_the_policy_are_warnings_of_the_compiler() {
     let folder = folder("warnings", &[("server.tamis", policy)]);
     let main = "//! Text.\ntamis::include_policy!(pub mod server = \"server.tamis\");\n";
     let output = rustc(&folder, main, &["--emit=metadata"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     for expected in ["this rule never matches", "server.tamis:3:6"] {
         assert!(
-            said(&output).contains(expected),
+            stderr_text(&output).contains(expected),
             "{expected}: {}",
-            said(&output)
+            stderr_text(&output)
         );
     }
 }
@@ -195,7 +195,7 @@ fn other_languages_and_folders_of_includes_are_taken_from_the_arguments() {
                 pub fn filters() -> (vmm::Filter, server::Filter) {\n    \
                 (vmm::Filter::new(), server::Filter::new())\n}\n";
     let output = rustc(&folder, main, &["--emit=metadata"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     let ambiguous = refusal(&folder, "tamis::include_policy!(\"vmm.json\");");
     assert!(ambiguous.contains("vmm.json:1:"), "{ambiguous}");
     assert!(ambiguous.contains("thread"), "{ambiguous}");
@@ -219,7 +219,7 @@ fn options_of_the_language_are_given_by_name() {
                 pub fn filters() -> (deny::Filter, server::Filter) {\n    \
                 (deny::Filter::new(), server::Filter::new())\n}\n";
     let output = rustc(&folder, main, &["--emit=dep-info,metadata"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     let depends = fs::read_to_string(folder.join("main.d")).unwrap();
     assert!(depends.contains("tables/constants.json"), "{depends}");
     for (option, expected) in [

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
+use tamis_testkit::toolchains::stderr_text;
 use tamis_testkit::{child, skip};
 
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
@@ -27,10 +28,6 @@ fn tamis(words: &[&str]) -> Command {
     let mut command = Command::new(TAMIS);
     command.args(words).stdin(Stdio::null());
     command
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// `tamis run` of a script under a policy, itself under another one.
@@ -64,9 +61,9 @@ fn an_outer_filter_in_the_way_is_an_error_of_the_environment() {
         let outer = policy("outer", &format!("outer{index}"), statement);
         for options in [&[][..], &["--no-explain"]] {
             let output = run_under(&outer, &inner, options, "echo it runs");
-            let said = said(&output);
-            assert_eq!(output.status.code(), Some(4), "{statement}: {said}");
-            assert!(said.contains(expected), "{statement}: {said}");
+            let printed = stderr_text(&output);
+            assert_eq!(output.status.code(), Some(4), "{statement}: {printed}");
+            assert!(printed.contains(expected), "{statement}: {printed}");
             assert_eq!(output.stdout, b"", "{statement}: the command ran");
         }
     }
@@ -82,7 +79,7 @@ fn an_outer_filter_that_denies_tracing_costs_the_explanation_only() {
     let inner = policy("tracing", "inner", "kill-process reboot");
     let output = run_under(&outer, &inner, &[], "exit 3");
     assert_eq!(output.status.code(), Some(3));
-    assert!(said(&output).contains("tracing is not permitted here"));
+    assert!(stderr_text(&output).contains("tracing is not permitted here"));
 }
 
 #[test]
@@ -105,12 +102,15 @@ fn a_stack_without_room_is_an_error_with_a_way_out() {
     // Each counts as some 12284 of 32768 instructions.
     assert_eq!(run(2).status.code(), Some(3));
     let output = run(3);
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("32768 converted instructions"), "{said}");
+    let printed = stderr_text(&output);
+    assert_eq!(output.status.code(), Some(4), "{printed}");
     assert!(
-        said.contains("help: install fewer or smaller filters"),
-        "{said}"
+        printed.contains("32768 converted instructions"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("help: install fewer or smaller filters"),
+        "{printed}"
     );
 }
 
@@ -137,7 +137,7 @@ fn many_runs_at_once_end_as_their_commands() {
                         0 => assert_eq!(output.status.signal(), Some(libc::SIGTERM)),
                         _ => assert_eq!(output.status.code(), Some(code.into())),
                     }
-                    assert_eq!(said(&output), "");
+                    assert_eq!(stderr_text(&output), "");
                 }
             });
         }
@@ -168,13 +168,13 @@ fn dumping_processes_that_end_meanwhile() {
         let output = dump(line.trim());
         drop(child.stdin.take());
         assert!(child.wait().expect("it ends").success());
-        let said = said(&output);
+        let printed = stderr_text(&output);
         match output.status.code() {
             Some(0) => {}
-            Some(2) => assert!(said.contains("ended") || said.contains("no such process")),
+            Some(2) => assert!(printed.contains("ended") || printed.contains("no such process")),
             // Without the privileges.
-            Some(4) => assert!(said.contains("cannot read the filters"), "{said}"),
-            other => panic!("{other:?} {said}"),
+            Some(4) => assert!(printed.contains("cannot read the filters"), "{printed}"),
+            other => panic!("{other:?} {printed}"),
         }
     }
     let gone = tamis(&["dump", "--pid", "2147483647"]).output().unwrap();
@@ -198,8 +198,13 @@ fn fuzzing_with_the_running_kernel() {
     assert!(status.expect("tamis starts").success());
     let mut fuzz = tamis(&["fuzz", "--evaluations", "5000", "--running-kernel"]);
     let output = child::output(fuzz.arg(&filter)).expect("tamis starts");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{told}{}", said(&output));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{printed}{}",
+        stderr_text(&output)
+    );
     let confirmed = |line: &&str| line.contains("the kernel says the same on ");
-    assert_eq!(told.lines().filter(confirmed).count(), 2, "{told}");
+    assert_eq!(printed.lines().filter(confirmed).count(), 2, "{printed}");
 }

@@ -38,8 +38,8 @@ fn compile(arch: &str, more: &[String]) -> Vec<u8> {
         .args(more)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
     output.stdout
 }
 
@@ -110,8 +110,8 @@ fn what_the_table_patches_is_what_bind_compiles() {
                 .arg(format!("{name}={}", values.join(",")));
         }
         let output = prove.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{arch}: {said}");
-        assert!(said.starts_with("yes"), "{arch}: {said}");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{arch}: {printed}");
+        assert!(printed.starts_with("yes"), "{arch}: {printed}");
     }
 }

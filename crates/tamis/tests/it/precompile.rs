@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tamis_testkit::corpus::repository;
 use tamis_testkit::skip;
-use tamis_testkit::toolchains::{self, C, CXX, GO, RUST, Toolchain, block, run, said};
+use tamis_testkit::toolchains::{self, C, CXX, GO, RUST, Toolchain, block, run, stderr_text};
 
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
 
@@ -17,7 +17,11 @@ fn tamis(arguments: &[&str], folder: &Path) -> Output {
         .current_dir(folder)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        stderr_text(&output)
+    );
     output
 }
 
@@ -70,7 +74,7 @@ fn the_programs_of_the_book_are_confined_as_they_choose() {
                 output.status.code(),
                 Some(code),
                 "{language} {network}: {}",
-                said(&output)
+                stderr_text(&output)
             );
             assert_eq!(output.stdout, b"confined", "{language} {network}");
             assert_eq!(output.stderr, b"", "{language} {network}: nothing leaks");
@@ -277,7 +281,7 @@ fn every_language_binds_as_the_policy_of_the_combination_does() {
             output.status.success(),
             "{language}: {} {}",
             output.status,
-            said(&output)
+            stderr_text(&output)
         );
         check_filters(
             language,
@@ -324,7 +328,7 @@ fn check_filters(language: &str, written: &[u8], expected: &[Vec<u8>], folder: &
 fn the_sandbox_has_a_filter_for_each_of_its_combinations() {
     let folder = repository().join("docs/examples/sandbox");
     let output = tamis(&["precompile", "sandbox.toml", "--json"], &folder);
-    assert_eq!(said(&output), "", "no warnings");
+    assert_eq!(stderr_text(&output), "", "no warnings");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["configurations"].as_array().unwrap().len(), 144);
     let sizes = &document["sizes"];

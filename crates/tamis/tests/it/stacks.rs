@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use tamis_testkit::toolchains::stderr_text;
+
 fn tamis(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
     command.args(args).output().expect("tamis starts")
@@ -22,10 +24,6 @@ fn stack(name: &str) -> (PathBuf, PathBuf) {
     fs::write(stack.join("00.bpf"), allow).unwrap();
     fs::write(stack.join("01.bpf"), refuse).unwrap();
     (folder, stack)
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn text(path: &Path) -> &str {
@@ -98,10 +96,10 @@ fn what_does_not_fit_is_split_into_a_folder() {
     let policy = folder.join("large.rules");
     fs::write(&policy, rules).unwrap();
     let alone = tamis(&["optimize", self::text(&policy)]);
-    assert_eq!(alone.status.code(), Some(3), "{}", said(&alone));
+    assert_eq!(alone.status.code(), Some(3), "{}", stderr_text(&alone));
     let parts = format!("{}/parts/", self::text(&folder));
     let split = tamis(&["optimize", self::text(&policy), "--split", "-o", &parts]);
-    assert_eq!(split.status.code(), Some(0), "{}", said(&split));
+    assert_eq!(split.status.code(), Some(0), "{}", stderr_text(&split));
     let made: Vec<PathBuf> = fs::read_dir(&parts)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -114,6 +112,6 @@ fn what_does_not_fit_is_split_into_a_folder() {
     fs::write(&fits, "arch x86_64\ndefault errno(EPERM)\nallow read\n").unwrap();
     let one = format!("{}/one/", self::text(&folder));
     let output = tamis(&["optimize", self::text(&fits), "--split", "-o", &one]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert!(Path::new(&one).join("00.bpf").exists());
 }

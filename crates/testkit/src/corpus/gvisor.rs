@@ -8,7 +8,7 @@ use serde_json::Value;
 use tamis_abi::{Action, Arch, ArgIndex};
 use tamis_fuzz::vectors::{self, Vector};
 use tamis_rules::{
-    CmpOp, IntervalSet, Operand, Part, Predicate, Rule, Ruleset, Section, Subject, Test,
+    CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Rule, Ruleset, Section, Test,
 };
 
 /// The ruleset of a policy of the corpus; `None` as for [`corpus::path`](super::path).
@@ -78,7 +78,7 @@ fn rules(set: &Value) -> Vec<Rule> {
 
 fn ip() -> Operand {
     Operand {
-        subject: Subject::Ip,
+        source: OperandSource::Ip,
         part: Part::Full,
     }
 }

@@ -5,7 +5,7 @@
 
 use tamis_abi::{Action, ActionKind, Arch, ArgIndex, Endian, SeccompData, Word};
 use tamis_rules::{
-    CmpOp, IntervalSet, Operand, Part, Predicate, Rule, Ruleset, Section, Subject, Test,
+    CmpOp, IntervalSet, Operand, OperandSource, Part, Predicate, Rule, Ruleset, Section, Test,
 };
 
 use crate::rng::Rng;
@@ -84,13 +84,13 @@ pub fn ruleset(rng: &mut Rng, size: Size, endian: Endian) -> Ruleset {
 fn pool(rng: &mut Rng, size: Size) -> Pool {
     let mut operands = Vec::new();
     for _ in 0..rng.range(1..=4) {
-        let subject = if rng.chance(1, 8) {
-            Subject::Ip
+        let source = if rng.chance(1, 8) {
+            OperandSource::Ip
         } else {
-            Subject::Arg(*rng.choose(&ArgIndex::ALL))
+            OperandSource::Arg(*rng.choose(&ArgIndex::ALL))
         };
         let part = *rng.choose(&[Part::Full, Part::Full, Part::Low, Part::High]);
-        operands.push(Operand { subject, part });
+        operands.push(Operand { source, part });
     }
     let mut constants = vec![0, 1, u64::MAX, u64::from(u32::MAX), 1 << 32];
     constants.extend((0..rng.range(2..=8)).map(|_| rng.interesting_u64()));
@@ -288,7 +288,7 @@ pub fn entangled(rng: &mut Rng, ruleset: &Ruleset) -> Ruleset {
     let mut pool = Vec::new();
     for _ in 0..6 {
         let operand = Operand {
-            subject: Subject::Arg(*rng.choose(&ArgIndex::ALL[..2])),
+            source: OperandSource::Arg(*rng.choose(&ArgIndex::ALL[..2])),
             part: *rng.choose(&[Part::Full, Part::Low, Part::High]),
         };
         let (value, mask) = (rng.range(0..=3), rng.range(1..=7));

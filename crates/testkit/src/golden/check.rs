@@ -341,9 +341,9 @@ mod tests {
     fn check_with_cat(name: &str, text: &str, is_blessing: bool) -> Result<CheckResult, String> {
         let work = env::temp_dir().join(format!("tamis-golden-{name}-{}", std::process::id()));
         let golden = Golden::parse(text)?;
-        let verdict = check(&golden, Path::new("/bin/cat"), &work, is_blessing);
+        let checked = check(&golden, Path::new("/bin/cat"), &work, is_blessing);
         fs::remove_dir_all(work).map_err(|error| error.to_string())?;
-        verdict
+        checked
     }
 
     #[test]
@@ -351,8 +351,8 @@ mod tests {
         let text = "-- input\na\n-- run\ntamis\n-- output\na\n\
                     -- run\ntamis - f\n-- input\nb\n-- output\nb\nc\n-- input f\nc\n\
                     -- run\ntamis | tamis\n-- output\nb\n";
-        let verdict = check_with_cat("input", text, false).unwrap();
-        assert!(verdict.failures.is_empty(), "{:?}", verdict.failures);
+        let checked = check_with_cat("input", text, false).unwrap();
+        assert!(checked.failures.is_empty(), "{:?}", checked.failures);
     }
 
     #[test]
@@ -370,11 +370,11 @@ mod tests {
     #[test]
     fn blessing_writes_texts_but_not_meaning() {
         let text = "-- run\ntamis\n\n-- input\na\n\n-- output\nb\n\n-- exit 1\n\n-- run\ntamis\n";
-        let verdict = check_with_cat("bless", text, true).unwrap();
+        let checked = check_with_cat("bless", text, true).unwrap();
         let expected = "-- run\ntamis\n\n-- input\na\n\n-- output\na\n\n-- exit 1\n\n\
                         -- run\ntamis\n\n-- output\na\n";
-        assert_eq!(verdict.blessed.to_string(), expected);
-        assert_eq!(verdict.failures.len(), 1, "the exit code still differs");
+        assert_eq!(checked.blessed.to_string(), expected);
+        assert_eq!(checked.failures.len(), 1, "the exit code still differs");
     }
 
     #[test]
@@ -384,13 +384,13 @@ mod tests {
             "-- run\ntamis\n-- input\n{ruleset}-- eval\nx86_64 read(3) -> allow\n\
              x86_64 1 -> allow\n0x28 0 -> kill_thread\n"
         );
-        let verdict = check_with_cat("eval", &text, false).unwrap();
-        assert_eq!(verdict.failures.len(), 1);
+        let checked = check_with_cat("eval", &text, false).unwrap();
+        assert_eq!(checked.failures.len(), 1);
         let expected = "line 1: the ruleset answers errno(1) to line 9: x86_64 1 -> allow";
         assert!(
-            verdict.failures[0].starts_with(expected),
+            checked.failures[0].starts_with(expected),
             "{:?}",
-            verdict.failures
+            checked.failures
         );
     }
 
@@ -398,8 +398,8 @@ mod tests {
     fn a_pass_is_held_to_its_promises_and_its_output_to_the_text() {
         let text = "-- pass drop-unreachable\n-- input\nld [0]\nret #0\n\
                     -- output\n        ld [0]\n        ret #0x0\n-- eval\nx86_64 0 -> kill_thread\n";
-        let verdict = check_with_cat("pass", text, false).unwrap();
-        assert!(verdict.failures.is_empty(), "{:?}", verdict.failures);
+        let checked = check_with_cat("pass", text, false).unwrap();
+        assert!(checked.failures.is_empty(), "{:?}", checked.failures);
         let unknown = check_with_cat("nopass", "-- pass frobnicate\n", false).unwrap_err();
         assert_eq!(unknown, "line 1: there is no pass `frobnicate`");
     }

@@ -83,18 +83,18 @@ fn run(setup: &Setup, name: &str, path: &Path) -> Result<(), Failed> {
     let is_blessing = env::var("TAMIS_BLESS").is_ok_and(|value| value == "1");
     let work = setup.work.join("golden").join(name);
     let golden = Golden::parse(&text)?;
-    let verdict = check::check(&golden, &setup.binary, &work, is_blessing)?;
-    if is_blessing && verdict.blessed != golden {
-        let blessed = verdict.blessed.to_string();
-        if Golden::parse(&blessed)?.sections.len() != verdict.blessed.sections.len() {
+    let checked = check::check(&golden, &setup.binary, &work, is_blessing)?;
+    if is_blessing && checked.blessed != golden {
+        let blessed = checked.blessed.to_string();
+        if Golden::parse(&blessed)?.sections.len() != checked.blessed.sections.len() {
             return Err("a text has lines that begin with `-- `: no golden can hold it".into());
         }
         fs::write(path, blessed)?;
     }
-    if verdict.failures.is_empty() {
+    if checked.failures.is_empty() {
         return Ok(());
     }
-    let failures = verdict.failures.join("\n");
+    let failures = checked.failures.join("\n");
     Err(format!(
         "{failures}\n\
          this test alone:  cargo test -p tamis --test golden -- --exact {name}\n\

@@ -15,7 +15,7 @@ use super::eval::Row;
 use super::subject::Artifact;
 
 /// What a pass made of an input.
-pub(super) struct PassRun {
+pub(super) struct PassResult {
     info: PassInfo,
     /// What it was given.
     pub(super) before: Artifact,
@@ -30,7 +30,7 @@ pub(super) struct PassRun {
 ///
 /// # Errors
 /// If there is no such pass, or the input is not what it works on, as a sentence.
-pub(super) fn run(name: &str, input: &str) -> Result<PassRun, String> {
+pub(super) fn run(name: &str, input: &str) -> Result<PassResult, String> {
     let info = tamis_compiler::passes::registry::all()
         .find(|info| info.name == name)
         .ok_or_else(|| format!("there is no pass `{name}`"))?;
@@ -38,7 +38,7 @@ pub(super) fn run(name: &str, input: &str) -> Result<PassRun, String> {
         .ok_or("the input is neither assembler nor a ruleset")?;
     let after = apply(info, &before);
     let text = print(&after);
-    Ok(PassRun {
+    Ok(PassResult {
         info,
         before,
         after,
@@ -46,7 +46,7 @@ pub(super) fn run(name: &str, input: &str) -> Result<PassRun, String> {
     })
 }
 
-impl PassRun {
+impl PassResult {
     /// The promises that were broken, each as a sentence.
     ///
     /// # Errors

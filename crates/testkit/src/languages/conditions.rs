@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use tamis_abi::{Action, ActionKind, Nr, syscall};
-use tamis_rules::{CmpOp, Operand, Part, Predicate, Rule, Ruleset, Section, Subject, Test};
+use tamis_rules::{CmpOp, Operand, OperandSource, Part, Predicate, Rule, Ruleset, Section, Test};
 
 use super::{alternatives, plain_section};
 
 /// The whole argument that an operand is.
 fn argument(operand: &Operand) -> Option<usize> {
-    match (operand.subject, operand.part) {
-        (Subject::Arg(arg), Part::Full) => Some(arg.index()),
+    match (operand.source, operand.part) {
+        (OperandSource::Arg(arg), Part::Full) => Some(arg.index()),
         _ => None,
     }
 }

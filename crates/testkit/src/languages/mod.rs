@@ -20,7 +20,7 @@ pub struct Language {
     /// A text that means a ruleset, at least for calls of its architectures; `None` if the language can't say it.
     pub print: fn(&Ruleset) -> Option<String>,
     /// Whether that is a text for every [plain](crate::generate::plain) ruleset.
-    pub says_all_plain: bool,
+    pub has_all_plain: bool,
     /// What a text means, for x86_64 if it doesn't say.
     parse: fn(&mut Sources, SourceId) -> Result<Ruleset, Vec<Diagnostic>>,
 }
@@ -30,13 +30,13 @@ pub const ALL: [Language; 8] = [
     Language {
         name: "rules",
         print: |ruleset| Some(ruleset.to_string()),
-        says_all_plain: true,
+        has_all_plain: true,
         parse: |sources, source| text::parse(sources, source),
     },
     Language {
         name: "tamis",
         print: |ruleset| export::policy(ruleset, Style::Explicit).ok(),
-        says_all_plain: true,
+        has_all_plain: true,
         parse: |sources, source| {
             let options = tamis::TamisOptions::new(vec![Arch::X86_64]);
             meaning(tamis::parse(sources, source, &mut NoIncludes, &options))
@@ -45,7 +45,7 @@ pub const ALL: [Language; 8] = [
     Language {
         name: "oci",
         print: oci::oci_profile,
-        says_all_plain: true,
+        has_all_plain: true,
         parse: |sources, source| {
             let options = profiles::OciOptions::docker(Arch::X86_64);
             meaning(profiles::parse(sources, source, &options).parsed)
@@ -54,7 +54,7 @@ pub const ALL: [Language; 8] = [
     Language {
         name: "spo",
         print: oci::spo_resource,
-        says_all_plain: false,
+        has_all_plain: false,
         parse: |sources, source| {
             let options = profiles::OciOptions::docker(Arch::X86_64);
             meaning(spo::parse(sources, source, &options).parsed)
@@ -63,7 +63,7 @@ pub const ALL: [Language; 8] = [
     Language {
         name: "firecracker",
         print: conditions::firecracker,
-        says_all_plain: false,
+        has_all_plain: false,
         parse: |sources, source| {
             let options = firecracker::FirecrackerOptions::new(Arch::X86_64);
             meaning(firecracker::parse(sources, source, &options))
@@ -72,7 +72,7 @@ pub const ALL: [Language; 8] = [
     Language {
         name: "minijail",
         print: conditions::minijail,
-        says_all_plain: false,
+        has_all_plain: false,
         parse: |sources, source| {
             let mut options = minijail::MinijailOptions::new(Arch::X86_64);
             options.settings.dialect = Some(minijail::Dialect::Python);
@@ -84,7 +84,7 @@ pub const ALL: [Language; 8] = [
     Language {
         name: "kafel",
         print: conditions::kafel,
-        says_all_plain: true,
+        has_all_plain: true,
         parse: |sources, source| {
             let options = kafel::KafelOptions::new(Arch::X86_64);
             meaning(kafel::parse(sources, source, &mut NoIncludes, &options))
@@ -93,7 +93,7 @@ pub const ALL: [Language; 8] = [
     Language {
         name: "systemd",
         print: conditions::systemd,
-        says_all_plain: false,
+        has_all_plain: false,
         parse: |sources, source| {
             let options = systemd::SystemdOptions {
                 arches: vec![Arch::X86_64],

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tamis_abi::{Action, ActionKind, Nr, syscall};
-use tamis_rules::{CmpOp, Operand, Part, Ruleset, Subject, Test};
+use tamis_rules::{CmpOp, Operand, OperandSource, Part, Ruleset, Test};
 
 use super::{alternatives, plain_section};
 
@@ -79,8 +79,8 @@ fn oci_action(action_member: &str, errno_member: &str, action: Action) -> Option
 }
 
 fn oci_condition(test: &Test) -> Option<Value> {
-    let index = |operand: &Operand| match (operand.subject, operand.part) {
-        (Subject::Arg(arg), Part::Full) => Some(arg.index()),
+    let index = |operand: &Operand| match (operand.source, operand.part) {
+        (OperandSource::Arg(arg), Part::Full) => Some(arg.index()),
         _ => None,
     };
     match test {

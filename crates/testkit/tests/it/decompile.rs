@@ -8,7 +8,7 @@ use tamis_analysis::{
 use tamis_bpf::Program;
 use tamis_diag::Sources;
 use tamis_policy::loader::NoIncludes;
-use tamis_policy::tamis::export::{self, Inexpressible, Style};
+use tamis_policy::tamis::export::{self, Style, TamisExportError};
 use tamis_policy::tamis::{self, TamisOptions};
 use tamis_prover::{Function, Limits, Space};
 use tamis_rules::{CmpOp, Input, IntervalSet, Operand, Predicate, Rule, Ruleset, Section, Values};
@@ -331,7 +331,7 @@ fn a_long_condition_is_not_written_out_for_every_call() {
         let ruleset = Ruleset::new(vec![section], Action::KILL_PROCESS).expect("one section");
         export::policy(&ruleset, Style::Named)
     };
-    assert_eq!(policy(500), Err(Inexpressible::TooLong));
+    assert_eq!(policy(500), Err(TamisExportError::TooLong));
     let short = policy(5).expect("it can be said");
     assert!(short.len() < 2 * export::MAX_CONDITIONS_BYTES);
 }

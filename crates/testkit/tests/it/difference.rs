@@ -1,9 +1,9 @@
-//! How functions differ: verdicts, scopes and the calls that difference.
+//! How functions differ: results, scopes and the calls that difference.
 
 use tamis_abi::Arch;
 use tamis_analysis::{CaseLimits, differences};
 use tamis_diag::Sources;
-use tamis_prover::{Function, Limits, Scope, Space, Verdict};
+use tamis_prover::{ComparisonResult, Function, Limits, Scope, Space};
 
 fn function(space: &mut Space, sections: &str) -> Function {
     let mut sources = Sources::new();
@@ -13,7 +13,7 @@ fn function(space: &mut Space, sections: &str) -> Function {
     space.ruleset(&ruleset).expect("the space has room")
 }
 
-fn verdict_of(left: &str, right: &str, scope: &Scope) -> Option<Verdict> {
+fn result_of(left: &str, right: &str, scope: &Scope) -> Option<ComparisonResult> {
     let mut space = Space::new(Limits::default());
     let (left, right) = (function(&mut space, left), function(&mut space, right));
     let comparison = space.comparison(left, right, scope).unwrap();
@@ -22,40 +22,40 @@ fn verdict_of(left: &str, right: &str, scope: &Scope) -> Option<Verdict> {
         assert_eq!(space.value(left, &example), pair.left);
         assert_eq!(space.value(right, &example), pair.right);
     }
-    comparison.verdict()
+    comparison.result()
 }
 
 const BASE: &str = "section x86_64 default errno(1)\nread: allow\n";
 
 #[test]
-fn verdicts_follow_the_kernels_order_of_actions() {
+fn results_follow_the_kernels_order_of_actions() {
     let cases = [
-        (BASE, Verdict::Equal),
+        (BASE, ComparisonResult::Equal),
         (
             "section x86_64 default errno(2)\nread: allow\n",
-            Verdict::SameActions,
+            ComparisonResult::SameActions,
         ),
         (
             "section x86_64 default errno(1)\nread: log\n",
-            Verdict::Looser,
+            ComparisonResult::Looser,
         ),
         (
             "section x86_64 default errno(1)\nread: allow\nwrite if arg0 == 0x1: log\n",
-            Verdict::Stricter,
+            ComparisonResult::Stricter,
         ),
         (
             "section x86_64 default errno(1)\nwrite: allow\n",
-            Verdict::Incomparable,
+            ComparisonResult::Incomparable,
         ),
         (
             "section x86_64 default kill_thread\nread: allow\n",
-            Verdict::Looser,
+            ComparisonResult::Looser,
         ),
     ];
-    for (right, verdict) in cases {
+    for (right, result) in cases {
         assert_eq!(
-            verdict_of(BASE, right, &Scope::default()),
-            Some(verdict),
+            result_of(BASE, right, &Scope::default()),
+            Some(result),
             "{right}"
         );
     }
@@ -64,21 +64,24 @@ fn verdicts_follow_the_kernels_order_of_actions() {
 #[test]
 fn scopes_leave_out_calls_and_data() {
     let other = "section x86_64 default errno(2)\nread: allow\nsection x86 default allow\n";
-    let verdict = |arches: &[Arch], actions_only| {
+    let result = |arches: &[Arch], actions_only| {
         let arches = arches.to_vec();
         let scope = Scope {
             arches,
             actions_only,
             native_only: false,
         };
-        verdict_of(BASE, other, &scope)
+        result_of(BASE, other, &scope)
     };
-    assert_eq!(verdict(&[], false), Some(Verdict::Stricter));
-    assert_eq!(verdict(&[Arch::X86_64], false), Some(Verdict::SameActions));
-    assert_eq!(verdict(&[Arch::X86_64], true), Some(Verdict::Equal));
+    assert_eq!(result(&[], false), Some(ComparisonResult::Stricter));
     assert_eq!(
-        verdict(&[Arch::X86_64, Arch::X86], true),
-        Some(Verdict::Stricter)
+        result(&[Arch::X86_64], false),
+        Some(ComparisonResult::SameActions)
+    );
+    assert_eq!(result(&[Arch::X86_64], true), Some(ComparisonResult::Equal));
+    assert_eq!(
+        result(&[Arch::X86_64, Arch::X86], true),
+        Some(ComparisonResult::Stricter)
     );
     let x32 = format!("{BASE}section x32 default allow\n");
     let native = Scope {
@@ -86,10 +89,13 @@ fn scopes_leave_out_calls_and_data() {
         ..Scope::default()
     };
     assert_eq!(
-        verdict_of(BASE, &x32, &Scope::default()),
-        Some(Verdict::Stricter)
+        result_of(BASE, &x32, &Scope::default()),
+        Some(ComparisonResult::Stricter)
     );
-    assert_eq!(verdict_of(BASE, &x32, &native), Some(Verdict::Equal));
+    assert_eq!(
+        result_of(BASE, &x32, &native),
+        Some(ComparisonResult::Equal)
+    );
 }
 
 #[test]

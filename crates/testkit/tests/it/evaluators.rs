@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tamis_abi::{Endian, SeccompData, Word};
-use tamis_bpf::{Insn, Op, Operand, Program, Test, interp};
+use tamis_bpf::{Insn, Op, Program, Test, interp};
 use tamis_fuzz::{Dictionary, translate};
 use tamis_prover::{Answer, Limits, Subject, decide};
 use tamis_testkit::agreement::assert_evaluators;
@@ -24,12 +24,12 @@ fn lists(rng: &mut Rng) -> Program {
     for _ in 0..rng.range(1..=40) {
         let far = |rng: &mut Rng| rng.range(0..=12) as u8;
         let is_eq = rng.chance(9, 10);
-        ops.push(Op::Branch {
-            test: if is_eq { Test::Eq } else { Test::Gt },
-            operand: Operand::K(rng.range(0..=50) as u32),
-            jt: far(rng),
-            jf: if rng.chance(1, 10) { far(rng) } else { 0 },
-        });
+        ops.push(Op::branch(
+            if is_eq { Test::Eq } else { Test::Gt },
+            rng.range(0..=50) as u32,
+            far(rng),
+            if rng.chance(1, 10) { far(rng) } else { 0 },
+        ));
         if rng.chance(1, 20) {
             ops.push(Op::LoadData(4 * rng.range(0..=2) as u32));
         }

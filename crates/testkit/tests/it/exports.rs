@@ -9,7 +9,7 @@ use tamis_policy::export::{self, Exporter, pfc};
 use tamis_policy::firecracker;
 use tamis_policy::front_end::{self, ParseOptions};
 use tamis_policy::loader::NoIncludes;
-use tamis_prover::{Limits, Space, Verdict};
+use tamis_prover::{ComparisonResult, Limits, Space};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
 use tamis_testkit::generate::ruleset::{Size, call, ruleset};
@@ -74,16 +74,20 @@ fn outcome(exporter: &Exporter, name: &str, meant: &Ruleset) -> &'static str {
         Err(error) => panic!("{name} as {}: {error}", exporter.name),
     };
     let native = converted.machines[0].native;
-    let said = read_back(exporter, &converted.text, native).expect("it was read before");
-    let said = space.ruleset(&said).expect("it was read before");
-    match (converted.losses.is_empty(), converted.verdict) {
-        (true, verdict) => {
-            assert_eq!((verdict, said), (Verdict::Equal, function), "{name}");
+    let parsed = read_back(exporter, &converted.text, native).expect("it was read before");
+    let parsed = space.ruleset(&parsed).expect("it was read before");
+    match (converted.losses.is_empty(), converted.comparison) {
+        (true, result) => {
+            assert_eq!(
+                (result, parsed),
+                (ComparisonResult::Equal, function),
+                "{name}"
+            );
             "the same"
         }
-        (false, Verdict::Equal) => "the same for its architectures",
-        (false, Verdict::SameActions | Verdict::Stricter) => "stricter",
-        (false, verdict) => panic!("{name} as {}: {verdict:?}", exporter.name),
+        (false, ComparisonResult::Equal) => "the same for its architectures",
+        (false, ComparisonResult::SameActions | ComparisonResult::Stricter) => "stricter",
+        (false, result) => panic!("{name} as {}: {result:?}", exporter.name),
     }
 }
 
@@ -128,8 +132,8 @@ fn what_is_written_for_systemd_takes_back_what_a_unit_says() {
         };
         let native = converted.machines[0].native;
         let mut meaning = |text: &str| {
-            let said = read_back(systemd, text, native).expect("a unit");
-            space.ruleset(&said).expect("a small ruleset")
+            let parsed = read_back(systemd, text, native).expect("a unit");
+            space.ruleset(&parsed).expect("a small ruleset")
         };
         let alone = meaning(&converted.text);
         for unit in units {

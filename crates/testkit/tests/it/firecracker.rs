@@ -10,7 +10,7 @@ use tamis_bpf::{Insn, Program};
 use tamis_diag::{Sources, render};
 use tamis_policy::Parsed;
 use tamis_policy::firecracker::{self, FirecrackerOptions};
-use tamis_prover::{Answer, Limits, Scope, Subject, Verdict, decide, prove};
+use tamis_prover::{Answer, ComparisonResult, Limits, Scope, Subject, decide, prove};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus;
 use tamis_testkit::rng::Rng;
@@ -213,7 +213,7 @@ fn the_shipped_file_means_what_other_compilers_made_of_it() {
         };
         let left = Subject::Ruleset(&ruleset);
         let report = prove(&left, &right, &scope, &Limits::default());
-        assert_eq!(report.verdict, Ok(Verdict::Equal), "{name}");
+        assert_eq!(report.result, Ok(ComparisonResult::Equal), "{name}");
     }
 }
 

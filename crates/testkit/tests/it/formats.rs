@@ -10,7 +10,7 @@ use tamis_policy::firecracker;
 use tamis_policy::front_end::{self, FrontEnd, ParseOptions};
 use tamis_policy::loader::Loaded;
 use tamis_policy::minijail::{Dialect, Settings};
-use tamis_prover::{Limits, Scope, Subject, Verdict, prove};
+use tamis_prover::{ComparisonResult, Limits, Scope, Subject, prove};
 use tamis_rules::Ruleset;
 use tamis_testkit::corpus::{self, texts};
 use tamis_testkit::generate::plain::plain;
@@ -204,7 +204,7 @@ fn compared(format: &FrontEnd) -> Counts {
                 };
                 let ruleset = Subject::Ruleset(&ruleset);
                 let report = prove(&ruleset, &program, &scope, &Limits::default());
-                report.verdict == Ok(Verdict::Equal)
+                report.result == Ok(ComparisonResult::Equal)
             };
             if is_equal(Vec::new()) {
                 counts.equal += 1;
@@ -247,7 +247,7 @@ fn random(format: &str) -> usize {
         .iter()
         .find(|language| language.name == format);
     let language = language.expect("every format is a language");
-    let said = (0..RANDOM).filter_map(|seed| {
+    let parsed = (0..RANDOM).filter_map(|seed| {
         let ruleset = plain(&mut Rng::new(seed));
         let text = (language.print)(&ruleset)?;
         let again = language
@@ -259,10 +259,10 @@ fn random(format: &str) -> usize {
         };
         let sides = [&ruleset, &again].map(Subject::Ruleset);
         let report = prove(&sides[0], &sides[1], &scope, &Limits::default());
-        assert_eq!(report.verdict, Ok(Verdict::Equal), "{text}");
+        assert_eq!(report.result, Ok(ComparisonResult::Equal), "{text}");
         Some(text)
     });
-    said.count()
+    parsed.count()
 }
 
 fn table() -> String {

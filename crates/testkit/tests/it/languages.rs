@@ -1,7 +1,7 @@
 //! Random plain rulesets in every language, and back: each says a good part of them, with the same meaning.
 
 use tamis_policy::front_end;
-use tamis_prover::{Scope, Subject, Verdict, prove};
+use tamis_prover::{ComparisonResult, Scope, Subject, prove};
 use tamis_testkit::generate::plain::plain;
 use tamis_testkit::languages;
 use tamis_testkit::rng::Rng;
@@ -26,14 +26,14 @@ fn every_language_says_what_plain_rulesets_mean() {
             let subjects = [&ruleset, &parsed].map(Subject::Ruleset);
             let limits = tamis_prover::Limits::default();
             let report = prove(&subjects[0], &subjects[1], &scope, &limits);
-            assert_eq!(report.verdict, Ok(Verdict::Equal), "{text}");
+            assert_eq!(report.result, Ok(ComparisonResult::Equal), "{text}");
             said += 1;
         }
         println!(
             "{}: {said} of {RULESETS} said, all with the same meaning",
             language.name
         );
-        let is_enough = match language.says_all_plain {
+        let is_enough = match language.has_all_plain {
             true => said == RULESETS,
             false => said >= 10,
         };

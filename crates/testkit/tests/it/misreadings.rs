@@ -6,7 +6,7 @@
 #![cfg(debug_assertions)]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use tamis_abi::{Action, Arch, Endian, Word};
 use tamis_analysis::{CaseLimits, decompile, narrowed};
@@ -36,8 +36,9 @@ enum Caught {
     Misread,
     /// A compiled program has an instruction that isn't made.
     Instruction,
-    /// The prover noticed that its witness is none.
-    Panic,
+    /// The prover's witness of a difference was not confirmed. Of a compiled policy nothing else can come: its
+    /// program is right, and a reading that is wrong tells it from the rules by a call that both answer alike.
+    Unconfirmed,
     /// It could not be confirmed.
     Rejected,
     /// Nothing came of it that is wrong.
@@ -63,7 +64,13 @@ fn effort(reading: Reading) -> ProofEffort {
     }
 }
 
-/// Runs something with a misreading; a panic is the prover's own assertion.
+/// What the prover's only assertion says, about its witnesses.
+const ASSERTION: &str = "a witness tells the subjects apart";
+
+/// Runs something with a misreading.
+///
+/// # Panics
+/// If it panics by anything but the prover's assertion.
 fn misread<T>(
     reading: Reading,
     misreading: Misreading,
@@ -71,7 +78,10 @@ fn misread<T>(
 ) -> Result<T, Caught> {
     let outcome = catch_unwind(AssertUnwindSafe(|| with(reading, misreading, body)));
     match outcome {
-        Err(_) => Err(Caught::Panic),
+        Err(panic) => match panic.downcast_ref::<String>() {
+            Some(message) if message.contains(ASSERTION) => Err(Caught::Unconfirmed),
+            _ => resume_unwind(panic),
+        },
         Ok(Ok(result)) => Ok(result),
         Ok(Err(error)) => Err(match error {
             CompileError::Miscompiled { .. } => Caught::Call,

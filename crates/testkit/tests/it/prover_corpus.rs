@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tamis_abi::{Action, Arch};
 use tamis_bpf::Program;
-use tamis_prover::{Equality, Function, Limits, Scope, Space, Subject, Verdict, prove};
+use tamis_prover::{ComparisonResult, Equality, Function, Limits, Scope, Space, Subject, prove};
 use tamis_testkit::corpus::{self, gvisor, pol_json};
 
 fn program(name: &str) -> Option<Program> {
@@ -114,27 +114,27 @@ fn scopes() -> [(&'static str, Scope); 4] {
 }
 
 /// Says where two subjects mean the same, or how they differ even in the narrowest scope.
-fn say(name: &str, policy: &Subject, program: &Subject) -> Verdict {
-    let mut verdict = Verdict::Equal;
+fn say(name: &str, policy: &Subject, program: &Subject) -> ComparisonResult {
+    let mut result = ComparisonResult::Equal;
     for (scope_name, scope) in scopes() {
         let start = Instant::now();
         let report = prove(policy, program, &scope, &Limits::default());
-        verdict = report.verdict.expect("within the limits");
+        result = report.result.expect("within the limits");
         for pair in &report.pairs {
             let data = pair.example.expect("a report has confirmed pairs only");
             let answers = (policy.answer(&data), program.answer(&data));
             assert_eq!(answers, (pair.left, pair.right), "{name}: {data:x?}");
         }
-        if verdict == Verdict::Equal {
+        if result == ComparisonResult::Equal {
             println!("{name}: equal {scope_name}, {:?}", start.elapsed());
-            return verdict;
+            return result;
         }
         let pair = report.pairs.first().expect("a difference has an example");
         let example = pair.example.expect("confirmed").describe();
         let [left, right] = [pair.left, pair.right].map(Action::from_ret);
-        println!("{name}: {verdict:?} {scope_name}: {example}: policy {left}, program {right}");
+        println!("{name}: {result:?} {scope_name}: {example}: policy {left}, program {right}");
     }
-    verdict
+    result
 }
 
 /// What other compilers made of one policy, from which they may differ where it doesn't say what they
@@ -152,13 +152,13 @@ fn peers_against_their_policies() {
         let has_policy = |file: &&String| file.starts_with(&family) && !file.contains("1action");
         for file in programs.iter().filter(has_policy) {
             let program = &program(file).expect("the listed file is there");
-            let verdict = say(
+            let result = say(
                 file,
                 &Subject::Ruleset(&ruleset),
                 &Subject::Program(program),
             );
             if file.contains("libseccomp") || file.contains("kafel") {
-                assert_eq!(verdict, Verdict::Equal, "{file}");
+                assert_eq!(result, ComparisonResult::Equal, "{file}");
             }
         }
     }

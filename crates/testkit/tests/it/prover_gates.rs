@@ -176,9 +176,9 @@ fn judge(
     rng: &mut Rng,
     tally: &mut Tally,
 ) {
-    let verdicts =
+    let results =
         [GATES_ONLY, WITH_DIAGRAMS].map(|limits| prove(left, right, &Scope::default(), &limits));
-    if let [Ok(by_gates), Ok(by_both)] = verdicts.map(|report| report.verdict) {
+    if let [Ok(by_gates), Ok(by_both)] = results.map(|report| report.result) {
         assert_eq!(by_gates, by_both, "{left:?} {right:?}");
     }
     let by_gates = decide(left, right, &GATES_ONLY);

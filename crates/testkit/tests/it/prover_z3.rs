@@ -1,4 +1,4 @@
-//! The prover and Z3 on random programs: two solvers that share nothing come to the same verdicts.
+//! The prover and Z3 on random programs: two solvers that share nothing come to the same results.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,44 +1,44 @@
-//! The validator gives the verdict of the running kernel.
+//! The validator gives the answer of the running kernel.
 
 use tamis_abi::{Arch, Endian, SeccompData};
 use tamis_bpf::validate::problems;
 use tamis_bpf::{Insn, Op, Program};
 use tamis_kernel::Errno;
-use tamis_kernel::differential::{Verdict, calls, verdicts};
+use tamis_kernel::differential::{CheckerAnswer, calls, checker_answers};
 use tamis_testkit::corpus;
 use tamis_testkit::generate::mutant::mutant;
 use tamis_testkit::generate::program::{altered, nearly_valid, noise, program};
 use tamis_testkit::rng::Rng;
 use tamis_testkit::skip::{self, Need};
 
-const EINVAL: Verdict = Verdict::Refused(Errno(22));
+const EINVAL: CheckerAnswer = CheckerAnswer::Refused(Errno(22));
 
 /// What the kernel should say.
-fn expected(insns: &[Insn]) -> Verdict {
+fn expected(insns: &[Insn]) -> CheckerAnswer {
     match problems(insns).is_empty() && insns.len() <= Program::MAX_INSNS {
-        true => Verdict::Accepted,
+        true => CheckerAnswer::Accepted,
         false => EINVAL,
     }
 }
 
-/// Compares the verdicts on all lists and returns how many were accepted; `None` if the kernel cannot
+/// Compares the answers to all lists and returns how many were accepted; `None` if the kernel cannot
 /// be asked.
 fn agreed(lists: &[Vec<Insn>]) -> Option<usize> {
     if skip::without_live() {
         return None;
     }
-    let verdicts = match verdicts(lists) {
-        Ok(verdicts) => verdicts,
+    let answers = match checker_answers(lists) {
+        Ok(answers) => answers,
         Err(error) => {
             skip::because(Need::Live, error);
             return None;
         }
     };
     let mut accepted = 0;
-    for (insns, verdict) in lists.iter().zip(verdicts) {
+    for (insns, answer) in lists.iter().zip(answers) {
         let problems = problems(insns);
-        assert_eq!(expected(insns), verdict, "{problems:?} in {insns:?}");
-        accepted += usize::from(verdict == Verdict::Accepted);
+        assert_eq!(expected(insns), answer, "{problems:?} in {insns:?}");
+        accepted += usize::from(answer == CheckerAnswer::Accepted);
     }
     println!("{} lists, {accepted} accepted", lists.len());
     Some(accepted)
@@ -145,7 +145,7 @@ fn on_altered_programs_of_the_corpus() {
     agreed(&lists);
 }
 
-/// The verdict is given without installing: it is the one that installing gets.
+/// The answer is given without installing: it is the one that installing gets.
 #[test]
 fn verdicts_are_those_of_installing() {
     if skip::without_kernel() {
@@ -153,8 +153,8 @@ fn verdicts_are_those_of_installing() {
     }
     let mut rng = Rng::new(0x696e_7374);
     let lists: Vec<Vec<Insn>> = (0..400).map(|_| nearly_valid(&mut rng, 12)).collect();
-    let verdicts = verdicts(&lists).expect("the kernel can be asked");
-    for (insns, verdict) in lists.iter().zip(verdicts) {
+    let answers = checker_answers(&lists).expect("the kernel can be asked");
+    for (insns, answer) in lists.iter().zip(answers) {
         let call = SeccompData {
             nr: 39,
             arch: Arch::X86_64.audit(),
@@ -163,7 +163,7 @@ fn verdicts_are_those_of_installing() {
         let installed = calls::answers(&[insns], &[call]);
         assert_eq!(
             installed.is_ok(),
-            verdict == Verdict::Accepted,
+            answer == CheckerAnswer::Accepted,
             "{installed:?} {insns:?}"
         );
     }

@@ -8,9 +8,9 @@ use tamis_abi::{Arch, ArgIndex, Family, family};
 use tamis_diag::{SourceId, Sources, Span};
 use tamis_rules::{self as rules, CmpOp, IntervalSet, Part, Predicate, Test};
 
-use super::{Inexpressible, Style};
+use super::{Style, TamisExportError};
 use crate::tamis::ast::{
-    Condition, ConditionKind, Element, Operand, Set, Subject, Value, ValueKind,
+    Condition, ConditionKind, Element, Operand, OperandName, Set, Value, ValueKind,
 };
 
 /// The most values in a mask that the language accepts.
@@ -37,7 +37,7 @@ pub(super) fn text(
     call: Option<&str>,
     when: &Predicate,
     style: Style,
-) -> Result<String, Inexpressible> {
+) -> Result<String, TamisExportError> {
     let source: SourceId = Sources::new().add("", "");
     let span = Span::new(source, 0, 0);
     let condition = Context {
@@ -70,7 +70,7 @@ impl Context<'_> {
         self.of(ConditionKind::Literal(holds))
     }
 
-    fn condition(self, predicate: &Predicate) -> Result<Condition, Inexpressible> {
+    fn condition(self, predicate: &Predicate) -> Result<Condition, TamisExportError> {
         Ok(match predicate {
             Predicate::True => self.literal(true),
             Predicate::False => self.literal(false),
@@ -78,7 +78,7 @@ impl Context<'_> {
             Predicate::All(parts) if parts.is_empty() => self.literal(true),
             Predicate::Any(parts) if parts.is_empty() => self.literal(false),
             Predicate::All(parts) => {
-                let parts: Result<Vec<Condition>, Inexpressible> =
+                let parts: Result<Vec<Condition>, TamisExportError> =
                     parts.iter().map(|part| self.condition(part)).collect();
                 self.joined(parts?, ConditionKind::All)
             }
@@ -98,7 +98,7 @@ impl Context<'_> {
         }
     }
 
-    fn not(self, inner: &Predicate) -> Result<Condition, Inexpressible> {
+    fn not(self, inner: &Predicate) -> Result<Condition, TamisExportError> {
         if let Predicate::Test(Test::Masked {
             operand,
             mask,
@@ -112,7 +112,7 @@ impl Context<'_> {
     }
 
     /// A disjunction; tests of the same operand with the same mask become one.
-    fn any(self, parts: &[Predicate]) -> Result<Condition, Inexpressible> {
+    fn any(self, parts: &[Predicate]) -> Result<Condition, TamisExportError> {
         let masked = |part: &Predicate| match part {
             Predicate::Test(Test::Masked {
                 operand,
@@ -139,7 +139,7 @@ impl Context<'_> {
                 .collect();
             at += values.len();
             if values.len() > MAX_MASKED_VALUES {
-                return Err(Inexpressible::Values);
+                return Err(TamisExportError::Values);
             }
             conditions.push(match values.as_slice() {
                 [value] => self.masked(operand, mask, *value, CmpOp::Eq)?,
@@ -156,7 +156,7 @@ impl Context<'_> {
         Ok(self.joined(conditions, ConditionKind::Any))
     }
 
-    fn test(self, test: &Test) -> Result<Condition, Inexpressible> {
+    fn test(self, test: &Test) -> Result<Condition, TamisExportError> {
         match test {
             Test::Compare { operand, op, value } => Ok(self.compare(*operand, *op, *value)),
             Test::Masked {
@@ -197,7 +197,7 @@ impl Context<'_> {
         mask: u64,
         value: u64,
         op: CmpOp,
-    ) -> Result<Condition, Inexpressible> {
+    ) -> Result<Condition, TamisExportError> {
         let is_equal = op == CmpOp::Eq;
         if value & !mask != 0 || value > operand.max() {
             return Ok(self.literal(!is_equal));
@@ -304,16 +304,16 @@ impl Context<'_> {
 
     /// An operand as written in a test of some of its bits.
     fn written(&self, operand: rules::Operand, mask: u64) -> Written<'_> {
-        let (subject, width) = match operand.subject {
-            rules::Subject::Ip => (Subject::Ip, Width::Bits64),
-            rules::Subject::Arg(index) => (self.argument(index), self.width(index)),
-            rules::Subject::Variable(index) => {
+        let (name, width) = match operand.source {
+            rules::OperandSource::Ip => (OperandName::Ip, Width::Bits64),
+            rules::OperandSource::Arg(index) => (self.argument(index), self.width(index)),
+            rules::OperandSource::Variable(index) => {
                 let name = format!("var{}", index.index());
                 let width = match operand.part {
                     Part::Full => Width::Bits64,
                     Part::Low | Part::High => Width::Bits32,
                 };
-                (Subject::Named(name), width)
+                (OperandName::Named(name), width)
             }
         };
         let is_implied = match width {
@@ -330,7 +330,7 @@ impl Context<'_> {
         };
         Written {
             operand: Operand {
-                subject,
+                name,
                 part: (!is_implied).then_some(operand.part),
                 span: self.span,
             },
@@ -347,8 +347,8 @@ impl Context<'_> {
     }
 
     /// The name of an argument, or its index if the kernel's name would be ambiguous.
-    fn argument(self, index: ArgIndex) -> Subject {
-        let position = Subject::Indexed(index.index() as u64);
+    fn argument(self, index: ArgIndex) -> OperandName {
+        let position = OperandName::Indexed(index.index() as u64);
         match self.declared(index) {
             Some(declared) if self.style != Style::Literal => {
                 let name = declared.name;
@@ -357,7 +357,7 @@ impl Context<'_> {
                     .and_then(|digit| digit.parse().ok());
                 match digit {
                     Some(digit) if digit != index.index() => position,
-                    _ => Subject::Named(name.to_owned()),
+                    _ => OperandName::Named(name.to_owned()),
                 }
             }
             _ => position,
@@ -386,9 +386,9 @@ impl Context<'_> {
 
     /// Names for the values of an operand compared on this many bits.
     fn namer(&self, operand: rules::Operand, bits: u32) -> Namer<'_> {
-        let name = match operand.subject {
-            rules::Subject::Arg(index) => self.declared(index).map(|arg| arg.name),
-            rules::Subject::Ip | rules::Subject::Variable(_) => None,
+        let name = match operand.source {
+            rules::OperandSource::Arg(index) => self.declared(index).map(|arg| arg.name),
+            rules::OperandSource::Ip | rules::OperandSource::Variable(_) => None,
         };
         let is_named = self.style != Style::Literal && operand.part != Part::High;
         let of_call = self.call.zip(name).filter(|_| is_named);

@@ -9,7 +9,7 @@ use tamis_rules::{CmpOp, Part};
 
 use super::{Parse, Parser, syntax};
 use crate::tamis::ast::{
-    Condition, ConditionKind, Element, Operand, Set, Subject, Value, ValueKind,
+    Condition, ConditionKind, Element, Operand, OperandName, Set, Value, ValueKind,
 };
 use crate::tamis::lexer::TokenKind;
 use tamis_diag::Span;
@@ -214,25 +214,25 @@ impl Parser<'_> {
         };
         if part.is_some() && self.take("(") {
             let name = self.expect_name("an argument")?;
-            let (subject, _) = self.subject(name.span)?;
+            let (name, _) = self.operand_name(name.span)?;
             let end = self.expect_symbol(")")?;
             return Ok(Operand {
-                subject,
+                name,
                 part,
                 span: first.span.to(end),
             });
         }
-        let (subject, span) = self.subject(first.span)?;
+        let (name, span) = self.operand_name(first.span)?;
         Ok(Operand {
-            subject,
+            name,
             part: None,
             span,
         })
     }
 
-    /// The subject of the name just read, with its span including an index.
-    fn subject(&mut self, name: Span) -> Parse<(Subject, Span)> {
-        let word = self.text_of(name).to_owned();
+    /// The name of an operand whose first token was just read, with its span including an index.
+    fn operand_name(&mut self, first: Span) -> Parse<(OperandName, Span)> {
+        let word = self.text_of(first).to_owned();
         if word == "arg" && self.take("[") {
             let number = self.tokens[self.at].span;
             let (index, _) = self.number()?;
@@ -242,13 +242,13 @@ impl Parser<'_> {
                     .help("calls have six arguments, `arg[0]` to `arg[5]`");
                 return Err(self.abandon(diagnostic));
             }
-            return Ok((Subject::Indexed(index), name.to(end)));
+            return Ok((OperandName::Indexed(index), first.to(end)));
         }
-        let subject = match word.as_str() {
-            "ip" => Subject::Ip,
-            _ => Subject::Named(word),
+        let name = match word.as_str() {
+            "ip" => OperandName::Ip,
+            _ => OperandName::Named(word),
         };
-        Ok((subject, name))
+        Ok((name, first))
     }
 
     fn set(&mut self) -> Parse<Set> {

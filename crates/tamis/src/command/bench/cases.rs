@@ -6,7 +6,7 @@ use tamis_kernel::measure::{self, Call};
 use tamis_profile::Profile;
 use tamis_session::profile::call_name;
 
-use super::draw::{Random, Urn};
+use super::draw::{Random, WeightedItems};
 use crate::cli::{Failure, call as cli_call, load};
 
 /// How many calls the mix has.
@@ -199,7 +199,7 @@ impl Cases {
         if weighted.len() < 2 {
             return;
         }
-        let urn = Urn::new(weighted.iter().map(|item| (item.weight, item)));
+        let urn = WeightedItems::new(weighted.iter().map(|item| (item.weight, item)));
         let mut random = Random::new(options.seed);
         let mut calls = Vec::new();
         while calls.len() < MIX_CALLS {
@@ -337,12 +337,12 @@ fn sequence(text: &str) -> Result<Weighted, Failure> {
 
 /// The arguments of a call as often as they occur: all that is known if there is one list only.
 fn argument_lists(call: &tamis_profile::Call, random: &mut Random) -> Vec<[u64; 6]> {
-    let samples = Urn::new(call.samples.iter().map(|(args, count)| (*count, *args)));
+    let samples = WeightedItems::new(call.samples.iter().map(|(args, count)| (*count, *args)));
     let values = call.values.iter();
-    let values: Vec<(u8, Urn<u64>)> = values
+    let values: Vec<(u8, WeightedItems<u64>)> = values
         .map(|(arg, counts)| {
             let counts = counts.iter().map(|(value, count)| (*count, *value));
-            (*arg, Urn::new(counts))
+            (*arg, WeightedItems::new(counts))
         })
         .collect();
     let count = u128::from(call.count);

@@ -3,9 +3,9 @@
 use tamis_kernel::measure::{CALLS_PER_BATCH, Timing};
 
 use super::cases::Case;
-use super::figures::Outcome;
+use super::figures::ExpectedFigures;
 use super::report::{CallEntry, Findings, ResultEntry};
-use super::subjects::NONE;
+use super::timed_stacks::NONE;
 
 /// The spread between fastest and median batch above which a machine counts as noisy.
 const MAX_QUIET_SPREAD: f64 = 0.2;
@@ -76,7 +76,7 @@ pub(super) fn of_machine(findings: &Findings<'_>) -> Vec<String> {
 
 /// What is to be said of one call; `wanted` is what each subject does with the calls that were asked
 /// for.
-pub(super) fn of_call(entry: &CallEntry, case: &Case, wanted: &[Outcome]) -> Vec<String> {
+pub(super) fn of_call(entry: &CallEntry, case: &Case, wanted: &[ExpectedFigures]) -> Vec<String> {
     let mut notes = Vec::new();
     let none = &entry.results[NONE];
     for (result, wanted) in entry.results.iter().zip(wanted) {
@@ -119,7 +119,7 @@ fn unexpected_cache(name: &str, result: &ResultEntry) -> Option<String> {
 }
 
 /// A stand-in that takes another path through the filter than the call would.
-fn other_path(name: &str, result: &ResultEntry, wanted: &Outcome) -> Option<String> {
+fn other_path(name: &str, result: &ResultEntry, wanted: &ExpectedFigures) -> Option<String> {
     let is_same = (result.mean_steps - wanted.mean_steps).abs() < MIN_STEPS;
     let first = |action: Option<String>| action.unwrap_or_default();
     let answer = first(result.answers.first().map(|answer| answer.action.clone()));
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_stand_in_on_another_path_is_told() {
-        let wanted = |mean_steps, action| Outcome {
+        let wanted = |mean_steps, action| ExpectedFigures {
             mean_steps,
             mean_executed_steps: mean_steps,
             expected_cached_share: Some(0.0),

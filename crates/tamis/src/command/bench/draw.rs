@@ -6,7 +6,7 @@ use tamis_fuzz::rng::Rng;
 pub(super) struct Random(Rng);
 
 /// Things of different weights.
-pub(super) struct Urn<T> {
+pub(super) struct WeightedItems<T> {
     /// Each thing with the weight of all up to it.
     items: Vec<(u128, T)>,
 }
@@ -23,16 +23,16 @@ impl Random {
     }
 }
 
-impl<T> Urn<T> {
+impl<T> WeightedItems<T> {
     /// Things with their weights; those without weight are never drawn.
-    pub(super) fn new(weighted: impl IntoIterator<Item = (u64, T)>) -> Urn<T> {
+    pub(super) fn new(weighted: impl IntoIterator<Item = (u64, T)>) -> WeightedItems<T> {
         let mut total = 0;
         let items = weighted.into_iter().filter(|(weight, _)| *weight > 0);
         let items = items.map(|(weight, item)| {
             total += u128::from(weight);
             (total, item)
         });
-        Urn {
+        WeightedItems {
             items: items.collect(),
         }
     }
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn things_are_drawn_by_their_weight() {
-        let urn = Urn::new([(1, 'a'), (0, 'b'), (7, 'c')]);
+        let urn = WeightedItems::new([(1, 'a'), (0, 'b'), (7, 'c')]);
         let mut random = Random::new(1);
         let drawn: String = (0..8000).filter_map(|_| urn.draw(&mut random)).collect();
         let count = |c| drawn.matches(c).count();
@@ -69,6 +69,6 @@ mod tests {
         let mut again = Random::new(1);
         let same: String = (0..8000).filter_map(|_| urn.draw(&mut again)).collect();
         assert_eq!(drawn, same);
-        assert_eq!(Urn::<char>::new([]).draw(&mut again), None);
+        assert_eq!(WeightedItems::<char>::new([]).draw(&mut again), None);
     }
 }

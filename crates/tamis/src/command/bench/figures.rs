@@ -8,11 +8,11 @@ use tamis_kernel::measure::{MeasureError, bitmap};
 use tamis_meter::{Sample, Workload, measure};
 
 use super::cases::{Case, Cases};
-use super::subjects::{Answer, Subject};
+use super::timed_stacks::{Answer, TimedStack};
 use crate::cli::load;
 
 /// What a subject does with the calls of a case, on average.
-pub(super) struct Outcome {
+pub(super) struct ExpectedFigures {
     /// The instructions that its filters execute if they are run for each call.
     pub(super) mean_steps: f64,
     /// The same with nothing for calls that a kernel with a bitmap lets pass.
@@ -25,11 +25,11 @@ pub(super) struct Outcome {
     pub(super) made_share: f64,
 }
 
-impl Outcome {
+impl ExpectedFigures {
     /// What a subject does with some calls.
-    pub(super) fn of(subject: &Subject, calls: &[SeccompData]) -> Outcome {
+    pub(super) fn of(subject: &TimedStack, calls: &[SeccompData]) -> ExpectedFigures {
         let workload = Workload::of_calls(load::native_arch(), calls);
-        let cost = measure(subject.tame.programs(), &workload, true);
+        let cost = measure(subject.installed.programs(), &workload, true);
         let whole = cost.all().calls;
         let (mut answers, mut made_share): (Vec<(Action, f64)>, f64) = (Vec::new(), 0.0);
         for Sample { data, weight, .. } in workload.samples() {
@@ -44,7 +44,7 @@ impl Outcome {
             }
         }
         answers.sort_by(|a, b| b.1.total_cmp(&a.1));
-        Outcome {
+        ExpectedFigures {
             mean_steps: cost.all().mean_steps(),
             mean_executed_steps: cost.mean_executed_steps(),
             expected_cached_share: subject.has_filters().then(|| cost.cached_share()),
@@ -62,7 +62,7 @@ impl Skipped {
     ///
     /// # Errors
     /// See [`MeasureError`].
-    pub(super) fn ask(subjects: &[Subject], cases: &Cases) -> Result<Skipped, MeasureError> {
+    pub(super) fn ask(subjects: &[TimedStack], cases: &Cases) -> Result<Skipped, MeasureError> {
         let mut calls: Vec<SeccompData> = Vec::new();
         for call in cases.iter().flat_map(|case| &case.made) {
             if !calls.iter().any(|known| known.nr == call.nr) {
@@ -71,7 +71,7 @@ impl Skipped {
         }
         let stacks: Vec<Vec<Program>> = subjects
             .iter()
-            .map(|subject| subject.tame.programs().to_vec())
+            .map(|subject| subject.installed.programs().to_vec())
             .collect();
         let answers = bitmap::skips_filters(&stacks, &calls)?;
         let known = answers.into_iter().map(|answers| {

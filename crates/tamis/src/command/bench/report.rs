@@ -7,8 +7,8 @@ use tamis_kernel::measure::{CALLS_PER_BATCH, Clock, Measured, Measurement, Timin
 
 use super::cases::{Case, Cases, LeftOut};
 use super::doubts;
-use super::figures::{Outcome, Skipped};
-use super::subjects::{EMPTY, NONE, Subject};
+use super::figures::{ExpectedFigures, Skipped};
+use super::timed_stacks::{EMPTY, NONE, TimedStack};
 
 /// What was measured.
 #[derive(Serialize)]
@@ -105,7 +105,7 @@ pub(super) struct NotCalledEntry {
 
 /// Everything that the report is made of.
 pub(super) struct Findings<'a> {
-    pub(super) subjects: &'a [Subject],
+    pub(super) subjects: &'a [TimedStack],
     pub(super) cases: &'a Cases,
     pub(super) measurement: &'a Measurement,
     pub(super) skipped: &'a Skipped,
@@ -128,10 +128,10 @@ impl Document {
         notes.extend(cases.only_mixed.clone());
         let mut entries = Vec::new();
         for (index, case) in cases.iter().enumerate() {
-            let outcomes = |calls: &[SeccompData]| -> Vec<Outcome> {
+            let outcomes = |calls: &[SeccompData]| -> Vec<ExpectedFigures> {
                 let subjects = subjects.iter();
                 subjects
-                    .map(|subject| Outcome::of(subject, calls))
+                    .map(|subject| ExpectedFigures::of(subject, calls))
                     .collect()
             };
             let timings: Vec<Timing> = measurement
@@ -182,11 +182,11 @@ impl ClockEntry {
 }
 
 impl FilterEntry {
-    fn new(subject: &Subject, measured: &Measured, program_bytes: Option<u64>) -> FilterEntry {
+    fn new(subject: &TimedStack, measured: &Measured, program_bytes: Option<u64>) -> FilterEntry {
         FilterEntry {
             name: subject.name.clone(),
             length_insns: subject.length_insns(),
-            charge_insns: subject.tame.charge_insns(),
+            charge_insns: subject.installed.charge_insns(),
             program_bytes,
             install_min_ns: measured.install_ns,
             install_median_ns: measured.install_median_ns,
@@ -199,7 +199,7 @@ impl CallEntry {
         case: &Case,
         findings: &Findings<'_>,
         timings: &[Timing],
-        outcomes: Vec<Outcome>,
+        outcomes: Vec<ExpectedFigures>,
     ) -> CallEntry {
         let stand_ins = case.stand_ins.iter();
         let subjects = findings.subjects.iter().enumerate();
@@ -260,7 +260,7 @@ impl NotCalledEntry {
 }
 
 /// The memory of each subject's filters.
-pub(super) fn memory(subjects: &[Subject]) -> Vec<Result<u64, MemoryError>> {
-    let bytes = |subject: &Subject| memory::program_bytes(subject.tame.programs());
+pub(super) fn memory(subjects: &[TimedStack]) -> Vec<Result<u64, MemoryError>> {
+    let bytes = |subject: &TimedStack| memory::program_bytes(subject.installed.programs());
     subjects.iter().map(bytes).collect()
 }

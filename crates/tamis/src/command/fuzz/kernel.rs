@@ -52,8 +52,8 @@ fn entry(side: &'static str, checked: &Checked) -> KernelEntry {
 
 fn contradiction(contradiction: &Contradiction) -> String {
     match contradiction {
-        Contradiction::Verdict { program, verdict } => {
-            format!("filter {program} is {verdict}")
+        Contradiction::Checker { program, answer } => {
+            format!("filter {program} is {answer}")
         }
         Contradiction::Returned {
             program,

@@ -95,7 +95,7 @@ impl Symptom {
             name: input.name.clone(),
             bytes: input.bytes.clone(),
         };
-        let given = load.understand(copy)?;
+        let given = load.load_input(copy)?;
         match &args.differs {
             Some(other) => {
                 let load = load.with_kind(args.load.from);

@@ -6,7 +6,7 @@
 use tamis_abi::Action;
 use tamis_bpf::{AluOp, Op, Operand, Program, Test};
 
-use super::super::subjects::program;
+use super::super::timed_stacks::program;
 
 /// The byte offset of the low half of the first argument.
 const ARG0: Op = Op::LoadData(if cfg!(target_endian = "big") { 20 } else { 16 });
@@ -21,7 +21,7 @@ pub(super) const LEAVES: u64 = 1 << MAX_DEPTH;
 
 /// What a chain is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ChainKind {
     /// Loads of an argument.
     Load,
     /// Comparisons that fail, so that the next instruction follows.
@@ -34,37 +34,37 @@ pub(super) enum Kind {
     Arithmetic,
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 5] = [
-        Kind::Load,
-        Kind::Compare,
-        Kind::LoadAndCompare,
-        Kind::Jump,
-        Kind::Arithmetic,
+impl ChainKind {
+    pub(super) const ALL: [ChainKind; 5] = [
+        ChainKind::Load,
+        ChainKind::Compare,
+        ChainKind::LoadAndCompare,
+        ChainKind::Jump,
+        ChainKind::Arithmetic,
     ];
 
     /// What an instruction of it is called.
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Kind::Load => "an instruction: load",
-            Kind::Compare => "an instruction: comparison that fails",
-            Kind::LoadAndCompare => "an instruction: load and comparison in turn",
-            Kind::Jump => "an instruction: comparison that holds",
-            Kind::Arithmetic => "an instruction: arithmetic",
+            ChainKind::Load => "an instruction: load",
+            ChainKind::Compare => "an instruction: comparison that fails",
+            ChainKind::LoadAndCompare => "an instruction: load and comparison in turn",
+            ChainKind::Jump => "an instruction: comparison that holds",
+            ChainKind::Arithmetic => "an instruction: arithmetic",
         }
     }
 }
 /// A filter that executes so many instructions of a kind, and two more.
-pub(super) fn chain(kind: Kind, len: usize) -> Program {
+pub(super) fn chain(kind: ChainKind, len: usize) -> Program {
     let fails = Op::branch(Test::Eq, NOWHERE, 1, 0);
     let mut ops = vec![ARG0];
     for index in 0..len {
         match kind {
-            Kind::Load => ops.push(ARG0),
-            Kind::Compare => ops.push(fails),
-            Kind::LoadAndCompare => ops.push(if index % 2 == 0 { ARG0 } else { fails }),
-            Kind::Jump => ops.extend([Op::branch(Test::Ge, 0, 1, 0), ALLOW]),
-            Kind::Arithmetic => ops.push(Op::Alu(AluOp::And, Operand::K(u32::MAX))),
+            ChainKind::Load => ops.push(ARG0),
+            ChainKind::Compare => ops.push(fails),
+            ChainKind::LoadAndCompare => ops.push(if index % 2 == 0 { ARG0 } else { fails }),
+            ChainKind::Jump => ops.extend([Op::branch(Test::Ge, 0, 1, 0), ALLOW]),
+            ChainKind::Arithmetic => ops.push(Op::Alu(AluOp::And, Operand::K(u32::MAX))),
         }
     }
     // The second is for the jump of the last comparison.
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_chain_executes_what_it_says_and_cannot_be_skipped() {
-        for kind in Kind::ALL {
+        for kind in ChainKind::ALL {
             for len in [0, 1, 2, 7, 512] {
                 let program = chain(kind, len);
                 let run = interp::run(&program, &call(0));

@@ -19,9 +19,9 @@ use tamis_kernel::measure::{
 use tamis_meter::price;
 
 use super::draw::Random;
-use super::subjects::{empty, uncacheable};
+use super::timed_stacks::{empty, uncacheable};
 use crate::cli::{Failure, load};
-use filters::Kind;
+use filters::ChainKind;
 use fit::Fit;
 pub(super) use report::Document;
 
@@ -67,10 +67,13 @@ struct Series {
 }
 
 /// Measures everything; takes about as long as two ordinary measurements.
-pub(super) fn analyse(rounds: Rounds, tell: &mut dyn FnMut(Progress)) -> Result<Document, Failure> {
+pub(super) fn analyse(
+    rounds: Rounds,
+    on_progress: &mut dyn FnMut(Progress),
+) -> Result<Document, Failure> {
     let refuse = |error: MeasureError| super::refusal(&error, &|_| "a generated filter");
-    let (mut stages, plain) = fixed_call(rounds, tell).map_err(refuse)?;
-    let (missed, random) = random_calls(rounds, tell).map_err(refuse)?;
+    let (mut stages, plain) = fixed_call(rounds, on_progress).map_err(refuse)?;
+    let (missed, random) = random_calls(rounds, on_progress).map_err(refuse)?;
     // After the instructions, before the stack.
     let place = stages.iter().position(|stage| stage.name == FURTHER);
     stages.insert(place.unwrap_or(stages.len()), missed);
@@ -94,7 +97,7 @@ fn free_call() -> Result<SeccompData, MeasureError> {
 /// All stages that show with one call over and over.
 fn fixed_call(
     rounds: Rounds,
-    tell: &mut dyn FnMut(Progress),
+    on_progress: &mut dyn FnMut(Progress),
 ) -> Result<(Vec<Stage>, Measurement), MeasureError> {
     let basic = [vec![], vec![empty()], vec![uncacheable()]];
     let timed = timed_series();
@@ -104,7 +107,7 @@ fn fixed_call(
         stacks.extend(series.stacks.iter().map(|(_, stack)| stack.clone()));
     }
     let workload = TimedCalls::of_calls(&[free_call()?]);
-    let measurement = measure::measure_workload(&stacks, &workload, rounds, tell)?;
+    let measurement = measure::measure_workload(&stacks, &workload, rounds, on_progress)?;
     let (copies, mut rest) = measurement.subjects.split_at(3 * COPIES);
     let mut stages = basic_stages(copies);
     for series in &timed {
@@ -153,7 +156,7 @@ fn basic_stages(copies: &[Measured]) -> Vec<Stage> {
 }
 
 fn timed_series() -> Vec<Series> {
-    let chain = |kind: Kind| Series {
+    let chain = |kind: ChainKind| Series {
         name: kind.name(),
         unit: "instructions",
         priced: Some((price::STEP_NS, "STEP_NS")),
@@ -162,7 +165,7 @@ fn timed_series() -> Vec<Series> {
             .map(|len| (*len as f64, vec![filters::chain(kind, *len)]))
             .collect(),
     };
-    let mut series: Vec<Series> = Kind::ALL.into_iter().map(chain).collect();
+    let mut series: Vec<Series> = ChainKind::ALL.into_iter().map(chain).collect();
     series.push(Series {
         name: FURTHER,
         unit: "filters",
@@ -228,7 +231,7 @@ impl Series {
 /// against the same trees over one argument. Of each level's branches half are mispredicted.
 fn random_calls(
     rounds: Rounds,
-    tell: &mut dyn FnMut(Progress),
+    on_progress: &mut dyn FnMut(Progress),
 ) -> Result<(Stage, Measurement), MeasureError> {
     let call = free_call()?;
     let with = |arg0: u64| SeccompData {
@@ -247,7 +250,7 @@ fn random_calls(
         .clone()
         .map(|depth| vec![filters::tree(depth)])
         .collect();
-    let measurement = measure::measure_workload(&stacks, &workload, rounds, tell)?;
+    let measurement = measure::measure_workload(&stacks, &workload, rounds, on_progress)?;
     let points = depths.zip(&measurement.subjects).map(|(depth, measured)| {
         let more_ns = measured.calls[0].min_ns - measured.calls[1].min_ns;
         (f64::from(depth) / 2.0, more_ns)

@@ -6,7 +6,7 @@ use crate::context::{Access, Call};
 
 /// The architectures whose calls a 64-bit kernel of this architecture usually supports, without x32, which shares
 /// the audit value of x86_64.
-pub(super) const fn sisters(arch: Arch) -> &'static [Arch] {
+pub(super) const fn compat_arches(arch: Arch) -> &'static [Arch] {
     match arch {
         Arch::X86_64 => &[Arch::X86],
         Arch::Aarch64 => &[Arch::Arm],
@@ -20,12 +20,12 @@ pub(super) const fn sisters(arch: Arch) -> &'static [Arch] {
 }
 
 /// The most informative examples of calls that a filter allows.
-const TELLING: [&str; 3] = ["execve", "openat", "socket"];
+const INFORMATIVE: [&str; 3] = ["execve", "openat", "socket"];
 
 /// The most informative of the open calls; `None` if none is open.
-pub(super) fn most_telling(calls: &[Call]) -> Option<Call> {
+pub(super) fn most_informative(calls: &[Call]) -> Option<Call> {
     let open = || calls.iter().filter(|call| call.access == Access::Open);
-    let mut telling = TELLING.iter();
-    let found = telling.find_map(|name| open().find(|call| call.name == *name));
+    let mut informative = INFORMATIVE.iter();
+    let found = informative.find_map(|name| open().find(|call| call.name == *name));
     found.or_else(|| open().next()).copied()
 }

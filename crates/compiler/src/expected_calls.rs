@@ -1,9 +1,9 @@
-//! Samples: the calls that an argument decision is expected to get.
+//! The calls that an argument decision is expected to get.
 //!
 //! How good a decision is depends on the calls that come. A profile may have seen whole argument lists,
 //! or the values of single arguments; without one the policy itself says which values matter: every
 //! alternative of every condition yields a call that takes it, with upper halves zero where nothing is
-//! said about them, and programs mostly do what they are allowed to. Samples carry what single
+//! said about them, and programs mostly do what they are allowed to. These calls carry what single
 //! probabilities cannot, that a request goes with a kind of descriptor, say; and steps are counted by
 //! following them.
 
@@ -37,19 +37,19 @@ const RECORDED_WEIGHT: u64 = 1 << 28;
 
 /// A call, and how much it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sample {
+pub(crate) struct ExpectedCall {
     /// What the kernel's structure holds; variables are zero.
     words: [u32; Word::COUNT],
     pub(crate) weight: u64,
 }
 
-impl Sample {
-    fn of(data: &SeccompData, weight: u64) -> Sample {
+impl ExpectedCall {
+    fn of(data: &SeccompData, weight: u64) -> ExpectedCall {
         let mut words = [0; Word::COUNT];
         for word in Word::all() {
             words[word.index()] = data.word(word);
         }
-        Sample { words, weight }
+        ExpectedCall { words, weight }
     }
 
     /// The value of a word.
@@ -74,19 +74,19 @@ impl Sample {
 /// The calls that a decision is expected to get, and the values that words have in them. Made for one decision
 /// after the other with the same memory.
 #[derive(Debug, Default)]
-pub(crate) struct Samples {
-    list: Vec<Sample>,
+pub(crate) struct ExpectedCalls {
+    list: Vec<ExpectedCall>,
     points: [OnceCell<Points>; Word::COUNT],
     /// Where conditions hold, and where none held so far, while the calls are found.
     taken: Witnesses,
     missed: Witnesses,
 }
 
-impl Samples {
+impl ExpectedCalls {
     /// Finds the calls that a list of cases is expected to get, where these are known of the calls themselves.
-    /// Linear in the cases, but for a bound on the number of samples.
+    /// Linear in the cases, but for a bound on the number of calls.
     pub(crate) fn find(&mut self, cases: &[Case], default: u32, seen: &[&Call]) {
-        let Samples {
+        let ExpectedCalls {
             list,
             points,
             taken,
@@ -113,7 +113,7 @@ impl Samples {
     }
 
     /// The calls.
-    pub(crate) fn list(&self) -> &[Sample] {
+    pub(crate) fn list(&self) -> &[ExpectedCall] {
         &self.list
     }
 
@@ -127,7 +127,7 @@ impl Samples {
 
     fn points(&self, word: Word) -> &Points {
         self.points[word.index()].get_or_init(|| {
-            let point = |sample: &Sample| Point {
+            let point = |sample: &ExpectedCall| Point {
                 value: sample.word(word),
                 weight: sample.weight,
             };
@@ -138,7 +138,7 @@ impl Samples {
 
 /// The values of a word in all samples.
 struct Values<'a> {
-    samples: &'a Samples,
+    samples: &'a ExpectedCalls,
     word: Word,
 }
 
@@ -189,7 +189,7 @@ impl Witness {
 pub(crate) fn mean_steps_x16(
     dag: &Dag,
     root: NodeId,
-    samples: &[Sample],
+    samples: &[ExpectedCall],
     limit: u64,
 ) -> Option<u64> {
     let weights = samples.iter().map(|sample| u128::from(sample.weight));
@@ -205,7 +205,7 @@ pub(crate) fn mean_steps_x16(
     (mean < limit).then_some(mean)
 }
 
-fn steps(dag: &Dag, root: NodeId, sample: &Sample) -> u64 {
+fn steps(dag: &Dag, root: NodeId, sample: &ExpectedCall) -> u64 {
     let mut held = None;
     let mut node = root;
     let mut steps = 1;
@@ -229,7 +229,7 @@ fn steps(dag: &Dag, root: NodeId, sample: &Sample) -> u64 {
 
 type Witnesses = Vec<Witness>;
 
-fn add(samples: &mut Vec<Sample>, witnesses: &[Witness], ret: u32) {
+fn add(samples: &mut Vec<ExpectedCall>, witnesses: &[Witness], ret: u32) {
     let is_allowed = ret == Action::ALLOW.ret();
     let together = if is_allowed {
         ALLOWED_WEIGHT
@@ -237,7 +237,7 @@ fn add(samples: &mut Vec<Sample>, witnesses: &[Witness], ret: u32) {
         DENIED_WEIGHT
     };
     let weight = together / witnesses.len().max(1) as u64;
-    samples.extend(witnesses.iter().map(|witness| Sample {
+    samples.extend(witnesses.iter().map(|witness| ExpectedCall {
         words: witness.values,
         weight,
     }));
@@ -330,7 +330,7 @@ fn zip(found: &mut Witnesses, start: usize, middle: usize) {
 }
 
 /// What the profile saw. Arguments that it says nothing about are those of the other samples.
-fn recorded(others: &[Sample], seen: &[&Call]) -> Vec<Sample> {
+fn recorded(others: &[ExpectedCall], seen: &[&Call]) -> Vec<ExpectedCall> {
     let mut calls: Vec<(SeccompData, u64)> = Vec::new();
     for call in seen {
         let mut lists: Vec<_> = call.samples.iter().collect();
@@ -352,13 +352,13 @@ fn recorded(others: &[Sample], seen: &[&Call]) -> Vec<Sample> {
     let weight = |count| u128::from(RECORDED_WEIGHT) * u128::from(count) / whole.max(1);
     calls
         .into_iter()
-        .map(|(data, count)| Sample::of(&data, weight(count) as u64))
+        .map(|(data, count)| ExpectedCall::of(&data, weight(count) as u64))
         .collect()
 }
 
 /// Calls whose arguments occur as often as their values were seen.
 fn by_values(
-    others: &[Sample],
+    others: &[ExpectedCall],
     call: &Call,
     count: u64,
 ) -> impl Iterator<Item = (SeccompData, u64)> {
@@ -366,7 +366,7 @@ fn by_values(
     let each = count.div_ceil(lists.len() as u64);
     lists.enumerate().map(move |(rank, values)| {
         let other = others.get(rank % others.len().max(1));
-        let mut data = other.map_or_else(SeccompData::default, Sample::data);
+        let mut data = other.map_or_else(SeccompData::default, ExpectedCall::data);
         for (arg, value) in data.args.iter_mut().zip(values) {
             *arg = value.unwrap_or(*arg);
         }
@@ -382,8 +382,8 @@ mod tests {
 
     const LOW: Word = Word::IP_LOW;
 
-    fn expected(cases: &[Case], seen: &[&Call]) -> Vec<Sample> {
-        let mut samples = Samples::default();
+    fn expected(cases: &[Case], seen: &[&Call]) -> Vec<ExpectedCall> {
+        let mut samples = ExpectedCalls::default();
         samples.find(cases, 0, seen);
         samples.list
     }

@@ -1,15 +1,14 @@
-//! Bit tests: one question that tells two decisions apart by bits of the value.
+//! Bit tests with a decision on each side.
 //!
-//! Where every fourth number has another decision than its neighbours, a comparison is needed for each
-//! of them, but `is one of the two lowest bits set` answers for all. Given the values of both decisions
-//! the mask follows: to be clear in all values of the one it may only have bits that none of them has,
-//! and of these it may as well have all.
+//! Where every fourth number has another decision than its neighbours, comparisons need a question for each of them;
+//! `is one of the two lowest bits set` answers for all. The mask follows from the values of both decisions: it must
+//! not have bits of the values whose answer is no, and may have all other bits of the values whose answer is yes.
 
-use super::Span;
+use crate::tree::Span;
 
 /// A mask of which every value of `set` has a bit and none of `clear` does, if there is one. Values in
 /// neither may answer as they like. Linear.
-pub(super) fn separating_mask<'a>(
+pub(in crate::tree) fn separating_mask<'a>(
     set: impl Iterator<Item = &'a Span>,
     clear: impl Iterator<Item = &'a Span>,
 ) -> Option<u32> {
@@ -26,17 +25,17 @@ pub(super) fn separating_mask<'a>(
 }
 
 /// Whether all values have one of these bits.
-pub(super) fn has_bits(span: &Span, mask: u32) -> bool {
+pub(in crate::tree) fn has_bits(span: &Span, mask: u32) -> bool {
     common_bits(span) & mask != 0 || first_without(span.first, mask).is_none_or(|at| at > span.last)
 }
 
 /// The bits that one of the values has.
-pub(super) fn bits_of(span: &Span) -> u32 {
+pub(in crate::tree) fn bits_of(span: &Span) -> u32 {
     span.last | varying_bits(span)
 }
 
 /// The bits that all values have.
-pub(super) fn common_bits(span: &Span) -> u32 {
+pub(in crate::tree) fn common_bits(span: &Span) -> u32 {
     span.last & !varying_bits(span)
 }
 
@@ -47,7 +46,7 @@ fn varying_bits(span: &Span) -> u32 {
 }
 
 /// The smallest value from `first` on that has none of these bits.
-pub(super) fn first_without(first: u32, mask: u32) -> Option<u32> {
+pub(in crate::tree) fn first_without(first: u32, mask: u32) -> Option<u32> {
     let mut value = first;
     while value & mask != 0 {
         // The highest of them only goes by counting up past it.

@@ -1,28 +1,26 @@
-//! Bit tests of which both sides are lines again, for the parts that matter.
+//! Bit tests with a line on each side, for the parts of a line that matter.
 //!
-//! Of 186 to 278, of which Docker's policy denies seven stretches, those with bit 5 and those without are
-//! easier to decide one by one than together, though both have several runs left. Any bit of any part
-//! could be such a test, and what it costs is known once both sides are decided. That is too much to try
-//! for all parts; but few parts occur in trees that are nearly as cheap as the cheapest without such
-//! tests, and where a part is dear, that is because of all the runs in it. So the table is filled first;
-//! then every part is looked at that a tree may have at a cost of [`SLACK`] of the part's own, and its
-//! best bit test, if it is cheaper, goes into the table, which is cut once more.
+//! Docker's policy denies seven stretches of 186 to 278. The values with bit 5 and those without are easier to decide
+//! apart than together, though several runs are left of both. Any bit of any part could be such a test, and its
+//! cost is known only once both sides are decided, which is too much work for all parts. But few parts occur in trees
+//! that cost little more than the cheapest tree without such tests. So the table is filled first; then the best test
+//! is looked for in each part that belongs to a tree at a cost of [`SLACK`] of the part's own. If it makes the part
+//! cheaper, it goes into the table, and the table is cut again.
 //!
-//! Tests of a single bit are tried, and of the bits that only values of one decision have, which leave a
-//! line on one side only ([`masks`](super::masks) has bounds for these; here they are closer). Several bits
-//! with lines on both sides were never better on the policies that were looked at, and there are many.
+//! Candidates are single bits, and the bits that only values of one decision have: those leave one line
+//! ([`one_line`](super::one_line)), with a closer bound here. Several bits with lines on both sides never were
+//! cheaper on the policies that were measured.
 //!
-//! What a part costs with a test is bounded by halving the sides, or what one more test leaves of them; most
-//! tests are given up as soon as the weights alone make them dearer than what is known. When the tree is built
-//! the sides get the best there is, by the same means as any line.
+//! The cost of a part with a test is bounded from above: each side is halved, or a second test rids it of a decision
+//! and the rest is halved. A candidate is dropped as soon as its weights alone cost more than what is known.
 
-use super::bits::bits_of;
-use super::costs::{Costs, Number};
-use super::layer::Layer;
-use super::sides::{Sides, clear, push};
-use super::{Span, question_cost};
+use super::sides::{Known, Sides, clear, push};
+use super::two_decisions::bits_of;
 use crate::cost::Prices;
 use crate::dag::NodeId;
+use crate::tree::costs::{Costs, Number};
+use crate::tree::layer::Layer;
+use crate::tree::{Span, question_cost};
 
 /// The fewest runs of a part: shorter ones have other questions that are as good.
 const MIN_RUNS: usize = 5;
@@ -38,7 +36,7 @@ const SLACK: u32 = 64;
 
 /// How much a tree may cost more than the best one of its line, and still have parts that are looked at, if
 /// the best one costs no more than `most`.
-pub(super) fn slack(most: u64) -> u32 {
+pub(in crate::tree) fn slack(most: u64) -> u32 {
     u32::try_from(most / u64::from(SLACK - 1)).unwrap_or(u32::MAX)
 }
 
@@ -47,24 +45,24 @@ const MAX_BITS: u32 = 4;
 
 /// A bit test for a part of a line, cheaper than all that was known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Halves {
+pub(in crate::tree) struct TwoLineTest {
     /// The first run of the part.
-    pub(super) first: usize,
+    pub(in crate::tree) first: usize,
     /// The last run of the part.
-    pub(super) last: usize,
+    pub(in crate::tree) last: usize,
     /// The bits.
-    pub(super) bits: u32,
+    pub(in crate::tree) bits: u32,
     /// A tree that asks for them first costs no more.
-    pub(super) cost: u32,
+    pub(in crate::tree) cost: u32,
 }
 
 /// The tests that make parts of a line cheaper, given what these cost without. At most [`MAX_PARTS`] parts of
 /// [`MAX_RUNS`] runs are looked at; finding them takes as long as filling the table at most.
-pub(super) fn find<N: Number>(
+pub(in crate::tree) fn find<N: Number>(
     layer: &Layer<'_>,
     costs: &Costs<N>,
     sides: &Sides<'_>,
-) -> Vec<Halves> {
+) -> Vec<TwoLineTest> {
     let mut search = Search {
         sides,
         prices: layer.prices,
@@ -78,7 +76,7 @@ pub(super) fn find<N: Number>(
         search.part.extend(layer.left(first, last));
         let known = costs.get(first, last).cost();
         if let Some((bits, cost)) = search.best(known) {
-            found.push(Halves {
+            found.push(TwoLineTest {
                 first,
                 last,
                 bits,
@@ -182,9 +180,11 @@ impl Search<'_> {
             let highest = highest.unwrap_or(0);
             (highest.saturating_sub(MAX_BITS - 1)..=highest).rev()
         });
-        let decisive = decisive_bits(part()).into_iter().flatten();
+        let known = self.sides.known;
+        let decisive = decisive_bits(part(), known).into_iter().flatten();
         let decisive = decisive.map(|(_, bits)| bits);
-        decisive.chain(single.into_iter().flatten().map(|bit| 1 << bit))
+        let single = single.into_iter().flatten().map(|bit| 1 << bit);
+        decisive.chain(single.filter(move |bit| bit & known.bits == 0))
     }
 
     /// What the part costs at most if it is asked for these bits first, unless that is no less than what is
@@ -208,27 +208,36 @@ impl Search<'_> {
         let (weight_one, weight_other) = (weight(one), weight(other));
         let asked = question_cost(prices, weight_one, weight_other);
         let limit = known.checked_sub(asked + least(other, weight_other, prices))?;
-        let with_one = asked + side_cost(one, weight_one, prices, limit, &mut self.rest);
+        let rest = &mut self.rest;
+        let [known_clear, known_set] = [false, true].map(|yes| self.sides.known.after(bits, yes));
+        let with_one = asked + side_cost(one, known_clear, weight_one, prices, limit, rest);
         let limit = known.checked_sub(with_one)?;
-        let with_both = with_one + side_cost(other, weight_other, prices, limit, &mut self.rest);
+        let with_both = with_one + side_cost(other, known_set, weight_other, prices, limit, rest);
         Some(with_both).filter(|cost| *cost < known)
     }
 }
 
 /// What deciding a side of this weight costs at most: by halving it, or by halving what is left once bits rid it
 /// of a decision. If that is no less than the limit, something that is no less.
-fn side_cost(side: &[Span], whole: u32, prices: Prices, limit: u32, rest: &mut Vec<Span>) -> u32 {
+fn side_cost(
+    side: &[Span],
+    known: Known,
+    whole: u32,
+    prices: Prices,
+    limit: u32,
+    rest: &mut Vec<Span>,
+) -> u32 {
     let least = least(side, whole, prices);
     if least >= limit {
         return limit;
     }
     // What is left of the side has the weight of the side at most.
-    let mut known = halving(side, whole, prices, limit + least);
-    for (decision, bits) in decisive_bits(side.iter()).into_iter().flatten() {
+    let mut cost = halving(side, whole, prices, limit + least);
+    for (decision, bits) in decisive_bits(side.iter(), known).into_iter().flatten() {
         rest.clear();
         for span in side {
             let span = match span.node == decision {
-                true => clear(span, &[], bits),
+                true => clear(span, &[], bits, known),
                 false => Some(*span),
             };
             if let Some(span) = span {
@@ -237,16 +246,19 @@ fn side_cost(side: &[Span], whole: u32, prices: Prices, limit: u32, rest: &mut V
         }
         let left = weight(rest);
         let asked = question_cost(prices, whole - left, left);
-        if asked + left * prices.step < known {
-            known = known.min(asked + halving(rest, left, prices, known - asked));
+        if asked + left * prices.step < cost {
+            cost = cost.min(asked + halving(rest, left, prices, cost - asked));
         }
     }
-    known
+    cost
 }
 
 /// For the first two decisions of a part, the bits that only values with this decision have, if there are any;
 /// most parts have no other decisions.
-fn decisive_bits<'a>(part: impl Iterator<Item = &'a Span>) -> [Option<(NodeId, u32)>; 2] {
+fn decisive_bits<'a>(
+    part: impl Iterator<Item = &'a Span>,
+    known: Known,
+) -> [Option<(NodeId, u32)>; 2] {
     let mut met: [Option<(NodeId, u32)>; 2] = [None; 2];
     let mut others = 0;
     for span in part {
@@ -259,7 +271,7 @@ fn decisive_bits<'a>(part: impl Iterator<Item = &'a Span>) -> [Option<(NodeId, u
     }
     let [one, other] = met.map(|met| met.map_or(0, |met| met.1));
     let only = |met: Option<(NodeId, u32)>, others: u32| {
-        let only = met.map(|(decision, bits)| (decision, bits & !others));
+        let only = met.map(|(decision, bits)| (decision, bits & !others & !known.bits));
         only.filter(|(_, bits)| *bits != 0)
     };
     [only(met[0], other | others), only(met[1], one | others)]

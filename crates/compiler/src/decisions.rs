@@ -1,4 +1,4 @@
-//! Outcomes: the decision for one system call number, given its rules.
+//! The decision for one system call number, given its rules.
 //!
 //! The rules for a number are an ordered list: the first whose condition holds decides. This file turns such
 //! a list into a decision. It tries the direct lowering and ordered diagrams in several orders of words, then
@@ -15,9 +15,9 @@ use crate::cost::{self, Prices};
 use crate::dag::{Dag, NodeId, Question, Walk};
 use crate::diagram::{Case, Diagram, Order};
 use crate::direct;
+use crate::expected_calls::{self, ExpectedCall, ExpectedCalls};
 use crate::formula::Formula;
 use crate::hash::{Places, hash_of};
-use crate::samples::{self, Sample, Samples};
 use crate::split::Effort;
 
 /// How much building one diagram may cost, per part of the formulas; keeps compiling near-linear.
@@ -36,7 +36,7 @@ pub(crate) struct Decisions {
     /// Where they are, by what they are decisions of.
     known: Places,
     ranking: Ranking,
-    samples: Samples,
+    samples: ExpectedCalls,
     /// The diagram in the order that is tried, and the best one so far.
     diagrams: [Diagram; 2],
 }
@@ -55,7 +55,7 @@ impl Decisions {
         Decisions {
             made: Vec::new(),
             known: Places::default(),
-            samples: Samples::default(),
+            samples: ExpectedCalls::default(),
             ranking: Ranking {
                 prices,
                 is_kept: Vec::new(),
@@ -167,7 +167,13 @@ impl Ranking {
     /// How good a decision is, if it is better than the limit. Smaller is better: expected steps first of all, but
     /// a step is not worth any length; where length is what counts, an instruction is worth more than all steps.
     /// Mispredictions don't count: orders that save some make decisions much longer.
-    fn rank(&mut self, dag: &Dag, node: NodeId, samples: &[Sample], limit: u64) -> Option<u64> {
+    fn rank(
+        &mut self,
+        dag: &Dag,
+        node: NodeId,
+        samples: &[ExpectedCall],
+        limit: u64,
+    ) -> Option<u64> {
         /// More than the sixteenths of steps that any decision takes.
         const ANY_STEPS: u64 = 1 << 32;
         let is_kept = |node: NodeId| self.is_kept.get(node.index()) == Some(&true);
@@ -178,7 +184,7 @@ impl Ranking {
         };
         let fixed = 2 * measure.worst_steps + length;
         let limit = limit.checked_sub(fixed)?;
-        let mean_steps_x16 = samples::mean_steps_x16(dag, node, samples, limit)?;
+        let mean_steps_x16 = expected_calls::mean_steps_x16(dag, node, samples, limit)?;
         Some(mean_steps_x16 + fixed)
     }
 }
@@ -284,7 +290,7 @@ fn lower_directly(
     dag: &mut Dag,
     cases: &[Case],
     default: u32,
-    samples: &Samples,
+    samples: &ExpectedCalls,
     effort: Effort,
 ) -> NodeId {
     let mut decision = dag.ret(default);

@@ -1,4 +1,4 @@
-//! Runs: one pass, once, over one thing, and how large that was before and after.
+//! Pass runs: one pass, once, over one thing, and how large that was before and after.
 //!
 //! Passes run in turn, some several times, and rule passes for each architecture on its own. Two runs of one
 //! pass that change as much are still two, so runs have numbers.
@@ -33,7 +33,7 @@ pub enum Size {
 
 /// A run of a pass that changed something.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Run {
+pub struct PassRun {
     /// Which one, counted from 1 in the order in which they happened.
     pub number: usize,
     /// Whose rules; none for a program.

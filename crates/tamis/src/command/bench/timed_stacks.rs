@@ -21,12 +21,12 @@ pub(super) const NONE: usize = 0;
 pub(super) const EMPTY: usize = 1;
 
 /// What is measured: no filter, one, or several.
-pub(super) struct Subject {
+pub(super) struct TimedStack {
     pub(super) name: String,
     /// As they are meant.
     pub(super) original: Stack,
     /// As they are installed.
-    pub(super) tame: Stack,
+    pub(super) installed: Stack,
 }
 
 /// What a subject answers to one call.
@@ -55,14 +55,14 @@ pub(super) fn uncacheable() -> Program {
 }
 
 /// The baselines, then what the user named. Policies are compiled for the profile, if there is one.
-pub(super) fn subjects(
+pub(super) fn timed_stacks(
     args: &Args,
     global: &Global,
-) -> Result<(Vec<Subject>, Option<tamis_profile::Profile>), Failure> {
+) -> Result<(Vec<TimedStack>, Option<tamis_profile::Profile>), Failure> {
     let mut subjects = vec![
-        Subject::new("no filter", Stack::default())?,
-        Subject::new("empty", empty().into())?,
-        Subject::new("uncacheable", uncacheable().into())?,
+        TimedStack::new("no filter", Stack::default())?,
+        TimedStack::new("empty", empty().into())?,
+        TimedStack::new("uncacheable", uncacheable().into())?,
     ];
     let load = args.load.for_filter();
     let sides: Vec<Side> = args
@@ -76,41 +76,42 @@ pub(super) fn subjects(
     args.target.check_objective_use(inputs())?;
     let options = args.target.options(&load.options(), global)?;
     let policies = inputs().filter_map(Loaded::policy);
-    policies.for_each(|policy| load::tell_of_installation(policy, global));
+    policies.for_each(|policy| load::warn_installation(policy, global));
     for side in sides {
         let name = side.name.clone();
         let programs = side.into_filters().into_iter();
         let programs: Vec<NamedProgram> = programs
             .map(|filter| Ok(filter.into_program(&options)?))
             .collect::<Result<_, Failure>>()?;
-        subjects.push(Subject::new(&name, side::stack(programs)?)?);
+        subjects.push(TimedStack::new(&name, side::stack(programs)?)?);
     }
     Ok((subjects, options.profile))
 }
 
-impl Subject {
-    fn new(name: &str, original: Stack) -> Result<Subject, Failure> {
-        let mut tame = Stack::default();
+impl TimedStack {
+    fn new(name: &str, original: Stack) -> Result<TimedStack, Failure> {
+        let mut installed = Stack::default();
         for program in original.programs() {
             let harmless = harmless(program, DENIED_ERRNO)
                 .map_err(|error| Failure::input(format!("{name} can't be measured: {error}")))?;
-            tame.push(harmless)
+            installed
+                .push(harmless)
                 .expect("it has the byte order of the original");
         }
-        if !tame.is_installable() {
+        if !installed.is_installable() {
             return Err(Failure::usage(
                 format!(
                     "{name} can't be installed: its filters have {} instructions, the kernel accepts {}",
-                    tame.charge_insns(),
+                    installed.charge_insns(),
                     Stack::MAX_KERNEL_INSNS
                 ),
                 "merge the stack into one filter with `tamis optimize`",
             ));
         }
-        Ok(Subject {
+        Ok(TimedStack {
             name: name.to_owned(),
             original,
-            tame,
+            installed,
         })
     }
 
@@ -121,12 +122,12 @@ impl Subject {
 
     /// Whether there are filters at all.
     pub(super) fn has_filters(&self) -> bool {
-        !self.tame.programs().is_empty()
+        !self.installed.programs().is_empty()
     }
 
     /// What it answers to a call.
     pub(super) fn answer(&self, call: &SeccompData) -> Answer {
-        let made = Action::from_ret(self.tame.run(call).ret);
+        let made = Action::from_ret(self.installed.run(call).ret);
         Answer {
             action: Action::from_ret(self.original.run(call).ret),
             is_made: made.kind == tamis_abi::ActionKind::Allow,

@@ -1,30 +1,94 @@
-//! The two sides of a bit test: what of a part of a line has one of some bits, and what has none.
+//! The two sides of a bit test: the values of a part that have one of some bits, and those that have none.
 //!
-//! A comparison leaves whole runs on each side; a question for bits goes through them. What a run keeps
-//! is described by the first and the last value that stay; those between may be gone. Runs of which
-//! nothing stays vanish, and neighbours of one decision become one run.
+//! A comparison keeps runs whole; a bit test splits them. A side of a run is described by its first and its last
+//! value; not all values between need to be on the side. Runs without a value on a side vanish from it, and
+//! neighbours of one decision become one run.
 
-use super::Span;
-use super::bits::{bits_of, common_bits, first_without};
+use super::two_decisions::{bits_of, common_bits, first_without};
+use crate::tree::Span;
 
 /// Values of one run that are equally frequent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grain {
-    pub(super) first: u32,
-    pub(super) last: u32,
-    pub(super) weight: u64,
+pub(in crate::tree) struct Grain {
+    pub(in crate::tree) first: u32,
+    pub(in crate::tree) last: u32,
+    pub(in crate::tree) weight: u64,
 }
 
-/// Runs, and how frequent their values are.
-pub(super) struct Sides<'a> {
-    pub(super) spans: &'a [Span],
+/// What earlier bit tests have shown of all values of a line: the bits in which they agree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::tree) struct Known {
+    /// The bits that are known.
+    pub(in crate::tree) bits: u32,
+    /// Those of them that are set.
+    set: u32,
+}
+
+impl Known {
+    /// After another test, of bits that are not known.
+    pub(in crate::tree) fn after(self, bits: u32, answer: bool) -> Known {
+        match answer {
+            false => Known {
+                bits: self.bits | bits,
+                ..self
+            },
+            true if bits.is_power_of_two() => Known {
+                bits: self.bits | bits,
+                set: self.set | bits,
+            },
+            // One of several bits is set, and nobody knows which.
+            true => self,
+        }
+    }
+
+    /// How many of the values from `first` to `last` have the known bits.
+    fn count(self, first: u32, last: u32) -> u64 {
+        self.count_below(u64::from(last) + 1) - self.count_below(first.into())
+    }
+
+    /// How many of the values below this have the known bits.
+    fn count_below(self, end: u64) -> u64 {
+        if self.bits.is_power_of_two() && self.set == 0 {
+            // The bit is clear in the lower half of each of its periods.
+            let bit = u64::from(self.bits);
+            let begun = end & (2 * bit - 1);
+            return (end - begun) / 2 + begun.min(bit);
+        }
+        let (known, set) = (u64::from(self.bits), u64::from(self.set));
+        let (mut count, mut rest) = (0, end);
+        // Of the bits above, `end` has the values that are known.
+        let mut undecided = u64::MAX;
+        while let Some(top) = rest.checked_ilog2() {
+            let below = (1_u64 << top) - 1;
+            if set & undecided & !(below << 1 | 1) != 0 {
+                break;
+            }
+            // The values that agree with `end` above this bit, and have it clear.
+            if set >> top & 1 == 0 {
+                // The known bits below it fix a value each.
+                count += 1_u64 << (!known & below).count_ones();
+            }
+            if known & !set & 1 << top != 0 {
+                break;
+            }
+            undecided = below;
+            rest ^= 1 << top;
+        }
+        count
+    }
+}
+
+/// Runs, what is known of their values, and how frequent these are.
+pub(in crate::tree) struct Sides<'a> {
+    pub(in crate::tree) spans: &'a [Span],
+    pub(in crate::tree) known: Known,
     /// By run; none where all values are equally frequent.
     grains: Vec<&'a [Grain]>,
 }
 
 impl<'a> Sides<'a> {
     /// Of runs that consist of grains; those without any have values that are equally frequent.
-    pub(super) fn new(spans: &'a [Span], grains: &'a [Grain]) -> Sides<'a> {
+    pub(in crate::tree) fn new(spans: &'a [Span], grains: &'a [Grain], known: Known) -> Sides<'a> {
         let of_span = |span: &Span| {
             let start = grains.partition_point(|grain| grain.first < span.first);
             let end = grains.partition_point(|grain| grain.first <= span.last);
@@ -37,22 +101,23 @@ impl<'a> Sides<'a> {
         };
         Sides {
             spans,
+            known,
             grains: spans.iter().map(of_span).collect(),
         }
     }
 
     /// The values of a run that have none of these bits.
-    pub(super) fn clear(&self, at: usize, bits: u32) -> Option<Span> {
-        clear(&self.spans[at], self.grains[at], bits)
+    pub(in crate::tree) fn clear(&self, at: usize, bits: u32) -> Option<Span> {
+        clear(&self.spans[at], self.grains[at], bits, self.known)
     }
 
     /// The values of a run that have none of these bits, and those that have one.
-    pub(super) fn split(&self, at: usize, bits: u32) -> [Option<Span>; 2] {
+    pub(in crate::tree) fn split(&self, at: usize, bits: u32) -> [Option<Span>; 2] {
         let span = &self.spans[at];
         let clear = self.clear(at, bits);
         let set = match clear {
             None => Some(*span),
-            Some(_) if span.is_single() || bits_of(span) & bits == 0 => None,
+            Some(_) if span.is_single() || bits_of(span) & bits & !self.known.bits == 0 => None,
             Some(clear) => ends_with(span, bits).map(|(first, last)| Span {
                 first,
                 last,
@@ -65,7 +130,16 @@ impl<'a> Sides<'a> {
 }
 
 /// The values that have none of these bits.
-pub(super) fn clear(span: &Span, grains: &[Grain], bits: u32) -> Option<Span> {
+pub(in crate::tree) fn clear(
+    span: &Span,
+    grains: &[Grain],
+    bits: u32,
+    known: Known,
+) -> Option<Span> {
+    if bits & known.set != 0 {
+        return None;
+    }
+    let bits = bits & !known.bits;
     if span.is_single() {
         return Some(*span).filter(|span| span.first & bits == 0);
     }
@@ -79,7 +153,7 @@ pub(super) fn clear(span: &Span, grains: &[Grain], bits: u32) -> Option<Span> {
     Some(Span {
         first,
         last: last_without(span.last, bits),
-        weight: weight_clear(span, grains, bits),
+        weight: weight_clear(span, grains, bits, known),
         ..*span
     })
 }
@@ -91,13 +165,14 @@ fn ends_with(span: &Span, bits: u32) -> Option<(u32, u32)> {
 }
 
 /// What a run of which some values have these bits and some do not keeps of its weight without them.
-fn weight_clear(span: &Span, grains: &[Grain], bits: u32) -> u32 {
+fn weight_clear(span: &Span, grains: &[Grain], bits: u32, known: Known) -> u32 {
+    let clear = known.after(bits, false);
     let ratio = |first: u32, last: u32| {
-        let (before, until) = (
-            count_without(first.into(), bits),
-            count_without(u64::from(last) + 1, bits),
-        );
-        (until - before) as f64 / (f64::from(last - first) + 1.0)
+        let whole = match known.bits {
+            0 => u64::from(last - first) + 1,
+            _ => known.count(first, last).max(1),
+        };
+        clear.count(first, last) as f64 / whole as f64
     };
     let share = match grains {
         [] => ratio(span.first, span.last),
@@ -127,7 +202,7 @@ fn are_equally_frequent(grains: &[Grain]) -> bool {
 }
 
 /// Adds a run behind others; neighbours of one decision become one.
-pub(super) fn push(side: &mut Vec<Span>, span: Span) {
+pub(in crate::tree) fn push(side: &mut Vec<Span>, span: Span) {
     match side.last_mut() {
         Some(before) if before.node == span.node => {
             before.last = span.last;
@@ -164,27 +239,6 @@ fn last_with(last: u32, bits: u32) -> Option<u32> {
     (last & !(lowest | (lowest - 1))).checked_sub(1)
 }
 
-/// How many values below this have none of these bits.
-fn count_without(end: u64, bits: u32) -> u64 {
-    if bits.is_power_of_two() {
-        // It is clear in the lower half of each of its periods.
-        let bit = u64::from(bits);
-        let begun = end & (2 * bit - 1);
-        return (end - begun) / 2 + begun.min(bit);
-    }
-    let (mut count, mut rest) = (0, end);
-    while let Some(top) = rest.checked_ilog2() {
-        // All that agree above this bit, and have it clear.
-        let free = !u64::from(bits) & ((1 << top) - 1);
-        count += 1_u64 << free.count_ones();
-        if u64::from(bits) >> top & 1 == 1 {
-            break;
-        }
-        rest ^= 1 << top;
-    }
-    count
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,7 +256,7 @@ mod tests {
                 weight: 100 * (last - first + 1),
                 node,
             }];
-            let sides = Sides::new(&spans, &[]);
+            let sides = Sides::new(&spans, &[], Known::default());
             for bits in 1..40 {
                 let values = |is_set: bool| {
                     let values = (first..=last).filter(move |value| (value & bits != 0) == is_set);
@@ -222,6 +276,28 @@ mod tests {
     }
 
     #[test]
+    fn what_tests_have_shown_counts() {
+        let values = 0..40_u32;
+        for (bits, set) in (0..64).flat_map(|bits| (0..64).map(move |set| (bits, set & bits))) {
+            let known = Known { bits, set };
+            for (first, last) in values.clone().zip((0..64).rev().step_by(3)) {
+                let fits = |value: &u32| value & bits == set;
+                let count = (first..=last).filter(fits).count() as u64;
+                if first <= last {
+                    assert_eq!(
+                        known.count(first, last),
+                        count,
+                        "{first}..={last} {known:?}"
+                    );
+                }
+            }
+        }
+        let high = Known::default().after(1 << 31, true);
+        assert_eq!(high.count(0, u32::MAX), 1 << 31);
+        assert_eq!(high.count(5, (1 << 31) + 1), 2);
+    }
+
+    #[test]
     fn the_highest_bit_splits_the_whole_line() {
         let node = Dag::new().ret(0);
         let span = |first: u32, last: u32| Span {
@@ -232,7 +308,7 @@ mod tests {
         };
         let ends = |span: Span| {
             let spans = [span];
-            let sides = Sides::new(&spans, &[]).split(0, 1 << 31);
+            let sides = Sides::new(&spans, &[], Known::default()).split(0, 1 << 31);
             sides.map(|side| side.map(|side| (side.first, side.last)))
         };
         let (below, above) = ((0, u32::MAX / 2), (1 << 31, u32::MAX));

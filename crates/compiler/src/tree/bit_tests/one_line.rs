@@ -1,20 +1,18 @@
-//! Bit tests that leave a few runs to be told apart.
+//! Bit tests with a decision on one side: the other keeps a line of few runs.
 //!
-//! Where single numbers stand out from a neighbourhood of one decision, a question for some bits may send
-//! most of the neighbourhood away: of 0 to 102 without 41 and 56, all numbers that have bit 1, 2 or 6 are
-//! decided by one question, and 41 and 56 have fourteen others left to be told from. The bits follow from
-//! the part of the line and from the decision that it is rid of: all that the other values don't have.
-//! What is left is a line of its own, the values without these bits.
+//! They pay where single numbers stand out from a neighbourhood of one decision. Of 0 to 102 without 41 and 56, all
+//! numbers that have bit 1, 2 or 6 are decided by one question; 41 and 56 and fourteen other numbers are left. The
+//! bits follow from the part and the decision: all bits of the decision's values that no other value has. The values
+//! without these bits are the line that is left.
 //!
-//! Looking for such tests takes one sweep over the runs behind each run, up to [`MAX_RUNS`]. The cost of
-//! what is left is not known but bounded: a chain of equality questions and halving are two ways to
-//! decide it, and when the tree is built it gets the best one.
+//! For each first run one sweep over the following [`MAX_RUNS`] runs finds the tests. The cost of the line that is left
+//! isn't computed but bounded from above: by halving it, or by a chain of equality questions.
 
-use super::bits::bits_of;
-use super::sides::{Grain, Sides};
-use super::{Span, question_cost};
+use super::sides::{Grain, Known, Sides};
+use super::two_decisions::bits_of;
 use crate::cost::Prices;
 use crate::dag::NodeId;
+use crate::tree::{Span, question_cost};
 
 /// The most runs of a part: in longer ones hardly a bit is left that none of the others has.
 const MAX_RUNS: usize = 12;
@@ -23,53 +21,58 @@ const MAX_RUNS: usize = 12;
 const MIN_OTHERS: u32 = 2;
 
 /// The bit tests of a line.
-pub(super) struct Masks<'a> {
+pub(in crate::tree) struct OneLineTests<'a> {
     /// The line.
-    pub(super) sides: Sides<'a>,
+    pub(in crate::tree) sides: Sides<'a>,
     prices: Prices,
     /// In order of first run.
-    tests: Vec<Mask>,
+    tests: Vec<OneLineTest>,
     /// By first run, where its tests begin, and where the last one's end.
     starts: Vec<usize>,
 }
 
 /// A bit test for a part of a line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mask {
+pub(in crate::tree) struct OneLineTest {
     /// The first run of the part.
-    pub(super) first: usize,
+    pub(in crate::tree) first: usize,
     /// The last run of the part.
-    pub(super) last: usize,
+    pub(in crate::tree) last: usize,
     /// The bits.
-    pub(super) bits: u32,
+    pub(in crate::tree) bits: u32,
     /// A tree that asks for them first costs no more.
-    pub(super) cost: u32,
+    pub(in crate::tree) cost: u32,
 }
 
-impl<'a> Masks<'a> {
-    /// Finds the bit tests of a line. Its runs consist of grains; those without any have values that are
+impl<'a> OneLineTests<'a> {
+    /// Finds the bit tests of a line, of whose values something may be known. Its runs consist of grains; those without any have values that are
     /// equally frequent. Linear in the runs.
-    pub(super) fn new(spans: &'a [Span], grains: &'a [Grain], prices: Prices) -> Masks<'a> {
-        let mut masks = Masks {
-            sides: Sides::new(spans, grains),
+    pub(in crate::tree) fn new(
+        spans: &'a [Span],
+        grains: &'a [Grain],
+        known: Known,
+        prices: Prices,
+    ) -> OneLineTests<'a> {
+        let mut tests = OneLineTests {
+            sides: Sides::new(spans, grains, known),
             prices,
             tests: Vec::new(),
             starts: Vec::with_capacity(spans.len() + 1),
         };
         for (first, span) in spans.iter().enumerate() {
-            masks.starts.push(masks.tests.len());
-            masks.add_tests(first, span.node);
+            tests.starts.push(tests.tests.len());
+            tests.add_tests(first, span.node);
             let mut behind = spans[first..].iter().take(MAX_RUNS);
             if let Some(other) = behind.find(|other| other.node != span.node) {
-                masks.add_tests(first, other.node);
+                tests.add_tests(first, other.node);
             }
         }
-        masks.starts.push(masks.tests.len());
-        masks
+        tests.starts.push(tests.tests.len());
+        tests
     }
 
     /// The tests for the parts that begin with a run.
-    pub(super) fn beginning_with(&self, first: usize) -> &[Mask] {
+    pub(in crate::tree) fn beginning_with(&self, first: usize) -> &[OneLineTest] {
         &self.tests[self.starts[first]..self.starts[first + 1]]
     }
 
@@ -87,13 +90,13 @@ impl<'a> Masks<'a> {
                 kept += span.weight;
                 others += 1;
             }
-            let bits = reach & !used;
+            let bits = reach & !used & !self.sides.known.bits;
             if bits != 0
                 && others >= MIN_OTHERS
                 && kept <= whole / 2
                 && let Some(cost) = self.cost(first, last, decision, bits, whole)
             {
-                self.tests.push(Mask {
+                self.tests.push(OneLineTest {
                     first,
                     last,
                     bits,
