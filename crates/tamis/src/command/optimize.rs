@@ -312,10 +312,14 @@ fn write(
                 write_all(programs, folder)
             }
             ([program], _) => args.output.raw(&program.to_bytes()),
-            (programs, Some(folder)) if folder != Path::new("-") => write_all(programs, folder),
+            (programs, Some(folder))
+                if is_folder(folder) || args.split && folder != Path::new("-") =>
+            {
+                write_all(programs, folder)
+            }
             (programs, _) => Err(Failure::usage(
-                format!("the result is {} filters", programs.len()),
-                "name a directory for them with `-o DIR`, or choose `--emit asm`",
+                format!("the result is {} filters, not one", programs.len()),
+                "name a directory for them with `-o DIR/`, or choose `--emit asm`",
             )),
         },
     }
