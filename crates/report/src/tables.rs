@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use serde::Serialize;
 use tamis_abi::{Arch, Endian, Nr, signature, syscall};
 
-/// The rows of a table that were looked up.
+/// The selected rows of a table.
 #[derive(Serialize)]
 pub struct Table<R> {
     pub entries: Vec<R>,
@@ -48,7 +48,7 @@ pub struct ConstantRow {
 }
 
 impl ArchRow {
-    /// What is known of an architecture.
+    /// The row of an architecture.
     pub fn of(arch: Arch) -> ArchRow {
         ArchRow {
             name: arch.name(),
@@ -64,7 +64,7 @@ impl ArchRow {
 }
 
 impl SyscallRow {
-    /// What is known of a system call.
+    /// The row of a system call.
     pub fn of(arch: Arch, nr: Nr, name: &'static str) -> SyscallRow {
         let args = signature::args(name).unwrap_or_default();
         let arg = |arg: &signature::Arg| ArgEntry {
