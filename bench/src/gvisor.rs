@@ -31,7 +31,8 @@ pub struct Compiler {
 impl Compiler {
     /// Builds the program around the compiler, beside the running executable, unless it already exists.
     ///
-    /// # Errors The reason why there is none here, with the remedy.
+    /// # Errors
+    /// The reason why there is none here, with the remedy.
     pub fn open() -> Result<Compiler, String> {
         if cfg!(not(target_arch = "x86_64")) {
             return Err("gVisor's compiler, which has policies for x86-64 only".to_owned());
@@ -108,7 +109,8 @@ pub struct Builder {
 impl Builder {
     /// Builds the filter again; returns it with the time of gVisor's `Build`, by the program's own clock.
     ///
-    /// # Errors The program's error, if it can't read the policy or gVisor can't express it.
+    /// # Errors
+    /// The program's error, if it can't read the policy or gVisor can't express it.
     pub fn build(&self) -> Result<(Program, Duration), String> {
         let mut pipes = self.pipes.borrow_mut();
         let (requests, answers) = pipes.as_mut().ok_or("it has ended")?;

@@ -62,7 +62,8 @@ pub const DOCKER_PEERS: [&str; 2] = [
 impl Policy {
     /// The ruleset of the policy; `None` if it is in a missing corpus.
     ///
-    /// # Panics If the policy has errors.
+    /// # Panics
+    /// If the policy has errors.
     pub fn ruleset(self) -> Option<Ruleset> {
         match self.kind {
             PolicySource::Embedded => Some(embedded_ruleset(self.name)),
@@ -77,7 +78,8 @@ impl Policy {
 
 /// The ruleset of a Docker profile for x86-64, x86 and x32.
 ///
-/// # Panics If the profile has errors.
+/// # Panics
+/// If the profile has errors.
 pub fn docker_ruleset(name: &str, text: &str) -> Ruleset {
     let mut sources = Sources::new();
     let source = sources.add(name, text);

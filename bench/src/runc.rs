@@ -33,9 +33,11 @@ const EPERM: u16 = 1;
 
 /// libseccomp's program for a Docker profile on x86-64, with x86 and x32.
 ///
-/// # Errors The library's error.
+/// # Errors
+/// The library's error.
 ///
-/// # Panics If the text is not a profile, or has features that are not in Docker's default profile.
+/// # Panics
+/// If the text is not a profile, or has features that are not in Docker's default profile.
 pub fn compile(library: &Library, text: &str, optimize: u32) -> Result<Vec<Insn>, Errno> {
     let profile: Value = serde_json::from_str(text).expect("the profile is JSON");
     let default = action(&profile["defaultAction"], &profile["defaultErrnoRet"]);

@@ -22,7 +22,8 @@ const LOW: u64 = u32::MAX as u64;
 
 /// libseccomp's program for plain rules for x86_64 at an optimisation level: 1 is a list, 2 a tree.
 ///
-/// # Errors The library's error.
+/// # Errors
+/// The library's error.
 pub fn libseccomp(
     library: &Library,
     ruleset: &Ruleset,
@@ -94,8 +95,8 @@ fn for_libseccomp(condition: &Condition) -> Result<libseccomp::Condition, String
 
 /// The `seccompiler` crate's program for plain rules for x86_64.
 ///
-/// # Errors The crate's error, or that it cannot express the rules: it has one action for matches and one for all
-/// other calls.
+/// # Errors
+/// The crate's error, or that it cannot express the rules: it has one action for matches and one for all other calls.
 pub fn seccompiler(ruleset: &Ruleset, rules: &[PlainRule]) -> Result<Program, String> {
     let section = ruleset
         .section(Arch::X86_64)
@@ -174,7 +175,8 @@ fn seccompiler_action(action: Action) -> Result<SeccompAction, String> {
 
 /// Tamis's proved program for a ruleset.
 ///
-/// # Errors The compiler's error, or run-time variables.
+/// # Errors
+/// The compiler's error, or run-time variables.
 pub fn tamis(ruleset: &Ruleset, options: &CompileOptions) -> Result<Program, String> {
     let compiled = compile(ruleset, options).map_err(|error| error.to_string())?;
     let program = compiled.program().map_err(|error| error.to_string())?;

@@ -111,7 +111,8 @@ pub fn has_corpus() -> bool {
 
 /// All cases that are possible here.
 ///
-/// # Panics If a file of the corpus has errors.
+/// # Panics
+/// If a file of the corpus has errors.
 pub fn cases() -> Vec<Case> {
     let consecutive = allow(0..=305);
     if !has_corpus() {

@@ -105,7 +105,8 @@ type MadeStack = (String, Origin, Result<Stack, String>);
 
 /// Compares all tools on one case; without rounds nothing is timed.
 ///
-/// # Panics If tamis rejects a policy of the corpus.
+/// # Panics
+/// If tamis rejects a policy of the corpus.
 pub fn compared(case: &Case, compilers: &Compilers, rounds: Option<u32>) -> Compared {
     let section = case
         .ruleset()

@@ -137,7 +137,8 @@ fn uncacheable(program: &Program) -> Result<Program, String> {
 
 /// Runs the experiment; without rounds only the counts.
 ///
-/// # Errors The error of a compiler.
+/// # Errors
+/// The error of a compiler.
 ///
 /// # Panics
 /// Never: the lists are plain and `getppid` is known.

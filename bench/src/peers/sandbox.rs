@@ -90,9 +90,11 @@ pub struct CallLine {
 
 /// Compares the filters; `None` without the corpus.
 ///
-/// # Errors The compiler's error.
+/// # Errors
+/// The compiler's error.
 ///
-/// # Panics If a file of the corpus has errors.
+/// # Panics
+/// If a file of the corpus has errors.
 pub fn sandbox(rounds: Option<u32>) -> Result<Option<Sandbox>, String> {
     let parts = has_corpus().then(|| (gvisor::ruleset(POLICY), profiles::gvisor_top_ten(PROFILE)));
     let Some((Some(ruleset), Some(profile))) = parts else {

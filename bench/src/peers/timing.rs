@@ -138,7 +138,8 @@ pub fn baselines() -> [Stack; 2] {
 /// Times the calls under each of the stacks, in turns. With few calls there are more rounds than requested, because a
 /// mean over few calls is noisier.
 ///
-/// # Errors The reason why timing is not possible here.
+/// # Errors
+/// The reason why timing is not possible here.
 pub fn time(stacks: &[Stack], calls: &[SeccompData], rounds: u32) -> Result<Timed, String> {
     let mut harmless_stacks: Vec<Vec<Program>> = Vec::new();
     for stack in stacks {

@@ -57,7 +57,8 @@ struct Lined {
 /// The program of the graph in an order optimised for these calls. Linear in blocks and calls, except for a constant
 /// number of edges.
 ///
-/// # Errors If the kernel would reject the program.
+/// # Errors
+/// If the kernel would reject the program.
 pub(crate) fn order_blocks(
     graph: &Cfg,
     calls: &Workload,

@@ -266,7 +266,8 @@ impl Dag {
 
     /// The decision for a call.
     ///
-    /// # Panics If the call reaches a `Continue` node.
+    /// # Panics
+    /// If the call reaches a `Continue` node.
     pub fn evaluate(&self, root: NodeId, data: &SeccompData) -> u32 {
         let mut id = root;
         loop {

@@ -61,7 +61,8 @@ pub fn emit(dag: &Dag, root: NodeId, endian: Endian) -> Unproven<Cfg> {
 
 /// The instructions of a graph, in order.
 ///
-/// # Errors The first reason why the program is invalid; it may be too long.
+/// # Errors
+/// The first reason why the program is invalid; it may be too long.
 pub fn linearise(graph: &Cfg) -> Result<Unproven<Program>, InvalidProgram> {
     line::linearise(graph).map(Unproven)
 }

@@ -140,7 +140,8 @@ impl PolicyFile {
 
     /// Reads and compiles the policy, and proves the program for all values of its variables.
     ///
-    /// # Errors If a file can't be read, the policy has errors, or it can't be compiled.
+    /// # Errors
+    /// If a file can't be read, the policy has errors, or it can't be compiled.
     pub fn compile(&self) -> Result<Embedded, EmbedError> {
         let input = files::read_file(&self.path).map_err(|error| EmbedError::Read {
             path: self.path.clone(),

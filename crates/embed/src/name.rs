@@ -110,7 +110,8 @@ impl std::error::Error for NameError {}
 
 /// The name to use: the given one, else one made from the name of the input.
 ///
-/// # Errors If the given name is not an identifier, or no item of the language has a name.
+/// # Errors
+/// If the given name is not an identifier, or no item of the language has a name.
 pub fn of(language: &Language, asked: Option<&str>, input: &str) -> Result<String, NameError> {
     match (asked, language.named) {
         (Some(_), None) => Err(NameError::Unused {

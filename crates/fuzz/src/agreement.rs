@@ -65,8 +65,9 @@ pub enum Disagreement {
 
 /// Tests whether two subjects agree, with limits for each query to the prover.
 ///
-/// # Errors If they don't, if the prover contradicts the interpreter about one of the programs, or if the caller
-/// cancels: an agreement on fewer calls than without a deadline does not count.
+/// # Errors
+/// If they don't, if the prover contradicts the interpreter about one of the programs, or if the caller cancels: an
+/// agreement on fewer calls than without a deadline does not count.
 pub fn agreement(
     subjects: [&Subject<'_>; 2],
     limits: &Limits,

@@ -173,7 +173,8 @@ impl Campaign<'_> {
 impl<'a> Campaign<'a> {
     /// A campaign without any runs. The same subjects and seed give the same campaign.
     ///
-    /// # Errors If a policy is so large that even its translation to an input program is too long.
+    /// # Errors
+    /// If a policy is so large that even its translation to an input program is too long.
     pub fn new(subjects: [&Subject<'a>; 2], seed: u64) -> Result<Campaign<'a>, InvalidProgram> {
         let [left, right] = subjects.map(Side::new);
         let sides = [left?, right?];

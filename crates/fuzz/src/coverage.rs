@@ -88,7 +88,8 @@ impl Campaign<'_> {
     /// Uses the prover on all places in the programs that have not been reached, within the limits for each place,
     /// until cancelled. The inputs that it finds are run.
     ///
-    /// # Errors If such an input shows a difference.
+    /// # Errors
+    /// If such an input shows a difference.
     pub fn prove_coverage(&mut self, limits: &Limits, stop: &Stop) -> Result<(), Found> {
         let mut programs = self.programs().into_iter();
         programs.try_for_each(|id| self.prove_filter(id, limits, stop))

@@ -86,7 +86,8 @@ fn text_word(text: &str) -> Option<(String, &str)> {
 ///
 /// The environment is empty, so the caller's language and colours have no effect.
 ///
-/// # Errors If a command cannot be started or one before the last fails, as a sentence.
+/// # Errors
+/// If a command cannot be started or one before the last fails, as a sentence.
 pub(crate) fn run(
     binary: &Path,
     commands: &[Vec<String>],

@@ -30,7 +30,8 @@ struct Example {
 /// Runs the examples of a Markdown text in the directory `work`, which is created anew, and returns the differences
 /// from the document.
 ///
-/// # Errors If the directory cannot be created.
+/// # Errors
+/// If the directory cannot be created.
 pub fn check(markdown: &str, binary: &Path, work: &Path) -> std::io::Result<Vec<String>> {
     if work.exists() {
         fs::remove_dir_all(work)?;

@@ -105,7 +105,8 @@ impl Toolchain {
     /// Builds a program in a directory and returns its path. Go programs belong to the module `example.org/confined`.
     /// `None`, with a message, if there is no compiler.
     ///
-    /// # Panics If it does not build, or `TAMIS_REQUIRE` lists `toolchains` and the compiler is missing.
+    /// # Panics
+    /// If it does not build, or `TAMIS_REQUIRE` lists `toolchains` and the compiler is missing.
     pub fn build(&self, folder: &Path, main: &str) -> Option<PathBuf> {
         let module = "module example.org/confined\n\ngo 1.19\n";
         let files = [(self.main, main), ("go.mod", module)];
@@ -152,7 +153,8 @@ pub fn run(program: &Path, arguments: &[&str]) -> Output {
 /// Runs a server of the book, which must confine itself to the descriptor it gets, and reject an argument that is not
 /// a descriptor.
 ///
-/// # Panics If it does not.
+/// # Panics
+/// If it does not.
 pub fn assert_confined(name: &str, program: &Path) {
     let output = run(program, &["1"]);
     assert_eq!(

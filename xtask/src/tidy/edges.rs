@@ -144,7 +144,8 @@ pub(super) fn check(tree: &Tree, packages: &[Value]) -> Vec<Problem> {
 
 /// All packages in cargo's metadata: those of the workspace and their dependencies.
 ///
-/// # Errors If cargo fails.
+/// # Errors
+/// If cargo fails.
 pub(super) fn packages() -> Result<Vec<Value>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

@@ -53,7 +53,8 @@ impl fmt::Display for Problem {
 
 /// Prints all problems, with `--bless` after rewriting the list of trusted files.
 ///
-/// # Errors If there are problems, or the repository cannot be read.
+/// # Errors
+/// If there are problems, or the repository cannot be read.
 pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     let args: Vec<String> = args.collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {

@@ -122,7 +122,8 @@ impl Optimised {
 
 /// The candidate as a result, if it is proved equivalent to the input, else the reason why not.
 ///
-/// # Errors If it is not equivalent.
+/// # Errors
+/// If it is not equivalent.
 pub(super) fn prove(
     input: &Input<'_>,
     candidate: Candidate,

@@ -6,9 +6,10 @@
 //! structure. [`Facts::simplify`] replaces parts with a known outcome. One part is replaced at a time, given the
 //! present form of the others, so no two parts are removed because of each other.
 //!
-//! # What it doesn't do It is not complete: comparisons of two operands, and masks of several bits that do not hold,
-//! are known by structure only. To remain near-linear, at most [`MAX_LITERALS`] tests of an argument in one list are
-//! compared with each other, and [`knowledge`](super::knowledge) ignores large value sets.
+//! # What it doesn't do
+//! It is not complete: comparisons of two operands, and masks of several bits that do not hold, are known by
+//! structure only. To remain near-linear, at most [`MAX_LITERALS`] tests of an argument in one list are compared with
+//! each other, and [`knowledge`](super::knowledge) ignores large value sets.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,8 @@
 //! Replace value sets by masks.
 //!
-//! # What A set of all values with certain bits fixed becomes a mask. A set that contains such values, with one free
-//! bit among others, becomes a mask and the rest, if the rest has enough fewer intervals to save instructions.
+//! # What
+//! A set of all values with certain bits fixed becomes a mask. A set that contains such values, with one free bit
+//! among others, becomes a mask and the rest, if the rest has enough fewer intervals to save instructions.
 //!
 //! # Before/After
 //! ```text

@@ -1,7 +1,8 @@
 //! Merge tests of masks.
 //!
-//! # What Requirements about bits of one operand become one mask; two alternatives with one mask that differ in one
-//! bit become a mask without this bit.
+//! # What
+//! Requirements about bits of one operand become one mask; two alternatives with one mask that differ in one bit
+//! become a mask without this bit.
 //!
 //! # Before/After
 //! ```text

@@ -1,7 +1,8 @@
 //! Let a block fall into another one with the same end.
 //!
-//! # What If a block ends with all instructions and the end of another block, these are removed, and the block
-//! continues with the other.
+//! # What
+//! If a block ends with all instructions and the end of another block, these are removed, and the block continues
+//! with the other.
 //!
 //! # Before/After
 //! ```text

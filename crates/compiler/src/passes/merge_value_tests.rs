@@ -1,8 +1,9 @@
 //! Merge tests of one operand into a value set.
 //!
-//! # What In a list of alternatives or of requirements, the comparisons and value sets of one operand become one
-//! value set, at the place of the first. A set of one value or of one range becomes a comparison. A mask of leading
-//! bits counts as a range: `arg0.low & 0x80000000 == 0x0` tests that a descriptor is not negative.
+//! # What
+//! In a list of alternatives or of requirements, the comparisons and value sets of one operand become one value set,
+//! at the place of the first. A set of one value or of one range becomes a comparison. A mask of leading bits counts
+//! as a range: `arg0.low & 0x80000000 == 0x0` tests that a descriptor is not negative.
 //!
 //! # Before/After
 //! ```text

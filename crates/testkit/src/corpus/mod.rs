@@ -27,7 +27,8 @@ pub fn repository() -> PathBuf {
 ///
 /// `None` if it does not exist; a message that the test is skipped is then printed.
 ///
-/// # Panics If it does not exist and `TAMIS_REQUIRE` lists `corpus`.
+/// # Panics
+/// If it does not exist and `TAMIS_REQUIRE` lists `corpus`.
 #[track_caller]
 pub fn path(name: &str) -> Option<PathBuf> {
     let path = repository().join("../shared/corpus").join(name);
@@ -90,7 +91,8 @@ pub fn is_program(ruleset: &Ruleset, name: &str) -> bool {
 /// The names of all files below a directory of the corpus whose names end in `suffix`, sorted, in the form that the
 /// other functions accept; `None` as for [`path`].
 ///
-/// # Panics As for [`path`], and if a directory cannot be read.
+/// # Panics
+/// As for [`path`], and if a directory cannot be read.
 #[track_caller]
 pub fn files(folder: &str, suffix: &str) -> Option<Vec<String>> {
     let root = path("")?;

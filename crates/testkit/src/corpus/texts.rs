@@ -8,7 +8,8 @@ use tamis_abi::{Action, ActionKind, Arch, Nr, syscall};
 /// A policy of the corpus as the text given to kafel. A 32-bit condition uses a mask, because arguments named by a
 /// rule have 64 bits. `None` without a corpus.
 ///
-/// # Panics If the policy has features that were not used with kafel.
+/// # Panics
+/// If the policy has features that were not used with kafel.
 pub fn kafel(name: &str) -> Option<String> {
     let policy: Value = serde_json::from_str(&super::text(name)?).expect("a policy is JSON");
     let action = |value: &Value| {
@@ -54,7 +55,8 @@ fn kafel_condition(condition: &Value) -> String {
 
 /// A policy of the corpus as the text given to minijail, with one line per call. `None` without a corpus.
 ///
-/// # Panics If the policy has features that were not used with minijail.
+/// # Panics
+/// If the policy has features that were not used with minijail.
 pub fn minijail(name: &str) -> Option<String> {
     let policy: Value = serde_json::from_str(&super::text(name)?).expect("a policy is JSON");
     let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();

@@ -282,7 +282,8 @@ fn collect_constants(predicate: &Predicate, constants: &mut Vec<u64>) {
 
 /// The ruleset with nested lists of a few repeated tests as conditions.
 ///
-/// # Panics Never: the architectures do not change.
+/// # Panics
+/// Never: the architectures do not change.
 pub fn entangled(rng: &mut Rng, ruleset: &Ruleset) -> Ruleset {
     let mut pool = Vec::new();
     for _ in 0..6 {

@@ -10,7 +10,8 @@ use crate::rng::Rng;
 /// The ruleset with variables instead of some constants, often the same variable for equal ones, and the values for
 /// which it is equivalent to the original.
 ///
-/// # Panics Never: the architectures do not change.
+/// # Panics
+/// Never: the architectures do not change.
 pub fn with_variables(rng: &mut Rng, ruleset: &Ruleset) -> (Ruleset, Vec<u64>) {
     let mut made = Made::default();
     let mut sections: Vec<Section> = ruleset.sections().to_vec();

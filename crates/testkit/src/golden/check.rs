@@ -30,7 +30,8 @@ pub(super) struct CheckResult {
 
 /// Runs a golden in the directory `work`, which is created anew. When blessing, different texts are not failures.
 ///
-/// # Errors If the golden is malformed or its commands cannot be run, as a sentence.
+/// # Errors
+/// If the golden is malformed or its commands cannot be run, as a sentence.
 pub(super) fn check(
     golden: &Golden,
     binary: &Path,

@@ -28,7 +28,8 @@ pub(super) struct PassResult {
 /// Runs the pass of this name until it changes nothing: on blocks if the input is a program in assembler, on rules if
 /// it is a ruleset.
 ///
-/// # Errors If there is no such pass, or the input has the wrong kind, as a sentence.
+/// # Errors
+/// If there is no such pass, or the input has the wrong kind, as a sentence.
 pub(super) fn run(name: &str, input: &str) -> Result<PassResult, String> {
     let info = tamis_compiler::passes::registry::all()
         .find(|info| info.name == name)
@@ -48,7 +49,8 @@ pub(super) fn run(name: &str, input: &str) -> Result<PassResult, String> {
 impl PassResult {
     /// The guarantees that are violated, each as a sentence.
     ///
-    /// # Errors If the prover reaches a limit.
+    /// # Errors
+    /// If the prover reaches a limit.
     pub(super) fn broken_promises(&self, rows: &[Row]) -> Result<Vec<String>, String> {
         let mut broken = Vec::new();
         if let Some(difference) = self.before.difference(&self.after)? {

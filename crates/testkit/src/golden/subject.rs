@@ -66,7 +66,8 @@ impl Artifact {
     /// A call for which two subjects return different actions, as a sentence; `None` if there is none, by proof.
     /// Programs count as little-endian.
     ///
-    /// # Errors If the prover reaches a limit.
+    /// # Errors
+    /// If the prover reaches a limit.
     pub(super) fn difference(&self, other: &Artifact) -> Result<Option<String>, String> {
         let mut space = Space::new(Limits::default());
         let left = self.function(&mut space)?;

@@ -112,7 +112,8 @@ fn meaning(parsed: Parsed) -> Result<Ruleset, Vec<Diagnostic>> {
 impl Language {
     /// The ruleset of a text in this language.
     ///
-    /// # Errors Its errors.
+    /// # Errors
+    /// Its errors.
     pub fn parse(&self, text: &str) -> Result<Ruleset, Vec<Diagnostic>> {
         let mut sources = Sources::new();
         let source = sources.add(format!("fuzz.{}", self.name), text);

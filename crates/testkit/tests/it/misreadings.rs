@@ -69,7 +69,8 @@ const ASSERTION: &str = "a witness tells the subjects apart";
 
 /// Runs a function with a misreading.
 ///
-/// # Panics If it panics by anything but the prover's assertion.
+/// # Panics
+/// If it panics by anything but the prover's assertion.
 fn misread<T>(
     reading: Reading,
     misreading: Misreading,
