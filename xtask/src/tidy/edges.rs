@@ -195,8 +195,8 @@ fn forbidden_edge(from: &str, dependency: &Value) -> Option<Problem> {
 /// Whether one alternative of a licence expression consists of permissive licences only.
 fn is_permissive(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ").replace(['(', ')'], "");
-    // `A AND B OR C` is read as (A AND B) OR C, as SPDX does without parentheses. Without its parentheses `(A OR B)
-    // AND C` is read as A or (B AND C): in the worst case A alone is accepted.
+    // `A AND B OR C` is read as (A AND B) OR C, as SPDX does without parentheses. Without its parentheses
+    // `(A OR B) AND C` is read as A or (B AND C): in the worst case A alone is accepted.
     expression.split(" OR ").any(|choice| {
         choice
             .split(" AND ")

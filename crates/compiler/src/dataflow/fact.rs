@@ -172,7 +172,7 @@ impl Fact {
         settled
     }
 
-    /// The interval and the bits: excluded values can only change if these do.
+    /// The interval and the bits; the list of excluded values only shrinks if these change.
     const fn bounds(&self) -> [u32; 4] {
         [self.low, self.high, self.clear, self.set]
     }

@@ -1,8 +1,8 @@
 //! Remove tests with a known outcome.
 //!
 //! # What
-//! A branch becomes a jump if the tested value, and the tests passed on all paths so far, imply the outcome: `jge
-//! #0`, a range inside an earlier one, a bit cleared by a mask.
+//! A branch becomes a jump if the tested value, and the tests passed on all paths so far, imply the outcome:
+//! `jge #0`, a range inside an earlier one, a bit cleared by a mask.
 //!
 //! # Before/After
 //! ```text
