@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tamis_abi::Arch;
 use tamis_compiler::{CompileOptions, compile};
 use tamis_diag::Sources;
+use tamis_policy::firecracker;
 use tamis_policy::front_end::{self, ParseOptions};
 use tamis_policy::loader::Loaded;
 use tamis_testkit::corpus;
@@ -22,8 +23,10 @@ fn round(name: &str, text: &str, thread: Option<&str>) -> Option<[Duration; 2]> 
     let front_end = front_end::of_file(name, text)?;
     let options = ParseOptions {
         asked_arches: vec![Arch::X86_64],
-        thread: thread.map(str::to_owned),
-        ..ParseOptions::new(vec![Arch::X86_64])
+        firecracker: firecracker::Settings {
+            thread: thread.map(str::to_owned),
+        },
+        ..ParseOptions::new(Arch::X86_64)
     };
     // Includes of the corpus are absolute; the files are in one directory.
     let mut load = |path: &str, _: &str| {

@@ -7,8 +7,8 @@
 //!
 //! How a tree is found depends on the length of the line:
 //!
-//! - up to [`SUBSET_RUNS`] runs: the cheapest of all trees (`subsets`);
-//! - up to [`TABLE_RUNS`]: dynamic programming over its contiguous parts (`table`), whose leaves and heavy values
+//! - up to `SUBSET_RUNS` runs: the cheapest of all trees (`subsets`);
+//! - up to `TABLE_RUNS`: dynamic programming over its contiguous parts (`table`), whose leaves and heavy values
 //!   `layer` describes, whose cuts are compared in `costs`, and of which `parts` leaves out what no cheapest tree has;
 //! - longer: cut at the weighted median.
 //!
@@ -46,7 +46,7 @@ const SHORT_TABLE_RUNS: usize = 48;
 const SUBSET_RUNS: usize = 6;
 
 /// The weight of a whole line in the unit of costs. A cost has 32 bits: the deepest tree of
-/// [`TABLE_RUNS`] runs at the highest prices stays below.
+/// `TABLE_RUNS` runs at the highest prices stays below.
 const WHOLE: u32 = 1 << 20;
 
 /// What part of its fair share of the weight a run gets at least.

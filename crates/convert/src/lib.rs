@@ -294,7 +294,7 @@ pub fn read_back(exporter: &Exporter, text: &str, native: Arch) -> Result<Rulese
     let options = front_end::ParseOptions {
         asked_arches: vec![native],
         stated_arches_win: true,
-        ..front_end::ParseOptions::new(vec![native])
+        ..front_end::ParseOptions::new(native)
     };
     let read = (exporter.front_end.parse)(&mut sources, source, &mut NoIncludes, &options);
     read.parsed.ruleset.ok_or_else(|| {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use tamis_abi::Arch;
 use tamis_compiler::{CompileOptions, Compiled, Effort};
 use tamis_diag::suggest;
+use tamis_policy::front_end::ParseOptions;
 use tamis_session::files::{self, FileLoader};
-use tamis_session::{CompiledPolicy, Error, InputKind, LoadOptions, load};
+use tamis_session::{Assignment, CompiledPolicy, Error, InputKind, LoadOptions, load};
 
 use crate::{Language, Source};
 
@@ -107,8 +108,33 @@ impl PolicyFile {
 
     /// Selects this thread's filter of a Firecracker file, which has several.
     #[must_use]
-    pub fn thread(mut self, name: impl Into<String>) -> PolicyFile {
-        self.load.policy.thread = Some(name.into());
+    pub fn thread(self, name: impl Into<String>) -> PolicyFile {
+        self.option(Assignment::new("thread", name))
+    }
+
+    /// Gives an option of the policy's language by name, as `-O` does; `tamis tables options` lists them. A path is
+    /// relative to the package. [`compile`](Self::compile) fails if the language lacks the option.
+    ///
+    /// ```
+    /// use tamis_embed::{Assignment, PolicyFile, build};
+    /// let policy = PolicyFile::new("server.policy", build::target()).option(Assignment::parse("dialect=c"));
+    /// ```
+    #[must_use]
+    pub fn option(mut self, option: Assignment) -> PolicyFile {
+        self.load.named.list.push(option);
+        self
+    }
+
+    /// Sets options by type. Those of other languages than the policy's have no effect.
+    ///
+    /// ```
+    /// use tamis_embed::{PolicyFile, build};
+    /// let policy = PolicyFile::new("server.policy", build::target());
+    /// let policy = policy.with_options(|options| options.minijail.denylist = true);
+    /// ```
+    #[must_use]
+    pub fn with_options(mut self, set: impl FnOnce(&mut ParseOptions)) -> PolicyFile {
+        set(&mut self.load.policy);
         self
     }
 

@@ -23,6 +23,8 @@ use tamis_rules::{Variable, VariableWidth};
 
 pub use file::{EmbedError, Embedded, PolicyFile};
 pub use rust::LANGUAGE as RUST;
+pub use tamis_policy::front_end::ParseOptions;
+pub use tamis_session::Assignment;
 
 use self::family::Family;
 

@@ -18,6 +18,8 @@ pub(crate) struct Arguments {
     pub(crate) from: Option<Text>,
     /// The thread of a Firecracker file.
     pub(crate) thread: Option<Text>,
+    /// Options of the policy's language, `NAME=VALUE`.
+    pub(crate) options: Vec<Text>,
     /// The directories of included files.
     pub(crate) include_dirs: Vec<Text>,
     /// The effort of compiling the filter.
@@ -42,7 +44,9 @@ pub(crate) struct Mistake {
 type Rest = Peekable<token_stream::IntoIter>;
 
 const USAGE: &str = "write `include_policy!(\"server.tamis\")` or `include_policy!(pub mod name = \"server.tamis\")`";
-const OPTIONS: &str = "there are `arch`, `from`, `thread`, `include_dir`, `effort`, each with `= \"…\"`, and `strict`";
+/// The arguments with a value.
+const WITH_VALUE: [&str; 6] = ["arch", "from", "thread", "option", "include_dir", "effort"];
+const OPTIONS: &str = "there are `arch`, `from`, `thread`, `option`, `include_dir`, `effort`, each with `= \"…\"`, and `strict`";
 
 impl Mistake {
     pub(crate) fn new(span: Span, message: impl Into<String>) -> Mistake {
@@ -65,6 +69,7 @@ impl Arguments {
             archs: Vec::new(),
             from: None,
             thread: None,
+            options: Vec::new(),
             include_dirs: Vec::new(),
             effort: None,
             strict: false,
@@ -91,7 +96,7 @@ impl Arguments {
             self.strict = true;
             return Ok(());
         }
-        if !["arch", "from", "thread", "include_dir", "effort"].contains(&&*word) {
+        if !WITH_VALUE.contains(&&*word) {
             let message = format!("there is no option `{word}`: {OPTIONS}");
             return Err(Mistake::new(name.span(), message));
         }
@@ -107,6 +112,10 @@ impl Arguments {
             }
             "include_dir" => {
                 self.include_dirs.push(value);
+                return Ok(());
+            }
+            "option" => {
+                self.options.push(value);
                 return Ok(());
             }
             "from" => &mut self.from,

@@ -10,7 +10,7 @@ mod arguments;
 use std::path::{Path, PathBuf};
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
-use tamis_embed::{EmbedError, Embedded, PolicyFile, RUST, build, name};
+use tamis_embed::{Assignment, EmbedError, Embedded, PolicyFile, RUST, build, name};
 
 use arguments::{Arguments, Mistake, Text};
 
@@ -33,6 +33,7 @@ use arguments::{Arguments, Mistake, Text};
 /// | `arch = "x86_64"` | the architecture of the filter, instead of the policy's; may be repeated. By default the architectures of the policy or, without any, that of the compiling machine |
 /// | `from = "oci"` | the policy's language, if it can't be detected |
 /// | `thread = "vmm"` | the filter in a Firecracker file |
+/// | `option = "dialect=c"` | an option of the policy's language; `tamis tables options` lists them; a path is relative to the file with the macro; may be repeated |
 /// | `include_dir = "…"` | a further directory for included files; relative to the file with the macro; may be repeated |
 /// | `effort = "quick"` | less than half the work, for about 1 % more executed instructions on average |
 /// | `strict` | treat warnings that affect the filter as errors |
@@ -90,7 +91,10 @@ fn policy_file(arguments: &Arguments, folder: &Path) -> Result<PolicyFile, Mista
             .map_err(|error| Mistake::new(*span, error.to_string()))?;
     }
     if let Some(thread) = &arguments.thread {
-        policy = policy.thread(&*thread.text);
+        policy = policy.thread(&thread.text);
+    }
+    for Text { text, .. } in &arguments.options {
+        policy = policy.option(Assignment::parse(text).relative_to(folder));
     }
     if let Some(Text { text, span }) = &arguments.effort {
         policy = policy

@@ -2,7 +2,8 @@
 //!
 //! A caller that takes a policy in any language - the command line - knows this table and no front end
 //! by name. To add a language, write its folder and add its [`FrontEnd`] to [`ALL`]. What it needs to
-//! be told beyond the architectures is a member of [`ParseOptions`].
+//! be told beyond the architectures is a member of [`ParseOptions`], and declared in [`FrontEnd::options`] for callers
+//! that know names and texts only.
 
 use std::path::Path;
 
@@ -11,6 +12,7 @@ use tamis_diag::{Diagnostic, SourceId, Sources, Span, code};
 
 use crate::installation::Installation;
 use crate::loader::Loader;
+use crate::option::LanguageOption;
 use crate::{Parsed, firecracker, kafel, minijail, oci, spo, systemd, tamis};
 
 /// All languages. Where a text looks like several, or a file could be in several and looks like none,
@@ -38,9 +40,10 @@ pub struct FrontEnd {
     pub about: &'static str,
     /// The extensions of its files, without the dot.
     pub extensions: &'static [&'static str],
-    /// The options of the command line that only say something of some languages, this one among
-    /// them: `--thread`.
-    pub options: &'static [&'static str],
+    /// The options of the language, in the order of a help.
+    pub options: &'static [&'static LanguageOption],
+    /// Whether the meaning of a policy depends on [`ParseOptions::kernel`].
+    pub uses_kernel: bool,
     /// Whether a text looks as if it were written in it. Mistakes in the text should not matter.
     pub recognises: fn(&str) -> bool,
     /// Reads a policy: the source, and what it includes by the loader.
@@ -55,41 +58,48 @@ impl PartialEq for FrontEnd {
 
 impl Eq for FrontEnd {}
 
+impl FrontEnd {
+    /// The language's option of this name.
+    pub fn option(&self, name: &str) -> Option<&'static LanguageOption> {
+        self.options
+            .iter()
+            .copied()
+            .find(|option| option.name == name)
+    }
+}
+
 /// What a caller may say about a policy in any language; each front end takes what concerns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseOptions {
     /// The architectures that were asked for, the native one first; none if the policy is to say.
     pub asked_arches: Vec<Arch>,
-    /// The architecture of the machine and those whose programs it runs as well, in this order.
-    pub native_arches: Vec<Arch>,
+    /// The architecture of the machine.
+    pub native_arch: Arch,
     /// Whether a policy that states its architectures is read for those, whatever was asked for.
     pub stated_arches_win: bool,
     /// Whether warnings about the meaning are errors.
     pub strict: bool,
     /// The kernel's version; `None` stands for a new one.
     pub kernel: Option<KernelVersion>,
-    /// The capabilities of the container; `None` stands for Docker's.
-    pub capabilities: Option<Vec<String>>,
-    /// Which unknown numbers of a profile answer `ENOSYS`.
-    pub enosys_tail: oci::EnosysTail,
-    /// Which filter of a file with several is meant.
-    pub thread: Option<String>,
-    /// What minijail's compilers are told on their command lines.
+    /// The options of profiles of container runtimes.
+    pub oci: oci::Settings,
+    /// The options of Firecracker's filters.
+    pub firecracker: firecracker::Settings,
+    /// The options of minijail's parsers.
     pub minijail: minijail::Settings,
 }
 
 impl ParseOptions {
-    /// The defaults for a machine with these architectures, the native one first.
-    pub fn new(native_arches: Vec<Arch>) -> ParseOptions {
+    /// The defaults for a machine of this architecture.
+    pub fn new(native_arch: Arch) -> ParseOptions {
         ParseOptions {
             asked_arches: Vec::new(),
-            native_arches,
+            native_arch,
             stated_arches_win: false,
             strict: false,
             kernel: None,
-            capabilities: None,
-            enosys_tail: oci::EnosysTail::None,
-            thread: None,
+            oci: oci::Settings::default(),
+            firecracker: firecracker::Settings::default(),
             minijail: minijail::Settings::default(),
         }
     }
@@ -97,8 +107,10 @@ impl ParseOptions {
     /// The architecture that a policy is for if it is for one: the first that was asked for, else the
     /// native one.
     pub fn native(&self) -> Arch {
-        let mut known = self.asked_arches.iter().chain(&self.native_arches);
-        known.next().copied().unwrap_or(Arch::X86_64)
+        self.asked_arches
+            .first()
+            .copied()
+            .unwrap_or(self.native_arch)
     }
 
     /// The architectures of a policy in a language that is about one at a time: those that were asked
@@ -120,6 +132,8 @@ pub struct ParsedPolicy {
     pub installation: Installation,
     /// The texts that say how often calls are made; they are among the sources.
     pub frequencies: Vec<SourceId>,
+    /// Whether its architectures follow from the text, the language or the caller; if not, it is for the machine's.
+    pub states_arches: bool,
 }
 
 impl From<Parsed> for ParsedPolicy {
@@ -128,6 +142,7 @@ impl From<Parsed> for ParsedPolicy {
             parsed,
             installation: Installation::default(),
             frequencies: Vec::new(),
+            states_arches: true,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! [`front_end`]. Front ends do no I/O: the root text is already in [`tamis_diag::Sources`], and included files
 //! come from a loader of the caller. A front end returns for every input; [`limits`] bounds the size of the input.
 //!
-//! Shared parts: [`loader`]; `sink`, which collects diagnostics; `literal`, the integers of C; and the strict JSON
+//! Shared parts: [`loader`]; [`option`], what languages declare of their options; `sink`, which collects diagnostics; `literal`, the integers of C; and the strict JSON
 //! of [`tamis_diag::json`].
 #![forbid(unsafe_code)]
 
@@ -22,6 +22,7 @@ pub mod loader;
 pub mod matrix;
 pub mod minijail;
 pub mod oci;
+pub mod option;
 mod sink;
 pub mod spo;
 pub mod systemd;

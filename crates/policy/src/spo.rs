@@ -35,7 +35,8 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     plural: "SeccompProfile resources",
     about: "A SeccompProfile of the security-profiles-operator for Kubernetes, YAML or JSON",
     extensions: &["yaml", "yml", "json"],
-    options: &["--enosys-tail"],
+    options: &[&oci::ENOSYS_TAIL],
+    uses_kernel: false,
     recognises,
     parse: |sources, source, _, common| parse(sources, source, &oci::OciOptions::of(common)).into(),
 };

@@ -31,6 +31,7 @@ use crate::Parsed;
 use crate::front_end::{self, FrontEnd, ParsedPolicy};
 use crate::loader::Loader;
 use crate::sink::Sink;
+use crate::tamis::ast::{Statement, StatementKind};
 
 /// The language in the registry.
 pub static FRONT_END: FrontEnd = FrontEnd {
@@ -40,6 +41,7 @@ pub static FRONT_END: FrontEnd = FrontEnd {
     about: "A policy in the tamis language",
     extensions: &["tamis"],
     options: &[],
+    uses_kernel: false,
     recognises: parser::recognises,
     parse: parse_for_any,
 };
@@ -51,7 +53,7 @@ fn parse_for_any(
     common: &front_end::ParseOptions,
 ) -> ParsedPolicy {
     let arches = match common.asked_arches.as_slice() {
-        [] => Arches::UnlessStated(common.native_arches.clone()),
+        [] => Arches::UnlessStated(vec![common.native_arch]),
         asked if common.stated_arches_win => Arches::UnlessStated(asked.to_vec()),
         asked => Arches::Exactly(asked.to_vec()),
     };
@@ -59,7 +61,11 @@ fn parse_for_any(
         arches,
         strict: common.strict,
     };
-    parse(sources, root, loader, &options).into()
+    let (parsed, states_arches) = parse_expanded(sources, root, loader, &options);
+    ParsedPolicy {
+        states_arches: states_arches || !common.asked_arches.is_empty(),
+        ..parsed.into()
+    }
 }
 
 /// Options of parsing a policy.
@@ -109,10 +115,22 @@ pub fn parse(
     loader: &mut dyn Loader,
     options: &TamisOptions,
 ) -> Parsed {
+    parse_expanded(sources, root, loader, options).0
+}
+
+/// The result, and whether the policy has an `arch` statement.
+fn parse_expanded(
+    sources: &mut Sources,
+    root: SourceId,
+    loader: &mut dyn Loader,
+    options: &TamisOptions,
+) -> (Parsed, bool) {
     let mut sink = Sink::new(options.strict);
     let statements = include::expand(sources, root, loader, &mut sink);
     let ruleset = lower::ruleset(&statements, options, sources, &mut sink);
-    Parsed::new(ruleset, sink.into_diagnostics())
+    let is_arch = |statement: &Statement| matches!(statement.kind, StatementKind::Arch(_));
+    let states_arches = statements.iter().any(is_arch);
+    (Parsed::new(ruleset, sink.into_diagnostics()), states_arches)
 }
 
 /// Parses the syntax of one file without resolving names or includes, for tools that print policies.

@@ -71,6 +71,7 @@ documents! {
     tables::Table<tables::ArchRow> = "tamis.tables.arches/1",
     tables::Table<tables::SyscallRow> = "tamis.tables.syscalls/1",
     tables::Table<tables::ConstantRow> = "tamis.tables.constants/1",
+    tables::Table<tables::OptionRow> = "tamis.tables.options/1",
 }
 
 /// A document as JSON: indented, with a final newline, and with `schema` as its first member.

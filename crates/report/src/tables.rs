@@ -1,9 +1,11 @@
-//! Architectures, system calls and constants: `tamis tables`.
+//! Architectures, system calls, constants and options of policy languages: `tamis tables`.
 
 use std::fmt::{self, Display};
 
 use serde::Serialize;
-use tamis_abi::{Arch, Endian, Nr, signature, syscall};
+use tamis_abi::{Arch, ArgIndex, Endian, Nr, signature, syscall};
+use tamis_policy::front_end::FrontEnd;
+use tamis_policy::option::{LanguageOption, OptionChoice, OptionForm};
 
 /// The selected rows of a table.
 #[derive(Serialize)]
@@ -37,6 +39,8 @@ pub struct ArgEntry {
     pub name: &'static str,
     pub c_type: &'static str,
     pub width_bits: u32,
+    /// The place among the six that a filter sees, unless it has none that is the same everywhere.
+    pub index: Option<usize>,
 }
 
 /// A constant of an architecture.
@@ -45,6 +49,25 @@ pub struct ConstantRow {
     pub arch: &'static str,
     pub name: &'static str,
     pub value: u64,
+}
+
+/// An option of a policy language.
+#[derive(Serialize)]
+pub struct OptionRow {
+    pub language: &'static str,
+    pub name: &'static str,
+    pub value: String,
+    pub is_repeatable: bool,
+    pub default: &'static str,
+    pub help: &'static str,
+    pub choices: Vec<ChoiceEntry>,
+}
+
+/// A value of an option that has few.
+#[derive(Serialize)]
+pub struct ChoiceEntry {
+    pub name: &'static str,
+    pub help: &'static str,
 }
 
 impl ArchRow {
@@ -71,13 +94,42 @@ impl SyscallRow {
             name: arg.name,
             c_type: arg.c_type,
             width_bits: signature::width(arch, name, arg).bits(),
+            index: signature::index(arch, name, arg.name).map(ArgIndex::index),
         };
+        let mut args: Vec<ArgEntry> = args.iter().map(arg).collect();
+        // Architectures disagree on the order; what has no place stays where x86_64 has it.
+        if args.iter().all(|arg| arg.index.is_some()) {
+            args.sort_by_key(|arg| arg.index);
+        }
         SyscallRow {
             arch: arch.name(),
             name,
             nr: nr.0,
             since: syscall::since(arch, nr).map(|version| version.to_string()),
-            args: args.iter().map(arg).collect(),
+            args,
+        }
+    }
+}
+
+impl OptionRow {
+    /// What a language declares of an option.
+    pub fn of(language: &FrontEnd, option: &LanguageOption) -> OptionRow {
+        let choices = match &option.form {
+            OptionForm::Choice(choices) => *choices,
+            _ => &[],
+        };
+        let choice = |own: &OptionChoice| ChoiceEntry {
+            name: own.name,
+            help: own.help,
+        };
+        OptionRow {
+            language: language.name,
+            name: option.name,
+            value: option.value_form(),
+            is_repeatable: option.is_repeatable(),
+            default: option.default,
+            help: option.help,
+            choices: choices.iter().map(choice).collect(),
         }
     }
 }
@@ -114,5 +166,19 @@ impl Display for ConstantRow {
         let ConstantRow { arch, name, value } = self;
         let signed = value.cast_signed();
         write!(f, "{arch:<12} {name} = {value:#x} ({signed})")
+    }
+}
+
+impl Display for OptionRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<12} {}", self.language, self.name)?;
+        if !self.value.is_empty() {
+            write!(f, "={}", self.value)?;
+        }
+        write!(f, "\n    {} [default: {}]", self.help, self.default)?;
+        for ChoiceEntry { name, help } in &self.choices {
+            write!(f, "\n    {name}: {help}")?;
+        }
+        Ok(())
     }
 }

@@ -6,10 +6,11 @@
 use std::path::Path;
 
 use tamis_bpf::forms::{self, Form};
-use tamis_diag::{Diagnostic, SourceId, Sources};
+use tamis_diag::{Diagnostic, SourceId, Sources, suggest};
 use tamis_policy::front_end::{self, FrontEnd};
 use tamis_policy::tamis;
 
+use crate::error::Error;
 use crate::input::Input;
 
 /// What an input is.
@@ -50,6 +51,26 @@ impl InputKind {
         InputKind::all().find(|kind| kind.name() == name)
     }
 
+    /// The same; an error with a near name if there is none.
+    ///
+    /// # Errors
+    /// If no kind has the name.
+    pub fn named(name: &str) -> Result<InputKind, Error> {
+        InputKind::from_name(name).ok_or_else(|| {
+            let names = || InputKind::all().map(InputKind::name);
+            let hint = match suggest::nearest(name, names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
+            };
+            Error::usage(format!("there is no kind of input `{name}`"), hint)
+        })
+    }
+
+    /// Whether what it means depends on the kernel's version.
+    pub fn uses_kernel(self) -> bool {
+        matches!(self, InputKind::Policy(front_end) if front_end.uses_kernel)
+    }
+
     /// What `--from` calls it.
     pub fn name(self) -> &'static str {
         match self {
@@ -67,6 +88,15 @@ impl InputKind {
             InputKind::Rules => "the text form of a ruleset",
             InputKind::Text(form) => form.title,
             InputKind::Bpf => "a raw program",
+        }
+    }
+
+    /// The same for several, in a sentence about their options.
+    pub(crate) fn plural(self) -> &'static str {
+        match self {
+            InputKind::Policy(front_end) => front_end.plural,
+            InputKind::Rules => "texts of rulesets",
+            InputKind::Text(_) | InputKind::Bpf => "programs",
         }
     }
 

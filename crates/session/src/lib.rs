@@ -8,9 +8,12 @@
 //! | [`input`] | bytes with a name; the policies that come with tamis |
 //! | [`kind`] | tells what an input is: a language of policies, a ruleset's text, a form of program |
 //! | [`options`] | what the caller may say of how to read it |
+//! | [`assignment`] | options of languages by name, and errors for those that the language lacks |
+//! | [`check`] | options that no input uses are errors |
 //! | [`load()`] | from the input to [`Loaded`], a [`Policy`] or a [`NamedProgram`] |
 //! | [`bindings`] | values for the run-time variables of a policy |
 //! | [`compiled`] | from the policy to a proved program, with what there is to say of it |
+//! | `matrix` | a policy and its options, for all combinations of which filters are made; behind the feature `toml` |
 //! | [`profile`] | how often calls are made, and whether that fits a policy |
 //! | [`side`] | several filters as one, to be compared |
 //! | [`files`] | reads files and standard input: all the I/O of the crate, behind the feature `files` |
@@ -33,7 +36,9 @@
 //! architecture of the machine is the caller's to say ([`LoadOptions::new`]).
 #![forbid(unsafe_code)]
 
+pub mod assignment;
 pub mod bindings;
+pub mod check;
 pub mod compiled;
 pub mod error;
 #[cfg(feature = "files")]
@@ -42,10 +47,13 @@ pub mod input;
 pub mod kind;
 pub mod load;
 pub mod loaded;
+#[cfg(feature = "toml")]
+pub mod matrix;
 pub mod options;
 pub mod profile;
 pub mod side;
 
+pub use assignment::{Assignment, Assignments};
 pub use bindings::{Binding, Bindings};
 pub use compiled::{CompiledPolicy, Warning};
 pub use error::{Cause, Error};
@@ -54,4 +62,4 @@ pub use kind::InputKind;
 pub use load::load;
 pub use loaded::{Loaded, NamedProgram, Policy};
 pub use options::LoadOptions;
-pub use side::Side;
+pub use side::{Side, SideOptions};

@@ -47,6 +47,7 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
     refuse_matrix(&input)?;
     let kind = options.kind.unwrap_or_else(|| input.kind());
     let name = input.name.clone();
+    options.named.check_input(&name, kind)?;
     if kind == InputKind::Bpf {
         return raw(input, options).map(Loaded::Program);
     }
@@ -54,7 +55,8 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
     let source = input.add_to(&mut sources)?;
     match kind {
         InputKind::Policy(front_end) => {
-            let read = (front_end.parse)(&mut sources, source, loader, &options.policy);
+            let parse_options = options.named.apply(front_end, &options.policy, loader)?;
+            let read = (front_end.parse)(&mut sources, source, loader, &parse_options);
             let policy = policy(name, front_end, read, sources, source, options)?;
             Ok(Loaded::Policy(Box::new(policy)))
         }
@@ -68,6 +70,7 @@ fn parse(input: Input, options: &LoadOptions, loader: &mut dyn Loader) -> Result
                 sources,
                 warnings: Vec::new(),
                 installation: Installation::default(),
+                states_arches: true,
             }))),
             Err(diagnostics) => Err(misread(kind, source, diagnostics, sources)),
         },
@@ -116,6 +119,7 @@ fn policy(
         sources,
         warnings,
         installation: read.installation,
+        states_arches: read.states_arches,
     })
 }
 

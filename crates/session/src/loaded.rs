@@ -41,6 +41,8 @@ pub struct Policy {
     pub warnings: Vec<Diagnostic>,
     /// What it wants of whoever installs its filter.
     pub installation: Installation,
+    /// Whether its architectures follow from its text, its language or the options; if not, it is for the machine's.
+    pub states_arches: bool,
 }
 
 /// A program with its name.
@@ -127,6 +129,11 @@ impl Loaded {
         self.policy().map(|policy| policy.kind)
     }
 
+    /// What it was read from; all programs are raw programs.
+    pub fn kind(&self) -> InputKind {
+        self.policy_kind().unwrap_or(InputKind::Bpf)
+    }
+
     /// The function that it stands for.
     pub fn subject(&self) -> Subject<'_> {
         match self {
@@ -152,6 +159,20 @@ impl Loaded {
             Loaded::Policy(policy) => Ok(*policy),
             Loaded::Program(raw) => Err(Error::usage(
                 format!("{} is a program, not a policy", raw.name),
+                hint,
+            )),
+        }
+    }
+
+    /// The program, for callers that take no policies; `hint` says what to do with a policy.
+    ///
+    /// # Errors
+    /// If it is a policy.
+    pub fn into_named_program(self, hint: &str) -> Result<NamedProgram, Error> {
+        match self {
+            Loaded::Program(raw) => Ok(raw),
+            Loaded::Policy(policy) => Err(Error::usage(
+                format!("{} is a policy, not a program", policy.name),
                 hint,
             )),
         }

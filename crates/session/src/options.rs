@@ -3,16 +3,20 @@
 use tamis_abi::Arch;
 use tamis_policy::front_end;
 
+use crate::assignment::Assignments;
 use crate::bindings::Bindings;
 use crate::kind::InputKind;
 
-/// How to read an input. What concerns policies of some languages only is ignored for others.
+/// How to read an input. Typed options of languages, which are members of [`policy`](Self::policy), are ignored for
+/// other languages; those that are given by name are not.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// The kind of the input; `None` if it is to be detected.
     pub kind: Option<InputKind>,
     /// What front ends are told: architectures, the kernel, strictness, and the options of single languages.
     pub policy: front_end::ParseOptions,
+    /// Options of languages by name, which replace those of the same meaning in `policy`.
+    pub named: Assignments,
     /// Values for run-time variables.
     pub bindings: Bindings,
     /// Whether a policy may have variables without values: for whoever compares it, or binds it later.
@@ -20,12 +24,25 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// The defaults on a machine of this architecture: a policy that names no architectures is for it and for those
-    /// whose programs such a machine runs as well.
+    /// The defaults on a machine of this architecture: a policy that names no architectures is for this one alone, not
+    /// for others whose programs the machine runs. What a policy doesn't name it doesn't allow.
+    ///
+    /// ```
+    /// use tamis_abi::Arch;
+    /// use tamis_policy::loader::NoIncludes;
+    /// use tamis_session::{Input, LoadOptions, load};
+    ///
+    /// let input = Input::new("a.tamis", "default errno(EPERM)\nallow read");
+    /// let options = LoadOptions::new(Arch::X86_64);
+    /// let policy = load(input, &options, &mut NoIncludes)?.into_policy("write a policy")?;
+    /// assert_eq!(policy.arches(), [Arch::X86_64]);
+    /// # Ok::<(), tamis_session::Error>(())
+    /// ```
     pub fn new(native: Arch) -> LoadOptions {
         LoadOptions {
             kind: None,
-            policy: front_end::ParseOptions::new(native.with_compat().to_vec()),
+            policy: front_end::ParseOptions::new(native),
+            named: Assignments::default(),
             bindings: Bindings::default(),
             keeps_variables: false,
         }
@@ -38,7 +55,7 @@ impl LoadOptions {
             policy: front_end::ParseOptions {
                 asked_arches: vec![arch],
                 stated_arches_win: true,
-                ..front_end::ParseOptions::new(vec![arch])
+                ..front_end::ParseOptions::new(arch)
             },
             keeps_variables: true,
             ..LoadOptions::new(arch)

@@ -1,13 +1,20 @@
 //! One side of a comparison: a policy, a program, or several filters as a stack.
 //!
-//! A policy stands for what it means, not for what tamis compiles it to.
+//! A policy stands for what it means, not for what tamis compiles it to. [`SideOptions`] say how to read one side
+//! where that differs from the other.
 
-use tamis_abi::Arch;
+use std::path::PathBuf;
+
+use tamis_abi::{Arch, KernelVersion};
 use tamis_bpf::Program;
 use tamis_prover::Subject;
 use tamis_rules::Input;
 
+use crate::assignment::{Assignment, Assignments};
+use crate::error::Error;
+use crate::kind::InputKind;
 use crate::loaded::{Loaded, NamedProgram};
+use crate::options::LoadOptions;
 
 /// What is compared.
 #[derive(Clone, Debug)]
@@ -90,4 +97,91 @@ impl Side {
         };
         Arch::all().filter(is_named).collect()
     }
+}
+
+/// How to read one side, where that differs from the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SideOptions {
+    /// The kind of its inputs: `from`.
+    pub kind: Option<InputKind>,
+    /// Further folders of included files: `include-dir`.
+    pub include_dirs: Vec<PathBuf>,
+    /// The oldest kernel that runs it: `kernel`.
+    pub kernel: Option<KernelVersion>,
+    /// Options of its language.
+    pub named: Vec<Assignment>,
+}
+
+impl SideOptions {
+    /// Reads `NAME=VALUE`, one option each.
+    ///
+    /// ```
+    /// use tamis_session::{Assignment, SideOptions};
+    /// let options = SideOptions::parse(&["from=minijail", "dialect=c"])?;
+    /// assert_eq!(options.kind.map(|kind| kind.name()), Some("minijail"));
+    /// assert_eq!(options.named, [Assignment::new("dialect", "c")]);
+    /// # Ok::<(), tamis_session::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such kind or version, or no language has an option of the name. Whether the language of the side
+    /// has it turns out when the side is read.
+    pub fn parse(texts: &[impl AsRef<str>]) -> Result<SideOptions, Error> {
+        let mut options = SideOptions::default();
+        for text in texts {
+            let assignment = Assignment::parse(text.as_ref());
+            match (assignment.name.as_str(), &assignment.value) {
+                ("from", Some(name)) => options.kind = Some(InputKind::named(name)?),
+                ("include-dir", Some(folder)) => options.include_dirs.push(folder.into()),
+                ("kernel", Some(version)) => options.kernel = Some(kernel(version)?),
+                _ => {
+                    assignment.check_name()?;
+                    options.named.push(assignment);
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    /// How to read the side; `common` is for both.
+    #[must_use]
+    pub fn over(&self, common: &LoadOptions) -> LoadOptions {
+        let mut options = common.clone();
+        options.kind = self.kind.or(options.kind);
+        options.policy.kernel = self.kernel.or(options.policy.kernel);
+        options.named = options.named.replaced_by(&self.named);
+        options
+    }
+
+    /// Refuses options without effect on the side.
+    ///
+    /// # Errors
+    /// If its language lacks an option, or does not depend on the kernel's version.
+    pub fn check(&self, side: &Side) -> Result<(), Error> {
+        let kinds = side.filters().iter().map(Loaded::kind);
+        let named = Assignments {
+            list: self.named.clone(),
+            is_shared: side.filters().len() > 1,
+        };
+        match side.filters() {
+            [only] => named.check_input(&side.name, only.kind())?,
+            _ => named.check_kinds(kinds.clone())?,
+        }
+        if self.kernel.is_some() && !kinds.clone().any(InputKind::uses_kernel) {
+            return Err(Error::usage(
+                format!("`kernel` has no effect on {}", side.name),
+                "omit it: only OCI profiles depend on the kernel",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn kernel(text: &str) -> Result<KernelVersion, Error> {
+    text.parse().map_err(|_| {
+        Error::usage(
+            format!("`{text}` is not a kernel version"),
+            "write a version such as `kernel=5.4`",
+        )
+    })
 }

@@ -64,11 +64,11 @@ impl Policy {
         Policy::read(input, &native_options()?, &mut FileLoader::default())
     }
 
-    /// Reads an input with other options: for other architectures, strictly, in a given language, with values
-    /// for variables.
+    /// Reads an input with other options: for other architectures, strictly, in a given language, with options of
+    /// that language by type or by name, with values for variables.
     ///
     /// ```
-    /// use tamis::session::{Input, LoadOptions};
+    /// use tamis::session::{Assignment, Input, LoadOptions};
     /// use tamis::{Arch, Policy, policy::loader::NoIncludes};
     ///
     /// let mut options = LoadOptions::for_program(Arch::Aarch64);
@@ -76,6 +76,11 @@ impl Policy {
     /// let input = Input::new("inline", "default errno(EPERM)\nallow read, write");
     /// let filter = Policy::read(input, &options, &mut NoIncludes)?.compile()?;
     /// assert_eq!(filter.arches(), [Arch::Aarch64]);
+    ///
+    /// options.policy.minijail.denylist = true;
+    /// options.named.list.push(Assignment::parse("use-kill-process"));
+    /// let input = Input::new("inline.policy", "@denylist\nptrace: return EPERM");
+    /// assert!(Policy::read(input, &options, &mut NoIncludes).is_ok());
     /// # Ok::<(), tamis::Error>(())
     /// ```
     ///

@@ -15,4 +15,11 @@ codes! { INPUT;
         "The text was parsed as one language or format, because of its file extension or because of --from, \
          but looks like another. Errors from the wrong parser would mislead, so none are shown. `--from` \
          sets the kind; without it, extension and content decide.";
+    UNKNOWN_OPTION = "TM0005", "no such option of the language",
+        "Each policy language declares its options, and an option is only accepted for a policy in a language \
+         that has it: an option without effect would hide a mistake. `tamis tables options` lists the options \
+         by language; `--from` sets the language if the wrong one was detected.";
+    OPTION_VALUE = "TM0006", "not a value of the option",
+        "An option is written NAME=VALUE; a switch needs no value, a list has commas between its items or is \
+         repeated. Every other option has one value. `tamis tables options` lists the values.";
 }

@@ -3,8 +3,10 @@
 //! The text has a type for each option, a structure of them, and a function that looks up the filter of a
 //! combination, assembles it and binds its variables. It consists of tables and loops over them, the same in every
 //! language: combinations are numbered as in [`Family::members`], the programs are [stored together](share), and
-//! values are compared with the ranges of a combination. Each language is one file beside this one.
+//! values are compared with the ranges of a combination. Each language is one file beside this one;
+//! [`assemble`] makes the family of a matrix from its filters.
 
+pub mod assemble;
 pub(super) mod c;
 pub(super) mod go;
 pub(super) mod rust;

@@ -225,6 +225,7 @@ impl RunError {
         match error {
             SpawnError::ZeroByte => RunError::ZeroByte,
             SpawnError::Start { errno, .. } => RunError::Start(errno),
+            SpawnError::Killed => RunError::Killed,
             SpawnError::Install { filter, error } => RunError::Install { filter, error },
             SpawnError::Exec(errno) => RunError::Exec {
                 errno,

@@ -131,6 +131,8 @@ pub enum RunError {
     /// The command could not be waited for, and was killed: a filter that this process has inherited
     /// denies `waitid` or `wait4`.
     NotWaitedFor(Errno),
+    /// A filter that this process has inherited killed the new process before it installed its own.
+    Killed,
     /// A filter was not installed.
     Install {
         /// The index of the filter, counted from the oldest.
@@ -156,6 +158,9 @@ impl fmt::Display for RunError {
             RunError::NotWaitedFor(errno) => write!(
                 f,
                 "the command was killed, because it can't be waited for: {errno}"
+            ),
+            RunError::Killed => f.write_str(
+                "a filter that was installed before killed the process that was to execute the command",
             ),
             RunError::Install { error, .. } => error.fmt(f),
             RunError::Exec {

@@ -36,6 +36,8 @@ pub enum SpawnError {
         /// The kernel's error.
         errno: Errno,
     },
+    /// A filter that this process has inherited killed the child before it installed its own.
+    Killed,
     /// A filter was not installed.
     Install {
         /// The index of the filter, counted from the oldest.
@@ -44,7 +46,7 @@ pub enum SpawnError {
         error: InstallError,
     },
     /// `execve` failed: `ENOENT` if there is no such program, `EACCES` if it may not be executed, … or the error of
-    /// a filter.
+    /// a filter; `Errno(0)` if a filter answered it with 0.
     Exec(Errno),
 }
 
@@ -75,6 +77,7 @@ impl fmt::Display for SpawnError {
         match self {
             SpawnError::ZeroByte => f.write_str("the command contains a zero byte"),
             SpawnError::Start { step, errno } => write!(f, "{step} failed: {errno}"),
+            SpawnError::Killed => f.write_str("an inherited filter killed the new process"),
             SpawnError::Install { error, .. } => error.fmt(f),
             SpawnError::Exec(errno) => write!(f, "execve failed: {errno}"),
         }

@@ -232,7 +232,7 @@ impl Child {
 
     /// Whether it has all its filters: later events concern the command or its execution.
     pub fn has_filters(&self) -> bool {
-        Stage::of(&self.page) == Stage::Exec
+        matches!(Stage::of(&self.page), Stage::Exec | Stage::Returned)
     }
 
     /// The error that kept the child from executing its command; `None` if it hasn't failed.
@@ -240,12 +240,17 @@ impl Child {
         let errno = Errno(self.page.errno.load(Ordering::Acquire));
         let filter = self.page.filter.load(Ordering::Acquire) as usize;
         let stage = Stage::of(&self.page);
-        if errno.0 == 0 {
+        if errno.0 == 0 && stage != Stage::Returned {
             let is_killed = self.ended.is_some_and(|ended| ended.is_by(libc::SIGSYS));
-            return (is_killed && stage != Stage::Exec).then_some(SpawnError::Install {
-                filter,
-                error: InstallError::Killed,
-            });
+            let error = match stage {
+                Stage::Exec | Stage::Returned => return None,
+                Stage::Start => SpawnError::Killed,
+                Stage::NoNewPrivs | Stage::Install => SpawnError::Install {
+                    filter,
+                    error: InstallError::Killed,
+                },
+            };
+            return is_killed.then_some(error);
         }
         Some(match stage {
             Stage::Start => Step::Child.failed(errno),
@@ -260,7 +265,7 @@ impl Child {
                     error: install::explain(errno, flags),
                 }
             }
-            Stage::Exec => SpawnError::Exec(errno),
+            Stage::Exec | Stage::Returned => SpawnError::Exec(errno),
         })
     }
 }

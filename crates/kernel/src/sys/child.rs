@@ -30,6 +30,8 @@ pub(crate) enum Stage {
     Install,
     /// Executing the command; also the final state if that succeeds.
     Exec,
+    /// `execve` has returned without an error, and without executing the command: a filter answered it with 0.
+    Returned,
 }
 
 impl Stage {
@@ -39,6 +41,7 @@ impl Stage {
             1 => Stage::NoNewPrivs,
             2 => Stage::Install,
             3 => Stage::Exec,
+            4 => Stage::Returned,
             _ => Stage::Start,
         }
     }
@@ -160,7 +163,11 @@ fn carry_out(plan: &Plan<'_>, parent: libc::pid_t, mask: &libc::sigset_t) -> ! {
     // SAFETY: zero-terminated strings in a list that ends with a null pointer; `execvp` of the C
     // libraries of Linux neither allocates nor locks.
     let returned = unsafe { libc::execvp(plan.argv.pointers[0], plan.argv.pointers.as_ptr()) };
-    give_up(page, check(returned).err().unwrap_or(Errno(0)))
+    let errno = check(returned).err().unwrap_or(Errno(0));
+    if errno.0 == 0 {
+        page.stage.store(Stage::Returned as u32, Ordering::Release);
+    }
+    give_up(page, errno)
 }
 
 /// Blocks until the parent releases the child; the child dies with its parent, either permanently or only until

@@ -6,11 +6,13 @@
 //! front end), so the exported conditions exclude each other. Names of calls made through `socketcall` or `ipc`
 //! apply to these multiplexers, too.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use tamis_abi::{Action, ActionKind, Arch};
+use tamis_abi::{Action, ActionKind, Arch, ArgIndex};
 use tamis_diag::{Diagnostic, code};
+use tamis_scmp::{CallTree, Comparison, Conditions};
 
 use super::alternatives::{Alternative, Alternatives, Form, Values};
 use super::calls::{Actions, Answers, Calls, forced, strictest, with_errno_in, without_idle};
@@ -301,6 +303,9 @@ impl Writer<'_> {
         {
             return false;
         }
+        if !is_accepted(answers, &entries, form.is_wide) {
+            return false;
+        }
         for (ret, alternatives) in entries {
             let key = (ret, alternatives.list, form.is_wide);
             self.entries.entry(key).or_default().push(name);
@@ -359,25 +364,14 @@ impl Writer<'_> {
         for ((ret, alternatives, is_wide), mut names) in self.entries {
             names.sort_unstable();
             for alternative in alternatives {
-                let conditions = alternative.iter();
                 entries.push(Entry {
                     names: names.clone(),
                     action: Action::from_ret(ret),
-                    conditions: conditions
-                        .map(|(index, values)| condition(*index, *values, is_wide))
-                        .collect(),
+                    conditions: conditions(&alternative, is_wide),
                 });
             }
         }
-        let order = |entry: &Entry| {
-            let strictness = Action::precedence(entry.action.ret());
-            let is_conditional = !entry.conditions.is_empty();
-            (
-                is_conditional,
-                std::cmp::Reverse(strictness),
-                entry.action.data,
-            )
-        };
+        let order = |entry: &Entry| (!entry.conditions.is_empty(), order(entry.action));
         entries.sort_by(|a, b| {
             let texts = || {
                 a.names
@@ -387,6 +381,58 @@ impl Writer<'_> {
             order(a).cmp(&order(b)).then_with(texts)
         });
         entries
+    }
+}
+
+/// Whether libseccomp takes the entries of a call, added in the order of [`order`]. Some inequalities before conditions on
+/// later arguments would make it run forever.
+fn is_accepted(answers: &[Answers<'_>], entries: &[(u32, Alternatives)], is_wide: bool) -> bool {
+    let rules = entries.iter().flat_map(|(ret, alternatives)| {
+        let alternatives = alternatives.list.iter();
+        alternatives.map(|alternative| (Action::from_ret(*ret), alternative))
+    });
+    let mut rules: Vec<(Action, Vec<Condition>)> = rules
+        .map(|(action, alternative)| (action, conditions(alternative, is_wide)))
+        .collect();
+    rules.sort_by(|a, b| order(a.0).cmp(&order(b.0)).then_with(|| a.1.cmp(&b.1)));
+    answers.iter().all(|answers| {
+        let mut tree = CallTree::new(answers.arch);
+        rules.iter().all(|(action, conditions)| {
+            let conditions: Option<Vec<_>> = conditions.iter().map(Condition::as_rule).collect();
+            let conditions = conditions.and_then(|list| Conditions::new(&list).ok());
+            conditions.is_some_and(|conditions| tree.add(&conditions, *action, ()).is_ok())
+        })
+    })
+}
+
+/// The order of entries by their actions: the strictest first.
+fn order(action: Action) -> (Reverse<i32>, u16) {
+    (Reverse(Action::precedence(action.ret())), action.data)
+}
+
+fn conditions(alternative: &Alternative, is_wide: bool) -> Vec<Condition> {
+    let conditions = alternative.iter();
+    conditions
+        .map(|(index, values)| condition(*index, *values, is_wide))
+        .collect()
+}
+
+impl Condition {
+    /// The condition as libseccomp reads it.
+    fn as_rule(&self) -> Option<tamis_scmp::Condition> {
+        let (comparison, value) = match (self.op, self.value_two) {
+            ("SCMP_CMP_MASKED_EQ", Some(value)) => (Comparison::Masked { mask: self.value }, value),
+            ("SCMP_CMP_EQ", _) => (Comparison::Eq, self.value),
+            ("SCMP_CMP_NE", _) => (Comparison::Ne, self.value),
+            ("SCMP_CMP_GE", _) => (Comparison::Ge, self.value),
+            ("SCMP_CMP_LE", _) => (Comparison::Le, self.value),
+            _ => return None,
+        };
+        Some(tamis_scmp::Condition {
+            arg: ArgIndex::new(self.index)?,
+            comparison,
+            value,
+        })
     }
 }
 

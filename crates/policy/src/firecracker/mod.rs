@@ -19,6 +19,7 @@ use tamis_rules::Ruleset;
 
 use crate::front_end::{self, FrontEnd, ParsedPolicy};
 use crate::loader::Loader;
+use crate::option::{LanguageOption, OptionForm};
 use crate::{Parsed, limits};
 use model::Filter;
 
@@ -29,9 +30,23 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     plural: "Firecracker filters",
     about: "Firecracker's JSON, the format of the seccompiler library",
     extensions: &["json"],
-    options: &["--thread"],
+    options: &[&THREAD],
+    uses_kernel: false,
     recognises,
     parse: parse_for_any,
+};
+
+static THREAD: LanguageOption = LanguageOption {
+    name: "thread",
+    help: "The thread whose filter to use, if the file has several",
+    default: "the only one",
+    form: OptionForm::Text {
+        placeholder: "NAME",
+        set: |options, name| {
+            options.firecracker.thread = Some(name.to_owned());
+            Ok(())
+        },
+    },
 };
 
 static DIALECT: Dialect = Dialect {
@@ -49,6 +64,13 @@ static DIALECT: Dialect = Dialect {
     unknown_member: code::FIRECRACKER_MEMBER,
     unknown_member_label: "the seccompiler library refuses this",
 };
+
+/// The options of the language.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The thread whose filter is selected; required if there are several.
+    pub thread: Option<String>,
+}
 
 /// Options of parsing a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +116,7 @@ fn parse_for_any(
 ) -> ParsedPolicy {
     let options = FirecrackerOptions {
         arches: common.arches_one_by_one(),
-        thread: common.thread.clone(),
+        thread: common.firecracker.thread.clone(),
         strict: common.strict,
     };
     parse(sources, source, &options).into()

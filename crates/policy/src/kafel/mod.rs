@@ -35,6 +35,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     about: "A kafel policy, the format of nsjail",
     extensions: &["policy", "kafel"],
     options: &[],
+    uses_kernel: false,
     recognises,
     parse: |sources, root, loader, common| {
         let options = KafelOptions {

@@ -156,6 +156,14 @@ impl Matrix {
         })
     }
 
+    /// The index of a combination among [`combinations`](Self::combinations).
+    pub fn index_of(&self, values: &[usize]) -> usize {
+        let digits = self.options.iter().zip(values);
+        digits.fold(0, |index, (option, value)| {
+            index * option.values.len() + value
+        })
+    }
+
     /// How many combinations there are, excluded ones among them; at most [`MAX_COMBINATIONS`].
     pub fn combinations_count(&self) -> usize {
         self.options

@@ -33,6 +33,7 @@ use crate::Parsed;
 use crate::front_end::{self, FrontEnd, ParsedPolicy};
 use crate::literal::c_integer;
 use crate::loader::Loader;
+use crate::option::{LanguageOption, OptionChoice, OptionForm};
 use crate::sink::Sink;
 use ast::StatementKind;
 use include::Expanded;
@@ -46,12 +47,13 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     about: "A minijail policy",
     extensions: &["policy"],
     options: &[
-        "--dialect",
-        "--default-action",
-        "--denylist",
-        "--use-kill-process",
-        "--arch-json",
+        &DIALECT,
+        &DEFAULT_ACTION,
+        &DENYLIST,
+        &USE_KILL_PROCESS,
+        &ARCH_JSON,
     ],
+    uses_kernel: false,
     recognises: |text| parser::recognises(front_end::first_line(text)),
     parse: |sources, root, loader, common| {
         let is_said = !common.asked_arches.is_empty() || common.minijail.arch_json.is_none();
@@ -64,6 +66,68 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
             strict: common.strict,
         };
         parse(sources, root, loader, &options)
+    },
+};
+
+static DIALECT: LanguageOption = LanguageOption {
+    name: "dialect",
+    help: "The dialect, which decides the meaning of lines such as `arg0 == 1; return EPERM`",
+    default: "python, with a warning",
+    form: OptionForm::Choice(&[
+        OptionChoice {
+            name: "c",
+            help: "The library, `minijail0 -S`: calls that satisfy the condition are allowed, others get the \
+                   error",
+            set: |options| options.minijail.dialect = Some(Dialect::C),
+        },
+        OptionChoice {
+            name: "python",
+            help: "The tool compile_seccomp_policy.py: calls that satisfy the condition get the error",
+            set: |options| options.minijail.dialect = Some(Dialect::Python),
+        },
+    ]),
+};
+
+static DEFAULT_ACTION: LanguageOption = LanguageOption {
+    name: "default-action",
+    help: "The action where no line applies, instead of the policy's: `log`, `return EPERM`",
+    default: "that of the policy",
+    form: OptionForm::Text {
+        placeholder: "ACTION",
+        set: |options, text| {
+            options.minijail.default_action = Some(text.parse()?);
+            Ok(())
+        },
+    },
+};
+
+static DENYLIST: LanguageOption = LanguageOption {
+    name: "denylist",
+    help: "The policy is a deny list with `@denylist`: calls that it does not name are allowed",
+    default: "it is not",
+    form: OptionForm::Flag(|options, is_on| options.minijail.denylist = is_on),
+};
+
+static USE_KILL_PROCESS: LanguageOption = LanguageOption {
+    name: "use-kill-process",
+    help: "`kill` kills the process, not only the thread",
+    default: "the thread",
+    form: OptionForm::Flag(|options, is_on| options.minijail.kill_process = is_on),
+};
+
+static ARCH_JSON: LanguageOption = LanguageOption {
+    name: "arch-json",
+    help: "The compile tool's table of calls, constants and groups, constants.json, instead of the kernel's; \
+           it also sets the architecture",
+    default: "the kernel's",
+    form: OptionForm::File {
+        placeholder: "FILE",
+        set: |options, table| {
+            options.minijail.arch_json = Some(ArchJson {
+                name: table.name,
+                text: table.text,
+            });
+        },
     },
 };
 

@@ -32,6 +32,7 @@ use tamis_rules::Ruleset;
 use crate::front_end::{self, FrontEnd, ParsedPolicy};
 use crate::installation::Installation;
 use crate::loader::Loader;
+use crate::option::{LanguageOption, OptionChoice, OptionForm};
 use crate::{Parsed, firecracker, limits, spo};
 pub(crate) use flavour::{Flavour, OPERATOR};
 use model::{Entry, Profile};
@@ -44,10 +45,65 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     plural: "OCI profiles",
     about: "An OCI or Docker seccomp profile, or a runtime configuration that contains one",
     extensions: &["json"],
-    options: &["--cap", "--kernel", "--enosys-tail"],
+    options: &[&CAP, &ENOSYS_TAIL],
+    uses_kernel: true,
     recognises,
     parse: parse_for_any,
 };
+
+static CAP: LanguageOption = LanguageOption {
+    name: "cap",
+    help: "A capability of the container, such as SYS_ADMIN or CAP_SYS_ADMIN; an empty text for none at all",
+    default: "Docker's fourteen",
+    form: OptionForm::List {
+        placeholder: "CAP",
+        add: |options, name| {
+            let known = options.oci.capabilities.get_or_insert_default();
+            known.extend(name.map(known_capability).transpose()?);
+            Ok(())
+        },
+    },
+};
+
+/// Shared with the resources of Kubernetes.
+pub(crate) static ENOSYS_TAIL: LanguageOption = LanguageOption {
+    name: "enosys-tail",
+    help: "Which unknown numbers get ENOSYS",
+    default: "none",
+    form: OptionForm::Choice(&[
+        OptionChoice {
+            name: "none",
+            help: "None, as libseccomp",
+            set: |options| options.oci.enosys_tail = EnosysTail::None,
+        },
+        OptionChoice {
+            name: "runc",
+            help: "Those above the largest number that the profile names, as runc",
+            set: |options| options.oci.enosys_tail = EnosysTail::Runc,
+        },
+        OptionChoice {
+            name: "table",
+            help: "Those above the largest known number of the architecture",
+            set: |options| options.oci.enosys_tail = EnosysTail::Table,
+        },
+    ]),
+};
+
+/// The capability with this name, or an error that names a near one.
+fn known_capability(name: &str) -> Result<String, String> {
+    if let Some(known) = capability(name) {
+        return Ok(known.to_owned());
+    }
+    let bare = |name: &'static str| name.strip_prefix("CAP_").unwrap_or(name);
+    let upper = name.to_ascii_uppercase();
+    let typed = upper.strip_prefix("CAP_").unwrap_or(&upper);
+    Err(
+        match suggest::nearest(typed, CAPABILITIES.into_iter().map(bare)) {
+            Some(near) => format!("no such capability; did you mean `CAP_{near}`?"),
+            None => "no such capability; `man 7 capabilities` lists them".to_owned(),
+        },
+    )
+}
 
 /// Whether a text looks like such a profile: JSON with a member that only profiles have. Case is ignored, so that
 /// the parser can report the correct spelling.
@@ -91,6 +147,15 @@ impl From<ParsedProfile> for ParsedPolicy {
     }
 }
 
+/// The options of the language.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The capabilities of the container, as `CAP_CHOWN`; `None` stands for Docker's.
+    pub capabilities: Option<Vec<String>>,
+    /// The numbers for which the filter returns `ENOSYS`.
+    pub enosys_tail: EnosysTail,
+}
+
 /// The inputs of a profile that the container engine supplies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OciOptions {
@@ -131,12 +196,12 @@ impl OciOptions {
         {
             options.arches = Some(others.to_vec());
         }
-        if let Some(capabilities) = &common.capabilities {
+        if let Some(capabilities) = &common.oci.capabilities {
             options.capabilities.clone_from(capabilities);
         }
         options.kernel = common.kernel;
         options.strict = common.strict;
-        options.enosys_tail = common.enosys_tail;
+        options.enosys_tail = common.oci.enosys_tail;
         options
     }
 

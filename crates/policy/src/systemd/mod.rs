@@ -53,6 +53,7 @@ pub(crate) static FRONT_END: FrontEnd = FrontEnd {
     about: "A systemd unit or drop-in: SystemCallFilter= and the other directives that install filters",
     extensions: &["service", "socket", "mount", "swap"],
     options: &[],
+    uses_kernel: false,
     recognises: |text| unit::section(unit::first_line(text)).is_some(),
     parse: |sources, root, _, common| {
         let options = SystemdOptions {

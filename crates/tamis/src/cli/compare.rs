@@ -10,8 +10,8 @@ use tamis_prover::{
     prove_by_gates,
 };
 use tamis_rules::{Input, Variable};
-use tamis_session::Side;
 use tamis_session::bindings::match_variables;
+use tamis_session::{Side, SideOptions};
 
 use super::limits::{LimitArgs, stop_after, text};
 use super::load::LoadArgs;
@@ -88,17 +88,18 @@ impl ScopeArgs {
 }
 
 impl Compared {
-    /// Reads both sides and says what they mean.
+    /// Reads both sides, each with the options for it alone, and says what they mean.
     pub(crate) fn read(
-        [left, right]: [&str; 2],
+        [left, right]: [(&str, &[String]); 2],
         args: ScopeArgs,
         load: &LoadArgs,
         global: &Global,
     ) -> Result<Compared, Failure> {
         let load = load.for_comparison().keeping_variables();
-        let mut left = side::read(left, &load, global)?;
-        let mut right = side::read(right, &load, global)?;
-        load.check_profile_options(left.filters().iter().chain(right.filters()))?;
+        let own = [SideOptions::parse(left.1)?, SideOptions::parse(right.1)?];
+        let mut left = side::read_alone(left.0, &own[0], &load, global)?;
+        let mut right = side::read_alone(right.0, &own[1], &load, global)?;
+        load.check_options(left.filters().iter().chain(right.filters()))?;
         let variables = match_variables(left.filters_mut().chain(right.filters_mut()))?;
         note_variables(&variables, global);
         let stop = stop_after(args.limits.time_limit.unwrap_or(TIME_LIMIT));

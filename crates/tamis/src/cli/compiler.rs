@@ -3,9 +3,9 @@
 use tamis_compiler::passes::registry::Selection;
 use tamis_compiler::{CompileOptions, PassRun, Remark, Size};
 use tamis_meter::Cost;
+use tamis_session::LoadOptions;
 
 use super::limits::LimitArgs;
-use super::load::LoadArgs;
 use super::target::TargetArgs;
 use super::{Failure, Global, message};
 
@@ -36,7 +36,7 @@ impl CompilerArgs {
     /// The options for the compiler.
     pub(crate) fn options(
         &self,
-        load: &LoadArgs,
+        load: &LoadOptions,
         global: &Global,
     ) -> Result<CompileOptions, Failure> {
         let passes = self.passes.as_deref();

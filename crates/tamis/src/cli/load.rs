@@ -1,38 +1,35 @@
 //! The options that say how to read an input, and loading by them.
 
-mod member;
-
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tamis_abi::{Arch, KernelVersion, host};
 use tamis_diag::suggest;
 use tamis_policy::front_end;
-use tamis_policy::minijail::DefaultAction;
-use tamis_policy::{minijail, oci};
+use tamis_session::check::{self, Makes};
 use tamis_session::files::{self, FileLoader};
-use tamis_session::{Binding, Bindings, Input, InputKind, LoadOptions, Loaded, Policy};
+use tamis_session::{
+    Assignments, Binding, Bindings, Input, InputKind, LoadOptions, Loaded, Policy,
+};
 
+use super::languages::LanguageArgs;
 use super::{Failure, Global, input};
 
 /// The policy that is used where none is given.
 pub(crate) const DEFAULT_POLICY: &str = "container-default";
 
-/// How to understand an input.
+/// How to load an input.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct LoadArgs {
     #[arg(skip)]
     stated_arches_win: bool,
-    /// Whether the command makes filters, so that `--kernel` says what for.
+    /// What the command makes; `--kernel` has an effect on every filter.
     #[arg(skip)]
-    makes_filter: bool,
-    /// Whether it makes them of programs, too.
-    #[arg(skip)]
-    remakes_programs: bool,
+    makes: Makes,
     /// The kind of the input; detected if not given
     #[arg(long, value_name = "KIND", value_parser = input::kind_parser())]
     pub(crate) from: Option<InputKind>,
-    /// The architecture of the filter, and of calls that name none; may be repeated. For an OCI profile, a
-    /// single one is the native architecture, to which the profile adds its sub-architectures; several are
+    /// The architecture of the filter, and of calls that name none; may be repeated [default: this machine's,
+    /// without others whose programs it runs, such as 32-bit ones]. For an OCI profile, a single one is the native architecture, to which the profile adds its sub-architectures; several are
     /// exactly those of the filter, the native one first
     #[arg(long = "arch", value_name = "ARCH", value_parser = parse_arch)]
     pub(crate) arches: Vec<Arch>,
@@ -43,41 +40,11 @@ pub(crate) struct LoadArgs {
     /// repeated
     #[arg(long = "include-dir", value_name = "DIR")]
     include_dirs: Vec<PathBuf>,
-    /// OCI profiles: a capability of the container, such as SYS_ADMIN or CAP_SYS_ADMIN, instead of Docker's
-    /// fourteen; may be repeated
-    #[arg(long = "cap", value_name = "CAP", value_parser = parse_capability)]
-    capabilities: Vec<String>,
-    /// Whether the container has no capabilities at all.
-    #[arg(skip)]
-    has_no_capabilities: bool,
     /// The oldest kernel that will run the filter [default: a new one]. Before 5.11 the kernel does not cache
     /// calls that are always allowed, so their cost counts; entries of an OCI profile with a later
     /// `minKernel` are ignored
     #[arg(long, value_name = "VERSION")]
     pub(crate) kernel: Option<KernelVersion>,
-    /// OCI profiles: which unknown numbers get ENOSYS [default: none]
-    #[arg(long, value_name = "WHICH")]
-    enosys_tail: Option<EnosysTail>,
-    /// Firecracker filters: the thread whose filter to use, if the file has several
-    #[arg(long, value_name = "NAME")]
-    thread: Option<String>,
-    /// Minijail policies: the dialect, which decides the meaning of lines such as `arg0 == 1; return EPERM`
-    /// [default: python, with a warning]
-    #[arg(long, value_name = "WHICH")]
-    dialect: Option<Dialect>,
-    /// Minijail policies: the action where no line applies, instead of the policy's: `log`, `return EPERM`
-    #[arg(long, value_name = "ACTION")]
-    default_action: Option<DefaultAction>,
-    /// Minijail policies: `kill` kills the process, not only the thread
-    #[arg(long)]
-    use_kill_process: bool,
-    /// Minijail policies: the policy is a deny list with `@denylist`: calls that it does not name are allowed
-    #[arg(long)]
-    denylist: bool,
-    /// Minijail policies: the compile tool's table of calls, constants and groups, constants.json, instead of
-    /// the kernel's; it also sets the architecture
-    #[arg(long, value_name = "FILE")]
-    arch_json: Option<PathBuf>,
     /// Give a run-time variable of the policy its value, or a set of them its values, separated by commas;
     /// may be repeated
     #[arg(long = "bind", value_name = "NAME=VALUE", value_parser = Binding::parse)]
@@ -85,26 +52,8 @@ pub(crate) struct LoadArgs {
     /// Whether the command has a use for variables without values.
     #[arg(skip)]
     keeps_variables: bool,
-}
-
-/// Which of minijail's readers decides what a policy means.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Dialect {
-    /// The library, `minijail0 -S`: calls that satisfy the condition are allowed, others get the error
-    C,
-    /// The tool compile_seccomp_policy.py: calls that satisfy the condition get the error
-    Python,
-}
-
-/// Which unknown numbers of an OCI profile answer ENOSYS instead of the default action.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum EnosysTail {
-    /// None, as libseccomp
-    None,
-    /// Those above the largest number that the profile names, as runc
-    Runc,
-    /// Those above the largest known number of the architecture
-    Table,
+    #[command(flatten)]
+    languages: LanguageArgs,
 }
 
 /// The architecture with this name, or an error that names a near one.
@@ -117,22 +66,6 @@ pub(crate) fn parse_arch(name: &str) -> Result<Arch, String> {
             None => "no such architecture; `tamis tables arches` lists them".to_owned(),
         }
     })
-}
-
-/// The capability with this name, or an error that names a near one.
-fn parse_capability(name: &str) -> Result<String, String> {
-    if let Some(known) = oci::capability(name) {
-        return Ok(known.to_owned());
-    }
-    let bare = |name: &'static str| name.strip_prefix("CAP_").unwrap_or(name);
-    let upper = name.to_ascii_uppercase();
-    let typed = upper.strip_prefix("CAP_").unwrap_or(&upper);
-    Err(
-        match suggest::nearest(typed, oci::CAPABILITIES.into_iter().map(bare)) {
-            Some(near) => format!("no such capability; did you mean `CAP_{near}`?"),
-            None => "no such capability; `man 7 capabilities` lists them".to_owned(),
-        },
-    )
 }
 
 /// The architecture that this program was built for.
@@ -164,30 +97,34 @@ impl LoadArgs {
 
     /// Reads and understands the one input of a command; warnings go to standard error.
     pub(crate) fn load(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
-        let loaded = self.load_among(path, global)?;
-        self.check_profile_options([&loaded])?;
+        let options = self.options();
+        let loaded = self.load_by(&options, files::read(path)?)?;
+        check::options(&options, self.makes, [&loaded].into_iter())?;
+        warn(&loaded, global);
         Ok(loaded)
     }
 
     /// Reads and understands one of several inputs; warnings go to standard error. The caller checks
-    /// the options with [`check_profile_options`](Self::check_profile_options).
+    /// the options with [`check_options`](Self::check_options).
     pub(crate) fn load_among(&self, path: &str, global: &Global) -> Result<Loaded, Failure> {
         let loaded = self.read(path)?;
-        if let Loaded::Policy(policy) = &loaded {
-            global.warn(&policy.warnings, &policy.sources);
-        }
+        warn(&loaded, global);
         Ok(loaded)
     }
 
-    /// Reads and understands an input and leaves it to the caller to show the warnings.
+    /// Reads and understands one of several inputs and leaves it to the caller to show the warnings.
     pub(crate) fn read(&self, path: &str) -> Result<Loaded, Failure> {
         self.load_input(files::read(path)?)
     }
 
-    /// Loads an input that has been read.
+    /// Loads one of several inputs that has been read.
     pub(crate) fn load_input(&self, input: Input) -> Result<Loaded, Failure> {
+        self.load_by(&self.shared_options(), input)
+    }
+
+    fn load_by(&self, options: &LoadOptions, input: Input) -> Result<Loaded, Failure> {
         let mut loader = FileLoader::new(&self.include_dirs);
-        Ok(tamis_session::load(input, &self.options()?, &mut loader)?)
+        Ok(tamis_session::load(input, options, &mut loader)?)
     }
 
     /// The policy of an input that must be one.
@@ -198,44 +135,20 @@ impl LoadArgs {
             .into_policy("`tamis disasm` shows a program, `--from` overrides what was detected")?)
     }
 
-    /// Refuses options for languages that none of a command's inputs is in.
-    pub(crate) fn check_profile_options<'l>(
+    /// Refuses options that none of several inputs uses.
+    pub(crate) fn check_options<'l>(
         &self,
         inputs: impl IntoIterator<Item = &'l Loaded, IntoIter: Clone>,
     ) -> Result<(), Failure> {
         let inputs = inputs.into_iter();
-        Bindings(self.bindings.clone()).check(inputs.clone())?;
-        let kinds: Vec<Option<InputKind>> = inputs.map(Loaded::policy_kind).collect();
-        let compiles =
-            self.remakes_programs || self.makes_filter && kinds.iter().any(Option::is_some);
-        let given = [
-            ("--cap", !self.capabilities.is_empty()),
-            ("--kernel", self.kernel.is_some() && !compiles),
-            ("--enosys-tail", self.enosys_tail.is_some()),
-            ("--thread", self.thread.is_some()),
-            ("--dialect", self.dialect.is_some()),
-            ("--default-action", self.default_action.is_some()),
-            ("--use-kill-process", self.use_kill_process),
-            ("--denylist", self.denylist),
-            ("--arch-json", self.arch_json.is_some()),
-        ];
-        let takes = |kind: &Option<InputKind>, option: &str| match kind {
-            Some(InputKind::Policy(front_end)) => front_end.options.contains(&option),
-            _ => false,
-        };
-        let idle = |(option, is_given): &&(&str, bool)| {
-            *is_given && !kinds.iter().any(|kind| takes(kind, option))
-        };
-        let Some((option, _)) = given.iter().find(idle) else {
-            return Ok(());
-        };
-        let mut all = front_end::ALL.into_iter();
-        let owner = all.find(|front_end| front_end.options.contains(option));
-        let (plural, name) = owner.map_or(("policies", "tamis"), |own| (own.plural, own.name));
-        Err(Failure::usage(
-            format!("{option} is for {plural}, and no input is one"),
-            format!("omit {option}, or use `--from {name}` if the input is one"),
-        ))
+        Ok(check::options(&self.shared_options(), self.makes, inputs)?)
+    }
+
+    /// Refuses options that the language of the only input lacks. The input may have mistakes.
+    pub(crate) fn check_kind(&self, input: &Input) -> Result<(), Failure> {
+        let kind = self.from.unwrap_or_else(|| input.kind());
+        let named = self.shared_options().named;
+        Ok(named.check_kinds([kind].into_iter())?)
     }
 
     /// Refuses `--arch` if a command that makes filters gets nothing but texts that name theirs.
@@ -243,14 +156,7 @@ impl LoadArgs {
         &self,
         inputs: impl IntoIterator<Item = &'l Loaded>,
     ) -> Result<(), Failure> {
-        let is_fixed = |input: &Loaded| input.policy_kind() == Some(InputKind::Rules);
-        if self.arches.is_empty() || !inputs.into_iter().all(is_fixed) {
-            return Ok(());
-        }
-        Err(Failure::usage(
-            "--arch has no effect on the text form of a ruleset: its sections name the architectures",
-            "omit --arch, and delete the unwanted sections",
-        ))
+        Ok(check::arches(&self.options(), inputs.into_iter())?)
     }
 
     /// The architecture of calls that name none: the first that was asked for, else the native one.
@@ -278,7 +184,7 @@ impl LoadArgs {
     /// The same for a command that makes filters, for which `--kernel` says something of any input.
     pub(crate) fn for_filter(&self) -> LoadArgs {
         LoadArgs {
-            makes_filter: true,
+            makes: Makes::FiltersOfPolicies,
             ..self.clone()
         }
     }
@@ -294,66 +200,65 @@ impl LoadArgs {
     /// The same for a command that makes new filters of programs as well.
     pub(crate) fn for_any_filter(&self) -> LoadArgs {
         LoadArgs {
-            remakes_programs: true,
-            ..self.for_filter()
+            makes: Makes::FiltersOfAll,
+            ..self.clone()
         }
     }
 
-    /// What the options say of how to read an input.
-    fn options(&self) -> Result<LoadOptions, Failure> {
-        let capabilities = match self.capabilities.as_slice() {
-            [] if !self.has_no_capabilities => None,
-            given => Some(given.to_vec()),
-        };
-        let arch_json = match &self.arch_json {
-            Some(path) => Some(read_table(path)?),
-            None => None,
-        };
+    /// How to read the one input of a command.
+    pub(crate) fn options(&self) -> LoadOptions {
         let defaults = LoadOptions::new(native_arch());
-        let policy = front_end::ParseOptions {
-            asked_arches: self.arches.clone(),
-            stated_arches_win: self.stated_arches_win,
-            strict: self.strict,
-            kernel: self.kernel,
-            capabilities,
-            enosys_tail: match self.enosys_tail {
-                None | Some(EnosysTail::None) => oci::EnosysTail::None,
-                Some(EnosysTail::Runc) => oci::EnosysTail::Runc,
-                Some(EnosysTail::Table) => oci::EnosysTail::Table,
-            },
-            thread: self.thread.clone(),
-            minijail: minijail::Settings {
-                dialect: self.dialect.map(|dialect| match dialect {
-                    Dialect::C => minijail::Dialect::C,
-                    Dialect::Python => minijail::Dialect::Python,
-                }),
-                default_action: self.default_action.clone(),
-                kill_process: self.use_kill_process,
-                denylist: self.denylist,
-                arch_json,
-            },
-            ..defaults.policy
-        };
-        Ok(LoadOptions {
+        LoadOptions {
             kind: self.from,
-            policy,
+            policy: front_end::ParseOptions {
+                asked_arches: self.arches.clone(),
+                stated_arches_win: self.stated_arches_win,
+                strict: self.strict,
+                kernel: self.kernel,
+                ..defaults.policy
+            },
+            named: Assignments {
+                list: self.languages.list.clone(),
+                is_shared: false,
+            },
             bindings: Bindings(self.bindings.clone()),
             keeps_variables: self.keeps_variables,
-        })
+        }
+    }
+
+    /// How to read each of several inputs.
+    pub(crate) fn shared_options(&self) -> LoadOptions {
+        let mut options = self.options();
+        options.named.is_shared = true;
+        options
+    }
+
+    /// Where files are looked for that are not where a policy says.
+    pub(crate) fn include_dirs(&self) -> &[PathBuf] {
+        &self.include_dirs
     }
 }
 
-/// The table of minijail's compile tool.
-fn read_table(path: &Path) -> Result<minijail::ArchJson, Failure> {
-    let unreadable = |reason: &dyn std::fmt::Display| {
-        Failure::input(format!("cannot read {}: {reason}", path.display()))
-    };
-    let input = files::read_file(path).map_err(|error| unreadable(&error))?;
-    let text = String::from_utf8(input.bytes).map_err(|error| unreadable(&error))?;
-    Ok(minijail::ArchJson {
-        name: input.name,
-        text,
-    })
+/// How to add the architectures whose programs the machine runs as well, if the policy is for the machine's own because
+/// nobody named any; empty otherwise.
+pub(crate) fn other_arches(policy: &Policy) -> String {
+    let runs = native_arch().with_compat();
+    if policy.states_arches || runs.len() == 1 {
+        return String::new();
+    }
+    let names: Vec<&str> = runs.iter().map(|arch| arch.name()).collect();
+    format!(
+        "  without programs of {}; to add them: --arch {}\n",
+        names[1..].join(" and "),
+        names.join(" --arch ")
+    )
+}
+
+/// Shows the warnings about a policy.
+pub(crate) fn warn(loaded: &Loaded, global: &Global) {
+    if let Loaded::Policy(policy) = loaded {
+        global.warn(&policy.warnings, &policy.sources);
+    }
 }
 
 /// Warns of what a policy requires of the installation and its filter does not contain; for commands that hand the

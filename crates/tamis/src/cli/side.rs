@@ -1,20 +1,47 @@
 //! Reading one side of a comparison, or the filters of a stack.
 
 use tamis_bpf::{MixedEndian, Program, Stack};
-use tamis_session::{Loaded, NamedProgram, Side, files};
+use tamis_session::files::{self, FileLoader};
+use tamis_session::{NamedProgram, Side, SideOptions};
 
-use super::load::LoadArgs;
+use super::load::{LoadArgs, warn};
 use super::{Failure, Global};
 
 /// Reads what an argument names: a file, a list of them with commas, or a folder of programs. Warnings go to
 /// standard error.
 pub(crate) fn read(argument: &str, load: &LoadArgs, global: &Global) -> Result<Side, Failure> {
+    read_by(argument, &SideOptions::default(), load, global)
+}
+
+/// The same with options for this side alone. Those without effect on it are refused.
+pub(crate) fn read_alone(
+    argument: &str,
+    own: &SideOptions,
+    load: &LoadArgs,
+    global: &Global,
+) -> Result<Side, Failure> {
+    let side = read_by(argument, own, load, global)?;
+    own.check(&side)?;
+    Ok(side)
+}
+
+fn read_by(
+    argument: &str,
+    own: &SideOptions,
+    load: &LoadArgs,
+    global: &Global,
+) -> Result<Side, Failure> {
+    let options = own.over(&load.shared_options());
+    let folders = [load.include_dirs(), &own.include_dirs].concat();
     let (paths, is_stack) = files::stack_paths(argument)?;
-    let filters: Result<Vec<Loaded>, Failure> = paths
-        .iter()
-        .map(|path| load.load_among(path, global))
-        .collect();
-    Ok(Side::new(argument, filters?, is_stack))
+    let mut filters = Vec::new();
+    for path in &paths {
+        let mut loader = FileLoader::new(&folders);
+        let loaded = tamis_session::load(files::read(path)?, &options, &mut loader)?;
+        warn(&loaded, global);
+        filters.push(loaded);
+    }
+    Ok(Side::new(argument, filters, is_stack))
 }
 
 /// Programs as the filters of one task, the oldest first.

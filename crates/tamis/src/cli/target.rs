@@ -6,13 +6,12 @@
 use clap::ValueEnum;
 use tamis_compiler::{CompileOptions, Effort, Objective};
 use tamis_diag::Sources;
-use tamis_session::Policy;
 use tamis_session::profile::mismatch;
+use tamis_session::{LoadOptions, Loaded, Policy, check};
 
-use super::load::LoadArgs;
 use super::{Failure, Global, profile};
 
-/// What to optimise for; `--kernel` is among the options of [`LoadArgs`].
+/// What to optimise for; `--kernel` is among the options of [`LoadArgs`](super::load::LoadArgs).
 #[derive(clap::Args, Debug)]
 pub(crate) struct TargetArgs {
     /// How often each call is made: a profile, a table of `strace -c` or `perf trace -s`, or a minijail
@@ -48,16 +47,29 @@ enum Goal {
 }
 
 impl TargetArgs {
-    /// Refuses options that none of a command's inputs has a use for, because nothing is compiled.
-    pub(crate) fn check_use(&self, compiles: bool) -> Result<(), Failure> {
-        check_given("--profile", !self.profiles.is_empty() && !compiles)?;
-        self.check_objective_use(compiles)
+    /// Refuses options without effect because all inputs of a command are programs: nothing is compiled.
+    pub(crate) fn check_use<'l>(
+        &self,
+        inputs: impl Iterator<Item = &'l Loaded> + Clone,
+    ) -> Result<(), Failure> {
+        if !self.profiles.is_empty() {
+            check::compiled("--profile", inputs.clone())?;
+        }
+        self.check_objective_use(inputs)
     }
 
     /// The same for a command that has another use for a profile.
-    pub(crate) fn check_objective_use(&self, compiles: bool) -> Result<(), Failure> {
-        check_given("--objective", self.objective.is_some() && !compiles)?;
-        check_given("--effort", self.effort.is_some() && !compiles)
+    pub(crate) fn check_objective_use<'l>(
+        &self,
+        inputs: impl Iterator<Item = &'l Loaded> + Clone,
+    ) -> Result<(), Failure> {
+        if self.objective.is_some() {
+            check::compiled("--objective", inputs.clone())?;
+        }
+        if self.effort.is_some() {
+            check::compiled("--effort", inputs)?;
+        }
+        Ok(())
     }
 
     /// Whether a profile, an objective and an effort were given.
@@ -73,7 +85,7 @@ impl TargetArgs {
     /// name none.
     pub(crate) fn options(
         &self,
-        load: &LoadArgs,
+        load: &LoadOptions,
         global: &Global,
     ) -> Result<CompileOptions, Failure> {
         let profile = match self.profiles.as_slice() {
@@ -92,20 +104,10 @@ impl TargetArgs {
                 None | Some(Work::Full) => Effort::Full,
                 Some(Work::Quick) => Effort::Quick,
             },
-            kernel: load.kernel,
+            kernel: load.policy.kernel,
             ..CompileOptions::default()
         })
     }
-}
-
-fn check_given(option: &str, is_in_vain: bool) -> Result<(), Failure> {
-    if !is_in_vain {
-        return Ok(());
-    }
-    Err(Failure::usage(
-        format!("{option} is for policies, and the inputs are programs"),
-        format!("omit {option}"),
-    ))
 }
 
 /// Warns if the profile seems to be of another program than the policy.

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Measure the cost of each stage between no filter and a filter (running a filter, an instruction, a
     /// mispredicted branch, another filter), and compare it with the compiler's cost model
     #[arg(long, conflicts_with_all = ["filters", "calls", "sequences", "profiles", "objective", "effort", "top",
-          "seed", "from", "arches", "strict", "capabilities", "kernel", "enosys_tail"])]
+          "seed", "from", "arches", "strict", "kernel", "language_options"])]
     explain_gap: bool,
     /// The calls to time, `NAME` or `NAME(ARGUMENTS)` [default: those of the profile, else
     /// getpid,getppid,close,ioctl]

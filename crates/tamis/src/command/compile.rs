@@ -19,13 +19,14 @@ use tamis_session::Policy;
 
 use crate::cli::compiler::CompilerArgs;
 use crate::cli::input;
+use crate::cli::languages;
 use crate::cli::load::{self, LoadArgs};
 use crate::cli::output::OutputArgs;
 use crate::cli::{Failure, Global, exit, message, output, target};
 
 /// Compile a policy to a seccomp program
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(mut_args = languages::shown, after_help = "\
 Without a policy, compiles the embedded `container-default`; `-` reads standard input. On a terminal, \
 prints a summary and the readable program, otherwise the raw program: struct sock_filter[] in the byte \
 order of the target, without a header, the input of bubblewrap, minijail0 and crun.
@@ -178,7 +179,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let options = CompileOptions {
         verify_each: args.verify_each,
-        ..policy.with_frequency(args.compiler.options(&load, global)?)
+        ..policy.with_frequency(args.compiler.options(&load.options(), global)?)
     };
     target::warn_profile_mismatch(&options, &policy, global);
     load::warn_installation(&policy, global);
@@ -224,7 +225,7 @@ impl Unbound {
         let policy = load.load_policy(input, global)?;
         let options = CompileOptions {
             verify_each: args.verify_each,
-            ..policy.with_frequency(args.compiler.options(&load, global)?)
+            ..policy.with_frequency(args.compiler.options(&load.options(), global)?)
         };
         target::warn_profile_mismatch(&options, &policy, global);
         load::warn_installation(&policy, global);
@@ -400,5 +401,5 @@ fn summary(policy: &Policy, compiled: &Compiled) -> String {
             all.max_steps
         );
     }
-    text
+    text + &load::other_arches(policy)
 }

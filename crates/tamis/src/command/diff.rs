@@ -16,11 +16,13 @@ use crate::cli::{Failure, Global, exit};
 OLD and NEW are policies, programs or stacks, as for `tamis prove`. Every change has an example call \
 that was evaluated on both filters. Looser means that the new action comes later in the order \
 kill_process, \
-kill_thread, trap, errno, notify, trace, log, allow.
+kill_thread, trap, errno, notify, trace, log, allow. -O and the other options are for both sides, --old and \
+--new for one.
 Examples:
   tamis diff old.json new.json
   tamis diff old.bpf new.tamis --arch x86_64 --actions-only
   tamis diff main.json branch.json --fail-on-looser --markdown
+  tamis diff profile.json profile.json --new cap=SYS_ADMIN
 Exit status: 0 nothing listed; 1 something is listed, or with --fail-on-looser something is looser; \
 3 gave up.")]
 pub(crate) struct Args {
@@ -40,6 +42,12 @@ pub(crate) struct Args {
     /// Print Markdown, for a pull request
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
+    /// An option for OLD alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
+    #[arg(long = "old", value_name = "NAME=VALUE")]
+    old_options: Vec<String>,
+    /// An option for NEW alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
+    #[arg(long = "new", value_name = "NAME=VALUE")]
+    new_options: Vec<String>,
     #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
@@ -50,7 +58,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let scope = args.scope.scope(&args.load);
-    let mut compared = Compared::read([&args.old, &args.new], args.scope, &args.load, global)?;
+    let sides = [
+        (args.old.as_str(), args.old_options.as_slice()),
+        (&args.new, &args.new_options),
+    ];
+    let mut compared = Compared::read(sides, args.scope, &args.load, global)?;
     let listing = list(args, &mut compared, &scope)?;
     let mut changes = listing.changes;
     changes.retain(|change| change.is_looser || !args.only_looser);

@@ -14,7 +14,7 @@ use tamis_fuzz::{Campaign, FilterCoverage, Found};
 use tamis_prover::{Limits, Stop, Subject};
 use tamis_report::entry::WitnessEntry;
 use tamis_report::fuzz::{CoverageEntry, FuzzReport, FuzzResult, KernelEntry};
-use tamis_session::{Loaded, NamedProgram, Side};
+use tamis_session::{Loaded, NamedProgram, Side, SideOptions};
 
 use crate::cli::limits::parse_seconds;
 use crate::cli::load::LoadArgs;
@@ -58,6 +58,12 @@ pub(crate) struct Args {
     /// Also run the programs in the running kernel, on a set of calls with the full coverage found
     #[arg(long)]
     running_kernel: bool,
+    /// An option for LEFT alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
+    #[arg(long = "left", value_name = "NAME=VALUE")]
+    left_options: Vec<String>,
+    /// The same for RIGHT
+    #[arg(long = "right", value_name = "NAME=VALUE", requires = "right")]
+    right_options: Vec<String>,
     #[command(flatten)]
     load: LoadArgs,
 }
@@ -91,12 +97,14 @@ struct Ended {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let load = args.load.for_comparison();
-    let left = side::read(&args.left, &load, global)?;
+    let own = SideOptions::parse(&args.left_options)?;
+    let other = SideOptions::parse(&args.right_options)?;
+    let left = side::read_alone(&args.left, &own, &load, global)?;
     let right = match &args.right {
-        Some(right) => side::read(right, &load, global)?,
+        Some(right) => side::read_alone(right, &other, &load, global)?,
         None => counterpart(&left)?,
     };
-    load.check_profile_options(left.filters().iter().chain(right.filters()))?;
+    load.check_options(left.filters().iter().chain(right.filters()))?;
     let ended =
         left.with_subject(|one| right.with_subject(|other| campaign(args, [one, other], global)))?;
     let kernel = match args.running_kernel {

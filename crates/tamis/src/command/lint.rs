@@ -68,14 +68,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return Ok(exit::OK);
     }
     let checks = args.checks()?;
-    let mut inputs = Vec::new();
-    if args.stack {
-        inputs.push(args.stack_report(&checks)?);
-    } else {
-        for input in &args.inputs {
-            inputs.push(args.report(input, &checks)?);
+    let loaded = args.inputs.iter().map(|input| args.load.read(input));
+    let loaded: Vec<Loaded> = loaded.collect::<Result<_, _>>()?;
+    args.load.check_options(&loaded)?;
+    let inputs: Vec<InputFindings> = match args.stack {
+        true => vec![args.stack_report(loaded, &checks)?],
+        false => {
+            let reports = loaded.into_iter().map(|input| args.report(input, &checks));
+            reports.collect::<Result<_, _>>()?
         }
-    }
+    };
     let severities = inputs.iter().flat_map(|input| &input.findings);
     let worst = severities.map(|finding| finding.diagnostic.severity).max();
     let report = LintReport { inputs };
@@ -120,8 +122,8 @@ impl Args {
     }
 
     /// The findings about one input.
-    fn report(&self, input: &str, checks: &[Check]) -> Result<InputFindings, Failure> {
-        match self.load.read(input)? {
+    fn report(&self, input: Loaded, checks: &[Check]) -> Result<InputFindings, Failure> {
+        match input {
             Loaded::Policy(policy) => {
                 let found = self.found(&policy.name, Meaning::Policy(&policy.ruleset), checks)?;
                 Ok(self.policy_report(*policy, found))
@@ -131,18 +133,16 @@ impl Args {
     }
 
     /// The findings about all inputs as one stack.
-    fn stack_report(&self, checks: &[Check]) -> Result<InputFindings, Failure> {
-        let mut programs = Vec::new();
-        for input in &self.inputs {
-            match self.load.read(input)? {
-                Loaded::Program(raw) => programs.push(raw),
-                Loaded::Policy(policy) => {
-                    let message = format!("{} is a policy, not a program", policy.name);
-                    let help = "compile it first: `tamis compile POLICY -o FILTER`";
-                    return Err(Failure::usage(message, help));
-                }
-            }
-        }
+    fn stack_report(
+        &self,
+        inputs: Vec<Loaded>,
+        checks: &[Check],
+    ) -> Result<InputFindings, Failure> {
+        let help = "compile it first: `tamis compile POLICY -o FILTER`";
+        let programs = inputs
+            .into_iter()
+            .map(|input| input.into_named_program(help))
+            .collect::<Result<_, _>>()?;
         self.program_report("the stack".to_owned(), programs, checks)
     }
 

@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
     }
     let load = args.load.for_any_filter();
-    let options = args.compiler.options(&load, global)?;
+    let options = args.compiler.options(&load.options(), global)?;
     let given = match args.pid {
         Some(pid) => dumped(pid)?,
         None => read(args, &load, &options, global)?,
@@ -196,7 +196,7 @@ fn read(
     for argument in arguments {
         filters.extend(side::read(argument, load, global)?.into_filters());
     }
-    load.check_profile_options(&filters)?;
+    load.check_options(&filters)?;
     let programs = filters.into_iter().map(|filter| match filter {
         Loaded::Program(raw) => Ok(raw),
         Loaded::Policy(policy) => {
@@ -312,10 +312,14 @@ fn write(
                 write_all(programs, folder)
             }
             ([program], _) => args.output.raw(&program.to_bytes()),
-            (programs, Some(folder)) if folder != Path::new("-") => write_all(programs, folder),
+            (programs, Some(folder))
+                if is_folder(folder) || args.split && folder != Path::new("-") =>
+            {
+                write_all(programs, folder)
+            }
             (programs, _) => Err(Failure::usage(
-                format!("the result is {} filters", programs.len()),
-                "name a directory for them with `-o DIR`, or choose `--emit asm`",
+                format!("the result is {} filters, not one", programs.len()),
+                "name a directory for them with `-o DIR/`, or choose `--emit asm`",
             )),
         },
     }

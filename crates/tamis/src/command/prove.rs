@@ -15,11 +15,13 @@ use crate::cli::{Failure, Global, exit};
 #[command(after_help = "\
 A side is a policy, a program, or a stack: a comma-separated list, the oldest filter first \
 (`a.bpf,b.bpf`), or a directory with .bpf files, ordered by name. A policy is compared by its meaning, \
-not by its compiled program. With --arch, only calls of these architectures are compared.
+not by its compiled program. With --arch, only calls of these architectures are compared. -O and the other \
+options are for both sides, --left and --right for one.
 Examples:
   tamis prove policy.tamis filter.bpf
   tamis prove new.json old.json --stricter
   tamis prove filters/ fused.bpf --arch x86_64 --native
+  tamis prove large.policy policy.tamis --left dialect=python --left default-action='return EPERM'
 Exit status: 0 yes; 1 no; 3 gave up.")]
 pub(crate) struct Args {
     /// One side
@@ -30,6 +32,12 @@ pub(crate) struct Args {
     /// kill_process, kill_thread, trap, errno, notify, trace, log, allow
     #[arg(long)]
     stricter: bool,
+    /// An option for LEFT alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
+    #[arg(long = "left", value_name = "NAME=VALUE")]
+    left_options: Vec<String>,
+    /// An option for RIGHT alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
+    #[arg(long = "right", value_name = "NAME=VALUE")]
+    right_options: Vec<String>,
     #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
@@ -64,7 +72,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         false => Question::Equal,
     };
     let scope = args.scope.scope(&args.load);
-    let mut compared = Compared::read([&args.left, &args.right], args.scope, &args.load, global)?;
+    let sides = [
+        (args.left.as_str(), args.left_options.as_slice()),
+        (&args.right, &args.right_options),
+    ];
+    let mut compared = Compared::read(sides, args.scope, &args.load, global)?;
     let found = compared.find(&scope);
     let answer = answer(question, &found);
     let witnesses = witnesses(&compared, &found.pairs, question)?;

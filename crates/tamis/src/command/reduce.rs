@@ -52,6 +52,10 @@ pub(crate) struct Args {
     /// becomes the last argument
     #[arg(long, value_name = "COMMAND")]
     test: Option<String>,
+    /// An option for OTHER alone: of its language, or `from`, `include-dir` or `kernel`; may be repeated
+    #[arg(long = "other", value_name = "NAME=VALUE", requires = "differs",
+          conflicts_with_all = ["compile_fails", "reports", "test"])]
+    other_options: Vec<String>,
     #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]

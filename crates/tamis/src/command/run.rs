@@ -70,13 +70,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let loaded: Vec<Loaded> = inputs
         .map(|input| load.load_among(input, global))
         .collect::<Result<_, _>>()?;
-    load.check_profile_options(&loaded)?;
+    load.check_options(&loaded)?;
     load.check_arches(&loaded)?;
-    let compiles = loaded
-        .iter()
-        .any(|input| matches!(input, Loaded::Policy(_)));
-    args.target.check_use(compiles)?;
-    let options = args.target.options(&load, global)?;
+    args.target.check_use(loaded.iter())?;
+    let options = args.target.options(&load.options(), global)?;
     let mut policies = Vec::new();
     let mut filters = Vec::new();
     for loaded in loaded {

@@ -1,20 +1,22 @@
-//! `tamis tables`: look up architectures, system calls and constants.
+//! `tamis tables`: look up architectures, system calls, constants and options of policy languages.
 
 use clap::Subcommand;
 use tamis_abi::{Arch, consts, syscall};
 use tamis_diag::suggest;
-use tamis_report::tables::{ArchRow, ConstantRow, SyscallRow, Table};
+use tamis_policy::{front_end, option};
+use tamis_report::tables::{ArchRow, ConstantRow, OptionRow, SyscallRow, Table};
 
 use crate::cli::output::show;
 use crate::cli::{Failure, Global, exit, load, message};
 
-/// Look up architectures, system calls and constants
+/// Look up architectures, system calls, constants and options of policy languages
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   tamis tables syscalls openat            its number on every architecture
   tamis tables syscalls 257 --arch x86_64
   tamis tables constants AF_ --arch mips
+  tamis tables options minijail           what -O and flags such as --dialect take
 Exit status: 1 if nothing matches.")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -30,6 +32,11 @@ enum Which {
     Syscalls(Query),
     /// Symbolic constants for arguments
     Constants(Query),
+    /// Options of policy languages, for `-O NAME=VALUE` or as flags: `--dialect c`
+    Options {
+        /// A language, or an option or a part of its name; without it everything is listed
+        pattern: Option<String>,
+    },
 }
 
 /// What to look for.
@@ -80,7 +87,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Which::Syscalls(query) => {
             let entries = exact_or_partial(|exact| syscalls(query, exact));
             if entries.is_empty() {
-                return Ok(nothing(query, syscall::names()));
+                return Ok(nothing(query.pattern.as_deref(), syscall::names()));
             }
             show(&Table { entries }, global)?;
         }
@@ -88,7 +95,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let entries = exact_or_partial(|exact| constants(query, exact));
             if entries.is_empty() {
                 let names = query.arches().into_iter().flat_map(consts::names);
-                return Ok(nothing(query, names));
+                return Ok(nothing(query.pattern.as_deref(), names));
+            }
+            show(&Table { entries }, global)?;
+        }
+        Which::Options { pattern } => {
+            let pattern = pattern.as_deref();
+            let entries = exact_or_partial(|exact| options(pattern, exact));
+            if entries.is_empty() {
+                let names = option::all().into_iter().map(|option| option.name);
+                let languages = front_end::ALL.into_iter().map(|own| own.name);
+                return Ok(nothing(pattern, names.chain(languages)));
             }
             show(&Table { entries }, global)?;
         }
@@ -102,8 +119,8 @@ fn exact_or_partial<T>(find: impl Fn(bool) -> Vec<T>) -> Vec<T> {
     if exact.is_empty() { find(false) } else { exact }
 }
 
-fn nothing(query: &Query, names: impl Iterator<Item = &'static str>) -> u8 {
-    let pattern = query.pattern.as_deref().unwrap_or("");
+fn nothing(pattern: Option<&str>, names: impl Iterator<Item = &'static str>) -> u8 {
+    let pattern = pattern.unwrap_or("");
     message(&format!("nothing matches `{pattern}`"));
     if let Some(near) = suggest::nearest(pattern, names) {
         message(&format!("help: did you mean `{near}`?"));
@@ -131,4 +148,20 @@ fn constants(query: &Query, exact: bool) -> Vec<ConstantRow> {
         })
     };
     query.arches().into_iter().flat_map(of_arch).collect()
+}
+
+/// The options of a language, or those with a name.
+fn options(pattern: Option<&str>, exact: bool) -> Vec<OptionRow> {
+    let is_wanted = |language: &str, name: &str| match pattern {
+        None => true,
+        Some(pattern) if exact => language == pattern || name == pattern,
+        Some(pattern) => name.contains(pattern),
+    };
+    let of_language = |language: &'static front_end::FrontEnd| {
+        let options = language.options.iter();
+        options
+            .filter(move |option| is_wanted(language.name, option.name))
+            .map(move |option| OptionRow::of(language, option))
+    };
+    front_end::ALL.into_iter().flat_map(of_language).collect()
 }

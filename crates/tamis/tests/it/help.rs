@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use tamis_policy::option;
 use tamis_testkit::child;
 
 const TAMIS: &str = env!("CARGO_BIN_EXE_tamis");
@@ -186,4 +187,31 @@ fn every_subcommand_has_examples_and_they_work() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Every command with `-O` takes the flags of all languages, and few list them.
+#[test]
+fn flags_of_languages_are_listed_where_one_policy_is_compiled() {
+    let mut takers = 0;
+    for subcommand in subcommands() {
+        let help = stdout(&[&subcommand, "-h"]);
+        if !help.contains("-O, --option") {
+            continue;
+        }
+        takers += 1;
+        let is_listed = ["compile", "precompile"].contains(&subcommand.as_str());
+        for option in option::all() {
+            let name = option.name;
+            let entry = format!("\n      --{name} ");
+            assert_eq!(help.contains(&entry), is_listed, "{subcommand} --{name}");
+            // Help is shown only if what stands before it was understood.
+            let flag = format!("--{name}");
+            let understood = match option.value_form().split('|').next() {
+                Some("") | None => stdout(&[&subcommand, &flag, "-h"]),
+                Some(value) => stdout(&[&subcommand, &flag, value, "-h"]),
+            };
+            assert_eq!(understood, help, "{subcommand} {flag}");
+        }
+    }
+    assert!(takers > 10, "{takers} commands take options of languages");
 }

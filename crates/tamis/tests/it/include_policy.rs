@@ -200,3 +200,36 @@ fn other_languages_and_folders_of_includes_are_taken_from_the_arguments() {
     assert!(ambiguous.contains("vmm.json:1:"), "{ambiguous}");
     assert!(ambiguous.contains("thread"), "{ambiguous}");
 }
+
+#[test]
+fn options_of_the_language_are_given_by_name() {
+    let table = r#"{"arch_nr": 3221225534, "arch_name": "x86_64", "bits": 64,
+        "syscalls": {"read": 0, "write": 1}, "constants": {}}"#;
+    let files = [
+        ("deny.policy", "@denylist\nread: return EPERM\n"),
+        ("server.policy", "read: 1\n"),
+        ("tables/constants.json", table),
+    ];
+    fs::create_dir_all(folder("options", &[]).join("tables")).unwrap();
+    let folder = folder("options", &files);
+    let main = "#![deny(warnings)]\n\
+                tamis::include_policy!(pub mod deny = \"deny.policy\", option = \"denylist\");\n\
+                tamis::include_policy!(pub mod server = \"server.policy\", option = \"dialect=python\",\n    \
+                option = \"arch-json=tables/constants.json\");\n\
+                pub fn filters() -> (deny::Filter, server::Filter) {\n    \
+                (deny::Filter::new(), server::Filter::new())\n}\n";
+    let output = rustc(&folder, main, &["--emit=dep-info,metadata"]);
+    assert!(output.status.success(), "{}", stderr_text(&output));
+    let depends = fs::read_to_string(folder.join("main.d")).unwrap();
+    assert!(depends.contains("tables/constants.json"), "{depends}");
+    for (option, expected) in [
+        ("denylits", "did you mean `denylist`?"),
+        ("thread=vmm", "minijail policies have no option `thread`"),
+        ("dialect=d", "there are c, python"),
+    ] {
+        let invocation =
+            format!("tamis::include_policy!(\"server.policy\", option = \"{option}\");");
+        let refusal = refusal(&folder, &invocation);
+        assert!(refusal.contains(expected), "{option}: {refusal}");
+    }
+}

@@ -53,6 +53,10 @@ fn an_outer_filter_in_the_way_is_an_error_of_the_environment() {
         ("kill-process seccomp", "kills whoever installs another"),
         ("kill-thread seccomp", "kills whoever installs another"),
         ("trap seccomp", "kills whoever installs another"),
+        (
+            "kill-process getppid",
+            "killed the process that was to execute",
+        ),
         ("errno(EPERM) prctl", "no_new_privs failed"),
         ("errno(EPERM) waitid", "can't be waited for"),
         ("errno(EMFILE) pipe2", "could not be started: EMFILE"),

@@ -229,6 +229,7 @@ fn every_document_fits_its_schema_and_every_schema_has_a_document() {
         check("tables arches --json"),
         check("tables syscalls open --json"),
         check("tables constants O_ --json"),
+        check("tables options --json"),
     ];
     if !skip::without_live() {
         covered.push(check(

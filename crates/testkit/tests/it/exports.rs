@@ -6,6 +6,7 @@ use tamis_abi::{Action, ActionKind, Arch, Endian};
 use tamis_convert::{Refusal, Source, convert, read_back};
 use tamis_diag::Sources;
 use tamis_policy::export::{self, Exporter, pfc};
+use tamis_policy::firecracker;
 use tamis_policy::front_end::{self, ParseOptions};
 use tamis_policy::loader::NoIncludes;
 use tamis_prover::{ComparisonResult, Limits, Space};
@@ -36,8 +37,10 @@ fn policies() -> Option<Vec<(String, Ruleset)>> {
                     let source = sources.add(name.as_str(), corpus::text(&name)?);
                     let options = ParseOptions {
                         asked_arches: vec![Arch::X86_64],
-                        thread: (language == "firecracker").then(|| "vmm".to_owned()),
-                        ..ParseOptions::new(vec![Arch::X86_64])
+                        firecracker: firecracker::Settings {
+                            thread: (language == "firecracker").then(|| "vmm".to_owned()),
+                        },
+                        ..ParseOptions::new(Arch::X86_64)
                     };
                     let parse = front_end.parse;
                     parse(&mut sources, source, &mut NoIncludes, &options)

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use tamis_abi::Arch;
 use tamis_diag::Sources;
+use tamis_policy::firecracker;
 use tamis_policy::front_end::{self, FrontEnd, ParseOptions};
 use tamis_policy::loader::Loaded;
 use tamis_policy::minijail::{Dialect, Settings};
@@ -42,7 +43,7 @@ struct Counts {
 fn options() -> ParseOptions {
     ParseOptions {
         asked_arches: vec![Arch::X86_64],
-        ..ParseOptions::new(vec![Arch::X86_64, Arch::X86, Arch::X32])
+        ..ParseOptions::new(Arch::X86_64)
     }
 }
 
@@ -133,7 +134,9 @@ fn cases(format: &str) -> Vec<Case> {
             "vmm",
             corpus::text("firecracker/firecracker-vmm-x86_64.json"),
             ParseOptions {
-                thread: Some("vmm".to_owned()),
+                firecracker: firecracker::Settings {
+                    thread: Some("vmm".to_owned()),
+                },
                 ..options()
             },
             &[
@@ -229,7 +232,9 @@ fn files(format: &FrontEnd) -> (usize, usize) {
     let is_read = |name: &&String| {
         let text = corpus::text(name).expect("the file is there");
         let options = ParseOptions {
-            thread: (format.name == "firecracker").then(|| "vmm".to_owned()),
+            firecracker: firecracker::Settings {
+                thread: (format.name == "firecracker").then(|| "vmm".to_owned()),
+            },
             ..options()
         };
         read(format, name, &text, &options).is_some()

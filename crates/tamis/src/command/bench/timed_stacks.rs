@@ -71,11 +71,10 @@ pub(super) fn timed_stacks(
         .map(|filter| side::read(filter, &load, global))
         .collect::<Result<_, _>>()?;
     let inputs = || sides.iter().flat_map(Side::filters);
-    load.check_profile_options(inputs())?;
+    load.check_options(inputs())?;
     load.check_arches(inputs())?;
-    let compiles = inputs().any(|input| matches!(input, Loaded::Policy(_)));
-    args.target.check_objective_use(compiles)?;
-    let options = args.target.options(&load, global)?;
+    args.target.check_objective_use(inputs())?;
+    let options = args.target.options(&load.options(), global)?;
     let policies = inputs().filter_map(Loaded::policy);
     policies.for_each(|policy| load::warn_installation(policy, global));
     for side in sides {

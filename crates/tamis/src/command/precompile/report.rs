@@ -3,11 +3,10 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use tamis_diag::{Diagnostic, code};
 use tamis_policy::matrix::Matrix;
 use tamis_report::entry::{InsnEntry, insns};
 
-use super::assemble::{Assembled, place};
+use tamis_embed::family::assemble::Assembled;
 
 /// The document for programs, and the index of a folder of filters.
 #[derive(Serialize)]
@@ -108,7 +107,7 @@ pub(super) fn document<'a>(
                 .collect(),
         });
     let members = matrix.combinations().filter_map(|values| {
-        let member = family.members[place(matrix, &values)]?;
+        let member = family.member(matrix, &values)?;
         let named = matrix.options.iter().zip(&values);
         Some(ConfigurationEntry {
             values: named
@@ -181,7 +180,7 @@ pub(super) fn table(matrix: &Matrix, family: &Assembled) -> String {
     let mut firsts: Vec<Option<String>> = vec![None; family.programs.len()];
     let mut rows = Vec::new();
     for values in matrix.combinations() {
-        let Some(member) = family.members[place(matrix, &values)] else {
+        let Some(member) = family.member(matrix, &values) else {
             continue;
         };
         let title = matrix.title(&values);
@@ -196,39 +195,6 @@ pub(super) fn table(matrix: &Matrix, family: &Assembled) -> String {
     rows.iter()
         .map(|(title, about)| format!("  {title:<width$}  {about}\n"))
         .collect()
-}
-
-/// Options that change nothing.
-pub(super) fn idle(matrix: &Matrix, family: &Assembled) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
-    for (axis, option) in matrix.options.iter().enumerate() {
-        let mut compared = 0;
-        let differs = matrix.combinations().any(|mut values| {
-            let own = family.members[place(matrix, &values)];
-            let value = std::mem::replace(&mut values[axis], 0);
-            (0..value).any(|other| {
-                values[axis] = other;
-                let other = family.members[place(matrix, &values)];
-                let both = own.is_some() && other.is_some();
-                compared += usize::from(both);
-                both && own != other
-            })
-        });
-        if compared > 0 && !differs {
-            found.push(
-                Diagnostic::warning(
-                    code::MATRIX_IDLE,
-                    format!("the option `{}` has no effect", option.name),
-                )
-                .label(
-                    option.name.span,
-                    "the filters are the same for all of its values",
-                )
-                .help("check that the policy uses what the option sets, or delete the option"),
-            );
-        }
-    }
-    found
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -1,17 +1,40 @@
-//! The same work for many things at once, with results in the order of the things.
+//! The machine on which a matrix is compiled: its files, and all of its processors.
 
 use std::panic;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Builder};
 
+use tamis_policy::loader::Loader;
+use tamis_session::files::{self, FileLoader};
+use tamis_session::matrix::Environment;
+use tamis_session::{Error, Input};
+
 /// What the compiler has room for on its stack in the main thread.
 const STACK_BYTES: usize = 8 << 20;
+
+/// This machine.
+pub(super) struct Machine;
+
+impl Environment for Machine {
+    fn read(&self, path: &str) -> Result<Input, Error> {
+        files::read(path)
+    }
+
+    fn loader(&self, folders: &[PathBuf]) -> Box<dyn Loader> {
+        Box::new(FileLoader::new(folders))
+    }
+
+    fn for_each<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        in_parallel(items, work)
+    }
+}
 
 /// Does the work for each item, on all processors.
 ///
 /// # Panics
 /// If the work does.
-pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     let take = || {

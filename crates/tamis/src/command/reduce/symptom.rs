@@ -13,7 +13,7 @@ use tamis_diag::{Code, Diagnostic, suggest};
 use tamis_fuzz::Campaign;
 use tamis_lint::{LintInput, Meaning, registry};
 use tamis_prover::{Answer, Limits, Stop, decide};
-use tamis_session::{Input, Loaded, Side};
+use tamis_session::{Input, Loaded, Side, SideOptions};
 
 use super::{Args, file_name};
 use crate::cli::load::LoadArgs;
@@ -82,6 +82,9 @@ impl Symptom {
         input: &Input,
         global: &Global,
     ) -> Result<Symptom, Failure> {
+        if args.differs.is_none() {
+            load.check_kind(input)?;
+        }
         if let Some(command) = &args.test {
             return TestCommand::new(command, input).map(Symptom::Test);
         }
@@ -96,7 +99,9 @@ impl Symptom {
         match &args.differs {
             Some(other) => {
                 let load = load.with_kind(args.load.from);
-                let other = side::read(other, &load, global)?;
+                let own = SideOptions::parse(&args.other_options)?;
+                let other = side::read_alone(other, &own, &load, global)?;
+                load.check_options([&given].into_iter().chain(other.filters()))?;
                 differing_call(args, load.call_arch(), &given, &other)
             }
             None => match reason(&given)? {

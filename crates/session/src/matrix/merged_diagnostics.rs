@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use tamis_diag::render::render;
 use tamis_diag::{Diagnostic, Label, SourceId, Sources, Span, code};
 
-use crate::cli::Failure;
+use crate::error::Error;
 
 /// How many combinations a note names.
 const MAX_NAMED: usize = 2;
@@ -74,12 +74,12 @@ impl MergedDiagnostics {
         self.known.clear();
     }
 
-    /// The failure of policies in which there are errors; `None` if there are none.
-    pub(super) fn failure(&self, all: &[String]) -> Option<Failure> {
+    /// The errors of policies that have some.
+    pub(super) fn error(&self, all: &[String]) -> Option<Error> {
         let mut errors = self.diagnostics(all);
         errors.retain(Diagnostic::is_error);
         errors.truncate(MAX_ERRORS);
-        (!errors.is_empty()).then(|| Failure::Diagnostics(errors, self.sources.clone()))
+        (!errors.is_empty()).then(|| Error::Diagnostics(errors, self.sources.clone()))
     }
 
     /// The texts that it is about.

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 
 use tamis_abi::{Arch, Endian, Word};
 use tamis_compiler::Compiled;
-use tamis_diag::{Diagnostic, Sources, code};
+use tamis_diag::{Diagnostic, code};
 use tamis_policy::matrix::Matrix;
 use tamis_rules::Variable;
+use tamis_session::Error;
+use tamis_session::matrix::{CompiledPlan, LoadedMatrix, Plan};
 
-use super::members::Plan;
-use crate::cli::Failure;
-use tamis_embed::family::share::Shared;
-use tamis_embed::family::{FamilyProgram, Member};
+use super::share::Shared;
+use super::{Family, FamilyProgram, Member};
+use crate::Language;
 
 /// How many bytes an instruction takes, and the place of a value.
 const INSN_BYTES: usize = 8;
@@ -21,38 +22,52 @@ const PATCH_BYTES: usize = 4;
 const MAX_VALUES: usize = 127;
 
 /// The filters of a family.
-pub(super) struct Assembled {
-    pub(super) archs: Vec<Arch>,
-    pub(super) endian: Endian,
-    pub(super) variables: Vec<Variable>,
+#[derive(Clone, Debug)]
+pub struct Assembled {
+    /// The architectures that the filters have rules for.
+    pub archs: Vec<Arch>,
+    /// The byte order of their machines.
+    pub endian: Endian,
+    /// The variables of all filters.
+    pub variables: Vec<Variable>,
     /// For each combination of the matrix what it has.
-    pub(super) members: Vec<Option<Member>>,
-    pub(super) ranges: Vec<Vec<(u64, u64)>>,
-    pub(super) programs: Vec<FamilyProgram>,
-    pub(super) shared: Shared,
-    pub(super) sizes: Sizes,
+    pub members: Vec<Option<Member>>,
+    /// What a member has: the values that may be bound, by variable.
+    pub ranges: Vec<Vec<(u64, u64)>>,
+    /// The filters that differ.
+    pub programs: Vec<FamilyProgram>,
+    /// Their instructions, stored together.
+    pub shared: Shared,
+    /// How much room they take.
+    pub sizes: Sizes,
 }
 
 /// How much room the filters take: instructions and the places of values, without the table that finds them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
+pub struct Sizes {
     /// Each combination's by itself.
-    pub(super) separate_bytes: usize,
+    pub separate_bytes: usize,
     /// Equal ones once.
-    pub(super) distinct_bytes: usize,
+    pub distinct_bytes: usize,
     /// As they are stored in source code.
-    pub(super) shared_bytes: usize,
+    pub shared_bytes: usize,
 }
 
-/// Puts the filters together.
-pub(super) fn assemble(
-    matrix: &Matrix,
-    sources: &Sources,
+/// Puts the filters of a plan together.
+///
+/// # Errors
+/// If a variable differs between combinations, or the filters are too large to be stored together.
+///
+/// # Panics
+/// If the plan has no members, or what is stored is not what was compiled.
+pub fn assemble(
+    loaded: &LoadedMatrix,
     plan: &Plan,
-    numbers: &[usize],
-    filters: &[Compiled],
-) -> Result<Assembled, Failure> {
-    let refuse = |diagnostic| Failure::Diagnostics(vec![diagnostic], sources.clone());
+    compiled: &CompiledPlan,
+) -> Result<Assembled, Error> {
+    let matrix = &loaded.matrix;
+    let refuse = |diagnostic| Error::Diagnostics(vec![diagnostic], loaded.sources.clone());
+    let filters = &compiled.filters;
     let first = filters
         .first()
         .expect("a matrix has a combination that is not excluded");
@@ -62,7 +77,7 @@ pub(super) fn assemble(
     let mut ranges: Vec<Vec<(u64, u64)>> = Vec::new();
     let mut members = vec![None; matrix.combinations_count()];
     let mut separate_bytes = 0;
-    for (member, number) in plan.members.iter().zip(numbers) {
+    for (member, number) in plan.members.iter().zip(&compiled.numbers) {
         let program = program(&filters[*number], &member.policy.declared, &variables);
         separate_bytes += bytes(&program);
         let program = *known.entry(program).or_insert_with_key(|program| {
@@ -77,8 +92,7 @@ pub(super) fn assemble(
                 ranges.push(own);
                 ranges.len() - 1
             });
-        let place = place(matrix, &member.values);
-        members[place] = Some(Member {
+        members[matrix.index_of(&member.values)] = Some(Member {
             program,
             ranges: range,
         });
@@ -116,12 +130,87 @@ pub(super) fn assemble(
     })
 }
 
-/// The number of a combination.
-pub(super) fn place(matrix: &Matrix, values: &[usize]) -> usize {
-    let digits = matrix.options.iter().zip(values);
-    digits.fold(0, |place, (option, value)| {
-        place * option.values.len() + value
-    })
+impl Assembled {
+    /// The family as source code is made of it.
+    pub fn family<'a>(&'a self, name: &'a str, loaded: &'a LoadedMatrix) -> Family<'a> {
+        Family {
+            name,
+            matrix: &loaded.name,
+            archs: &self.archs,
+            endian: self.endian,
+            options: &loaded.matrix.options,
+            variables: &self.variables,
+            members: &self.members,
+            ranges: &self.ranges,
+            programs: &self.programs,
+            shared: &self.shared,
+        }
+    }
+
+    /// What a combination has; nothing if it is excluded or was not chosen.
+    pub fn member(&self, matrix: &Matrix, values: &[usize]) -> Option<Member> {
+        self.members[matrix.index_of(values)]
+    }
+
+    /// Warnings about options that change nothing.
+    pub fn idle_options(&self, matrix: &Matrix) -> Vec<Diagnostic> {
+        let idle = matrix.options.iter().enumerate();
+        let idle = idle.filter(|(axis, _)| self.is_idle(matrix, *axis));
+        idle.map(|(_, option)| {
+            let message = format!("the option `{}` has no effect", option.name);
+            Diagnostic::warning(code::MATRIX_IDLE, message)
+                .label(
+                    option.name.span,
+                    "the filters are the same for all of its values",
+                )
+                .help("check that the policy uses what the option sets, or delete the option")
+        })
+        .collect()
+    }
+
+    /// Whether combinations that differ in this option only have the same filter, and there are such.
+    fn is_idle(&self, matrix: &Matrix, axis: usize) -> bool {
+        let mut compared = 0;
+        let differs = matrix.combinations().any(|mut values| {
+            let own = self.member(matrix, &values);
+            let value = std::mem::replace(&mut values[axis], 0);
+            (0..value).any(|other| {
+                values[axis] = other;
+                let other = self.member(matrix, &values);
+                let both = own.is_some() && other.is_some();
+                compared += usize::from(both);
+                both && own != other
+            })
+        });
+        compared > 0 && !differs
+    }
+}
+
+/// What the names in source code begin with: the given name, else that of the matrix, else that of its file.
+///
+/// # Errors
+/// If the name is not one in the language.
+pub fn identifier(
+    language: &Language,
+    loaded: &LoadedMatrix,
+    given: Option<&str>,
+) -> Result<String, Error> {
+    let of_matrix = loaded.matrix.name.as_ref();
+    if let (None, Some(name), Some(_)) = (given, of_matrix, language.named) {
+        return crate::name::of(language, Some(&name.value), &loaded.name).map_err(|_| {
+            let message = format!(
+                "`{name}` is not a valid name in the language of `--emit {}`",
+                language.name
+            );
+            let near = crate::name::near(language, &name.value);
+            let diagnostic = Diagnostic::error(code::MATRIX_NAME, message)
+                .label(name.span, "it is a reserved word, or not an identifier")
+                .help(format!("choose another, or use `--name`: `{near}`"));
+            Error::Diagnostics(vec![diagnostic], loaded.sources.clone())
+        });
+    }
+    crate::name::of(language, given, &loaded.name)
+        .map_err(|error| Error::usage(error.to_string(), error.help()))
 }
 
 fn bytes(program: &FamilyProgram) -> usize {
