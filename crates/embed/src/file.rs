@@ -112,8 +112,8 @@ impl PolicyFile {
         self.option(Assignment::new("thread", name))
     }
 
-    /// Gives an option of the policy's language by name, as `-O` does; `tamis tables options` lists them. A path is
-    /// relative to the package. [`compile`](Self::compile) fails if the language lacks the option.
+    /// Sets an option of the policy's language by name, as `-O` does; `tamis tables options` lists them. A path is
+    /// relative to the package. [`compile`](Self::compile) fails if the language does not have the option.
     ///
     /// ```
     /// use tamis_embed::{Assignment, PolicyFile, build};
@@ -125,7 +125,7 @@ impl PolicyFile {
         self
     }
 
-    /// Sets options by type. Those of other languages than the policy's have no effect.
+    /// Sets options by type. Options of other languages have no effect.
     ///
     /// ```
     /// use tamis_embed::{PolicyFile, build};

@@ -39,7 +39,7 @@ pub struct ArgEntry {
     pub name: &'static str,
     pub c_type: &'static str,
     pub width_bits: u32,
-    /// The place among the six that a filter sees, unless it has none that is the same everywhere.
+    /// The index among the six arguments of `seccomp_data`, unless it differs between architectures.
     pub index: Option<usize>,
 }
 
@@ -63,7 +63,7 @@ pub struct OptionRow {
     pub choices: Vec<ChoiceEntry>,
 }
 
-/// A value of an option that has few.
+/// A value of an option with few values.
 #[derive(Serialize)]
 pub struct ChoiceEntry {
     pub name: &'static str,
@@ -97,7 +97,7 @@ impl SyscallRow {
             index: signature::index(arch, name, arg.name).map(ArgIndex::index),
         };
         let mut args: Vec<ArgEntry> = args.iter().map(arg).collect();
-        // Architectures disagree on the order; what has no place stays where x86_64 has it.
+        // Architectures differ in the order; an argument without a common index is listed at that of x86_64.
         if args.iter().all(|arg| arg.index.is_some()) {
             args.sort_by_key(|arg| arg.index);
         }
@@ -112,7 +112,7 @@ impl SyscallRow {
 }
 
 impl OptionRow {
-    /// What a language declares of an option.
+    /// The row of an option.
     pub fn of(language: &FrontEnd, option: &LanguageOption) -> OptionRow {
         let choices = match &option.form {
             OptionForm::Choice(choices) => *choices,
