@@ -39,7 +39,8 @@ pub struct ArgEntry {
     pub name: &'static str,
     pub c_type: &'static str,
     pub width_bits: u32,
-    /// The index among the six arguments of `seccomp_data`, unless it differs between architectures.
+    /// The index among the six arguments of `seccomp_data`; `None` if the argument has no single place, such as a
+    /// 64-bit argument on a 32-bit architecture.
     pub index: Option<usize>,
 }
 
@@ -97,7 +98,7 @@ impl SyscallRow {
             index: signature::index(arch, name, arg.name).map(ArgIndex::index),
         };
         let mut args: Vec<ArgEntry> = args.iter().map(arg).collect();
-        // Architectures differ in the order; an argument without a common index is listed at that of x86_64.
+        // Architectures differ in the order; if an argument has no index, the order is that of x86_64.
         if args.iter().all(|arg| arg.index.is_some()) {
             args.sort_by_key(|arg| arg.index);
         }
