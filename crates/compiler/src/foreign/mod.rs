@@ -217,8 +217,8 @@ fn lay_out(
     Ok(without_arch_check(&program, options))
 }
 
-/// The program for calls that pass its first test, of the architecture, for x86_64; `None` if it begins with anything
-/// else.
+/// The program behind its first test, which is whether the architecture is that of x86_64; `None` if it begins with
+/// anything else.
 fn without_arch_check(program: &Program, options: &CompileOptions) -> Option<Program> {
     let mut graph = Cfg::from_program(program);
     let entry = graph.block(graph.entry());

@@ -33,8 +33,8 @@ const LEAST_CUTTING_BIT: u32 = 28;
 /// The most intervals for which programs are evaluated.
 const MAX_INTERVALS: usize = 20_000;
 
-/// The program with a new dispatch, and the changes of the passes; `None` if it treats architectures that it does not
-/// name differently, or is too large to be evaluated.
+/// The program with a new dispatch, and the changes of the passes; `None` if it distinguishes architectures that it
+/// does not name, or is too large to be evaluated.
 pub(super) fn redispatch(
     program: &Program,
     archs: &[Arch],
