@@ -1,4 +1,4 @@
-//! Docker's profile through our front end means what libseccomp 2.6.1 makes of it, on every input.
+//! Docker's profile, read by tamis, is equivalent to libseccomp 2.6.1's program for it, on every input.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn docker() -> Option<Ruleset> {
     profile.parsed.ruleset
 }
 
-/// The audit values to try: those that the program or the ruleset knows, their neighbours, others.
+/// The audit values to try: those in the program or the ruleset, their neighbours, others.
 fn arches(program: &Program) -> BTreeSet<u32> {
     let mut tests = Tests::new();
     tests.add_program(program, &[]);
@@ -34,8 +34,8 @@ fn arches(program: &Program) -> BTreeSet<u32> {
     arches
 }
 
-/// The numbers to try with an audit value: an element of every interval that the program or the
-/// ruleset distinguishes, and what is special by itself.
+/// The numbers to try with an audit value: an element of every interval that the program or the ruleset
+/// distinguishes, and special numbers.
 fn numbers(program: &Program, ruleset: &Ruleset, arch: u32) -> BTreeSet<u32> {
     let mut tests = Tests::new();
     tests.add_program(program, &[(Word::ARCH, arch)]);
@@ -50,7 +50,7 @@ fn numbers(program: &Program, ruleset: &Ruleset, arch: u32) -> BTreeSet<u32> {
     tests.values(Word::NR)
 }
 
-/// Compares on every class of inputs; returns how many were tried and the calls that differ.
+/// Compares on every class of inputs; returns the number of inputs and the calls that differ.
 fn compare(program: &Program, ruleset: &Ruleset) -> (usize, BTreeSet<String>) {
     let mut rng = Rng::new(0);
     let mut tried = 0;
