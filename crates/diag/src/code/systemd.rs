@@ -19,4 +19,7 @@ codes! { SYSTEMD;
     SYSTEMD_EMPTY = "TM1105", "unit without a filter",
         "None of the unit's directives makes systemd install a filter, so every call is allowed. Directives \
          with other mechanisms, such as ProtectSystem= or CapabilityBoundingSet=, do not install a filter.";
+    SYSTEMD_REFUSED = "TM1106", "unit that systemd doesn't start",
+        "systemd ignores most mistakes in units, but not this one: it doesn't load the unit, or fails to start \
+         the service with status 228 (SECCOMP). A filter for the unit would be one that systemd never installs.";
 }

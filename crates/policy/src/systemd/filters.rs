@@ -261,7 +261,7 @@ impl Filters {
     }
 
     fn log(&mut self, settings: &Settings) {
-        let Some(list) = &settings.log else {
+        let Some(list) = settings.log.as_ref().filter(|list| list.is_installed()) else {
             return;
         };
         let log = Action::new(tamis_abi::ActionKind::Log, 0);
@@ -277,7 +277,7 @@ impl Filters {
         let Some(list) = &settings.filter else {
             return;
         };
-        let usual = action(settings.errno.unwrap_or(Answer::Kill));
+        let usual = action(settings.errno);
         if list.is_allow_list {
             let named = self.named(list.calls.keys().map(String::as_str));
             self.deny_others(&named, usual, list.span);

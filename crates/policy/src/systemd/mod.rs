@@ -12,7 +12,7 @@
 //!
 //! systemd installs a filter for each directive and each architecture of the machine, over thirty for an ordinary
 //! service; here they are one policy, and so one filter. The meaning is that of systemd 252. The stages, one file
-//! each: `unit` finds assignments, `settings` and `calls` apply them one by one, `filters` derives the denials;
+//! each: `unit` finds assignments, `value` splits them into words, `settings` and `calls` apply them one by one, `filters` derives the denials;
 //! `tables` has systemd's sets and names.
 
 mod calls;
@@ -20,6 +20,7 @@ mod filters;
 mod settings;
 mod tables;
 mod unit;
+mod value;
 
 use std::collections::BTreeSet;
 
@@ -42,7 +43,7 @@ pub(crate) fn default_calls() -> BTreeSet<&'static str> {
 
 /// Whether a name is parsed as this errno.
 pub(crate) fn is_errno(name: &str, number: u16, native: Arch) -> bool {
-    calls::parse_answer(name, native) == Some(calls::Answer::Errno(number))
+    calls::errno(name, native) == Some(number)
 }
 
 /// The language in the registry.
@@ -117,7 +118,8 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
     }
     let native = options.arches.first().copied().unwrap_or(Arch::X86_64);
     let assignments = unit::parse(source, text, &mut sink);
-    let settings = settings::read(&assignments, native, &mut sink);
+    let name = &sources.get(source).name;
+    let settings = settings::read(name, &assignments, native, &mut sink);
     if settings.is_empty() && !sink.has_failed() {
         let message = "the unit has no directive that installs a filter";
         sink.report(
@@ -148,10 +150,12 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
             default: Action::ALLOW,
         });
     }
-    // Filters allow all calls of other architectures, except that of `SystemCallArchitectures=`.
-    let bad_arch = match settings.arches {
-        Some(_) => Action::KILL_THREAD,
-        None => Action::ALLOW,
+    // Filters allow all calls of other architectures, except that of `SystemCallArchitectures=`, which systemd installs
+    // only if one of the machine's architectures is not in the list.
+    let local = filters::local_arches(native);
+    let bad_arch = match local.into_iter().all(stays) {
+        true => Action::ALLOW,
+        false => Action::KILL_THREAD,
     };
     let ruleset = Ruleset::new(sections, bad_arch).expect("no architecture twice");
     Parsed::new(Some(ruleset), sink.into_diagnostics())

@@ -1,45 +1,69 @@
-//! From the text of a unit to assignments: `KEY=WORDS` in a section.
+//! From the text of a unit to assignments: `KEY=VALUE` in a section.
 //!
-//! A line that begins with `#` or `;` is a comment, even between lines joined by a backslash. As in systemd, a line
-//! that is neither a section nor an assignment is ignored, with a warning.
+//! These are systemd's rules for lines. A line ends with a line feed, a carriage return or a NUL. A line that begins
+//! with `#` or `;` is a comment, even between lines joined by a backslash; an escaped backslash doesn't join. A line
+//! that is neither a section nor an assignment is ignored, with a warning; a section header that is not one, and a line
+//! of more than 1 MiB, make systemd refuse the whole unit. White space is only what systemd takes for it.
+
+use std::borrow::Cow;
 
 use tamis_diag::{Diagnostic, SourceId, Span, code};
 
+use super::value::Value;
 use crate::sink::Sink;
 
-/// A word with its span.
+/// What systemd takes for white space.
+pub(super) const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
+/// systemd's limit of a line with those that it joins, in bytes.
+const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// A piece of text with its span.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Word<'t> {
+pub(super) struct Piece<'t> {
     pub(super) text: &'t str,
     pub(super) span: Span,
 }
 
-/// `KEY=WORDS`
+/// `KEY=VALUE`
 #[derive(Debug)]
 pub(super) struct Assignment<'t> {
-    pub(super) section: &'t str,
-    pub(super) key: Word<'t>,
-    /// Empty if the assignment is empty, which resets most keys.
-    pub(super) words: Vec<Word<'t>>,
+    pub(super) section: Cow<'t, str>,
+    pub(super) key: Value<'t>,
+    pub(super) value: Value<'t>,
 }
 
 /// The assignments of a text, in order.
 pub(super) fn parse<'t>(source: SourceId, text: &'t str, sink: &mut Sink) -> Vec<Assignment<'t>> {
     let mut reader = Reader {
-        source,
         section: None,
         assignments: Vec::new(),
-        continues: false,
+        has_mark: false,
     };
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
+    let mut joined: Option<Value> = None;
+    for line in lines(text) {
         if sink.is_finished() {
-            break;
+            return reader.assignments;
         }
-        if let Err(diagnostic) = reader.line(start, line.trim_end_matches(['\r', '\n'])) {
-            sink.report(*diagnostic);
+        let line = Value::new(source, line.start, line.text);
+        if is_comment(line.text().trim_start_matches(WHITE_SPACE)) {
+            continue;
         }
-        start += line.len();
+        let line = reader.without_mark(line);
+        let whole = match joined.take() {
+            Some(before) => before.join(line),
+            None => line,
+        };
+        if whole.text().len() > MAX_LINE_BYTES {
+            let message = "a line of more than 1 MiB";
+            sink.stop(refused(message, whole.span(), "split it"));
+        } else if continues(whole.text()) {
+            joined = Some(whole.without_last_byte());
+        } else {
+            reader.line(&whole, sink);
+        }
+    }
+    if let Some(whole) = joined {
+        reader.line(&whole, sink);
     }
     reader.assignments
 }
@@ -63,86 +87,109 @@ fn is_comment(line: &str) -> bool {
     line.starts_with(['#', ';'])
 }
 
+/// Whether the last backslash of a line is not escaped itself.
+fn continues(line: &str) -> bool {
+    let backslashes = line.len() - line.trim_end_matches('\\').len();
+    backslashes % 2 == 1
+}
+
+/// A line and where it starts.
+struct Line<'t> {
+    start: usize,
+    text: &'t str,
+}
+
+/// The lines of a text. Different characters that end lines, such as a carriage return and a line feed, are one end.
+fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+    const ENDS: [char; 3] = ['\n', '\r', '\0'];
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+        let length = rest.find(ENDS).unwrap_or(rest.len());
+        let line = Line {
+            start,
+            text: &rest[..length],
+        };
+        let mut ends = String::new();
+        for end in rest[length..].chars().take_while(|c| ENDS.contains(c)) {
+            // Nothing belongs to the end of a line after a NUL.
+            if ends.contains(end) || ends.ends_with('\0') {
+                break;
+            }
+            ends.push(end);
+        }
+        start += length + ends.len();
+        Some(line)
+    })
+}
+
 struct Reader<'t> {
-    source: SourceId,
-    section: Option<&'t str>,
+    section: Option<Cow<'t, str>>,
     assignments: Vec<Assignment<'t>>,
-    /// Whether the next line continues the last assignment.
-    continues: bool,
+    /// Whether a byte order mark was read.
+    has_mark: bool,
 }
 
 impl<'t> Reader<'t> {
-    fn line(&mut self, start: usize, line: &'t str) -> Result<(), Box<Diagnostic>> {
-        let trimmed = line.trim();
-        if is_comment(trimmed) {
-            return Ok(());
+    /// The line without a byte order mark, which systemd removes once, from whichever line has it.
+    fn without_mark(&mut self, line: Value<'t>) -> Value<'t> {
+        const MARK: char = '\u{feff}';
+        if self.has_mark || !line.text().starts_with(MARK) {
+            return line;
         }
-        let text = line.strip_suffix('\\').unwrap_or(line);
-        let was_continued = std::mem::replace(&mut self.continues, text.len() < line.len());
-        if was_continued {
-            let words = self.words(start, text);
-            if let Some(assignment) = self.assignments.last_mut() {
-                assignment.words.extend(words);
-            }
-            return Ok(());
+        self.has_mark = true;
+        line.slice(MARK.len_utf8()..line.text().len())
+    }
+
+    fn line(&mut self, line: &Value<'t>, sink: &mut Sink) {
+        let line = line.trim();
+        let text = line.text();
+        if text.is_empty() {
+            return;
         }
-        if trimmed.is_empty() {
-            return Ok(());
+        if text.starts_with('[') {
+            return self.section(&line, sink);
         }
-        if let Some(section) = section(trimmed) {
-            self.section = Some(section);
-            return Ok(());
-        }
-        let whole = self.span(start, start + line.len());
-        let Some((key, value)) = text.split_once('=') else {
-            self.continues = false;
+        let Some(equals) = text.find('=') else {
             let message = "a line that is neither a section nor an assignment";
-            return Err(ignored(message, whole, "write `Directive=value`"));
+            return sink.report(ignored(message, line.span(), "write `Directive=value`"));
         };
-        let Some(section) = self.section else {
-            self.continues = false;
+        let Some(section) = self.section.clone() else {
             let message = "an assignment outside of a section";
-            return Err(ignored(message, whole, "begin with `[Service]`"));
+            return sink.report(ignored(message, line.span(), "begin with `[Service]`"));
         };
-        let key_start = start + key.len() - key.trim_start().len();
-        let key_text = key.trim();
         self.assignments.push(Assignment {
             section,
-            key: Word {
-                text: key_text,
-                span: self.span(key_start, key_start + key_text.len()),
-            },
-            words: self.words(start + key.len() + 1, value),
+            key: line.slice(0..equals).trim(),
+            value: line.slice(equals + 1..text.len()).trim(),
         });
-        Ok(())
     }
 
-    /// The words of a text that begins at `start`, without the quotes around them.
-    fn words(&self, start: usize, text: &'t str) -> Vec<Word<'t>> {
-        let place = |word: &str| start + (word.as_ptr() as usize - text.as_ptr() as usize);
-        text.split_whitespace()
-            .map(|word| {
-                let unquoted = ['"', '\'']
-                    .into_iter()
-                    .find_map(|quote| word.strip_prefix(quote)?.strip_suffix(quote));
-                let word = unquoted.unwrap_or(word);
-                Word {
-                    text: word,
-                    span: self.span(place(word), place(word) + word.len()),
-                }
-            })
-            .collect()
-    }
-
-    fn span(&self, start: usize, end: usize) -> Span {
-        Span::new(self.source, start, end)
+    fn section(&mut self, line: &Value<'t>, sink: &mut Sink) {
+        let name = line.slice(1..line.text().len());
+        let Some(length) = name.text().strip_suffix(']').map(str::len) else {
+            let message = "a section header without `]`";
+            return sink.report(refused(message, line.span(), "write `[Service]`"));
+        };
+        let name = name.slice(0..length).into_text();
+        let is_bad = |c: char| c.is_ascii_control() || ['"', '\'', '\\'].contains(&c);
+        if name.contains(is_bad) {
+            let message = "a section header with a quote, a backslash or a control character";
+            return sink.report(refused(message, line.span(), "write `[Service]`"));
+        }
+        self.section = Some(name);
     }
 }
 
-fn ignored(message: &str, span: Span, help: &str) -> Box<Diagnostic> {
-    Box::new(
-        Diagnostic::warning(code::SYSTEMD_SYNTAX, message)
-            .label(span, "systemd ignores this")
-            .help(help),
-    )
+fn ignored(message: &str, span: Span, help: &str) -> Diagnostic {
+    Diagnostic::warning(code::SYSTEMD_SYNTAX, message)
+        .label(span, "systemd ignores this")
+        .help(help)
+}
+
+/// The error for what makes systemd refuse the unit.
+pub(super) fn refused(message: &str, span: Span, help: &str) -> Diagnostic {
+    Diagnostic::error(code::SYSTEMD_REFUSED, message)
+        .label(span, "systemd doesn't start the unit")
+        .help(help)
 }
