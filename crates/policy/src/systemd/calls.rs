@@ -217,7 +217,9 @@ fn integer(text: &str) -> Option<u64> {
     const SPACE: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
     let text = text.trim_start_matches(SPACE);
     let strip = |text: &'_ str, prefixes: [&str; 2]| {
-        let mut rests = prefixes.iter().filter_map(|prefix| text.strip_prefix(prefix));
+        let mut rests = prefixes
+            .iter()
+            .filter_map(|prefix| text.strip_prefix(prefix));
         rests.next().map(str::to_owned)
     };
     let unsigned = |text: &str| {

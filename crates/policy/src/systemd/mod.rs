@@ -150,12 +150,11 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
             default: Action::ALLOW,
         });
     }
-    // Filters allow all calls of other architectures, except that of `SystemCallArchitectures=`, which systemd installs
-    // only if one of the machine's architectures is not in the list.
-    let local = filters::local_arches(native);
-    let bad_arch = match local.into_iter().all(stays) {
-        true => Action::ALLOW,
-        false => Action::KILL_THREAD,
+    // Filters allow all calls of other architectures, except that of `SystemCallArchitectures=`. systemd doesn't install
+    // that one if the list has all architectures of the machine, which then gets no calls of others.
+    let bad_arch = match settings.arches {
+        Some(_) => Action::KILL_THREAD,
+        None => Action::ALLOW,
     };
     let ruleset = Ruleset::new(sections, bad_arch).expect("no architecture twice");
     Parsed::new(Some(ruleset), sink.into_diagnostics())

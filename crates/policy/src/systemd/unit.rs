@@ -193,3 +193,40 @@ pub(super) fn refused(message: &str, span: Span, help: &str) -> Diagnostic {
         .label(span, "systemd doesn't start the unit")
         .help(help)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_feeds_carriage_returns_and_nuls_end_lines() {
+        let all = |text| lines(text).map(|line| line.text).collect::<Vec<_>>();
+        assert_eq!(all("a\rb\nc\0d"), ["a", "b", "c", "d"]);
+        assert_eq!(all("a\r\nb\n\rc\n\0d\0\ne"), ["a", "b", "c", "d", "", "e"]);
+        assert_eq!(all("a\n\nb\r\n\r\nc\n"), ["a", "", "b", "", "c"]);
+        assert_eq!(all(""), [""; 0]);
+    }
+
+    #[test]
+    fn a_word_of_joined_lines_has_the_place_of_all_of_it() {
+        let text = "[Service]\nA=b\\\n# no\n c\n";
+        let mut sources = tamis_diag::Sources::new();
+        let source = sources.add("x", text);
+        let mut sink = Sink::new(false);
+        let assignments = parse(source, text, &mut sink);
+        let [assignment] = assignments.as_slice() else {
+            panic!("{assignments:?}");
+        };
+        assert_eq!(assignment.value.text(), "b  c");
+        let words = assignment.value.words(super::super::value::Quotes::Kept);
+        let places: Vec<&str> = words
+            .words
+            .iter()
+            .map(|word| {
+                let span = word.span;
+                &text[span.start as usize..span.end as usize]
+            })
+            .collect();
+        assert_eq!(places, ["b", "c"]);
+    }
+}
