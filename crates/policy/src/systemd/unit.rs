@@ -14,7 +14,7 @@ use crate::sink::Sink;
 
 /// What systemd takes for white space.
 pub(super) const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
-/// systemd's limit of a line with those that it joins, in bytes.
+/// systemd's limit of a line with its end, and of a line with those that it joins, in bytes.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// A piece of text with its span.
@@ -44,18 +44,22 @@ pub(super) fn parse<'t>(source: SourceId, text: &'t str, sink: &mut Sink) -> Vec
         if sink.is_finished() {
             return reader.assignments;
         }
+        let with_ends_bytes = line.with_ends_bytes;
         let line = Value::new(source, line.start, line.text);
+        if with_ends_bytes > MAX_LINE_BYTES {
+            sink.stop(too_long(line.span()));
+            return reader.assignments;
+        }
         if is_comment(line.text().trim_start_matches(WHITE_SPACE)) {
             continue;
         }
         let line = reader.without_mark(line);
         let whole = match joined.take() {
-            Some(before) => before.join(line),
+            Some(before) => before.join(&line),
             None => line,
         };
         if whole.text().len() > MAX_LINE_BYTES {
-            let message = "a line of more than 1 MiB";
-            sink.stop(refused(message, whole.span(), "split it"));
+            sink.stop(too_long(whole.span()));
         } else if continues(whole.text()) {
             joined = Some(whole.without_last_byte());
         } else {
@@ -97,6 +101,8 @@ fn continues(line: &str) -> bool {
 struct Line<'t> {
     start: usize,
     text: &'t str,
+    /// Its length with the characters that end it.
+    with_ends_bytes: usize,
 }
 
 /// The lines of a text. Different characters that end lines, such as a carriage return and a line feed, are one end.
@@ -106,10 +112,6 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     std::iter::from_fn(move || {
         let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
         let length = rest.find(ENDS).unwrap_or(rest.len());
-        let line = Line {
-            start,
-            text: &rest[..length],
-        };
         let mut ends = String::new();
         for end in rest[length..].chars().take_while(|c| ENDS.contains(c)) {
             // Nothing belongs to the end of a line after a NUL.
@@ -118,7 +120,12 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
             }
             ends.push(end);
         }
-        start += length + ends.len();
+        let line = Line {
+            start,
+            text: &rest[..length],
+            with_ends_bytes: length + ends.len(),
+        };
+        start += line.with_ends_bytes;
         Some(line)
     })
 }
@@ -179,6 +186,10 @@ impl<'t> Reader<'t> {
         }
         self.section = Some(name);
     }
+}
+
+fn too_long(span: Span) -> Diagnostic {
+    refused("a line of more than 1 MiB", span, "make it shorter")
 }
 
 fn ignored(message: &str, span: Span, help: &str) -> Diagnostic {

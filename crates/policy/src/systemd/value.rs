@@ -136,7 +136,7 @@ impl<'t> Value<'t> {
     }
 
     /// This and another line.
-    pub(super) fn join(mut self, line: Value<'t>) -> Value<'t> {
+    pub(super) fn join(mut self, line: &Value<'t>) -> Value<'t> {
         let length = self.text.len();
         let starts = line.starts.iter();
         self.starts
