@@ -21,5 +21,6 @@ codes! { SYSTEMD;
          with other mechanisms, such as ProtectSystem= or CapabilityBoundingSet=, do not install a filter.";
     SYSTEMD_REFUSED = "TM1106", "unit that systemd doesn't start",
         "systemd ignores most mistakes in units, but not this one: it doesn't load the unit, or fails to start \
-         the service with status 228 (SECCOMP). A filter for the unit would be one that systemd never installs.";
+         the service with status 228 (SECCOMP). A filter for the unit would be one that systemd never installs. In a \
+         drop-in systemd ignores the rest of the file, and starts the service without it.";
 }

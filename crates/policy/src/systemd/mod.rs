@@ -91,7 +91,7 @@ impl SystemdOptions {
     }
 }
 
-/// Parses a unit, optionally followed by its drop-ins.
+/// Parses a unit, or a unit and its drop-ins as `systemctl cat` prints them.
 ///
 /// ```
 /// use tamis_abi::{Action, Arch, SeccompData};
@@ -118,7 +118,7 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
     }
     let native = options.arches.first().copied().unwrap_or(Arch::X86_64);
     let assignments = unit::parse(source, text, &mut sink);
-    let name = &sources.get(source).name;
+    let name = unit::name(text).unwrap_or(&sources.get(source).name);
     let settings = settings::read(name, &assignments, native, &mut sink);
     if settings.is_empty() && !sink.has_failed() {
         let message = "the unit has no directive that installs a filter";

@@ -7,7 +7,7 @@ use tamis_diag::{Diagnostic, Span, code, suggest};
 
 use super::calls::{self, Answer, CallList, Reading};
 use super::tables;
-use super::unit::{self, Assignment, Piece};
+use super::unit::{self, Assignment, FileIndex, Piece};
 use super::value::Quotes;
 use crate::sink::Sink;
 
@@ -153,12 +153,13 @@ pub(super) fn read(
         section: section_of(unit_name, assignments),
         sink,
         settings: Settings::default(),
+        ended: None,
     };
     for assignment in assignments {
         if reader.sink.is_finished() {
             break;
         }
-        if reader.is_ours(assignment) {
+        if reader.ended != Some(assignment.file) && reader.is_ours(assignment) {
             reader.assign(assignment);
         }
     }
@@ -190,6 +191,8 @@ struct Reader<'a> {
     section: &'static str,
     sink: &'a mut Sink,
     settings: Settings,
+    /// The file that systemd reads no further.
+    ended: Option<FileIndex>,
 }
 
 impl Reader<'_> {
@@ -265,7 +268,9 @@ impl Reader<'_> {
             let message = format!("`{}=` takes a boolean", assignment.key.text());
             // systemd checks only this one strictly.
             if switch == Switch::DynamicUser {
-                let diagnostic = unit::refused(&message, value_span(assignment), "write `yes`");
+                let (place, file) = (value_span(assignment), assignment.file);
+                self.ended = Some(file);
+                let diagnostic = unit::refused(&message, place, "write `yes` or `no`", file);
                 return self.sink.report(diagnostic);
             }
             let help = match value.text() {
@@ -318,13 +323,15 @@ impl Reader<'_> {
         for (_, _, span) in all.chain(listed).filter(|(_, answer, _)| *answer == last) {
             let message = format!("libseccomp doesn't take the errno {LAST_ERRNO}");
             let help = format!("write a number below {LAST_ERRNO}");
-            self.sink.report(unit::refused(&message, span, &help));
+            self.sink
+                .report(unit::not_started(&message, span).help(help));
         }
         let listed = list.calls.iter().filter(|_| list.is_allow_list);
         for (call, entry) in listed.filter(|(_, entry)| entry.answer == Some(usual)) {
             let message = format!("`{call}` has the action of calls that aren't listed");
             let help = "write it without an action, which removes it from the list";
-            self.sink.report(unit::refused(&message, entry.span, help));
+            self.sink
+                .report(unit::not_started(&message, entry.span).help(help));
         }
     }
 

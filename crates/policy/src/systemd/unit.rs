@@ -3,7 +3,7 @@
 //! These are systemd's rules for lines. A line ends with a line feed, a carriage return or a NUL. A line that begins
 //! with `#` or `;` is a comment, even between lines joined by a backslash; an escaped backslash doesn't join. A line
 //! that is neither a section nor an assignment is ignored, with a warning; a section header that is not one, and a line
-//! of more than 1 MiB, make systemd refuse the whole unit. White space is only what systemd takes for it.
+//! of more than 1 MiB, make systemd refuse the whole unit, or ignore the rest of a drop-in. White space is only what systemd takes for it.
 
 use std::borrow::Cow;
 
@@ -14,6 +14,8 @@ use crate::sink::Sink;
 
 /// What systemd takes for white space.
 pub(super) const WHITE_SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
+/// How the names of drop-ins end.
+const DROP_IN: &str = ".conf";
 /// systemd's limit of a line with its end, and of a line with those that it joins, in bytes.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
@@ -27,49 +29,57 @@ pub(super) struct Piece<'t> {
 /// `KEY=VALUE`
 #[derive(Debug)]
 pub(super) struct Assignment<'t> {
+    pub(super) file: FileIndex,
     pub(super) section: Cow<'t, str>,
     pub(super) key: Value<'t>,
     pub(super) value: Value<'t>,
 }
 
-/// The assignments of a text, in order.
+/// The file of an assignment, in a text of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileIndex {
+    index: usize,
+    is_drop_in: bool,
+}
+
+/// The assignments of a text, in order: a unit, or a unit and its drop-ins as `systemctl cat` prints them.
 pub(super) fn parse<'t>(source: SourceId, text: &'t str, sink: &mut Sink) -> Vec<Assignment<'t>> {
     let mut reader = Reader {
+        file: FileIndex {
+            index: 0,
+            is_drop_in: false,
+        },
         section: None,
         assignments: Vec::new(),
         has_mark: false,
     };
-    let mut joined: Option<Value> = None;
-    for line in lines(text) {
-        if sink.is_finished() {
-            return reader.assignments;
+    let is_printed = name(text).is_some();
+    let is_title = |line: &&Line| is_printed && is_title(line.text);
+    let mut lines = lines(text).peekable();
+    while lines.peek().is_some() && !sink.is_finished() {
+        let title = lines.next_if(|line| is_title(&line));
+        reader.begin(title.is_some_and(|line| line.text.ends_with(DROP_IN)));
+        let mut file = std::iter::from_fn(|| lines.next_if(|line| !is_title(&line)));
+        if reader.file(source, &mut file, sink).is_err() {
+            file.for_each(drop);
         }
-        let with_ends_bytes = line.with_ends_bytes;
-        let line = Value::new(source, line.start, line.text);
-        if with_ends_bytes > MAX_LINE_BYTES {
-            sink.stop(too_long(line.span()));
-            return reader.assignments;
-        }
-        if is_comment(line.text().trim_start_matches(WHITE_SPACE)) {
-            continue;
-        }
-        let line = reader.without_mark(line);
-        let whole = match joined.take() {
-            Some(before) => before.join(&line),
-            None => line,
-        };
-        if whole.text().len() > MAX_LINE_BYTES {
-            sink.stop(too_long(whole.span()));
-        } else if continues(whole.text()) {
-            joined = Some(whole.without_last_byte());
-        } else {
-            reader.line(&whole, sink);
-        }
-    }
-    if let Some(whole) = joined {
-        reader.line(&whole, sink);
     }
     reader.assignments
+}
+
+/// The name of the unit whose files `systemctl cat` has printed.
+pub(super) fn name(text: &str) -> Option<&str> {
+    let first = lines(text).next()?;
+    first
+        .text
+        .strip_prefix("# ")
+        .filter(|_| is_title(first.text))
+}
+
+/// Whether it is the line that `systemctl cat` prints before a file.
+fn is_title(line: &str) -> bool {
+    const ENDS: [&str; 5] = [DROP_IN, ".service", ".socket", ".mount", ".swap"];
+    line.starts_with("# /") && ENDS.iter().any(|end| line.ends_with(end))
 }
 
 /// The first line that is not a comment.
@@ -131,13 +141,69 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
 }
 
 struct Reader<'t> {
+    file: FileIndex,
     section: Option<Cow<'t, str>>,
     assignments: Vec<Assignment<'t>>,
     /// Whether a byte order mark was read.
     has_mark: bool,
 }
 
+/// systemd reads the file no further.
+struct EndOfFile;
+
 impl<'t> Reader<'t> {
+    /// Begins a file, outside of all sections.
+    fn begin(&mut self, is_drop_in: bool) {
+        self.file = FileIndex {
+            index: self.file.index + 1,
+            is_drop_in,
+        };
+        self.section = None;
+        self.has_mark = false;
+    }
+
+    fn file(
+        &mut self,
+        source: SourceId,
+        lines: &mut dyn Iterator<Item = Line<'t>>,
+        sink: &mut Sink,
+    ) -> Result<(), EndOfFile> {
+        let mut joined: Option<Value> = None;
+        for line in lines {
+            if sink.is_finished() {
+                return Err(EndOfFile);
+            }
+            let with_ends_bytes = line.with_ends_bytes;
+            let line = Value::new(source, line.start, line.text);
+            if with_ends_bytes > MAX_LINE_BYTES {
+                return self.too_long(&line, sink);
+            }
+            if is_comment(line.text().trim_start_matches(WHITE_SPACE)) {
+                continue;
+            }
+            let line = self.without_mark(line);
+            let whole = match joined.take() {
+                Some(before) => before.join(&line),
+                None => line,
+            };
+            if whole.text().len() > MAX_LINE_BYTES {
+                return self.too_long(&whole, sink);
+            }
+            if continues(whole.text()) {
+                joined = Some(whole.without_last_byte());
+            } else {
+                self.line(&whole, sink)?;
+            }
+        }
+        joined.map_or(Ok(()), |whole| self.line(&whole, sink))
+    }
+
+    fn too_long(&self, line: &Value, sink: &mut Sink) -> Result<(), EndOfFile> {
+        let message = "a line of more than 1 MiB";
+        sink.report(refused(message, line.span(), "make it shorter", self.file));
+        Err(EndOfFile)
+    }
+
     /// The line without a byte order mark, which systemd removes once, from whichever line has it.
     fn without_mark(&mut self, line: Value<'t>) -> Value<'t> {
         const MARK: char = '\u{feff}';
@@ -148,48 +214,56 @@ impl<'t> Reader<'t> {
         line.slice(MARK.len_utf8()..line.text().len())
     }
 
-    fn line(&mut self, line: &Value<'t>, sink: &mut Sink) {
+    fn line(&mut self, line: &Value<'t>, sink: &mut Sink) -> Result<(), EndOfFile> {
         let line = line.trim();
         let text = line.text();
         if text.is_empty() {
-            return;
+            return Ok(());
         }
         if text.starts_with('[') {
             return self.section(&line, sink);
         }
         let Some(equals) = text.find('=') else {
             let message = "a line that is neither a section nor an assignment";
-            return sink.report(ignored(message, line.span(), "write `Directive=value`"));
+            sink.report(ignored(message, line.span(), "write `Directive=value`"));
+            return Ok(());
         };
         let Some(section) = self.section.clone() else {
             let message = "an assignment outside of a section";
-            return sink.report(ignored(message, line.span(), "begin with `[Service]`"));
+            sink.report(ignored(message, line.span(), "begin with `[Service]`"));
+            return Ok(());
         };
         self.assignments.push(Assignment {
+            file: self.file,
             section,
             key: line.slice(0..equals).trim(),
             value: line.slice(equals + 1..text.len()).trim(),
         });
+        Ok(())
     }
 
-    fn section(&mut self, line: &Value<'t>, sink: &mut Sink) {
+    fn section(&mut self, line: &Value<'t>, sink: &mut Sink) -> Result<(), EndOfFile> {
+        let mut refuse = |message| {
+            sink.report(refused(
+                message,
+                line.span(),
+                "write `[Service]`",
+                self.file,
+            ));
+            Err(EndOfFile)
+        };
         let name = line.slice(1..line.text().len());
         let Some(length) = name.text().strip_suffix(']').map(str::len) else {
-            let message = "a section header without `]`";
-            return sink.report(refused(message, line.span(), "write `[Service]`"));
+            return refuse("a section header without `]`");
         };
         let name = name.slice(0..length).into_text();
         let is_bad = |c: char| c.is_ascii_control() || ['"', '\'', '\\'].contains(&c);
         if name.contains(is_bad) {
-            let message = "a section header with a quote, a backslash or a control character";
-            return sink.report(refused(message, line.span(), "write `[Service]`"));
+            return refuse("a section header with a quote, a backslash or a control character");
         }
         self.section = Some(name);
+        Ok(())
     }
-}
-
-fn too_long(span: Span) -> Diagnostic {
-    refused("a line of more than 1 MiB", span, "make it shorter")
 }
 
 fn ignored(message: &str, span: Span, help: &str) -> Diagnostic {
@@ -198,11 +272,19 @@ fn ignored(message: &str, span: Span, help: &str) -> Diagnostic {
         .help(help)
 }
 
-/// The error for what makes systemd refuse the unit.
-pub(super) fn refused(message: &str, span: Span, help: &str) -> Diagnostic {
-    Diagnostic::error(code::SYSTEMD_REFUSED, message)
-        .label(span, "systemd doesn't start the unit")
-        .help(help)
+/// What makes systemd refuse the unit, or ignore the rest of a drop-in.
+pub(super) fn refused(message: &str, span: Span, help: &str, file: FileIndex) -> Diagnostic {
+    let diagnostic = match file.is_drop_in {
+        true => Diagnostic::warning(code::SYSTEMD_REFUSED, message)
+            .label(span, "systemd ignores this and the rest of the file"),
+        false => not_started(message, span),
+    };
+    diagnostic.help(help)
+}
+
+/// What makes systemd refuse the unit, without a help.
+pub(super) fn not_started(message: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(code::SYSTEMD_REFUSED, message).label(span, "systemd doesn't start the unit")
 }
 
 #[cfg(test)]

@@ -233,7 +233,12 @@ pub fn unit(rng: &mut Rng) -> Unit {
         drop_ins: Vec::new(),
     };
     for _ in 0..rng.range(0..=5).saturating_sub(3) {
-        unit.drop_ins.push(format!("[Service]\n{}", lines(rng, 3)));
+        let section = match rng.range(0..=9) {
+            0 => "",
+            1 => "[Socket]\n",
+            _ => "[Service]\n",
+        };
+        unit.drop_ins.push(format!("{section}{}", lines(rng, 3)));
     }
     unit
 }
