@@ -117,9 +117,9 @@ pub fn parse(sources: &Sources, source: SourceId, options: &SystemdOptions) -> P
         return Parsed::new(None, sink.into_diagnostics());
     }
     let native = options.arches.first().copied().unwrap_or(Arch::X86_64);
-    let assignments = unit::parse(source, text, &mut sink);
+    let unit = unit::parse(source, text, &mut sink);
     let name = unit::name(text).unwrap_or(&sources.get(source).name);
-    let settings = settings::read(name, &assignments, native, &mut sink);
+    let settings = settings::read(name, &unit, native, &mut sink);
     if settings.is_empty() && !sink.has_failed() {
         let message = "the unit has no directive that installs a filter";
         sink.report(

@@ -7,7 +7,7 @@ use tamis_diag::{Diagnostic, Span, code, suggest};
 
 use super::calls::{self, Answer, CallList, Reading};
 use super::tables;
-use super::unit::{self, Assignment, FileIndex, Piece};
+use super::unit::{self, Assignment, FileIndex, Piece, Unit};
 use super::value::Quotes;
 use crate::sink::Sink;
 
@@ -142,20 +142,18 @@ pub(super) fn namespace_flags() -> impl Iterator<Item = u64> {
 }
 
 /// Applies all assignments of a unit, whose name decides which section counts.
-pub(super) fn read(
-    unit_name: &str,
-    assignments: &[Assignment],
-    native: Arch,
-    sink: &mut Sink,
-) -> Settings {
+pub(super) fn read(unit_name: &str, unit: &Unit, native: Arch, sink: &mut Sink) -> Settings {
     let mut reader = Reader {
         native,
-        section: section_of(unit_name, assignments),
+        section: section_of(unit_name, unit),
         sink,
         settings: Settings::default(),
         ended: None,
     };
-    for assignment in assignments {
+    for (name, span) in &unit.sections {
+        reader.header(name, *span);
+    }
+    for assignment in &unit.assignments {
         if reader.sink.is_finished() {
             break;
         }
@@ -169,7 +167,7 @@ pub(super) fn read(
 
 /// The section with the directives of a unit or drop-in of this name; if the name doesn't say, the first that is of
 /// such a section.
-fn section_of(unit_name: &str, assignments: &[Assignment]) -> &'static str {
+fn section_of(unit_name: &str, unit: &Unit) -> &'static str {
     let by_extension = |name: &str| {
         let (_, extension) = name.rsplit_once('.').unwrap_or(("", name));
         SECTIONS.iter().find(|(_, theirs)| *theirs == extension)
@@ -178,8 +176,8 @@ fn section_of(unit_name: &str, assignments: &[Assignment]) -> &'static str {
     let of_file = components.next().and_then(by_extension);
     let of_folder = || by_extension(components.next()?.strip_suffix(".d")?);
     let of_text = || {
-        let mut sections = assignments.iter().map(|assignment| &assignment.section);
-        sections.find_map(|section| SECTIONS.iter().find(|(name, _)| name == section))
+        let mut sections = unit.sections.iter();
+        sections.find_map(|(section, _)| SECTIONS.iter().find(|(name, _)| name == section))
     };
     let found = of_file.or_else(of_folder).or_else(of_text);
     found.map_or("Service", |(section, _)| section)
@@ -196,6 +194,26 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Whether systemd reads a section of this name in the unit.
+    fn knows(&self, section: &str) -> bool {
+        ["Unit", "Install", self.section].contains(&section) || section.starts_with("X-")
+    }
+
+    /// Warns of a section that systemd ignores.
+    fn header(&mut self, name: &str, span: Span) {
+        if !self.knows(name) {
+            let message = format!("unknown section `[{name}]`");
+            self.sink.report(
+                Diagnostic::warning(code::SYSTEMD_DIRECTIVE, message)
+                    .label(span, "systemd ignores all of it")
+                    .help(format!(
+                        "the directives of this unit are in `[{}]`",
+                        self.section
+                    )),
+            );
+        }
+    }
+
     /// Whether an assignment affects the filter; warns of unknown ones.
     fn is_ours(&mut self, assignment: &Assignment) -> bool {
         let key = assignment.key.piece();
@@ -213,9 +231,10 @@ impl Reader<'_> {
             }
             return runs_programs;
         }
-        let is_private = key.text.starts_with("X-") || section.starts_with("X-");
+        let is_ignored = section.starts_with("X-") || !self.knows(section);
         let mut known = tables::directives(section).into_iter().flatten();
-        if is_private || known.any(|directive| directive == key.text) {
+        if is_ignored || key.text.starts_with("X-") || known.any(|directive| directive == key.text)
+        {
             return false;
         }
         let elsewhere = tables::sections().find(|other| {

@@ -42,15 +42,23 @@ pub(super) struct FileIndex {
     is_drop_in: bool,
 }
 
-/// The assignments of a text, in order: a unit, or a unit and its drop-ins as `systemctl cat` prints them.
-pub(super) fn parse<'t>(source: SourceId, text: &'t str, sink: &mut Sink) -> Vec<Assignment<'t>> {
+/// The lines of a unit.
+#[derive(Debug, Default)]
+pub(super) struct Unit<'t> {
+    pub(super) assignments: Vec<Assignment<'t>>,
+    /// The names in the headers of sections.
+    pub(super) sections: Vec<(Cow<'t, str>, Span)>,
+}
+
+/// The lines of a text, in order: of a unit, or of a unit and its drop-ins as `systemctl cat` prints them.
+pub(super) fn parse<'t>(source: SourceId, text: &'t str, sink: &mut Sink) -> Unit<'t> {
     let mut reader = Reader {
         file: FileIndex {
             index: 0,
             is_drop_in: false,
         },
         section: None,
-        assignments: Vec::new(),
+        unit: Unit::default(),
         has_mark: false,
     };
     let is_printed = name(text).is_some();
@@ -64,7 +72,7 @@ pub(super) fn parse<'t>(source: SourceId, text: &'t str, sink: &mut Sink) -> Vec
             file.for_each(drop);
         }
     }
-    reader.assignments
+    reader.unit
 }
 
 /// The name of the unit whose files `systemctl cat` has printed.
@@ -143,7 +151,7 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
 struct Reader<'t> {
     file: FileIndex,
     section: Option<Cow<'t, str>>,
-    assignments: Vec<Assignment<'t>>,
+    unit: Unit<'t>,
     /// Whether a byte order mark was read.
     has_mark: bool,
 }
@@ -233,7 +241,7 @@ impl<'t> Reader<'t> {
             sink.report(ignored(message, line.span(), "begin with `[Service]`"));
             return Ok(());
         };
-        self.assignments.push(Assignment {
+        self.unit.assignments.push(Assignment {
             file: self.file,
             section,
             key: line.slice(0..equals).trim(),
@@ -261,6 +269,7 @@ impl<'t> Reader<'t> {
         if name.contains(is_bad) {
             return refuse("a section header with a quote, a backslash or a control character");
         }
+        self.unit.sections.push((name.clone(), line.span()));
         self.section = Some(name);
         Ok(())
     }
@@ -306,9 +315,9 @@ mod tests {
         let mut sources = tamis_diag::Sources::new();
         let source = sources.add("x", text);
         let mut sink = Sink::new(false);
-        let assignments = parse(source, text, &mut sink);
-        let [assignment] = assignments.as_slice() else {
-            panic!("{assignments:?}");
+        let unit = parse(source, text, &mut sink);
+        let [assignment] = unit.assignments.as_slice() else {
+            panic!("{unit:?}");
         };
         assert_eq!(assignment.value.text(), "b  c");
         let words = assignment.value.words(super::super::value::Quotes::Kept);

@@ -30,6 +30,10 @@ mount -t tmpfs tmpfs "$root/dev"
 # PrivateDevices= binds these.
 mkdir "$root/dev/pts" "$root/dev/shm" "$root/dev/mqueue" "$root/dev/hugepages"
 mknod -m 666 "$root/dev/ptmx" c 5 2
+# What systemd says goes to a file of the test.
+: >"$folder/log"
+touch "$root/dev/kmsg"
+mount --bind "$folder/log" "$root/dev/kmsg"
 mknod -m 666 "$root/dev/null" c 1 3
 mknod -m 666 "$root/dev/zero" c 1 5
 mknod -m 666 "$root/dev/full" c 1 7
@@ -45,5 +49,5 @@ mkdir "$root/old"
 cd "$root"
 pivot_root . old
 umount -l /old
-exec env -i container=tamis PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-    "$systemd" --system --unit=tamis.target --log-target=null --show-status=no
+exec env -i container=tamis PATH=/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_LOG_RATELIMIT_KMSG=0 \
+    "$systemd" --system --unit=tamis.target --log-target=kmsg --log-level=warning --show-status=no

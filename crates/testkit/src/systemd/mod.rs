@@ -75,6 +75,15 @@ pub enum Started {
     NotLoaded,
 }
 
+/// What systemd made of a unit, and said about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// The process of the unit.
+    pub started: Started,
+    /// The warnings and errors about its files, with the line: `/etc/…:7: Unknown section 'Foo'. Ignoring.`
+    pub messages: Vec<String>,
+}
+
 /// systemd, as it is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Systemd {
@@ -133,7 +142,7 @@ impl Systemd {
     ///
     /// # Panics
     /// If tracing fails.
-    pub fn start(&self, units: &[Unit], limit: Duration) -> io::Result<Option<Vec<Started>>> {
+    pub fn start(&self, units: &[Unit], limit: Duration) -> io::Result<Option<Vec<Loaded>>> {
         let folder = Folder::new()?;
         write_units(&folder.0, units)?;
         let cgroup = Cgroup::new()?;
@@ -165,8 +174,13 @@ impl Systemd {
             return Err(io::Error::other("it ended before the last unit"));
         }
         let names = (0..units.len()).map(unit_name);
-        let started = names.map(|name| found.remove(&name).unwrap_or(Started::NotLoaded));
-        Ok(Some(started.collect()))
+        let log = fs::read(folder.0.join("log"))?;
+        let mut messages = messages(&String::from_utf8_lossy(&log));
+        let loaded = names.map(|name| Loaded {
+            started: found.remove(&name).unwrap_or(Started::NotLoaded),
+            messages: messages.remove(&name).unwrap_or_default(),
+        });
+        Ok(Some(loaded.collect()))
     }
 
     /// Boots systemd, and traces until the last unit is started or it is over.
@@ -263,6 +277,24 @@ fn unit_of(tid: i32) -> Option<String> {
     let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
     let name = path.rsplit('/').next()?;
     (name.starts_with("tamis-") && name.ends_with(".service")).then(|| name.to_owned())
+}
+
+/// The messages of a log about the files of units, by unit.
+fn messages(log: &str) -> BTreeMap<String, Vec<String>> {
+    let mut messages: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in log.lines() {
+        let Some((_, message)) = line.split_once("]: ") else {
+            continue;
+        };
+        let Some(file) = message.strip_prefix("/etc/systemd/system/") else {
+            continue;
+        };
+        let end = file.find([':', '/']).unwrap_or(file.len());
+        let name = file[..end].trim_end_matches(".d");
+        let of_unit = messages.entry(name.to_owned()).or_default();
+        of_unit.push(message.to_owned());
+    }
+    messages
 }
 
 fn unit_name(index: usize) -> String {

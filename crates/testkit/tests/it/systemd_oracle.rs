@@ -12,7 +12,7 @@ use std::time::Duration;
 use tamis_abi::{Action, Arch, Endian, Word, syscall};
 use tamis_bpf::{Op, Program};
 use tamis_convert::{Source, convert};
-use tamis_diag::{Sources, render};
+use tamis_diag::{Sources, code, render};
 use tamis_policy::export;
 use tamis_policy::systemd::{self, SystemdOptions};
 use tamis_prover::{Limits, Report, Scope, Space, Subject, Verdict, prove};
@@ -24,7 +24,7 @@ use tamis_testkit::libseccomp::Library;
 use tamis_testkit::rng::Rng;
 use tamis_testkit::seeds;
 use tamis_testkit::skip::{self, Need};
-use tamis_testkit::systemd::{EXIT_SECCOMP, Started, Systemd, Unit};
+use tamis_testkit::systemd::{EXIT_SECCOMP, Loaded, Started, Systemd, Unit};
 
 /// How long systemd may take for the units of one boot.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -36,6 +36,8 @@ const KEPT: &str = "fcntl close";
 /// Random units, of which others than `.ci/run` try a fifth.
 const RANDOM: u64 = 1500;
 const PAGE: &str = "../../docs/book/formats.md";
+/// How the row of the table in the book begins.
+const ROW: &str = "| systemd | systemd 252 | ";
 const LOCAL: [Arch; 3] = [Arch::X86_64, Arch::X86, Arch::X32];
 
 /// What became of the comparison of a unit.
@@ -146,44 +148,78 @@ fn judge(unit: &Unit, started: &Started, mask: &Ruleset) -> Class {
     Class::Wrong(format!("{report:x?}"))
 }
 
-/// Starts units and counts what became of them; prints each that is wrong.
-fn classes(systemd: &Systemd, units: &[Unit], mask: &Ruleset) -> BTreeMap<Class, usize> {
-    let mut classes = BTreeMap::new();
-    for units in units.chunks(UNITS_IN_A_BOOT) {
-        let started = systemd.start(units, LIMIT).expect("it can be booted");
-        let started = started.unwrap_or_else(|| panic!("systemd took longer than {LIMIT:?}"));
-        for (unit, started) in units.iter().zip(&started) {
-            let class = judge(unit, started, mask);
-            if let Class::Wrong(why) = &class {
-                let unit = format!("{unit:?}");
-                println!("{why}\n{unit:.2000}");
-            }
-            *classes.entry(class).or_default() += 1;
-        }
-    }
-    classes
+/// systemd, and what its libseccomp knows.
+struct Oracle {
+    systemd: Systemd,
+    library: Library,
+    mask: Ruleset,
 }
 
-/// systemd and the mask for its libseccomp, unless the test skips.
-fn oracle() -> Option<(Systemd, Ruleset)> {
-    if skip::without_live() {
-        return None;
+impl Oracle {
+    /// The machine's, unless the test skips.
+    fn find() -> Option<Oracle> {
+        if skip::without_live() {
+            return None;
+        }
+        let found = Systemd::find().and_then(|systemd| {
+            if !cfg!(target_arch = "x86_64") {
+                return Err("this machine is not x86_64".to_owned());
+            }
+            if !systemd.version.starts_with("systemd 252 ") {
+                return Err(format!("this is {}", systemd.version));
+            }
+            let library = Library::open()?;
+            let mask = mask(&library);
+            Ok(Oracle {
+                systemd,
+                library,
+                mask,
+            })
+        });
+        found
+            .map_err(|reason| skip::because(Need::Systemd, reason))
+            .ok()
     }
-    let found = Systemd::find().and_then(|systemd| {
-        if !cfg!(target_arch = "x86_64") {
-            return Err("this machine is not x86_64".to_owned());
+
+    /// Starts units and counts what became of them; prints each that is wrong.
+    fn classes(&self, units: &[Unit]) -> BTreeMap<Class, usize> {
+        let mut classes = BTreeMap::new();
+        for units in units.chunks(UNITS_IN_A_BOOT) {
+            let loaded = self.systemd.start(units, LIMIT).expect("it can be booted");
+            let loaded = loaded.unwrap_or_else(|| panic!("systemd took longer than {LIMIT:?}"));
+            for (unit, loaded) in units.iter().zip(&loaded) {
+                let class = match self.is_silent(unit, loaded) {
+                    true => Class::Wrong(format!("not all said: {:?}", loaded.messages)),
+                    false => judge(unit, &loaded.started, &self.mask),
+                };
+                if let Class::Wrong(why) = &class {
+                    let unit = format!("{unit:?}");
+                    println!("{why}\n{unit:.2000}");
+                }
+                *classes.entry(class).or_default() += 1;
+            }
         }
-        match systemd.version.starts_with("systemd 252 ") {
-            true => Ok((systemd, mask(&Library::open()?))),
-            false => Err(format!("this is {}", systemd.version)),
-        }
-    });
-    match found {
-        Ok(found) => Some(found),
-        Err(reason) => {
-            skip::because(Need::Systemd, reason);
-            None
-        }
+        classes
+    }
+
+    /// Whether systemd complains of more lines of a unit than there are diagnostics. It doesn't know all names of calls
+    /// that tamis knows.
+    fn is_silent(&self, unit: &Unit, loaded: &Loaded) -> bool {
+        let is_newer = |message: &str| {
+            let name = message.rsplit_once("Failed to parse system call, ignoring: ");
+            name.is_some_and(|(_, name)| {
+                self.library.resolve(name).is_none() && syscall::is_known(name)
+            })
+        };
+        let messages = loaded.messages.iter().filter(|message| !is_newer(message));
+        // `FILE:LINE: …`
+        let lines = messages.map(|message| message.splitn(3, ':').take(2).collect::<Vec<_>>());
+        let lines: BTreeSet<Vec<&str>> = lines.collect();
+        let mut sources = Sources::new();
+        let source = sources.add("x.service", unit.cat());
+        let parsed = systemd::parse(&sources, source, &SystemdOptions::new(Arch::X86_64));
+        let said = parsed.diagnostics.iter();
+        lines.len() > said.filter(|said| said.code != code::SYSTEMD_EMPTY).count()
     }
 }
 
@@ -235,7 +271,7 @@ const FIXED: [&str; 62] = [
     "SystemCallFilter=~ptrace\\",
     "SystemCallFilter=~ptrace \\\n[Service]\nProtectClock=yes",
     "SystemCallFilter\\\n=~ptrace",
-    "Environment=A \\\n\u{feff}# no comment\nProtectClock=yes",
+    "X-A=b \\\n\u{feff}# no comment\nProtectClock=yes",
     // Other directives.
     "NoNewPrivileges=yes",
     "ProtectSystem=strict",
@@ -315,10 +351,10 @@ fn check(classes: &BTreeMap<Class, usize>) {
 
 #[test]
 fn every_call_is_the_filter_that_systemd_installs_for_it() {
-    let Some((systemd, mask)) = oracle() else {
+    let Some(oracle) = Oracle::find() else {
         return;
     };
-    check(&classes(&systemd, &listings(), &mask));
+    check(&oracle.classes(&listings()));
 }
 
 /// The directives of the services that the machine has which install filters.
@@ -381,22 +417,22 @@ fn exported() -> Vec<Unit> {
 
 #[test]
 fn services_of_the_machine_are_the_filters_that_systemd_installs() {
-    let Some((systemd, mask)) = oracle() else {
+    let Some(oracle) = Oracle::find() else {
         return;
     };
-    let classes = classes(&systemd, &services_of_the_machine(), &mask);
+    let classes = oracle.classes(&services_of_the_machine());
     check(&classes);
     assert!(!classes.contains_key(&Class::BothRefuse));
 }
 
 #[test]
 fn systemd_reads_what_is_exported() {
-    let Some((systemd, mask)) = oracle() else {
+    let Some(oracle) = Oracle::find() else {
         return;
     };
     let units = exported();
     assert!(units.len() > seeds::least(100), "{}", units.len());
-    let classes = classes(&systemd, &units, &mask);
+    let classes = oracle.classes(&units);
     println!("{classes:#?}");
     let is_right =
         |class: &Class| matches!(class, Class::Equal | Class::Stricter(_) | Class::Killed);
@@ -405,54 +441,61 @@ fn systemd_reads_what_is_exported() {
 
 #[test]
 fn a_boot_beyond_its_limit_is_ended() {
-    let Some((systemd, _)) = oracle() else {
+    let Some(oracle) = Oracle::find() else {
         return;
     };
-    let started = systemd.start(&listings(), Duration::ZERO);
+    let started = oracle.systemd.start(&listings(), Duration::ZERO);
     assert_eq!(started.expect("it can be booted"), None);
 }
 
 #[test]
 fn lines_are_as_long_as_systemd_lets_them_be() {
-    let Some((systemd, mask)) = oracle() else {
+    let Some(oracle) = Oracle::find() else {
         return;
     };
-    check(&classes(&systemd, &long_lines(), &mask));
+    check(&oracle.classes(&long_lines()));
 }
 
 #[test]
 fn random_units_are_the_filters_that_systemd_installs() {
-    let Some((systemd, mask)) = oracle() else {
+    let Some(oracle) = Oracle::find() else {
         return;
     };
-    println!("{}", systemd.version);
+    println!("{}", oracle.systemd.version);
     let seeds = seeds::of(0..RANDOM);
     let units: Vec<Unit> = seeds.map(|seed| unit(&mut Rng::new(seed))).collect();
-    let classes = classes(&systemd, &units, &mask);
+    let classes = oracle.classes(&units);
     check(&classes);
-    let row = row(&classes);
-    println!("{row}");
-    let count: usize = classes.values().sum();
-    if count as u64 == RANDOM {
+    let found = counts(&classes);
+    let row = found.map(|count| count.to_string()).join(" | ");
+    println!("{ROW}{row} |");
+    if found[0] as u64 == RANDOM {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
         let page = fs::read_to_string(page).expect("the page is there");
-        assert!(page.contains(&row), "{PAGE} lacks the row\n{row}");
+        let row = page.lines().find_map(|line| line.strip_prefix(ROW));
+        let row = row.expect("the page has a row").split(" | ");
+        let told = row.map(|count| count.trim_end_matches(" |").parse::<usize>());
+        let told: Vec<usize> = told.map(|count| count.expect("a number")).collect();
+        assert_eq!(told.len(), found.len());
+        // Whether a filter lets a process live until its program depends on the C library.
+        let is_near = |(told, found): (&usize, usize)| told.abs_diff(found) <= 10;
+        assert!(told.iter().zip(found).all(is_near), "{PAGE} has {told:?}");
+        assert_eq!((told[0], told[4]), (found[0], 0));
     }
 }
 
-/// The row of the table in the book.
-fn row(classes: &BTreeMap<Class, usize>) -> String {
+/// The columns of the table in the book: tried, both refuse, equal, stricter, looser, not comparable.
+fn counts(classes: &BTreeMap<Class, usize>) -> [usize; 6] {
     let count = |class: fn(&Class) -> bool| -> usize {
         let counted = classes.iter().filter(|(found, _)| class(found));
         counted.map(|(_, count)| count).sum()
     };
-    format!(
-        "| systemd | systemd 252 | {} | {} | {} | {} | {} | {} |",
+    [
         count(|_| true),
         count(|class| *class == Class::BothRefuse),
         count(|class| *class == Class::Equal),
         count(|class| matches!(class, Class::Stricter(_))),
         count(|class| matches!(class, Class::Wrong(_))),
         count(|class| matches!(class, Class::Killed | Class::Contradiction)),
-    )
+    ]
 }
