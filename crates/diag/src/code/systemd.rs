@@ -11,7 +11,7 @@ codes! { SYSTEMD;
          are for other programs and are not reported.";
     SYSTEMD_VALUE = "TM1103", "value that systemd ignores",
         "The directive does not accept the value: a boolean is `yes` or `no`, an errno a name, a number \
-         from 1 to 4095 or `kill`. systemd ignores the assignment, or the word, and starts the service \
+         from 1 to 4094 or `kill`. systemd ignores the assignment, or the word, and starts the service \
          without it.";
     SYSTEMD_SYSCALL = "TM1104", "unknown system call or set",
         "No architecture has a call of this name, or systemd 252 no set of it. systemd ignores the word: in \

@@ -112,7 +112,7 @@ impl Reading<'_> {
             _ => errno(answer, self.native).map(Answer::Errno),
         };
         let Some(parsed) = parsed else {
-            let help = "write a name such as `EPERM`, a number up to 4095, or `kill`";
+            let help = "write a name such as `EPERM`, a number up to 4094, or `kill`";
             let diagnostic = bad_answer(answer, word.span);
             self.sink.report(diagnostic.help(help));
             return None;
@@ -214,36 +214,35 @@ pub(super) fn errno(text: &str, native: Arch) -> Option<u16> {
 /// systemd's `safe_atoi` for numbers that are not negative: `strtol` with base 0, where `010` is 8, and the prefixes
 /// `0b` and `0o`.
 fn integer(text: &str) -> Option<u64> {
-    const SPACE: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
-    let text = text.trim_start_matches(SPACE);
-    let strip = |text: &'_ str, prefixes: [&str; 2]| {
-        let mut rests = prefixes
-            .iter()
-            .filter_map(|prefix| text.strip_prefix(prefix));
-        rests.next().map(str::to_owned)
-    };
-    let unsigned = |text: &str| {
-        let text = text.trim_start_matches(SPACE);
-        match text.strip_prefix('-') {
-            Some(digits) => (digits.to_owned(), true),
-            None => (text.strip_prefix('+').unwrap_or(text).to_owned(), false),
+    let text = text.trim_start_matches(C_SPACE);
+    for (prefix, radix) in [("0b", 2), ("0B", 2), ("0o", 8), ("0O", 8)] {
+        if let Some(rest) = text.strip_prefix(prefix) {
+            return strtol(rest, Some(radix));
         }
+    }
+    strtol(text, None)
+}
+
+/// `isspace` of C.
+const C_SPACE: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
+
+/// `strtol` of a whole text, without a radix by its prefix. `None` for negative numbers, too.
+fn strtol(text: &str, radix: Option<u32>) -> Option<u64> {
+    let text = text.trim_start_matches(C_SPACE);
+    let (is_negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let ((digits, is_negative), radix) =
-        match (strip(text, ["0b", "0B"]), strip(text, ["0o", "0O"])) {
-            (Some(binary), _) => (unsigned(&binary), 2),
-            (None, Some(octal)) => (unsigned(&octal), 8),
-            (None, None) => {
-                let (digits, sign) = unsigned(text);
-                match strip(&digits, ["0x", "0X"]) {
-                    Some(hexadecimal) => ((hexadecimal, sign), 16),
-                    None if digits.starts_with('0') => ((digits, sign), 8),
-                    None => ((digits, sign), 10),
-                }
-            }
-        };
-    let is_number = !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix));
-    let number = u64::from_str_radix(&digits, radix).ok();
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (digits, radix) = match (radix, hexadecimal) {
+        (Some(radix), _) => (text, radix),
+        (None, Some(digits)) => (digits, 16),
+        (None, None) if text.starts_with('0') => (text, 8),
+        (None, None) => (text, 10),
+    };
+    // `from_str_radix` takes a sign.
+    let is_number = digits.chars().all(|digit| digit.is_digit(radix));
+    let number = u64::from_str_radix(digits, radix).ok();
     number.filter(|number| is_number && (!is_negative || *number == 0))
 }
 

@@ -317,7 +317,7 @@ impl Reader<'_> {
             None => {
                 let help = match text.starts_with(['"', '\'']) {
                     true => "remove the quotes, which systemd keeps here",
-                    false => "write a name such as `EPERM`, a number from 1 to 4095, or `kill`",
+                    false => "write a name such as `EPERM`, a number from 1 to 4094, or `kill`",
                 };
                 let diagnostic = calls::bad_answer(text, value_span(assignment));
                 self.sink.report(diagnostic.help(help));
@@ -328,29 +328,33 @@ impl Reader<'_> {
     /// Reports actions that systemd accepts and libseccomp refuses, so that the service fails to start: a rule of an
     /// allow list with the action of all calls that aren't listed, and the errno 4095.
     fn check_answers(&mut self) {
-        let usual = self.settings.errno;
-        let Some(list) = self.settings.filter.as_ref() else {
+        let Some(list) = &self.settings.filter else {
             return;
         };
-        let usual_if_used = (list.is_allow_list, Some(usual), list.span);
-        let all = std::iter::once(usual_if_used).filter(|(is_used, ..)| *is_used);
-        let listed = list.calls.values().map(|entry| match entry.answer {
-            None if list.is_allow_list => (true, None, entry.span),
-            answer => (true, Some(answer.unwrap_or(usual)), entry.span),
-        });
-        let last = Some(Answer::Errno(LAST_ERRNO));
-        for (_, _, span) in all.chain(listed).filter(|(_, answer, _)| *answer == last) {
-            let message = format!("libseccomp doesn't take the errno {LAST_ERRNO}");
-            let help = format!("write a number below {LAST_ERRNO}");
-            self.sink
-                .report(unit::not_started(&message, span).help(help));
+        let usual = self.settings.errno;
+        let mut refuse = |message: &str, span, help: &str| {
+            let diagnostic = unit::not_started(message, span);
+            self.sink.report(diagnostic.help(help));
+        };
+        let is_last = |answer| answer == Answer::Errno(LAST_ERRNO);
+        let last = format!("libseccomp doesn't take the errno {LAST_ERRNO}");
+        let below = format!("write a number below {LAST_ERRNO}");
+        if list.is_allow_list && is_last(usual) {
+            refuse(&last, list.span, &below);
         }
-        let listed = list.calls.iter().filter(|_| list.is_allow_list);
-        for (call, entry) in listed.filter(|(_, entry)| entry.answer == Some(usual)) {
-            let message = format!("`{call}` has the action of calls that aren't listed");
-            let help = "write it without an action, which removes it from the list";
-            self.sink
-                .report(unit::not_started(&message, entry.span).help(help));
+        for (call, entry) in &list.calls {
+            let answer = match (entry.answer, list.is_allow_list) {
+                // It is allowed.
+                (None, true) => continue,
+                (answer, _) => answer.unwrap_or(usual),
+            };
+            if is_last(answer) {
+                refuse(&last, entry.span, &below);
+            } else if list.is_allow_list && answer == usual {
+                let message = format!("`{call}` has the action of calls that aren't listed");
+                let help = "write it without an action, which removes it from the list";
+                refuse(&message, entry.span, help);
+            }
         }
     }
 
