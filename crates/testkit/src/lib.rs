@@ -21,6 +21,7 @@ pub mod sabotage;
 pub mod seeds;
 pub mod skip;
 pub mod smt;
+pub mod systemd;
 pub mod tally;
 pub mod toolchains;
 

@@ -105,12 +105,21 @@ type Context = *mut c_void;
 // SAFETY: this is a type only; the call says why it is sound.
 type Export = unsafe extern "C" fn(Context, c_int) -> c_int;
 
+/// The library's token of an architecture. x32 has one of its own although the kernel reports x86_64's.
+fn token(arch: Arch) -> u32 {
+    match arch {
+        Arch::X32 => Arch::X86_64.audit() & 0x7fff_ffff,
+        _ => arch.audit(),
+    }
+}
+
 /// The loaded library.
 #[derive(Debug)]
 pub struct Library {
     // SAFETY: these are types only; every call says why it is sound.
     version: unsafe extern "C" fn() -> *const Version,
     resolve: unsafe extern "C" fn(*const c_char) -> c_int,
+    resolve_on: unsafe extern "C" fn(u32, *const c_char) -> c_int,
     init: unsafe extern "C" fn(u32) -> Context,
     release: unsafe extern "C" fn(Context),
     attr_set: unsafe extern "C" fn(Context, c_uint, u32) -> c_int,
@@ -144,6 +153,7 @@ impl Library {
         Ok(Library {
             version: function!(b"seccomp_version\0"),
             resolve: function!(b"seccomp_syscall_resolve_name\0"),
+            resolve_on: function!(b"seccomp_syscall_resolve_name_arch\0"),
             init: function!(b"seccomp_init\0"),
             release: function!(b"seccomp_release\0"),
             attr_set: function!(b"seccomp_attr_set\0"),
@@ -174,7 +184,20 @@ impl Library {
         (nr != NO_SUCH_NAME).then_some(nr)
     }
 
-    /// A filter with the native architecture and this default action; `None` if the library rejects the action.
+    /// The number of a call on an architecture, as [`resolve`](Self::resolve). Other architectures of x86 have
+    /// negative numbers for calls that they make through a multiplexer, too.
+    ///
+    /// # Panics
+    /// If the name contains a null character.
+    pub fn resolve_on(&self, arch: Arch, name: &str) -> Option<i32> {
+        let name = CString::new(name).expect("a name without null characters");
+        // SAFETY: the pointer is to a string that ends in a null and lives during the call; any token may be asked for.
+        let nr = unsafe { (self.resolve_on)(token(arch), name.as_ptr()) };
+        (nr != NO_SUCH_NAME).then_some(nr)
+    }
+
+    /// A filter with the native architecture and this default action; `None` if the library rejects
+    /// the action.
     pub fn filter(&self, default: Action) -> Option<Filter<'_>> {
         // SAFETY: the function takes any number and returns null or a context that we own.
         let context = NonNull::new(unsafe { (self.init)(default.ret()) })?;
@@ -198,14 +221,8 @@ impl Filter<'_> {
     /// # Errors
     /// The library's.
     pub fn add_arch(&mut self, arch: Arch) -> Result<(), Errno> {
-        // x32 has a token of its own although the kernel reports x86_64's.
-        let token = if arch == Arch::X32 {
-            Arch::X86_64.audit() & 0x7fff_ffff
-        } else {
-            arch.audit()
-        };
         // SAFETY: the context is live, and the function takes any token.
-        check(unsafe { (self.library.arch_add)(self.context.as_ptr(), token) })
+        check(unsafe { (self.library.arch_add)(self.context.as_ptr(), token(arch)) })
     }
 
     /// Selects a list of numbers (1, the default) or a tree (2).

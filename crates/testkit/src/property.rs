@@ -371,7 +371,7 @@ pub fn policy_kafel(bytes: &[u8]) -> InputClass {
     "a policy"
 }
 
-/// Errors in a systemd unit have places and are warnings; the ruleset survives the text form.
+/// Errors in a systemd unit have places; the ruleset survives the text form.
 ///
 /// # Panics
 /// If the property does not hold.
@@ -383,7 +383,10 @@ pub fn policy_systemd(bytes: &[u8]) -> InputClass {
         is_clean = parsed.diagnostics.is_empty();
         (parsed.ruleset, parsed.diagnostics)
     });
-    assert_text_form(&ruleset.expect("systemd refuses nothing"));
+    let Some(ruleset) = ruleset else {
+        return "refused";
+    };
+    assert_text_form(&ruleset);
     match is_clean {
         true => "a unit",
         false => "with warnings",

@@ -28,6 +28,8 @@ pub enum Need {
     Toolchains,
     /// gVisor's compiler, a Go module that `bench/gvisor` needs and no test downloads.
     Gvisor,
+    /// systemd 252, and the rights to boot it in namespaces: see [`systemd`](crate::systemd).
+    Systemd,
 }
 
 impl Need {
@@ -40,6 +42,7 @@ impl Need {
             Need::Tracing => "tracing",
             Need::Toolchains => "toolchains",
             Need::Gvisor => "gvisor",
+            Need::Systemd => "systemd",
         }
     }
 

@@ -10,4 +10,5 @@ pub mod plain;
 pub mod profile;
 pub mod program;
 pub mod ruleset;
+pub mod unit;
 pub mod variables;

@@ -134,11 +134,11 @@ Description=x
 SystemCallFilter=@system-service \\
 ; another
     mount
-SystemCallFilter=~@privileged chroot:EPERM \"ptrace:kill\"
+SystemCallFilter=~@privileged chroot:EPERM p\\trace:kill
 SystemCallErrorNumber=38
 SystemCallLog=~@file-system
 SystemCallArchitectures=native x86
-RestrictAddressFamilies=~AF_INET AF_INET6
+RestrictAddressFamilies=~AF_INET \"AF_INET6\"
 RestrictNamespaces=~user net
 Personality=x86
 LockPersonality=on

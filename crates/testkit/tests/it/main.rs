@@ -45,6 +45,7 @@ mod rule_passes;
 mod scmp_libseccomp;
 mod stack_vs_kernel;
 mod systemd;
+mod systemd_oracle;
 mod validator_vs_kernel;
 mod variables;
 mod widths_vs_kernel;
