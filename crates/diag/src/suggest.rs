@@ -22,10 +22,13 @@ pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -
     }
     let max_edits = ((typed_chars as f64 * MAX_EDITS_PER_CHAR) as usize).max(1);
     let typed = typed.to_ascii_lowercase();
+    let typed_letters = letters(&typed);
     candidates
         .into_iter()
-        // An edit changes the length by one at most.
+        // Most names are too different for a cheap look already. An edit changes the length by one at most, and two
+        // letters.
         .filter(|name| name.chars().count().abs_diff(typed_chars) <= max_edits)
+        .filter(|name| (letters(name) ^ typed_letters).count_ones() as usize <= 2 * max_edits)
         .map(|name| {
             (
                 strsim::osa_distance(&typed, &name.to_ascii_lowercase()),
@@ -35,6 +38,13 @@ pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .filter(|(edits, _)| *edits <= max_edits)
         .min()
         .map(|(_, name)| name)
+}
+
+/// The characters of a name as a set of bits, in which some share one.
+fn letters(name: &str) -> u64 {
+    name.chars().fold(0, |set, c| {
+        set | 1 << (u32::from(c.to_ascii_lowercase()) & 63)
+    })
 }
 
 /// The same for names with a common prefix, such as `SCMP_ACT_`. The prefix does not distinguish them, so it
@@ -61,4 +71,27 @@ pub fn nearest_after_prefix<'k>(typed: &str, known: &[&'k str]) -> Option<&'k st
     };
     let near = nearest(rest, known.iter().map(|name| &name[shared..]))?;
     known.iter().copied().find(|name| &name[shared..] == near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All names at a distance of up to two edits are as near as they would be without the cheap look.
+    #[test]
+    fn no_near_name_is_passed_over() {
+        let name = "sched_setattr";
+        for at in 0..name.len() {
+            let (before, after) = name.split_at(at);
+            let typed = [
+                format!("{before}Q{after}"),
+                format!("{before}{}", &after[1..]),
+                format!("{before}z{}", &after[1..]),
+                format!("{before}zy{}", &after[1..]),
+            ];
+            for typed in typed {
+                assert_eq!(nearest(&typed, ["read", name]), Some(name), "{typed}");
+            }
+        }
+    }
 }

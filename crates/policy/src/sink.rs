@@ -47,7 +47,7 @@ impl Sink {
     fn take(&mut self, diagnostic: Diagnostic) {
         self.failed |= diagnostic.is_error();
         let place = diagnostic.labels.first().map(|label| label.span);
-        if self.seen.insert((diagnostic.code.id, place)) && self.has_room_for(&diagnostic) {
+        if self.has_room_for(&diagnostic) && self.seen.insert((diagnostic.code.id, place)) {
             self.diagnostics.push(diagnostic);
         }
     }

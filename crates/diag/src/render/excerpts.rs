@@ -5,6 +5,10 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::Sources;
 
+/// The most bytes of excerpts; further diagnostics only name their places. The renderer goes slowly through whole lines,
+/// and a hostile file of megabytes may be one.
+const MAX_EXCERPT_BYTES: usize = 1 << 16;
+
 /// See [`render`](super::render).
 pub(super) fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool) -> String {
     let renderer = if colour {
@@ -12,14 +16,24 @@ pub(super) fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool
     } else {
         Renderer::plain()
     };
+    let mut left_bytes = MAX_EXCERPT_BYTES;
     let texts: Vec<String> = diagnostics
         .iter()
-        .map(|diagnostic| render_one(diagnostic, sources, &renderer))
+        .map(|diagnostic| {
+            render_one(diagnostic, sources, &renderer, &mut left_bytes)
+                .unwrap_or_else(|| super::lines(std::slice::from_ref(diagnostic), sources))
+        })
         .collect();
     texts.join("\n\n")
 }
 
-fn render_one(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -> String {
+/// A diagnostic with its excerpts; `None` if they have more bytes than are left.
+fn render_one(
+    diagnostic: &Diagnostic,
+    sources: &Sources,
+    renderer: &Renderer,
+    left_bytes: &mut usize,
+) -> Option<String> {
     let level = match diagnostic.severity {
         Severity::Note => Level::NOTE,
         Severity::Warning => Level::WARNING,
@@ -42,6 +56,7 @@ fn render_one(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -
         let text = &*source.text;
         let first = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let last = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
+        *left_bytes = left_bytes.checked_sub(last - first)?;
         group = group.element(
             Snippet::source(&text[first..last])
                 .path(&*source.name)
@@ -55,7 +70,7 @@ fn render_one(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(help));
     }
-    renderer.render(&[group]).to_string()
+    Some(renderer.render(&[group]).to_string())
 }
 
 #[cfg(test)]
@@ -63,6 +78,17 @@ mod tests {
     use super::*;
     use crate::code;
     use crate::source::Span;
+
+    #[test]
+    fn of_a_line_without_end_only_the_place_is_shown() {
+        let mut sources = Sources::new();
+        let text = format!("allow {}\n", "raed, ".repeat(MAX_EXCERPT_BYTES));
+        let source = sources.add("a.tamis", text);
+        let diagnostic = Diagnostic::error(code::UNKNOWN_SYSCALL, "unknown system call `raed`")
+            .label(Span::new(source, 12, 16), "no such call");
+        let text = render(&[diagnostic], &sources, false);
+        assert!(text.len() < 200 && text.contains("a.tamis:1:13"), "{text}");
+    }
 
     #[test]
     fn a_rendering_shows_code_file_line_caret_and_help() {

@@ -155,7 +155,7 @@ impl Reading<'_> {
             }
             return;
         }
-        if !syscall::is_known(name) && !tables::calls("@known").contains(name) {
+        if !syscall::is_known(name) && !tables::is_known(name) {
             let diagnostic = Diagnostic::warning(
                 code::SYSTEMD_SYSCALL,
                 format!("unknown system call `{name}`"),

@@ -48,6 +48,15 @@ pub(super) fn calls(set_name: &str) -> BTreeSet<&'static str> {
     calls
 }
 
+/// Whether systemd knows a call.
+pub(super) fn is_known(call: &str) -> bool {
+    fn has(set_name: &str, call: &str) -> bool {
+        let mut members = set(set_name).into_iter().flatten();
+        members.any(|member| member == call || member.starts_with('@') && has(member, call))
+    }
+    has("@known", call)
+}
+
 /// The directives of a section.
 pub(super) fn directives(section: &str) -> Option<impl Iterator<Item = &'static str>> {
     row(DIRECTIVES, section)

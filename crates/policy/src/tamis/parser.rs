@@ -64,7 +64,8 @@ impl Parser<'_> {
         let base = self.open_braces;
         let mut statements = Vec::new();
         loop {
-            if self.peek() == TokenKind::End || inside_block && self.is_next("}") {
+            let is_over = self.peek() == TokenKind::End || self.sink.is_finished();
+            if is_over || inside_block && self.is_next("}") {
                 return statements;
             }
             let start = self.at;
