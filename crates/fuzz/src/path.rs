@@ -5,6 +5,7 @@
 //! value is looked for that answers those as before. So conditions that random values would never meet are
 //! met one after the other, each from an input that met the ones before it.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use tamis_abi::Word;
@@ -145,9 +146,13 @@ impl Path {
     }
 
     /// The input with one word changed so that a fork of its path goes the other way: first with all
-    /// earlier forks on that word as they were, else at their cost. `None` if the fork doesn't ask a word.
-    pub(crate) fn turned(&self, fork: usize, words: &Words) -> Option<Words> {
-        let wanted = self.forks[fork].question?;
+    /// earlier forks on that word as they were, else at their cost. `None` if the fork doesn't ask a word. Besides,
+    /// how many questions were answered to find out.
+    pub(crate) fn turned(&self, fork: usize, words: &Words) -> (Option<Words>, u64) {
+        let Some(wanted) = self.forks[fork].question else {
+            return (None, 0);
+        };
+        let tried = Cell::new(0);
         let word = wanted.bits.word;
         let value = words[word.index()];
         let near = self.forks[..fork].iter().rev().take(MAX_EARLIER);
@@ -155,9 +160,15 @@ impl Path {
         let earlier: Vec<Question> = questions
             .filter(|question| question.bits.word == word)
             .collect();
-        let turns = |candidate: &u32| wanted.answer(*candidate) != self.forks[fork].outcome;
+        let turns = |candidate: &u32| {
+            tried.set(tried.get() + 1);
+            wanted.answer(*candidate) != self.forks[fork].outcome
+        };
         let keeps = |candidate: &u32| {
-            let same = |question: &Question| question.answer(*candidate) == question.answer(value);
+            let same = |question: &Question| {
+                tried.set(tried.get() + 1);
+                question.answer(*candidate) == question.answer(value)
+            };
             earlier.iter().all(same)
         };
         let all = || {
@@ -165,10 +176,13 @@ impl Path {
             wanted.candidates(value).chain(near_earlier)
         };
         let found = all().find(|candidate| turns(candidate) && keeps(candidate));
-        let found = found.or_else(|| all().find(turns))?;
-        let mut turned = *words;
-        turned[word.index()] = found;
-        Some(turned)
+        let found = found.or_else(|| all().find(turns));
+        let turned = found.map(|found| {
+            let mut turned = *words;
+            turned[word.index()] = found;
+            turned
+        });
+        (turned, tried.get())
     }
 }
 
@@ -196,7 +210,7 @@ mod tests {
         let outcomes: Vec<bool> = path.forks.iter().map(|fork| fork.outcome).collect();
         assert_eq!(outcomes, [true, false, false]);
         for fork in 0..3 {
-            let turned = path.turned(fork, &words).unwrap();
+            let turned = path.turned(fork, &words).0.unwrap();
             let after = Path::of(&program, &turned);
             assert_eq!(after.forks[fork].outcome, !outcomes[fork]);
             let earlier = after.forks.iter().zip(&outcomes).take(fork);

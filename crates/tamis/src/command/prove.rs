@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let scope = args.scope.scope(&args.load);
     let mut compared = Compared::read([&args.left, &args.right], args.scope, &args.load, global)?;
-    let found = compared.find(&scope);
+    let found = compared.find(&scope, |pair| is_contradicted(question, pair));
     let answer = answer(question, &found);
     let witnesses = witnesses(&compared, &found.pairs, question)?;
     let yes_within = match answer {
@@ -136,8 +136,14 @@ fn narrower(compared: &mut Compared, question: Question, scope: &Scope) -> Narro
         }
         arches => arches.to_vec(),
     };
+    compared.leave_share();
     let mut has_gaps = false;
     let mut is_yes = |scope: &Scope| {
+        let mut known = compared.known_within(scope);
+        if known.any(|pair| is_contradicted(question, pair)) {
+            return false;
+        }
+        drop(known);
         let answer = answer(question, &compared.find_briefly(scope));
         has_gaps |= answer == Answer::Unknown;
         answer == Answer::Yes
