@@ -165,7 +165,7 @@ mod tests {
 
         let [left, right] = programs.each_ref().map(Subject::Program);
         // The circuit makes a handful of checks, the solver the rest.
-        for times in [1, 30] {
+        for times in [1, 10] {
             let (scope, limits) = (Scope::default(), Limits::default());
             let report = prove_by_gates(&left, &right, &scope, &limits, &after_asking(times));
             assert_eq!(report.result, Err(LimitReached::Stopped), "{times}");

@@ -14,10 +14,8 @@ use super::graph::{Driver, Gate, Gates};
 use crate::diagram::LimitReached;
 use crate::stop::{Share, Stop};
 
-/// The interval of checks for cancellation, in decisions of the solver: in a large circuit each of them propagates to
-/// many gates.
-const DECISIONS_BETWEEN_CHECKS: u32 = 1 << 4;
-/// The same in gates, while clauses are made.
+/// The interval of checks for cancellation in gates, while clauses are made. The solver checks at every decision: in
+/// a large circuit each of them propagates to many gates.
 const GATES_BETWEEN_CHECKS: usize = 1 << 10;
 /// The memory of a variable in the solver, with its clauses and their places in the lists of watches, in bytes, as
 /// measured with millions of gates.
@@ -29,7 +27,6 @@ const BYTES_PER_CLAUSE: usize = 64;
 struct Limit<'a> {
     conflicts_left: u64,
     stop: &'a Stop,
-    decisions: Cell<u32>,
     /// Why it was stopped, if not because of conflicts.
     stopped: Cell<Option<LimitReached>>,
     share: Share,
@@ -52,9 +49,7 @@ impl Callbacks for Limit<'_> {
     }
 
     fn stop(&self) -> bool {
-        let decisions = self.decisions.get().wrapping_add(1);
-        self.decisions.set(decisions);
-        if decisions.is_multiple_of(DECISIONS_BETWEEN_CHECKS) && self.stop.is_asked_for() {
+        if self.stop.is_asked_for() {
             self.stopped.set(Some(LimitReached::Stopped));
         }
         self.conflicts_left == 0 || self.stopped.get().is_some()
@@ -83,7 +78,6 @@ pub(super) fn input_for(
     let limit = Limit {
         conflicts_left: max_conflicts.max(1),
         stop,
-        decisions: Cell::new(0),
         stopped: Cell::new(None),
         share,
         used_bytes,

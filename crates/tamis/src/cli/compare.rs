@@ -302,6 +302,9 @@ impl Compared {
             (LimitReached::Stopped, _) | (_, LimitReached::Stopped) => {
                 limits.advice(LimitReached::Stopped)
             }
+            (LimitReached::Memory, _) | (_, LimitReached::Memory) => {
+                limits.advice(LimitReached::Memory)
+            }
             (_, LimitReached::Conflicts) => Some(format!(
                 "--max-conflicts {} --time-limit 600",
                 self.args.max_conflicts.saturating_mul(100)

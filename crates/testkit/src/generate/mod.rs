@@ -3,6 +3,7 @@
 //! A generator is a function of an [`Rng`](crate::rng::Rng) and perhaps a size; the same seed gives
 //! the same value on every machine, so a failing test names its seed and nothing else.
 
+pub mod hostile;
 pub mod input;
 pub mod mutant;
 pub mod options;
