@@ -30,7 +30,12 @@ struct Hunt<'a> {
     /// Nodes without wanted values below them.
     absent: HashSet<Vec<Function>>,
     paths_left: usize,
+    /// The count of visited nodes.
+    visits: usize,
 }
+
+/// The interval of checks for cancellation, in visits of nodes.
+const VISITS_BETWEEN_CHECKS: usize = 1 << 10;
 
 /// The function for inputs with this value in a word. It no longer depends on the word, so inputs found for it need
 /// not have the value; a comparison of the word with another one is unchanged.
@@ -127,13 +132,17 @@ fn visit(space: &Space, function: Function, see: &mut impl FnMut(View)) {
 }
 
 /// An input for which the values of these functions, in their order, are wanted; checked against all of them. Other
-/// bits are 0 unless needed. `None` if there is none, or none was found within
-/// [`Limits::max_paths`](tamis_prover::Limits::max_paths).
+/// bits are 0 unless needed. `None` if there is none; where several comparisons of two words only have to differ,
+/// one may be missed.
+///
+/// # Errors
+/// If more than [`Limits::max_paths`](tamis_prover::Limits::max_paths) paths with comparisons of two words had to be
+/// solved, or the caller has cancelled.
 pub fn find(
     space: &Space,
     functions: &[Function],
     wanted: &dyn Fn(&[u32]) -> bool,
-) -> Option<Input> {
+) -> Result<Option<Input>, LimitReached> {
     let mut hunt = Hunt {
         space,
         functions,
@@ -141,26 +150,31 @@ pub fn find(
         path: Vec::new(),
         absent: HashSet::new(),
         paths_left: space.limits().max_paths,
+        visits: 0,
     };
-    match hunt.search(functions.to_vec()) {
-        Search::Found(input) => Some(input),
-        Search::Absent | Search::NoInput => None,
+    match hunt.search(functions.to_vec())? {
+        Search::Found(input) => Ok(Some(input)),
+        Search::Absent | Search::NoInput => Ok(None),
     }
 }
 
 impl Hunt<'_> {
     /// Continues from the current nodes of the functions.
-    fn search(&mut self, nodes: Vec<Function>) -> Search {
+    fn search(&mut self, nodes: Vec<Function>) -> Result<Search, LimitReached> {
+        self.visits += 1;
+        if self.visits.is_multiple_of(VISITS_BETWEEN_CHECKS) {
+            self.space.check_stop()?;
+        }
         let views: Vec<View> = nodes.iter().map(|node| self.space.view(*node)).collect();
         let first = views.iter().filter_map(|view| match view {
             View::Branch { variable, .. } => Some(*variable),
             View::Leaf(_) => None,
         });
         let Some(variable) = first.min() else {
-            return self.arrive(&views);
+            return Ok(self.arrive(&views));
         };
         if self.absent.contains(&nodes) {
-            return Search::Absent;
+            return Ok(Search::Absent);
         }
         let (low, high): (Vec<Function>, Vec<Function>) = nodes
             .iter()
@@ -169,10 +183,13 @@ impl Hunt<'_> {
         let mut result = Search::Absent;
         for (value, next) in [(false, low), (true, high)] {
             self.path.push((variable, value));
-            let found = self.search(next);
+            let found = match self.is_open(variable)? {
+                true => self.search(next)?,
+                false => Search::NoInput,
+            };
             self.path.pop();
             match found {
-                Search::Found(_) => return found,
+                Search::Found(_) => return Ok(found),
                 Search::NoInput => result = Search::NoInput,
                 Search::Absent => {}
             }
@@ -180,7 +197,18 @@ impl Hunt<'_> {
         if matches!(result, Search::Absent) {
             self.absent.insert(nodes);
         }
-        result
+        Ok(result)
+    }
+
+    /// Whether the path, which ends with this variable, may have an input. One that ends in a comparison of two words
+    /// is solved, so that a contradiction ends it, and counted.
+    fn is_open(&mut self, variable: Variable) -> Result<bool, LimitReached> {
+        if matches!(self.space.kind(variable), VariableKind::Bit(..)) {
+            return Ok(true);
+        }
+        self.paths_left = self.paths_left.checked_sub(1).ok_or(LimitReached::Paths)?;
+        self.space.check_stop()?;
+        Ok(self.space.input_on(&self.path).is_some())
     }
 
     /// The end of a path.
@@ -193,10 +221,6 @@ impl Hunt<'_> {
         if !(self.wanted)(&values) {
             return Search::Absent;
         }
-        if self.paths_left == 0 {
-            return Search::NoInput;
-        }
-        self.paths_left -= 1;
         let Some(input) = self.space.input_on(&self.path) else {
             return Search::NoInput;
         };
@@ -272,11 +296,14 @@ mod tests {
             Predicate::compare(Operand::arg_low(FIRST), CmpOp::Eq, 7),
         );
         let differs = |values: &[u32]| values[0] == 0 && values[1] != 0;
-        let data = find(&space, &[narrow, wide], &differs).unwrap().data;
+        let data = find(&space, &[narrow, wide], &differs)
+            .unwrap()
+            .unwrap()
+            .data;
         assert_eq!((data.nr, data.arch), (0, Arch::X86_64.audit()));
         assert_eq!(data.args[0] as u32, 7);
         assert_ne!(data.args[0], 7);
-        assert_eq!(find(&space, &[wide, narrow], &differs), None);
+        assert_eq!(find(&space, &[wide, narrow], &differs), Ok(None));
     }
 
     #[test]
@@ -294,9 +321,9 @@ mod tests {
         let possible = [between(CmpOp::Lt), one.clone(), other.clone()];
         let function = read_if(&mut space, Predicate::All(possible.to_vec()));
         let allowed = |values: &[u32]| values[0] != 0;
-        assert!(find(&space, &[function], &allowed).is_some());
+        assert!(find(&space, &[function], &allowed).unwrap().is_some());
         let impossible = [between(CmpOp::Gt), one, other];
         let function = read_if(&mut space, Predicate::All(impossible.to_vec()));
-        assert_eq!(find(&space, &[function], &allowed), None);
+        assert_eq!(find(&space, &[function], &allowed), Ok(None));
     }
 }

@@ -136,15 +136,8 @@ impl CompileError {
                     "split the policy into two filters, or shorten the conditions named above",
                 )
             }
-            CompileError::Unproven { .. } | CompileError::Unjudged(_) => Diagnostic::error(
-                code::UNPROVEN,
-                self.to_string(),
-            )
-            .note("tamis never outputs a program that isn't proved equivalent to the policy")
-            .help(
-                "simplify the conditions that combine several arguments, or raise the limit: \
-                         `--max-nodes`",
-            ),
+            CompileError::Unproven { limit } => self.unproven(help_of(*limit)),
+            CompileError::Unjudged(_) => self.unproven(help_of(LimitReached::Nodes)),
             CompileError::After { error, .. } => {
                 let mut diagnostic = error.diagnostic()?;
                 diagnostic.message = self.to_string();
@@ -159,7 +152,35 @@ impl CompileError {
     }
 }
 
+/// What to do if the proof reaches a limit.
+fn help_of(limit: LimitReached) -> &'static str {
+    match limit {
+        LimitReached::Stopped => {
+            "simplify the conditions that combine several arguments, or raise the limit: `--time-limit`"
+        }
+        LimitReached::Memory => {
+            "simplify the conditions that combine several arguments, or raise the limit: `--memory-limit`"
+        }
+        LimitReached::Nodes
+        | LimitReached::States
+        | LimitReached::Steps
+        | LimitReached::Paths
+        | LimitReached::Pairs
+        | LimitReached::Gates
+        | LimitReached::Conflicts => {
+            "simplify the conditions that combine several arguments, or raise the limit: `--max-nodes`"
+        }
+    }
+}
+
 impl CompileError {
+    /// The diagnostic of a program that isn't proved.
+    fn unproven(&self, help: &str) -> Diagnostic {
+        Diagnostic::error(code::UNPROVEN, self.to_string())
+            .note("tamis never outputs a program that isn't proved equivalent to the policy")
+            .help(help)
+    }
+
     /// Describes a bug of tamis.
     fn fmt_bug(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use tamis_abi::{SeccompData, Word};
 use tamis_bpf::InvalidProgram;
-use tamis_prover::{Stop, Subject};
+use tamis_prover::{Scope, Stop, Subject};
 
 use crate::coverage::{Place, Proved};
 use crate::dictionary::Dictionary;
@@ -20,6 +20,11 @@ use crate::witness::plain;
 
 /// The number of changes of one kept input before another is chosen.
 const CHANGES: u64 = 64;
+
+/// The work of an evaluation of two empty programs, and the instructions of programs that add one to it: evaluation
+/// executes few of them.
+const WORK_OF_CALL: u64 = 32;
+const INSNS_PER_WORK: usize = 16;
 
 /// The most inputs from which a branch with only one outcome is reversed; after that random changes or the prover may
 /// find the other outcome.
@@ -69,6 +74,11 @@ pub struct Campaign<'a> {
     /// Per filter, the prover's results for the rest.
     proved: Vec<Proved>,
     evaluations: u64,
+    /// The calls and answers whose differences count.
+    scope: Scope,
+    work: u64,
+    /// The work of an evaluation.
+    work_of_run: u64,
 }
 
 /// The identity of a filter in a campaign.
@@ -183,6 +193,7 @@ impl<'a> Campaign<'a> {
         let nothing = filters().map(|filter| vec![Reached::default(); filter.program.len()]);
         let reached: Vec<Vec<Reached>> = nothing.collect();
         let waiting = first_inputs(&dictionary).collect();
+        let insns: usize = filters().map(|filter| filter.program.len()).sum();
         Ok(Campaign {
             sides,
             dictionary,
@@ -193,7 +204,21 @@ impl<'a> Campaign<'a> {
             proved: vec![Proved::default(); reached.len()],
             reached,
             evaluations: 0,
+            scope: Scope::default(),
+            work: 0,
+            work_of_run: WORK_OF_CALL + (insns / INSNS_PER_WORK) as u64,
         })
+    }
+
+    /// The same campaign, in which only differences within a scope count.
+    #[must_use]
+    pub fn within(self, scope: Scope) -> Campaign<'a> {
+        Campaign { scope, ..self }
+    }
+
+    /// The work done so far: about the count of instructions run and of values tried to turn branches.
+    pub fn work(&self) -> u64 {
+        self.work
     }
 
     /// The number of inputs run on both sides.
@@ -301,10 +326,14 @@ impl<'a> Campaign<'a> {
         let before = left.reached() + right.reached();
         let answers = [left.run(words), right.run(words)];
         self.evaluations += 1;
+        self.work += self.work_of_run;
         if left.reached() + right.reached() != before {
             self.keep(words, answers);
         }
-        (answers[0] != answers[1]).then(|| self.confirm(&data(words), answers))
+        let differs = |words: &Words| {
+            !self.scope.is_same(answers[0], answers[1]) && self.scope.has(&data(words).into())
+        };
+        (answers[0] != answers[1] && differs(words)).then(|| self.confirm(&data(words), answers))
     }
 
     /// Keeps an input, and queues inputs that reverse branches on its path.
@@ -314,6 +343,7 @@ impl<'a> Campaign<'a> {
         let (mut looked_at, mut asked_bits) = (Vec::new(), [0; Word::COUNT]);
         for (filter, reached) in filters.zip(&mut self.reached) {
             let path = Path::of(&filter.program, words);
+            self.work += 2 * path.executed.len() as u64;
             for pc in &path.executed {
                 reached[pc.0].is_executed = true;
             }
@@ -324,7 +354,9 @@ impl<'a> Campaign<'a> {
                 let reached = &mut reached[fork.pc.0];
                 if !reached.outcomes[usize::from(!fork.outcome)] && reached.turns < MAX_TURNS {
                     reached.turns += 1;
-                    self.waiting.extend(path.turned(index, words));
+                    let (turned, tried) = path.turned(index, words);
+                    self.work += tried;
+                    self.waiting.extend(turned);
                 }
             }
             for (word, bits) in path.asked_bits() {
@@ -350,7 +382,9 @@ impl<'a> Campaign<'a> {
     /// A difference confirmed by the reference, and simplified.
     pub(crate) fn confirm(&self, data: &SeccompData, answers: [u32; 2]) -> Found {
         assert_eq!(self.answers(data), answers, "{data:x?}");
-        let data = plain(data, |data| self.answers(data) == answers);
+        let is_one =
+            |data: &SeccompData| self.scope.has(&(*data).into()) && self.answers(data) == answers;
+        let data = plain(data, is_one);
         let [left, right] = answers;
         Found { data, left, right }
     }

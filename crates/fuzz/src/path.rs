@@ -5,6 +5,7 @@
 //! outcomes are preferred. So conditions that random values would never satisfy are satisfied one after the other,
 //! each starting from an input that satisfies the previous ones.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use tamis_abi::Word;
@@ -146,9 +147,13 @@ impl Path {
     }
 
     /// The input with one word changed so that a fork of its path is reversed: preferably with all earlier forks on
-    /// that word unchanged. `None` if the fork does not test a word, or no candidate reverses it.
-    pub(crate) fn turned(&self, fork: usize, words: &Words) -> Option<Words> {
-        let wanted = self.forks[fork].question?;
+    /// that word unchanged. `None` if the fork does not test a word, or no candidate reverses it. Also the number of
+    /// questions that were evaluated.
+    pub(crate) fn turned(&self, fork: usize, words: &Words) -> (Option<Words>, u64) {
+        let Some(wanted) = self.forks[fork].question else {
+            return (None, 0);
+        };
+        let tried = Cell::new(0);
         let word = wanted.bits.word;
         let value = words[word.index()];
         let near = self.forks[..fork].iter().rev().take(MAX_EARLIER);
@@ -156,9 +161,15 @@ impl Path {
         let earlier: Vec<Question> = questions
             .filter(|question| question.bits.word == word)
             .collect();
-        let turns = |candidate: &u32| wanted.answer(*candidate) != self.forks[fork].outcome;
+        let turns = |candidate: &u32| {
+            tried.set(tried.get() + 1);
+            wanted.answer(*candidate) != self.forks[fork].outcome
+        };
         let keeps = |candidate: &u32| {
-            let same = |question: &Question| question.answer(*candidate) == question.answer(value);
+            let same = |question: &Question| {
+                tried.set(tried.get() + 1);
+                question.answer(*candidate) == question.answer(value)
+            };
             earlier.iter().all(same)
         };
         let all = || {
@@ -166,10 +177,13 @@ impl Path {
             wanted.candidates(value).chain(near_earlier)
         };
         let found = all().find(|candidate| turns(candidate) && keeps(candidate));
-        let found = found.or_else(|| all().find(turns))?;
-        let mut turned = *words;
-        turned[word.index()] = found;
-        Some(turned)
+        let found = found.or_else(|| all().find(turns));
+        let turned = found.map(|found| {
+            let mut turned = *words;
+            turned[word.index()] = found;
+            turned
+        });
+        (turned, tried.get())
     }
 }
 
@@ -197,7 +211,7 @@ mod tests {
         let outcomes: Vec<bool> = path.forks.iter().map(|fork| fork.outcome).collect();
         assert_eq!(outcomes, [true, false, false]);
         for fork in 0..3 {
-            let turned = path.turned(fork, &words).unwrap();
+            let turned = path.turned(fork, &words).0.unwrap();
             let after = Path::of(&program, &turned);
             assert_eq!(after.forks[fork].outcome, !outcomes[fork]);
             let earlier = after.forks.iter().zip(&outcomes).take(fork);

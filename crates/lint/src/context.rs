@@ -305,7 +305,7 @@ impl<'a> Context<'a> {
         }
         match self.meaning {
             Meaning::Policy(ruleset) => {
-                let example = self.data(call, |_| true);
+                let example = self.data(call, |_| true)?;
                 let rule = example.and_then(|data| rule_of(ruleset, &data));
                 Ok(rule.is_some_and(|rule| !rule.syscalls.contains(UNKNOWN_NR)))
             }
@@ -338,14 +338,16 @@ impl<'a> Context<'a> {
     }
 
     /// One of the calls with a wanted return value.
-    fn data(&self, call: &Call, wanted: impl Fn(u32) -> bool) -> Option<SeccompData> {
+    fn data(&self, call: &Call, wanted: impl Fn(u32) -> bool) -> Limited<Option<SeccompData>> {
         let found = find(&self.space, &[call.function], &|values| wanted(values[0]))?;
-        Some(call.complete(found.data))
+        Ok(found.map(|found| call.complete(found.data)))
     }
 
-    /// One of the calls that is executed, or one that isn't, with its action.
+    /// One of the calls that is executed, or one that isn't, with its action; `None` if none is found within the
+    /// limits: a finding is true without its example.
     pub(crate) fn example(&self, call: &Call, executed: bool) -> Option<Example> {
-        let data = self.data(call, |ret| is_executed(ret) == executed)?;
+        let found = self.data(call, |ret| is_executed(ret) == executed);
+        let data = found.ok().flatten()?;
         let example = self.answer(&data);
         (is_executed(example.action.ret()) == executed).then_some(example)
     }

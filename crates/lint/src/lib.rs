@@ -53,7 +53,11 @@ pub fn run(
     let mut findings = Vec::new();
     let mut gaps: Vec<String> = context.gap().into_iter().collect();
     for check in checks {
-        match (check.run)(&mut context) {
+        let found = context
+            .space
+            .check_stop()
+            .and_then(|()| (check.run)(&mut context));
+        match found {
             Ok(found) => findings.extend(found),
             Err(limit) => gaps.push(format!("{} was not checked: {limit}", check.name)),
         }

@@ -34,12 +34,12 @@ impl<'a> RuleView<'a> {
     }
 
     /// Whether some call satisfies the rule.
-    pub(crate) fn can_match(&self, space: &Space) -> bool {
+    pub(crate) fn can_match(&self, space: &Space) -> Limited<bool> {
         holds_somewhere(space, self.matches)
     }
 
     /// Whether the rule is the first to match some call.
-    pub(crate) fn can_decide(&self, space: &Space) -> bool {
+    pub(crate) fn can_decide(&self, space: &Space) -> Limited<bool> {
         holds_somewhere(space, self.decides)
     }
 }
@@ -67,8 +67,9 @@ pub(crate) fn name(rule: &RuleView) -> String {
 }
 
 /// Whether a condition is 1 for some call.
-pub(crate) fn holds_somewhere(space: &Space, condition: Function) -> bool {
-    find(space, &[condition], &|values| values[0] == 1).is_some()
+pub(crate) fn holds_somewhere(space: &Space, condition: Function) -> Limited<bool> {
+    let found = find(space, &[condition], &|values| values[0] == 1)?;
+    Ok(found.is_some())
 }
 
 /// 1 for the calls of the architecture that satisfy a predicate and have one of the numbers.

@@ -219,6 +219,7 @@ fn shift(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stop::Stop;
 
     const SAMPLES: [u32; 10] = [0, 1, 2, 3, 7, 31, 33, 0x8000_0000, 0xdead_beef, u32::MAX];
 
@@ -238,7 +239,7 @@ mod tests {
 
     #[test]
     fn arithmetic_on_constants_is_the_machines() {
-        let mut diagram = Diagram::new(1 << 10, 1 << 20);
+        let mut diagram = Diagram::new(1 << 10, 1 << 20, Stop::default());
         for (op, expected) in OPS {
             for a in SAMPLES {
                 for b in SAMPLES {
@@ -255,7 +256,7 @@ mod tests {
 
     #[test]
     fn tests_of_constants_are_the_machines() {
-        let mut diagram = Diagram::new(1 << 10, 1 << 20);
+        let mut diagram = Diagram::new(1 << 10, 1 << 20, Stop::default());
         for a in SAMPLES {
             for b in SAMPLES {
                 for kind in Test::ALL {
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn comparison_with_a_constant_needs_at_most_one_node_a_bit() {
-        let mut diagram = Diagram::new(1 << 16, 1 << 20);
+        let mut diagram = Diagram::new(1 << 16, 1 << 20, Stop::default());
         let nr = word(&mut diagram, Word::NR).unwrap();
         for value in SAMPLES {
             for kind in Test::ALL {

@@ -5,14 +5,18 @@
 //! pairs or calls.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use tamis_abi::{Action, ActionKind, Arch, Word, syscall};
 use tamis_rules::{Input, IntervalSet, Section};
 
 use crate::diagram::{FALSE, LimitReached, Node, TRUE, View};
 use crate::order;
 use crate::space::{Function, Space};
+
+/// The most pairs of different return values that are listed. Filters that return computed values have any number,
+/// and none of them says more than the first.
+const MAX_PAIRS: usize = 500;
 
 /// The calls and the parts of return values that are compared. By default all calls, and the whole values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +76,11 @@ impl ComparisonResult {
         }
     }
 
+    /// The combined result of pairs.
+    pub fn of_pairs(pairs: &[Pair]) -> ComparisonResult {
+        combined_result(pairs.iter())
+    }
+
     /// Combines two results, each for a part of the calls.
     ///
     /// ```
@@ -92,13 +101,23 @@ impl ComparisonResult {
     }
 }
 
-/// Whether two return values count as equal.
-fn is_same(left: u32, right: u32, scope: &Scope) -> bool {
-    let without_data = |ret: u32| match Action::from_ret(ret).kind {
-        ActionKind::KillThread => ActionKind::KillProcess,
-        kind => kind,
-    };
-    left == right || scope.actions_only && without_data(left) == without_data(right)
+impl Scope {
+    /// Whether a call is among those that are compared.
+    pub fn has(&self, input: &Input) -> bool {
+        let (nr, arch) = (input.data.nr, input.data.arch);
+        let is_of = |known: &Arch| known.audit() == arch && Section::domain(*known).contains(nr);
+        (self.arches.is_empty() || self.arches.iter().any(is_of))
+            && !(self.native_only && nr >= 1 << 30)
+    }
+
+    /// Whether two return values count as equal.
+    pub fn is_same(&self, left: u32, right: u32) -> bool {
+        let without_data = |ret: u32| match Action::from_ret(ret).kind {
+            ActionKind::KillThread => ActionKind::KillProcess,
+            kind => kind,
+        };
+        left == right || self.actions_only && without_data(left) == without_data(right)
+    }
 }
 
 impl Pair {
@@ -149,43 +168,88 @@ impl Space {
     /// Compares two functions for the calls of a scope.
     ///
     /// # Errors
-    /// If the space is full.
+    /// If the space is full, or there are more than 500 pairs.
     pub fn comparison(
         &mut self,
         left: Function,
         right: Function,
         scope: &Scope,
     ) -> Result<Comparison, LimitReached> {
-        let mut walk = Walk {
-            scope,
-            known: BTreeMap::new(),
-            answers: vec![(0, 0)],
-        };
-        let everywhere = walk.pairs(self, left.0, right.0)?;
-        let domain = self.domain(scope)?;
-        let node = self.diagram.ite(domain, everywhere, FALSE)?;
-        let function = Function(node);
-        let familiar = self.familiar()?;
+        let (function, answers) = self.differences(left, right, scope, Leaves::Pairs)?;
         let mut pairs = Vec::new();
-        for value in self
-            .values(function)
-            .into_iter()
-            .filter(|value| *value != 0)
-        {
-            let (left_ret, right_ret) = walk.answers[value as usize];
-            let holds = self.returns(function, value)?.0;
+        for (value, example) in self.examples(function)? {
+            let (left, right) = answers[value as usize];
             pairs.push(Pair {
-                left: left_ret,
-                right: right_ret,
-                example: self.preferred_example(holds, &familiar)?,
+                left,
+                right,
+                example,
             });
         }
         pairs.sort_by_key(|pair| (pair.left, pair.right));
         Ok(Comparison {
             function,
-            answers: walk.answers,
+            answers,
             pairs,
         })
+    }
+
+    /// Compares two functions by strictness alone, for filters with more pairs of values than are listed: a pair of
+    /// each strictness that occurs, with a call. Without one, the values are those of other calls.
+    ///
+    /// # Errors
+    /// If the space is full.
+    pub fn strictness(
+        &mut self,
+        left: Function,
+        right: Function,
+        scope: &Scope,
+    ) -> Result<Vec<Pair>, LimitReached> {
+        let (function, answers) = self.differences(left, right, scope, Leaves::Strictness)?;
+        let examples = self.examples(function)?.into_iter();
+        let pairs = examples.map(|(value, example)| {
+            let known = answers[value as usize];
+            let of_example = |input| (self.value(left, &input), self.value(right, &input));
+            let (left, right) = example.map_or(known, of_example);
+            Pair {
+                left,
+                right,
+                example,
+            }
+        });
+        Ok(pairs.collect())
+    }
+
+    /// The function to the places of pairs in a list, 0 if the values count as equal.
+    fn differences(
+        &mut self,
+        left: Function,
+        right: Function,
+        scope: &Scope,
+        leaves: Leaves,
+    ) -> Result<(Function, Vec<(u32, u32)>), LimitReached> {
+        let mut walk = Walk {
+            scope,
+            leaves,
+            known: FxHashMap::default(),
+            answers: vec![(0, 0)],
+        };
+        let everywhere = walk.pairs(self, left.0, right.0)?;
+        let domain = self.domain(scope)?;
+        let node = self.diagram.ite(domain, everywhere, FALSE)?;
+        Ok((Function(node), walk.answers))
+    }
+
+    /// The values of a function other than 0, each with an input, familiar if possible.
+    fn examples(&mut self, function: Function) -> Result<Vec<(u32, Option<Input>)>, LimitReached> {
+        let familiar = self.familiar()?;
+        let mut examples = Vec::new();
+        for value in self.values(function) {
+            if value != 0 {
+                let holds = self.returns(function, value)?.0;
+                examples.push((value, self.preferred_example(holds, &familiar)?));
+            }
+        }
+        Ok(examples)
     }
 
     /// The conditions that a call is well known, the best known first.
@@ -239,10 +303,18 @@ impl Space {
     }
 }
 
+/// What a walk tells apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    Pairs,
+    Strictness,
+}
+
 /// A simultaneous walk over two functions.
 struct Walk<'a> {
     scope: &'a Scope,
-    known: BTreeMap<(Node, Node), Node>,
+    leaves: Leaves,
+    known: FxHashMap<(Node, Node), Node>,
     answers: Vec<(u32, u32)>,
 }
 
@@ -258,10 +330,10 @@ impl Walk<'_> {
         space.diagram.count_step()?;
         let diagram = &space.diagram;
         let node = match (diagram.view(left), diagram.view(right)) {
-            (View::Leaf(left), View::Leaf(right)) if is_same(left, right, self.scope) => FALSE,
+            (View::Leaf(left), View::Leaf(right)) if self.scope.is_same(left, right) => FALSE,
             (View::Leaf(left), View::Leaf(right)) => {
-                self.answers.push((left, right));
-                space.diagram.leaf(self.answers.len() as u32 - 1)?
+                let place = self.place(left, right)?;
+                space.diagram.leaf(place)?
             }
             _ => {
                 let variable = diagram.top(left).min(diagram.top(right));
@@ -274,5 +346,29 @@ impl Walk<'_> {
         };
         self.known.insert((left, right), node);
         Ok(node)
+    }
+
+    /// The place of a pair of different values in the list.
+    fn place(&mut self, left: u32, right: u32) -> Result<u32, LimitReached> {
+        let strictness = |left, right| {
+            let example = None;
+            Pair {
+                left,
+                right,
+                example,
+            }
+            .strictness()
+        };
+        if self.leaves == Leaves::Strictness {
+            let wanted = strictness(left, right);
+            let mut known = self.answers.iter().skip(1);
+            if let Some(place) = known.position(|known| strictness(known.0, known.1) == wanted) {
+                return Ok(place as u32 + 1);
+            }
+        } else if self.answers.len() > MAX_PAIRS {
+            return Err(LimitReached::Pairs);
+        }
+        self.answers.push((left, right));
+        Ok(self.answers.len() as u32 - 1)
     }
 }

@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::stop::Stop;
+use crate::stop::{Share, Stop};
 
 /// A node of the table. Equal functions have equal nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +47,10 @@ pub enum LimitReached {
     Gates,
     /// The SAT solver had more than `max_conflicts`.
     Conflicts,
+    /// The filters differ in more pairs of return values than are listed.
+    Pairs,
+    /// Diagrams, gates and the solver need more memory than [`Stop::with_memory`](crate::Stop::with_memory) allows.
+    Memory,
     /// The caller cancelled, see [`Stop`](crate::Stop).
     Stopped,
 }
@@ -60,6 +64,12 @@ impl fmt::Display for LimitReached {
             }
             LimitReached::Gates => "the circuit of the filters needs more gates than allowed",
             LimitReached::Conflicts => "the search met more conflicts than allowed",
+            LimitReached::Pairs => {
+                "the filters differ in more pairs of return values than are listed"
+            }
+            LimitReached::Memory => {
+                "decision diagrams, gates and the SAT solver need more memory than allowed"
+            }
             LimitReached::Stopped => "the search was stopped before it ended",
             LimitReached::Steps => "composing the decision diagrams takes more steps than allowed",
             LimitReached::States => "the program can be in more states than are followed",
@@ -121,8 +131,11 @@ pub(crate) struct Diagram {
     room: usize,
     max_nodes: usize,
     steps_left: u64,
+    /// The count of ticks, see [`Diagram::tick`].
+    ticks: u32,
     /// Checked periodically.
-    pub(crate) stop: Stop,
+    stop: Stop,
+    share: Share,
 }
 
 /// A chain of tests each of which decides one of its sides, from the first to the last.
@@ -177,12 +190,13 @@ const INITIAL_SLOTS: usize = 1 << 14;
 const SLOTS_PER_RESULT: usize = 4;
 /// The interval of checks for cancellation; some ten thousand steps take a millisecond.
 const STEPS_BETWEEN_CHECKS: u64 = 1 << 13;
+const TICKS_BETWEEN_CHECKS: u32 = 1 << 10;
 const NODES_BETWEEN_CHECKS: usize = 1 << 12;
 /// The largest result cache; a larger one would exceed the processor's cache.
 const MAX_MEMORY_SLOTS: usize = 1 << 18;
 
 impl Diagram {
-    pub(crate) fn new(max_nodes: usize, max_steps: u64) -> Diagram {
+    pub(crate) fn new(max_nodes: usize, max_steps: u64, stop: Stop) -> Diagram {
         let nothing = Remembered {
             condition: FALSE,
             yes: FALSE,
@@ -196,7 +210,9 @@ impl Diagram {
             room: 2,
             max_nodes: max_nodes.clamp(2, FIRST_TAG as usize - 1),
             steps_left: max_steps,
-            stop: Stop::default(),
+            ticks: 0,
+            share: stop.share(),
+            stop,
         };
         for number in [0, 1] {
             let row = Row {
@@ -453,6 +469,25 @@ impl Diagram {
         Ok(())
     }
 
+    /// Checks for cancellation now and then: to be called in loops that may create no nodes.
+    pub(crate) fn tick(&mut self) -> Result<(), LimitReached> {
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks.is_multiple_of(TICKS_BETWEEN_CHECKS) {
+            self.stop.check()?;
+        }
+        Ok(())
+    }
+
+    /// An error if the caller has cancelled.
+    pub(crate) fn check_stop(&self) -> Result<(), LimitReached> {
+        self.stop.check()
+    }
+
+    /// A share of the memory for results of which the diagram knows nothing.
+    pub(crate) fn share(&self) -> Share {
+        self.stop.share()
+    }
+
     /// A cached result. Each lookup counts for [`LimitReached::Steps`].
     fn recall(&mut self, a: Node, b: Node, c: Node) -> Result<Option<Node>, LimitReached> {
         self.count_step()?;
@@ -527,7 +562,10 @@ impl Diagram {
         }
         self.stop.check()?;
         if len * 2 > self.unique.len() {
+            // With the larger tables, while the smaller ones are still there.
+            self.share.set(3 * self.len_bytes())?;
             self.grow();
+            self.share.set(self.len_bytes())?;
         }
         self.room = (len + NODES_BETWEEN_CHECKS)
             .min(self.unique.len() / 2 + 1)
@@ -600,7 +638,7 @@ mod tests {
 
     #[test]
     fn ite_is_pointwise_and_equal_functions_are_equal_nodes() {
-        let mut diagram = Diagram::new(1 << 16, 1 << 20);
+        let mut diagram = Diagram::new(1 << 16, 1 << 20, Stop::default());
         let v: Vec<Node> = (0..4)
             .map(|v| diagram.variable(Variable(v)).unwrap())
             .collect();
@@ -625,7 +663,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_an_error() {
-        let mut diagram = Diagram::new(10, 1 << 20);
+        let mut diagram = Diagram::new(10, 1 << 20, Stop::default());
         let made: Vec<_> = (0..20).map(|v| diagram.variable(Variable(v))).collect();
         assert_eq!(made[19], Err(LimitReached::Nodes));
         assert_eq!(diagram.len(), 10);

@@ -152,6 +152,7 @@ impl Explorer<'_> {
     /// the step.
     fn run(&mut self, mut pc: Pc, mut state: State) -> Limited<(Pc, Step)> {
         loop {
+            self.space.diagram.tick()?;
             let op = misreading::op(Reading::Diagrams, self.code.op(pc));
             let after = |skip: u32| Pc(pc.0 + 1 + skip as usize);
             match op {

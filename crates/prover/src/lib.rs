@@ -15,6 +15,7 @@
 //! M. Fujita et al., "Multi-Terminal Binary Decision Diagrams" (1997).
 #![forbid(unsafe_code)]
 
+mod assignment;
 mod bits;
 mod code;
 mod comparison;

@@ -400,6 +400,7 @@ mod tests {
 
     use super::*;
     use crate::diagram::{FALSE, TRUE};
+    use crate::stop::Stop;
 
     const CONSTANTS: [u32; 9] = [
         0,
@@ -441,7 +442,7 @@ mod tests {
     /// Chains and trees of tests: every choice between two of the functions so far is another one.
     #[test]
     fn choices_and_their_diagrams_agree_with_the_tests() {
-        let mut diagram = Diagram::new(1 << 20, 1 << 20);
+        let mut diagram = Diagram::new(1 << 20, 1 << 20, Stop::default());
         let one = diagram.leaf(7).unwrap();
         let odd = diagram.variable(order::variable(Word::NR, 0)).unwrap();
         let starts = [FALSE, one, odd].map(|node| Piecewise::everywhere(Word::NR, node));
@@ -604,7 +605,7 @@ mod tests {
     fn functions_of_earlier_words_are_pieces_too() {
         for count in [1, 2, 5] {
             for with_number in [false, true] {
-                let mut diagram = Diagram::new(1 << 20, 1 << 24);
+                let mut diagram = Diagram::new(1 << 20, 1 << 24, Stop::default());
                 let mut parts = functions(&mut diagram, count, with_number);
                 let odd = diagram.variable(order::variable(LOW, 0)).unwrap();
                 parts.push((odd, Box::new(|_, _, low| low & 1)));
@@ -619,7 +620,7 @@ mod tests {
     #[test]
     fn a_test_for_every_bit_of_the_word() {
         const VALUE: u32 = 0x5555_5555;
-        let mut diagram = Diagram::new(1 << 10, 1 << 10);
+        let mut diagram = Diagram::new(1 << 10, 1 << 10, Stop::default());
         let [one, two] = [7, 8].map(|value| diagram.leaf(value).unwrap());
         let first_bit = diagram.variable(order::variable(Word::NR, 31)).unwrap();
         let pieces = Piecewise::everywhere(Word::NR, one).with_value(VALUE, first_bit);

@@ -64,6 +64,7 @@ fn compose(diagram: &mut Diagram, exploration: &Exploration) -> Limited<Node> {
         meanings: exploration.uses.iter().map(|_| None).collect(),
     };
     for visit in exploration.visits.iter().rev() {
+        diagram.tick()?;
         let meaning = match visit.step {
             Step::Goto(next) => results.take(diagram, next)?,
             Step::Compare {

@@ -42,6 +42,7 @@ impl Space {
         let own = Section::domain(section.arch);
         let mut pieces = Vec::with_capacity(2 * section.rules.len() + 2);
         for_runs(section, &own, |start, rules| {
+            self.diagram.tick()?;
             let answer = match own.contains(start) {
                 true => answers.of(self, rules)?,
                 false => others,

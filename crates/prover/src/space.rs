@@ -27,7 +27,7 @@ pub struct Limits {
     /// The most conflicts of each search for an input in a circuit; a comparison needs at most four searches. 20
     /// 000 take one to two seconds. Ten times as many rarely solve harder cases.
     pub max_conflicts: u64,
-    /// The most differing paths that are tried to find a witness.
+    /// The most paths of a search for a witness on which comparisons of two words are solved.
     pub max_paths: usize,
 }
 
@@ -103,13 +103,19 @@ impl Space {
 
     /// An empty space that the caller can cancel.
     pub fn stoppable(limits: Limits, stop: Stop) -> Space {
-        let mut diagram = Diagram::new(limits.max_nodes, limits.max_steps);
-        diagram.stop = stop;
         Space {
-            diagram,
+            diagram: Diagram::new(limits.max_nodes, limits.max_steps, stop),
             relations: Relations::default(),
             limits,
         }
+    }
+
+    /// For loops over functions that create none.
+    ///
+    /// # Errors
+    /// If the caller has cancelled.
+    pub fn check_stop(&self) -> Result<(), LimitReached> {
+        self.diagram.check_stop()
     }
 
     /// Whether two functions of this space are equal, else an input for which they differ.

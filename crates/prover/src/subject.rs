@@ -1,7 +1,7 @@
 //! The subjects of comparisons: a ruleset, a program, or a stack of several.
 
 use tamis_bpf::{Program, Template, interp, stack};
-use tamis_rules::{Input, Ruleset};
+use tamis_rules::{Input, Rule, Ruleset, Section};
 
 use crate::diagram::LimitReached;
 use crate::space::{Function, Space};
@@ -33,6 +33,21 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// Whether both are written alike: the same instructions, or the same rules up to their places in the text. Such
+    /// subjects are equal without a proof. Linear.
+    pub fn is_identical(&self, other: &Subject<'_>) -> bool {
+        match (self, other) {
+            (Subject::Ruleset(left), Subject::Ruleset(right)) => same_rules(left, right),
+            (Subject::Program(left), Subject::Program(right)) => left == right,
+            (Subject::Template(left), Subject::Template(right)) => left == right,
+            (Subject::Stack(left), Subject::Stack(right)) => {
+                let mut pairs = left.iter().zip(*right);
+                left.len() == right.len() && pairs.all(|(left, right)| left.is_identical(right))
+            }
+            _ => false,
+        }
+    }
+
     /// Its return value for one input, by the evaluator or the interpreter: the reference for the prover.
     pub fn answer(&self, input: &Input) -> u32 {
         match self {
@@ -51,6 +66,23 @@ impl<'a> Subject<'a> {
             }
         }
     }
+}
+
+/// Whether two rulesets differ at most in the places of their rules.
+fn same_rules(left: &Ruleset, right: &Ruleset) -> bool {
+    let (left_sections, right_sections) = (left.sections(), right.sections());
+    let same_rule = |(left, right): (&Rule, &Rule)| {
+        (&left.syscalls, &left.when, left.action) == (&right.syscalls, &right.when, right.action)
+    };
+    let same_section = |(left, right): (&Section, &Section)| {
+        (left.arch, left.default, left.rules.len())
+            == (right.arch, right.default, right.rules.len())
+            && left.rules.iter().zip(&right.rules).all(same_rule)
+    };
+    left.bad_arch == right.bad_arch
+        && left.variables() == right.variables()
+        && left_sections.len() == right_sections.len()
+        && left_sections.iter().zip(right_sections).all(same_section)
 }
 
 impl Space {

@@ -6,6 +6,7 @@ use tamis_bpf::AluOp;
 
 use crate::bits::{self, Bits};
 use crate::diagram::{Diagram, FALSE, Limited, Node, View};
+use crate::stop::Share;
 
 /// A value by its number in [`Values`]: states are small and quick to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +81,7 @@ impl Values {
                 mask => Shape::Masked { word, mask },
             }));
         }
+        diagram.check_stop()?;
         let (left, right) = (bits_of(diagram, left)?, bits_of(diagram, right)?);
         let result = bits::alu(diagram, op, &left, &right)?;
         self.computed(diagram, result)
@@ -132,21 +134,33 @@ pub(crate) fn bits_of(diagram: &mut Diagram, shape: &Shape) -> Limited<Bits> {
 /// The function that returns a value.
 pub(crate) fn returning(diagram: &mut Diagram, shape: &Shape) -> Limited<Node> {
     let bits = bits_of(diagram, shape)?;
-    returning_bits(diagram, &bits, &mut FxHashMap::default())
+    let mut known = Known {
+        nodes: FxHashMap::default(),
+        share: diagram.share(),
+    };
+    returning_bits(diagram, &bits, &mut known)
 }
 
-fn returning_bits(
-    diagram: &mut Diagram,
-    bits: &Bits,
+/// The nodes of values found so far.
+struct Known {
     // Boxed: a table of the bits themselves takes twice their room whenever it grows.
-    known: &mut FxHashMap<Box<Bits>, Node>,
-) -> Limited<Node> {
+    nodes: FxHashMap<Box<Bits>, Node>,
+    share: Share,
+}
+
+/// The memory of a known node: its bits with the overhead of their allocation, and its place in a table that grows.
+const BYTES_PER_KNOWN: usize = size_of::<Bits>() + 16 + 36;
+/// The interval of accounts of memory.
+const NODES_BETWEEN_ACCOUNTS: usize = 1 << 10;
+
+fn returning_bits(diagram: &mut Diagram, bits: &Bits, known: &mut Known) -> Limited<Node> {
     if let Some(constant) = bits::as_constant(bits) {
         return diagram.leaf(constant);
     }
-    if let Some(node) = known.get(bits) {
+    if let Some(node) = known.nodes.get(bits) {
         return Ok(*node);
     }
+    diagram.tick()?;
     let top = |node: &Node| match diagram.view(*node) {
         View::Leaf(_) => None,
         View::Branch { variable, .. } => Some(variable),
@@ -158,7 +172,10 @@ fn returning_bits(
     let low = returning_bits(diagram, &low, known)?;
     let high = returning_bits(diagram, &high, known)?;
     let node = diagram.branch(variable, low, high)?;
-    known.insert(Box::new(*bits), node);
+    known.nodes.insert(Box::new(*bits), node);
+    if known.nodes.len().is_multiple_of(NODES_BETWEEN_ACCOUNTS) {
+        known.share.set(BYTES_PER_KNOWN * known.nodes.len())?;
+    }
     // Distinct tuples of bits are distinct functions: the table holds as many nodes, except for the
     // leaves, and its limit bounds `known` as well.
     Ok(node)

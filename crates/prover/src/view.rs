@@ -3,8 +3,9 @@
 //! Deciding needs none of this. Tools that explain a filter walk its diagram ([`Space::view`]) and compose
 //! functions of its parts; every function composed here is canonical.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_abi::Word;
 use tamis_rules::{IntervalSet, Predicate};
 
@@ -97,7 +98,7 @@ impl Space {
     /// to the diagram.
     pub fn values(&self, function: Function) -> BTreeSet<u32> {
         let mut values = BTreeSet::new();
-        let mut seen = BTreeSet::from([function]);
+        let mut seen = FxHashSet::from_iter([function]);
         let mut open = vec![function];
         while let Some(function) = open.pop() {
             match self.view(function) {
@@ -159,7 +160,7 @@ impl Space {
     /// If the space is full.
     pub fn returns(&mut self, function: Function, ret: u32) -> Result<Function, LimitReached> {
         let leaf = self.diagram.leaf(ret)?;
-        let mut known = BTreeMap::from([(leaf, TRUE)]);
+        let mut known = FxHashMap::from_iter([(leaf, TRUE)]);
         self.is_leaf(function.0, &mut known).map(Function)
     }
 
@@ -167,11 +168,12 @@ impl Space {
     fn is_leaf(
         &mut self,
         node: Node,
-        known: &mut BTreeMap<Node, Node>,
+        known: &mut FxHashMap<Node, Node>,
     ) -> Result<Node, LimitReached> {
         if let Some(condition) = known.get(&node) {
             return Ok(*condition);
         }
+        self.diagram.tick()?;
         let diagram::View::Branch {
             variable,
             low,

@@ -1,71 +1,84 @@
 //! Witnesses: an input for which two functions differ.
 //!
 //! Two different nodes have a pair of branches that differ, down to two different leaves; the branches taken fix
-//! some bits of the input and the others are free. If the path requires a comparison of two words, free bits are
-//! chosen to satisfy it and the result is checked; if no choice works, no input takes the path, and the next is
-//! tried.
+//! some bits of the input and the others are free. If the path requires comparisons of two words, an input is solved
+//! for (see [`assignment`](crate::assignment)) as soon as the path has the comparison, so that a contradiction ends
+//! it; the next path is tried.
 
-use tamis_abi::Word;
 use tamis_rules::Input;
 
+use crate::assignment::Conditions;
 use crate::diagram::{Node, Variable, View};
 use crate::order;
-use crate::relation::Relation;
 use crate::space::{Function, Space};
+
+/// A search for an input for which two functions differ.
+struct Search<'a> {
+    space: &'a Space,
+    functions: [Function; 2],
+    path: Vec<(Variable, bool)>,
+    paths_left: usize,
+}
 
 impl Space {
     /// An input for which the functions differ, checked against both; other bits are 0 unless needed. `None` if
     /// they are equal or no input was found within the limits.
     pub fn witness(&self, left: Function, right: Function) -> Option<Input> {
-        let mut paths_left = self.limits.max_paths;
-        self.search(
-            left,
-            right,
-            left.0,
-            right.0,
-            &mut Vec::new(),
-            &mut paths_left,
-        )
+        let mut search = Search {
+            space: self,
+            functions: [left, right],
+            path: Vec::new(),
+            paths_left: self.limits.max_paths,
+        };
+        search.below(left.0, right.0)
     }
 
+    /// An input that takes these branches, checked against them; other bits are 0 unless needed. `None` if none is
+    /// found, which is possible only with comparisons of two words.
+    pub fn input_on(&self, path: &[(Variable, bool)]) -> Option<Input> {
+        let mut conditions = Conditions::default();
+        for (variable, holds) in path {
+            match order::input_bit(*variable) {
+                Some((word, bit)) => conditions.add_bit(word, bit, *holds),
+                None => conditions.add_relation(self.relations.of_variable(*variable), *holds),
+            }
+        }
+        let input = conditions.input()?;
+        let takes = |(variable, holds): &(Variable, bool)| match order::input_bit(*variable) {
+            Some((word, bit)) => (input.word(word) >> bit & 1 == 1) == *holds,
+            None => self.relations.of_variable(*variable).holds(&input) == *holds,
+        };
+        path.iter().all(takes).then_some(input)
+    }
+}
+
+impl Search<'_> {
     /// Depth-first search of the paths on which `left` and `right` reach different leaves.
-    fn search(
-        &self,
-        functions_left: Function,
-        functions_right: Function,
-        left: Node,
-        right: Node,
-        path: &mut Vec<(Variable, bool)>,
-        paths_left: &mut usize,
-    ) -> Option<Input> {
-        if left == right || *paths_left == 0 {
+    fn below(&mut self, left: Node, right: Node) -> Option<Input> {
+        if left == right || self.paths_left == 0 {
             return None;
         }
-        let variable = match (self.diagram.view(left), self.diagram.view(right)) {
+        let diagram = &self.space.diagram;
+        let variable = match (diagram.view(left), diagram.view(right)) {
             (View::Leaf(_), View::Leaf(_)) => {
-                *paths_left -= 1;
-                let input = self.input_on(path)?;
-                let differs =
-                    self.value(functions_left, &input) != self.value(functions_right, &input);
+                let input = self.space.input_on(&self.path)?;
+                let [left, right] = self.functions;
+                let differs = self.space.value(left, &input) != self.space.value(right, &input);
                 return differs.then_some(input);
             }
             (View::Branch { variable, .. }, View::Leaf(_))
             | (View::Leaf(_), View::Branch { variable, .. }) => variable,
             (View::Branch { variable: a, .. }, View::Branch { variable: b, .. }) => a.min(b),
         };
-        let (left_low, left_high) = self.diagram.cofactors(left, variable);
-        let (right_low, right_high) = self.diagram.cofactors(right, variable);
+        let (left_low, left_high) = diagram.cofactors(left, variable);
+        let (right_low, right_high) = diagram.cofactors(right, variable);
         for (value, left, right) in [(false, left_low, right_low), (true, left_high, right_high)] {
-            path.push((variable, value));
-            let found = self.search(
-                functions_left,
-                functions_right,
-                left,
-                right,
-                path,
-                paths_left,
-            );
-            path.pop();
+            self.path.push((variable, value));
+            let found = match self.is_open() {
+                true => self.below(left, right),
+                false => None,
+            };
+            self.path.pop();
             if found.is_some() {
                 return found;
             }
@@ -73,81 +86,24 @@ impl Space {
         None
     }
 
-    /// An input that takes these branches, checked against them; other bits are 0 unless needed. `None` if none is
-    /// found, which is possible only with comparisons of two words.
-    pub fn input_on(&self, path: &[(Variable, bool)]) -> Option<Input> {
-        let mut fixed = Input::default();
-        let mut input = Input::default();
-        for (variable, value) in path {
-            if let Some((word, bit)) = order::input_bit(*variable) {
-                fixed = fixed.with_word(word, fixed.word(word) | 1 << bit);
-                input = input.with_word(word, input.word(word) | u32::from(*value) << bit);
-            }
+    /// Whether the path may have an input. One that ends in a comparison of two words is solved, and counted.
+    fn is_open(&mut self) -> bool {
+        let is_bit = |(variable, _): &(Variable, bool)| order::input_bit(*variable).is_some();
+        if self.path.last().is_none_or(is_bit) {
+            return true;
         }
-        for wanted in self.wanted_on(path) {
-            (input, fixed) = satisfy(wanted, input, fixed);
+        if self.paths_left == 0 || self.space.check_stop().is_err() {
+            self.paths_left = 0;
+            return false;
         }
-        let takes = |(variable, holds): &(Variable, bool)| match order::input_bit(*variable) {
-            Some((word, bit)) => (input.word(word) >> bit & 1 == 1) == *holds,
-            None => self.relations.of_variable(*variable).holds(&input) == *holds,
-        };
-        path.iter().all(takes).then_some(input)
+        self.paths_left -= 1;
+        self.space.input_on(&self.path).is_some()
     }
-
-    /// The required comparisons of two words on the path. For a pair that only has to differ, the first word is
-    /// made greater.
-    fn wanted_on(&self, path: &[(Variable, bool)]) -> Vec<Wanted> {
-        let mut wanted = Vec::new();
-        for (variable, holds) in path {
-            if order::input_bit(*variable).is_some() {
-                continue;
-            }
-            let asks_greater_next = || {
-                let next = Variable(variable.0 + 1);
-                path.iter().any(|(variable, _)| *variable == next)
-            };
-            match (self.relations.of_variable(*variable), holds) {
-                (Relation::Equal(a, b), true) => wanted.push(Wanted::Equal(a, b)),
-                (Relation::Equal(..), false) if asks_greater_next() => {}
-                (Relation::Equal(a, b), false) | (Relation::Greater(a, b), true) => {
-                    wanted.push(Wanted::Greater(a, b));
-                }
-                (Relation::Greater(a, b), false) => wanted.push(Wanted::Greater(b, a)),
-            }
-        }
-        wanted
-    }
-}
-
-/// A required comparison of two words.
-#[derive(Clone, Copy)]
-enum Wanted {
-    Equal(Word, Word),
-    /// The first must be greater.
-    Greater(Word, Word),
-}
-
-/// Chooses the free bits of the two words so that they compare as wanted, if possible. Returns the input and, in
-/// the form of an input, the bits that are now fixed.
-fn satisfy(wanted: Wanted, input: Input, fixed: Input) -> (Input, Input) {
-    let (a, b, value_a, value_b) = match wanted {
-        Wanted::Equal(a, b) => {
-            // Each word gets the other's bits where only its own are free.
-            let (value_a, value_b) = (input.word(a), input.word(b));
-            let (free_a, free_b) = (!fixed.word(a), !fixed.word(b));
-            (a, b, value_a | value_b & free_a, value_b | value_a & free_b)
-        }
-        // Free bits are 0, so the smaller word is minimal.
-        Wanted::Greater(a, b) => (a, b, input.word(a) | !fixed.word(a), input.word(b)),
-    };
-    let input = input.with_word(a, value_a).with_word(b, value_b);
-    let fixed = fixed.with_word(a, u32::MAX).with_word(b, u32::MAX);
-    (input, fixed)
 }
 
 #[cfg(test)]
 mod tests {
-    use tamis_abi::ArgIndex;
+    use tamis_abi::{ArgIndex, Word};
 
     use super::*;
     use crate::relation::Comparison;

@@ -24,7 +24,7 @@ pub(crate) const CHECK: Check = Check {
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let statements = context.statements()?;
     let mut findings = Vec::new();
-    for (statement, repeated) in undecided(&context.space, &statements) {
+    for (statement, repeated) in undecided(&context.space, &statements)? {
         let Some(first) = repeated else {
             continue;
         };

@@ -22,7 +22,7 @@ pub(crate) const CHECK: Check = warning(
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let mut findings: Vec<(Narrow, Finding)> = Vec::new();
     for narrow in narrow_arguments(context)? {
-        let Some([refused, allowed]) = pair(context, &narrow) else {
+        let Some([refused, allowed]) = pair(context, &narrow)? else {
             continue;
         };
         // One finding for all architectures.
@@ -59,15 +59,17 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
 }
 
 /// Two calls that are equal for the kernel: denied in the proper form, executed with upper bits set.
-fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
+fn pair(context: &Context, narrow: &Narrow) -> Result<Option<[Example; 2]>, LimitReached> {
     let wanted = |values: &[u32]| {
         let answers = Answers::of(values);
         let sign_extended = answers.is_negative && is_executed(answers.ones);
         is_executed(answers.as_is) && !is_executed(answers.clear) && !sign_extended
     };
-    let found = find(&context.space, &narrow.functions(), &wanted)?;
+    let Some(found) = find(&context.space, &narrow.functions(), &wanted)? else {
+        return Ok(None);
+    };
     let evading = narrow.call.complete(found.data);
     let [refused, allowed] = [narrow.proper(evading), evading].map(|data| context.answer(&data));
     let is_gap = !is_executed(refused.action.ret()) && is_executed(allowed.action.ret());
-    is_gap.then_some([refused, allowed])
+    Ok(is_gap.then_some([refused, allowed]))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use tamis_abi::{Action, ActionKind, Arch};
 use tamis_diag::code::{LINT_IDLE_RULE, NEVER_MATCHES};
-use tamis_rules::Ruleset;
+use tamis_rules::{Input, Ruleset};
 
 use crate::context::{Context, is_executed};
 use crate::finding::Finding;
@@ -37,8 +37,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let statements = context.statements()?;
     let rests = rests(&mut context.space, &statements)?;
     for statement in statements.iter() {
-        let mut deciding = statement.rules.iter();
-        let Some(rule) = deciding.find(|rule| rule.can_decide(&context.space)) else {
+        let Some((rule, decided)) = deciding(&context.space, statement)? else {
             continue;
         };
         if !is_idle(context, policy, statement, &rests)? {
@@ -50,19 +49,27 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             "without it, every call would get the same action from a later rule or the default",
             "delete it, or move it to where it has an effect",
         );
-        let decided = find(&context.space, &[rule.decides], &|values| values[0] == 1);
-        let next = decided.and_then(|found| {
-            let later = &rule.section.rules[rule.index + 1..];
-            let next = later
-                .iter()
-                .find(|next| next.matches(&found.data, &found.variables))?;
-            place(next, "has the same action")
-        });
-        let example = decided.map(|found| context.answer(&found.data));
+        let mut later = rule.section.rules[rule.index + 1..].iter();
+        let next = later.find(|next| next.matches(&decided.data, &decided.variables));
+        let next = next.and_then(|next| place(next, "has the same action"));
+        let example = [context.answer(&decided.data)];
         let places = statement.place("has no effect").into_iter().chain(next);
         findings.push(finding.examples(example).places(places));
     }
     Ok(findings)
+}
+
+/// The first rule of a statement that decides a call, and the call.
+fn deciding<'s, 'a>(
+    space: &Space,
+    statement: &'s Statement<'a>,
+) -> Result<Option<(&'s RuleView<'a>, Input)>, LimitReached> {
+    for rule in &statement.rules {
+        if let Some(decided) = find(space, &[rule.decides], &|values| values[0] == 1)? {
+            return Ok(Some((rule, decided)));
+        }
+    }
+    Ok(None)
 }
 
 fn is_idle(
@@ -83,7 +90,7 @@ fn is_idle(
                 ret != action
             }
         };
-        let found = find(&context.space, &[without_it], &|values| differs(values[0]));
+        let found = find(&context.space, &[without_it], &|values| differs(values[0]))?;
         if found.is_some() {
             return Ok(false);
         }

@@ -5,6 +5,7 @@
 use tamis_diag::code::{CONSTANT_CONDITION, LINT_NEVER_HOLDS};
 use tamis_rules::{Predicate, Section};
 
+use super::undecided::matching;
 use crate::context::Context;
 use crate::finding::Finding;
 use crate::registry::{Check, warning};
@@ -24,8 +25,9 @@ pub(crate) const CHECK: Check = Check {
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let mut findings = Vec::new();
     for statement in context.statements()?.iter() {
-        let mut rules = statement.rules.iter();
-        if rules.any(|rule| rule.can_match(&context.space) || !is_about_calls(rule)) {
+        if !statement.rules.iter().all(is_about_calls)
+            || !matching(&context.space, statement)?.is_empty()
+        {
             continue;
         }
         let rule = &statement.rules[0];

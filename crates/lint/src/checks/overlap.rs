@@ -34,12 +34,13 @@ pub(super) fn overlaps<'a>(
     };
     for section in policy.sections() {
         for (earlier, later, nr) in pairs(section) {
+            context.space.check_stop()?;
             if wanted(earlier, later) {
                 let functions = [
                     for_number(context, section.arch, nr, earlier)?,
                     for_number(context, section.arch, nr, later)?,
                 ];
-                found.extend(overlap(context, section.arch, [earlier, later], functions));
+                found.extend(overlap(context, section.arch, [earlier, later], functions)?);
             }
         }
     }
@@ -92,17 +93,20 @@ fn overlap<'a>(
     arch: Arch,
     [earlier, later]: [&'a Rule; 2],
     functions: [Function; 2],
-) -> Option<Overlap<'a>> {
+) -> Result<Option<Overlap<'a>>, LimitReached> {
     let find = |wanted: [u32; 2]| {
         let found = find(&context.space, &functions, &|values| values == wanted)?;
-        Some(context.answer(&found.data))
+        Ok(found.map(|found| context.answer(&found.data)))
     };
-    find([1, 0])?;
-    Some(Overlap {
+    let examples = [find([1, 0])?, find([1, 1])?, find([0, 1])?];
+    let [Some(_), Some(both), Some(later_alone)] = examples else {
+        return Ok(None);
+    };
+    Ok(Some(Overlap {
         arch,
         earlier,
         later,
-        both: find([1, 1])?,
-        later_alone: find([0, 1])?,
-    })
+        both,
+        later_alone,
+    }))
 }

@@ -1,41 +1,60 @@
 //! Rules that match calls but only after an earlier rule, for two checks: duplicates of an earlier rule, and
 //! others.
 
-use tamis_prover::Space;
+use tamis_prover::{Limited, Space};
 
 use crate::rules_view::{RuleView, Statement};
 
-/// The statements that match calls but whose rules decide none, each with the earlier statement that it duplicates,
-/// if any.
+/// A statement that matches calls but whose rules decide none, and the earlier statement that it duplicates, if any.
+pub(super) type Undecided<'s, 'a> = (&'s Statement<'a>, Option<&'s Statement<'a>>);
+
+/// All such statements.
+///
+/// # Errors
+/// If the search for the calls that rules match or decide reaches a limit.
 pub(super) fn undecided<'s, 'a>(
-    space: &'s Space,
-    statements: &'s [Statement<'a>],
-) -> impl Iterator<Item = (&'s Statement<'a>, Option<&'s Statement<'a>>)> {
-    let unreachable = statements
-        .iter()
-        .enumerate()
-        .filter(|(_, statement)| is_unreachable(space, statement));
-    unreachable
-        .map(|(index, statement)| (statement, repeated(space, &statements[..index], statement)))
-}
-
-/// Whether the statement matches calls, but only after earlier rules.
-fn is_unreachable(space: &Space, statement: &Statement) -> bool {
-    let mut rules = statement.rules.iter();
-    rules.clone().any(|rule| rule.can_match(space)) && !rules.any(|rule| rule.can_decide(space))
-}
-
-/// The earlier statement that this one duplicates on every architecture where it matches calls.
-fn repeated<'s, 'a>(
     space: &Space,
+    statements: &'s [Statement<'a>],
+) -> Limited<Vec<Undecided<'s, 'a>>> {
+    let mut found = Vec::new();
+    for (index, statement) in statements.iter().enumerate() {
+        let matching = matching(space, statement)?;
+        if !matching.is_empty() && !decides(space, statement)? {
+            found.push((statement, repeated(&statements[..index], &matching)));
+        }
+    }
+    Ok(found)
+}
+
+/// The rules of a statement that match calls.
+pub(super) fn matching<'s, 'a>(
+    space: &Space,
+    statement: &'s Statement<'a>,
+) -> Limited<Vec<&'s RuleView<'a>>> {
+    let mut matching = Vec::new();
+    for rule in &statement.rules {
+        if rule.can_match(space)? {
+            matching.push(rule);
+        }
+    }
+    Ok(matching)
+}
+
+/// Whether a rule of the statement is the first to match some call.
+fn decides(space: &Space, statement: &Statement) -> Limited<bool> {
+    for rule in &statement.rules {
+        if rule.can_decide(space)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The earlier statement that has all these rules, which match calls.
+fn repeated<'s, 'a>(
     earlier: &'s [Statement<'a>],
-    statement: &Statement<'a>,
+    matching: &[&RuleView<'a>],
 ) -> Option<&'s Statement<'a>> {
-    let matching: Vec<&RuleView> = statement
-        .rules
-        .iter()
-        .filter(|rule| rule.can_match(space))
-        .collect();
     earlier.iter().find(|first| {
         matching.iter().all(|rule| {
             let mut rules = first.rules.iter();

@@ -5,13 +5,14 @@
 
 use tamis_diag::code::{LINT_UNREACHABLE_RULE, NEVER_MATCHES, OCI_NO_EFFECT};
 
-use super::undecided::undecided;
+use super::undecided::{matching, undecided};
 use crate::context::Context;
 use crate::finding::{Finding, Place};
 use crate::registry::{Check, warning};
 use crate::rules_view::{RuleView, name, place};
 use tamis_analysis::find;
-use tamis_prover::{LimitReached, Space};
+use tamis_prover::LimitReached;
+use tamis_rules::Input;
 
 pub(crate) const CHECK: Check = Check {
     front_end_codes: &[NEVER_MATCHES, OCI_NO_EFFECT],
@@ -26,13 +27,11 @@ pub(crate) const CHECK: Check = Check {
 fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
     let statements = context.statements()?;
     let mut findings = Vec::new();
-    for (statement, repeated) in undecided(&context.space, &statements) {
+    for (statement, repeated) in undecided(&context.space, &statements)? {
         if repeated.is_some() {
             continue;
         }
-        let rules = statement.rules.iter();
-        let mut matching = rules.filter(|rule| rule.can_match(&context.space));
-        let Some(rule) = matching.next() else {
+        let Some(rule) = matching(&context.space, statement)?.first().copied() else {
             continue;
         };
         let finding = Finding::new(
@@ -41,18 +40,21 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
             "earlier rules decide every call that it matches",
             "move it before the more general rule, or delete it",
         );
-        let found = find(&context.space, &[rule.matches], &|values| values[0] == 1)
-            .map(|found| context.answer(&found.data));
+        let found = find(&context.space, &[rule.matches], &|values| values[0] == 1)?;
+        let example = found.map(|found| context.answer(&found.data));
         let places = statement.place("never decides");
-        let places = places.into_iter().chain(covering(&context.space, rule));
-        findings.push(finding.examples(found).places(places));
+        let covering = found.and_then(|found| covering(&found, rule));
+        findings.push(
+            finding
+                .examples(example)
+                .places(places.into_iter().chain(covering)),
+        );
     }
     Ok(findings)
 }
 
-/// The first earlier rule that matches some of the same calls.
-fn covering(space: &Space, rule: &RuleView) -> Option<Place> {
-    let found = find(space, &[rule.matches], &|values| values[0] == 1)?;
+/// The first earlier rule that matches a call.
+fn covering(found: &Input, rule: &RuleView) -> Option<Place> {
     let earlier = rule.section.rules[..rule.index]
         .iter()
         .find(|earlier| earlier.matches(&found.data, &found.variables))?;

@@ -27,7 +27,7 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
         if !narrow.call.arch.has_64_bit_registers() {
             continue;
         }
-        if let Some(pair) = pair(context, &narrow) {
+        if let Some(pair) = pair(context, &narrow)? {
             let (arguments, _) = by_width
                 .entry(narrow.width)
                 .or_insert((BTreeSet::new(), pair));
@@ -61,14 +61,16 @@ fn run(context: &mut Context) -> Result<Vec<Finding>, LimitReached> {
 }
 
 /// Two calls that are equal for the kernel: executed with the upper bits clear, denied with upper bits set.
-fn pair(context: &Context, narrow: &Narrow) -> Option<[Example; 2]> {
+fn pair(context: &Context, narrow: &Narrow) -> Result<Option<[Example; 2]>, LimitReached> {
     let wanted = |values: &[u32]| {
         let answers = Answers::of(values);
         is_executed(answers.clear) && !is_executed(answers.as_is)
     };
-    let found = find(&context.space, &narrow.functions(), &wanted)?;
+    let Some(found) = find(&context.space, &narrow.functions(), &wanted)? else {
+        return Ok(None);
+    };
     let refused = narrow.call.complete(found.data);
     let [allowed, refused] = [narrow.proper(refused), refused].map(|data| context.answer(&data));
     let is_accident = is_executed(allowed.action.ret()) && !is_executed(refused.action.ret());
-    is_accident.then_some([allowed, refused])
+    Ok(is_accident.then_some([allowed, refused]))
 }

@@ -67,7 +67,7 @@ fn pair(
             }
         }
     }
-    let Some(found) = find(&context.space, &functions, &wanted) else {
+    let Some(found) = find(&context.space, &functions, &wanted)? else {
         return Ok(None);
     };
     let [refused, allowed] = [own, other].map(|call| context.answer(&call.complete(found.data)));

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use tamis_abi::Word;
 
 use crate::diagram::LimitReached;
-use crate::stop::Stop;
+use crate::stop::{Share, Stop};
 
 /// The output of a gate, or its inverse: twice the number of the gate, plus one if inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,11 +49,16 @@ pub(super) struct Gates {
     drivers: Vec<Driver>,
     numbers: FxHashMap<Driver, u32>,
     max_gates: usize,
+    /// The count of gates asked for, whether or not they are new.
+    requests: usize,
     stop: Stop,
+    share: Share,
 }
 
-/// The interval of checks for cancellation.
-const GATES_BETWEEN_CHECKS: usize = 1 << 12;
+/// The interval of checks for cancellation, in requests.
+const REQUESTS_BETWEEN_CHECKS: usize = 1 << 12;
+/// The interval of accounts of memory.
+const GATES_BETWEEN_ACCOUNTS: usize = 1 << 12;
 
 impl Gates {
     pub(super) fn new(max_gates: usize, stop: Stop) -> Gates {
@@ -61,6 +66,8 @@ impl Gates {
             drivers: vec![Driver::False],
             numbers: FxHashMap::default(),
             max_gates: max_gates.min(1 << 30),
+            requests: 0,
+            share: stop.share(),
             stop,
         }
     }
@@ -112,15 +119,34 @@ impl Gates {
         Ok(if is_inverted { differ.not() } else { differ })
     }
 
+    /// Accounts for the memory of both tables, and for that of the larger ones while they grow.
+    fn account(&mut self) -> Result<(), LimitReached> {
+        let rows = size_of::<Driver>() * self.drivers.capacity();
+        // A control byte for each slot, and an eighth of the slots is free.
+        let slots = (size_of::<(Driver, u32)>() + 1) * self.numbers.capacity() / 7 * 8;
+        let is_growing = self.drivers.len() + GATES_BETWEEN_ACCOUNTS > self.numbers.capacity();
+        self.share
+            .set((rows + slots) * if is_growing { 3 } else { 1 })
+    }
+
+    /// The count of gates.
+    pub(super) fn len(&self) -> usize {
+        self.drivers.len()
+    }
+
     fn driven_by(&mut self, driver: Driver) -> Result<Gate, LimitReached> {
+        self.requests += 1;
+        if self.requests.is_multiple_of(REQUESTS_BETWEEN_CHECKS) {
+            self.stop.check()?;
+        }
         if let Some(number) = self.numbers.get(&driver) {
             return Ok(Gate(number << 1));
         }
         if self.drivers.len() >= self.max_gates {
             return Err(LimitReached::Gates);
         }
-        if self.drivers.len().is_multiple_of(GATES_BETWEEN_CHECKS) {
-            self.stop.check()?;
+        if self.drivers.len().is_multiple_of(GATES_BETWEEN_ACCOUNTS) {
+            self.account()?;
         }
         let number = self.drivers.len() as u32;
         self.drivers.push(driver);

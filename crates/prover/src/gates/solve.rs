@@ -5,7 +5,6 @@
 //! the result is the same on every machine, unless the caller cancels.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 
 use batsat::{Callbacks, ClauseKind, Lit, Solver, SolverInterface, SolverOpts, lbool};
 use tamis_abi::Word;
@@ -13,33 +12,47 @@ use tamis_rules::Input;
 
 use super::graph::{Driver, Gate, Gates};
 use crate::diagram::LimitReached;
-use crate::stop::Stop;
+use crate::stop::{Share, Stop};
 
-/// The interval of checks for cancellation, in decisions of the solver.
-const DECISIONS_BETWEEN_CHECKS: u32 = 1 << 10;
+/// The interval of checks for cancellation in gates, while clauses are made. The solver checks at every decision: in
+/// a large circuit each of them propagates to many gates.
+const GATES_BETWEEN_CHECKS: usize = 1 << 10;
+/// The memory of a variable in the solver, with its clauses and their places in the lists of watches, in bytes, as
+/// measured with millions of gates.
+const BYTES_PER_GATE: usize = 250;
+/// The memory of a learnt clause apart from its literals.
+const BYTES_PER_CLAUSE: usize = 64;
 
 /// Stops the solver at a number of conflicts, or if the caller cancels.
 struct Limit<'a> {
     conflicts_left: u64,
     stop: &'a Stop,
-    decisions: Cell<u32>,
-    is_stopped: Cell<bool>,
+    /// Why it was stopped, if not because of conflicts.
+    stopped: Cell<Option<LimitReached>>,
+    share: Share,
+    used_bytes: usize,
 }
 
 impl Callbacks for Limit<'_> {
-    fn on_new_clause(&mut self, _clause: &[Lit], kind: ClauseKind) {
+    fn on_new_clause(&mut self, clause: &[Lit], kind: ClauseKind) {
         if kind == ClauseKind::Learnt {
             self.conflicts_left = self.conflicts_left.saturating_sub(1);
+            self.used_bytes += learnt_bytes(clause);
+            if let Err(limit) = self.share.set(self.used_bytes) {
+                self.stopped.set(Some(limit));
+            }
         }
     }
 
+    fn on_delete_clause(&mut self, clause: &[Lit]) {
+        self.used_bytes = self.used_bytes.saturating_sub(learnt_bytes(clause));
+    }
+
     fn stop(&self) -> bool {
-        let decisions = self.decisions.get().wrapping_add(1);
-        self.decisions.set(decisions);
-        if decisions.is_multiple_of(DECISIONS_BETWEEN_CHECKS) && self.stop.is_asked_for() {
-            self.is_stopped.set(true);
+        if self.stop.is_asked_for() {
+            self.stopped.set(Some(LimitReached::Stopped));
         }
-        self.conflicts_left == 0 || self.is_stopped.get()
+        self.conflicts_left == 0 || self.stopped.get().is_some()
     }
 }
 
@@ -58,29 +71,32 @@ pub(super) fn input_for(
         Gate::TRUE => return Ok(Some(Input::default())),
         _ => {}
     }
+    let cone = cone(gates, wanted, stop)?;
+    let mut share = stop.share();
+    let used_bytes = BYTES_PER_GATE * cone.len();
+    share.set(used_bytes)?;
     let limit = Limit {
         conflicts_left: max_conflicts.max(1),
         stop,
-        decisions: Cell::new(0),
-        is_stopped: Cell::new(false),
+        stopped: Cell::new(None),
+        share,
+        used_bytes,
     };
     let mut solver = Solver::new(SolverOpts::default(), limit);
-    let literals = clauses(gates, wanted, &mut solver);
+    let literals = clauses(gates, &cone, &mut solver, stop)?;
     let wanted = literal(&literals, wanted);
     let answer = solver.solve_limited(&[wanted]);
     if answer == lbool::FALSE {
         return Ok(None);
     }
     if answer != lbool::TRUE {
-        return Err(match solver.cb().is_stopped.get() {
-            true => LimitReached::Stopped,
-            false => LimitReached::Conflicts,
-        });
+        let stopped = solver.cb().stopped.get();
+        return Err(stopped.unwrap_or(LimitReached::Conflicts));
     }
     let mut input = Input::default();
-    for (number, positive) in &literals {
-        if let Driver::Input(word, bit) = gates.driver(*number)
-            && solver.value_lit(*positive) == lbool::TRUE
+    for number in cone {
+        if let Driver::Input(word, bit) = gates.driver(number)
+            && literals[number].is_some_and(|positive| solver.value_lit(positive) == lbool::TRUE)
         {
             input = with_bit(input, word, bit);
         }
@@ -92,38 +108,76 @@ fn with_bit(input: Input, word: Word, bit: u32) -> Input {
     input.with_word(word, input.word(word) | 1 << bit)
 }
 
-/// Adds the clauses of the gates that the wanted one depends on. Returns their literals.
-fn clauses(gates: &Gates, wanted: Gate, solver: &mut Solver<Limit<'_>>) -> BTreeMap<usize, Lit> {
-    let mut literals = BTreeMap::new();
+/// The memory of a learnt clause, in bytes.
+fn learnt_bytes(clause: &[Lit]) -> usize {
+    BYTES_PER_CLAUSE + size_of_val(clause)
+}
+
+/// The gates that the wanted one depends on, itself among them, in the order in which a search finds them.
+fn cone(gates: &Gates, wanted: Gate, stop: &Stop) -> Result<Vec<usize>, LimitReached> {
+    let mut is_found = vec![false; gates.len()];
+    let mut found = Vec::new();
     let mut waiting = vec![wanted.number()];
     while let Some(number) = waiting.pop() {
-        if literals.contains_key(&number) {
+        if std::mem::replace(&mut is_found[number], true) {
             continue;
         }
-        literals.insert(number, Lit::new(solver.new_var_default(), true));
+        found.push(number);
+        if found.len().is_multiple_of(GATES_BETWEEN_CHECKS) {
+            stop.check()?;
+        }
         if let Driver::And(a, b) = gates.driver(number) {
             waiting.extend([a.number(), b.number()]);
         }
     }
-    for (number, output) in &literals {
-        match gates.driver(*number) {
+    Ok(found)
+}
+
+/// Adds the clauses of these gates. Returns the literal of each gate that has one.
+fn clauses(
+    gates: &Gates,
+    cone: &[usize],
+    solver: &mut Solver<Limit<'_>>,
+    stop: &Stop,
+) -> Result<Vec<Option<Lit>>, LimitReached> {
+    let mut literals = vec![None; gates.len()];
+    for number in cone {
+        literals[*number] = Some(Lit::new(solver.new_var_default(), true));
+    }
+    let mut clause = Vec::new();
+    for (number, output) in literals.iter().enumerate() {
+        let Some(output) = *output else {
+            continue;
+        };
+        if number.is_multiple_of(GATES_BETWEEN_CHECKS) {
+            stop.check()?;
+        }
+        let mut add = |literals: &[Lit]| {
+            clause.clear();
+            clause.extend_from_slice(literals);
+            solver.add_clause_reuse(&mut clause);
+        };
+        match gates.driver(number) {
             Driver::And(a, b) => {
                 let (a, b) = (literal(&literals, a), literal(&literals, b));
-                solver.add_clause_reuse(&mut vec![!*output, a]);
-                solver.add_clause_reuse(&mut vec![!*output, b]);
-                solver.add_clause_reuse(&mut vec![*output, !a, !b]);
+                add(&[!output, a]);
+                add(&[!output, b]);
+                add(&[output, !a, !b]);
             }
-            Driver::False => {
-                solver.add_clause_reuse(&mut vec![!*output]);
-            }
+            Driver::False => add(&[!output]),
             Driver::Input(..) => {}
         }
     }
-    literals
+    Ok(literals)
 }
 
-fn literal(literals: &BTreeMap<usize, Lit>, gate: Gate) -> Lit {
-    let positive = literals[&gate.number()];
+/// The literal of a gate.
+///
+/// # Panics
+/// If it has none.
+fn literal(literals: &[Option<Lit>], gate: Gate) -> Lit {
+    let positive =
+        literals[gate.number()].expect("the gates below one of the cone are in the cone");
     if gate.is_inverted() {
         !positive
     } else {

@@ -1,10 +1,14 @@
-//! Shared by `prove` and `diff`: two sides in one space, compared within a scope.
+//! Shared by `prove` and `diff`: two sides, compared within a scope.
+//!
+//! The cheapest method comes first: sides that are written alike are equal; a short search by running finds calls
+//! for most sides that differ; then diagrams, then gates. All share one deadline.
 
 use std::fmt;
 use std::time::Duration;
 
 use tamis_abi::{Action, Arch};
 use tamis_analysis::arches;
+use tamis_fuzz::refute;
 use tamis_prover::{
     Comparison, ComparisonResult, Function, LimitReached, Limits, Pair, Scope, Space, Stop,
     prove_by_gates,
@@ -13,7 +17,8 @@ use tamis_rules::{Input, Variable};
 use tamis_session::bindings::match_variables;
 use tamis_session::{Side, SideOptions};
 
-use super::limits::{LimitArgs, stop_after, text};
+use super::deadline::Deadline;
+use super::limits::{LimitArgs, text};
 use super::load::LoadArgs;
 use super::{Failure, Global, exit, side};
 
@@ -43,16 +48,21 @@ pub(crate) struct Compared {
     pub(crate) right: Side,
     pub(crate) space: Space,
     args: ScopeArgs,
+    deadline: Deadline,
     stop: Stop,
-    functions: Result<[Function; 2], LimitReached>,
+    /// Whether both are written alike.
+    is_identical: bool,
+    /// The meanings, when they have been asked for.
+    functions: Option<Result<[Function; 2], LimitReached>>,
+    /// Calls that the sides answer differently, in any of the scopes compared so far.
+    known: Vec<Pair>,
 }
 
 /// What is known about two sides.
 pub(crate) struct Finding {
     /// `None` if it depends on calls of which none was found.
     pub(crate) result: Option<ComparisonResult>,
-    /// Pairs of different answers: all, or those that the prover's other way found, one of each
-    /// strictness.
+    /// Pairs of different answers: all, or at most one of each strictness, as gates and running find them.
     pub(crate) pairs: Vec<Pair>,
     /// Why not all is known.
     pub(crate) gaps: Option<Gaps>,
@@ -67,6 +77,16 @@ pub(crate) struct Gaps {
     by_diagrams: LimitReached,
     /// What kept the SAT solver from one.
     by_gates: LimitReached,
+}
+
+impl Finding {
+    /// Both sides are equal.
+    const EQUAL: Finding = Finding {
+        result: Some(ComparisonResult::Equal),
+        pairs: Vec::new(),
+        gaps: None,
+        comparison: None,
+    };
 }
 
 impl ScopeArgs {
@@ -95,6 +115,7 @@ impl Compared {
         load: &LoadArgs,
         global: &Global,
     ) -> Result<Compared, Failure> {
+        let deadline = Deadline::after(args.limits.time_limit.unwrap_or(TIME_LIMIT));
         let load = load.for_comparison().keeping_variables();
         let own = [SideOptions::parse(left.1)?, SideOptions::parse(right.1)?];
         let mut left = side::read_alone(left.0, &own[0], &load, global)?;
@@ -102,31 +123,64 @@ impl Compared {
         load.check_options(left.filters().iter().chain(right.filters()))?;
         let variables = match_variables(left.filters_mut().chain(right.filters_mut()))?;
         note_variables(&variables, global);
-        let stop = stop_after(args.limits.time_limit.unwrap_or(TIME_LIMIT));
-        let mut space = Space::stoppable(args.limits(), stop.clone());
-        let functions =
-            [&left, &right].map(|side| side.with_subject(|subject| space.subject(subject)));
-        let [left_function, right_function] = functions;
-        let functions = left_function.and_then(|left| Ok([left, right_function?]));
+        let stop = args.limits.with_memory(deadline.stop());
+        let is_identical =
+            left.with_subject(|left| right.with_subject(|right| left.is_identical(right)));
         Ok(Compared {
             left,
             right,
-            space,
+            space: Space::stoppable(args.limits(), stop.clone()),
             args,
+            deadline,
             stop,
-            functions,
+            is_identical,
+            functions: None,
+            known: Vec::new(),
         })
+    }
+
+    /// The meanings of both sides.
+    fn functions(&mut self) -> Result<[Function; 2], LimitReached> {
+        if let Some(known) = self.functions {
+            return known;
+        }
+        let mut function = |side: &Side| side.with_subject(|subject| self.space.subject(subject));
+        let left = function(&self.left);
+        let functions = left.and_then(|left| Ok([left, function(&self.right)?]));
+        self.functions = Some(functions);
+        functions
     }
 
     /// Compares them within a scope, by diagrams.
     fn within(&mut self, scope: &Scope) -> Result<Comparison, LimitReached> {
-        let [left, right] = self.functions?;
+        let [left, right] = self.functions()?;
         self.space.comparison(left, right, scope)
     }
 
-    /// What is known about them within a scope, by diagrams or by the prover's other way.
-    pub(crate) fn find(&mut self, scope: &Scope) -> Finding {
+    /// What is known about them within a scope. As soon as a call of a pair of answers is known that settles the
+    /// question, the rest of the search gets only a share of the time.
+    pub(crate) fn find(&mut self, scope: &Scope, settles: impl Fn(&Pair) -> bool) -> Finding {
+        if self.is_identical {
+            return Finding::EQUAL;
+        }
+        let found = self.left.with_subject(|left| {
+            self.right
+                .with_subject(|right| refute([left, right], scope, &self.stop))
+        });
+        self.known.extend(found.map(|found| Pair {
+            left: found.left,
+            right: found.right,
+            example: Some(found.data.into()),
+        }));
+        if self.known_within(scope).any(settles) {
+            self.deadline.leave_share();
+        }
         self.find_within(scope, self.args.max_conflicts)
+    }
+
+    /// Prepares for questions that nobody asked: they get a share of the time.
+    pub(crate) fn leave_share(&self) {
+        self.deadline.leave_share();
     }
 
     /// What is known about them within a scope with a tenth of the effort, for questions that nobody asked.
@@ -134,8 +188,63 @@ impl Compared {
         self.find_within(scope, self.args.max_conflicts / 10)
     }
 
+    /// The known calls within a scope that the sides answer differently.
+    pub(crate) fn known_within(&self, scope: &Scope) -> impl Iterator<Item = &Pair> {
+        self.known.iter().filter(|pair| {
+            let is_within = pair.example.is_some_and(|example| scope.has(&example));
+            is_within && !scope.is_same(pair.left, pair.right)
+        })
+    }
+
     fn find_within(&mut self, scope: &Scope, max_conflicts: u64) -> Finding {
+        let mut found = self.decide_within(scope, max_conflicts);
+        let strictness = |pair: &Pair| pair.strictness();
+        for known in self.known_within(scope) {
+            if !found
+                .pairs
+                .iter()
+                .map(strictness)
+                .any(|has| has == known.strictness())
+            {
+                found.pairs.push(*known);
+            }
+        }
+        let is_refuted = |pair: &Pair| pair.example.is_some();
+        if found.result == Some(ComparisonResult::Equal) && found.pairs.iter().any(is_refuted) {
+            // The evaluators contradict the proof, and they define what filters mean.
+            found.result = None;
+        }
+        self.known
+            .extend(found.pairs.iter().filter(|pair| is_refuted(pair)));
+        found
+    }
+
+    /// What diagrams say of filters with more pairs of return values than are listed.
+    fn by_strictness(
+        &mut self,
+        scope: &Scope,
+        comparison: &Result<Comparison, LimitReached>,
+    ) -> Option<Finding> {
+        let Err(LimitReached::Pairs) = comparison else {
+            return None;
+        };
+        let [left, right] = self.functions().ok()?;
+        let pairs = self.space.strictness(left, right, scope).ok()?;
+        let has_examples = pairs.iter().all(|pair| pair.example.is_some());
+        has_examples.then(|| Finding {
+            result: Some(ComparisonResult::of_pairs(&pairs)),
+            pairs,
+            gaps: None,
+            comparison: None,
+        })
+    }
+
+    /// What diagrams, or else gates, say about them within a scope.
+    fn decide_within(&mut self, scope: &Scope, max_conflicts: u64) -> Finding {
         let comparison = self.within(scope);
+        if let Some(found) = self.by_strictness(scope, &comparison) {
+            return found;
+        }
         if let Ok(comparison) = &comparison
             && let Some(result) = comparison.result()
         {
@@ -173,11 +282,11 @@ impl Compared {
     /// The architectures that one of the sides has something to say about.
     pub(crate) fn arches(&self) -> Vec<Arch> {
         let mut arches: Vec<Arch> = match self.functions {
-            Ok(functions) => functions
+            Some(Ok(functions)) => functions
                 .iter()
                 .flat_map(|function| arches(&self.space, *function))
                 .collect(),
-            Err(_) => [self.left.arches(), self.right.arches()].concat(),
+            Some(Err(_)) | None => [self.left.arches(), self.right.arches()].concat(),
         };
         arches.sort_by_key(|arch| *arch as u32);
         arches.dedup();
@@ -193,6 +302,9 @@ impl Compared {
         match (gaps.by_diagrams, gaps.by_gates) {
             (LimitReached::Stopped, _) | (_, LimitReached::Stopped) => {
                 limits.advice(LimitReached::Stopped)
+            }
+            (LimitReached::Memory, _) | (_, LimitReached::Memory) => {
+                limits.advice(LimitReached::Memory)
             }
             (_, LimitReached::Conflicts) => Some(format!(
                 "--max-conflicts {} --time-limit 600",

@@ -7,12 +7,18 @@ use tamis_prover::{LimitReached, Limits, Stop};
 
 use super::{Failure, exit};
 
+/// The memory of the prover's tables, unless the user says otherwise.
+const MEMORY_LIMIT_MB: usize = 512;
+
 /// How much the prover may do.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct LimitArgs {
     /// Give up beyond this many nodes of decision diagrams, 24 bytes each
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_nodes)]
     pub(crate) max_nodes: usize,
+    /// Give up beyond this many megabytes of memory for diagrams, gates and the SAT solver
+    #[arg(long, value_name = "MEGABYTES", default_value_t = MEMORY_LIMIT_MB)]
+    pub(crate) memory_limit: usize,
     /// Give up after this many seconds, such as 0.5 [default: 10 to compare filters, else no limit]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) time_limit: Option<Duration>,
@@ -46,7 +52,12 @@ impl LimitArgs {
 
     /// What ends a search that begins now.
     pub(crate) fn stop(self) -> Stop {
-        self.time_limit.map(stop_after).unwrap_or_default()
+        self.with_memory(self.time_limit.map(stop_after).unwrap_or_default())
+    }
+
+    /// The same with the limit of memory.
+    pub(crate) fn with_memory(self, stop: Stop) -> Stop {
+        stop.with_memory(self.memory_limit.saturating_mul(1_000_000))
     }
 
     /// Both, for the compiler.
@@ -67,6 +78,10 @@ impl LimitArgs {
             (LimitReached::Nodes, _) => {
                 Some(format!("--max-nodes {}", self.max_nodes.saturating_mul(10)))
             }
+            (LimitReached::Memory, _) => Some(format!(
+                "--memory-limit {}",
+                self.memory_limit.saturating_mul(4)
+            )),
             _ => None,
         }
     }

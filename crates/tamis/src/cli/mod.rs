@@ -9,6 +9,7 @@ use tamis_diag::{Diagnostic, Sources};
 pub(crate) mod call;
 pub(crate) mod compare;
 pub(crate) mod compiler;
+mod deadline;
 pub(crate) mod exit;
 pub(crate) mod failure;
 pub(crate) mod input;

@@ -123,7 +123,7 @@ struct Listing {
 
 /// Finds what changed: all by diagrams; where they don't do, an example of each strictness by gates.
 fn list(args: &Args, compared: &mut Compared, scope: &Scope) -> Result<Listing, Failure> {
-    let found = compared.find(scope);
+    let found = compared.find(scope, |_| false);
     let is_equal = found.result == Some(ComparisonResult::Equal);
     let comparison = found.comparison.filter(|_| !is_equal);
     let differences = comparison.and_then(|comparison| {

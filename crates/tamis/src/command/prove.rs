@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         (&args.right, &args.right_options),
     ];
     let mut compared = Compared::read(sides, args.scope, &args.load, global)?;
-    let found = compared.find(&scope);
+    let found = compared.find(&scope, |pair| is_contradicted(question, pair));
     let answer = answer(question, &found);
     let witnesses = witnesses(&compared, &found.pairs, question)?;
     let yes_within = match answer {
@@ -148,8 +148,14 @@ fn narrower(compared: &mut Compared, question: Question, scope: &Scope) -> Narro
         }
         arches => arches.to_vec(),
     };
+    compared.leave_share();
     let mut has_gaps = false;
     let mut is_yes = |scope: &Scope| {
+        let mut known = compared.known_within(scope);
+        if known.any(|pair| is_contradicted(question, pair)) {
+            return false;
+        }
+        drop(known);
         let answer = answer(question, &compared.find_briefly(scope));
         has_gaps |= answer == Answer::Unknown;
         answer == Answer::Yes

@@ -14,6 +14,7 @@ mod facade;
 mod fuzz;
 mod help;
 mod include_policy;
+mod limits;
 mod lint;
 mod live;
 mod patch_table;
