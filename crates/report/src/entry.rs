@@ -123,6 +123,12 @@ impl Serialize for ComparisonResultEntry {
     }
 }
 
+/// A number of things: `1 filter`, `2 filters`.
+pub fn counted<N: fmt::Display + PartialEq + From<u8>>(count: N, thing: &str) -> String {
+    let s = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {thing}{s}")
+}
+
 /// The first calls, and how many more there are, with a hint about those.
 pub(crate) fn first_calls(calls: &[String], max_calls: usize, hint: &str) -> String {
     let shown = calls.len().min(max_calls);

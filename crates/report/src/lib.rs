@@ -27,6 +27,7 @@ pub mod fuzz;
 pub mod lint;
 pub mod passes;
 pub mod place;
+pub mod precompile;
 pub mod program;
 pub mod prove;
 pub mod reduce;
@@ -64,6 +65,7 @@ documents! {
     lint::LintReport = "tamis.lint/1",
     lint::LintChecksReport = "tamis.lint-checks/1",
     passes::PassesReport = "tamis.passes/1",
+    precompile::PrecompileReport = "tamis.precompile/1",
     prove::ProveReport = "tamis.prove/1",
     reduce::ReduceReport = "tamis.reduce/1",
     run::RunReport = "tamis.run/1",
