@@ -14,6 +14,7 @@
 
 pub mod bisect;
 pub mod change;
+pub mod compile;
 pub mod convert;
 pub mod decompile;
 pub mod diagnostics;
@@ -52,6 +53,7 @@ macro_rules! documents {
 
 documents! {
     bisect::BisectReport = "tamis.bisect/1",
+    compile::CompileReport = "tamis.compile/1",
     convert::ConvertReport = "tamis.convert/1",
     decompile::DecompileReport = "tamis.decompile/1",
     diagnostics::DiagnosticsReport = "tamis.diagnostics/1",

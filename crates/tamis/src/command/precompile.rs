@@ -15,6 +15,7 @@ use tamis_policy::matrix::Combination;
 use tamis_session::files;
 use tamis_session::matrix::{LoadedMatrix, Plan, Target};
 
+use super::compile::{no_source, no_target};
 use crate::cli::languages;
 use crate::cli::limits::LimitArgs;
 use crate::cli::load::LoadArgs;
@@ -132,10 +133,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             Some((language, name))
         }
         _ if args.name.is_some() => {
-            return Err(Failure::usage(
-                "--name is for source code",
-                "leave --name out, or choose `--emit c` or `--emit go`",
-            ));
+            return Err(no_source());
         }
         _ => None,
     };
@@ -152,7 +150,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         (None, _) => write_text(&report.to_string(), args)?,
         (Some(Emit::Source(_)), Some((language, identifier))) => {
             let text = language.family_text(&family.family(&identifier, &loaded));
-            let text = text.ok_or_else(|| super::compile::no_target(language, &family.archs))?;
+            let text = text.ok_or_else(|| no_target(language, &family.archs))?;
             write_text(&text, args)?;
             global.notice(report.summary().trim_end());
         }
