@@ -26,6 +26,7 @@ pub mod eval;
 pub mod explain;
 pub mod fuzz;
 pub mod lint;
+pub mod optimize;
 pub mod passes;
 pub mod place;
 pub mod precompile;
@@ -66,6 +67,7 @@ documents! {
     fuzz::FuzzReport = "tamis.fuzz/1",
     lint::LintReport = "tamis.lint/1",
     lint::LintChecksReport = "tamis.lint-checks/1",
+    optimize::OptimizeReport = "tamis.optimize/1",
     passes::PassesReport = "tamis.passes/1",
     precompile::PrecompileReport = "tamis.precompile/1",
     prove::ProveReport = "tamis.prove/1",
