@@ -2,7 +2,7 @@
 //!
 //! A command computes, makes the document of its module here, and prints it. A [`Document`] is plain data. [`json`]
 //! is its form for programs, which `docs/schemas` describes member by member; its [`Display`](std::fmt::Display),
-//! or a function `text` where a form has options, is its form for people. Members that only the text needs are not
+//! or a function `text` where a form has options, is its form for people; some have charts. Members that only the text needs are not
 //! serialised. What several documents have in common stands once, in [`entry`] and [`change`].
 //!
 //! Nothing here reads options, opens files or decides an exit code.
@@ -12,6 +12,7 @@
     reason = "docs/schemas describes the fields by the same names"
 )]
 
+pub mod bench;
 pub mod bisect;
 pub mod change;
 pub mod compile;
@@ -25,6 +26,7 @@ pub mod entry;
 pub mod eval;
 pub mod explain;
 pub mod fuzz;
+pub mod gap;
 pub mod lint;
 pub mod optimize;
 pub mod passes;
@@ -53,6 +55,8 @@ macro_rules! documents {
 }
 
 documents! {
+    bench::BenchReport = "tamis.bench/1",
+    gap::GapReport = "tamis.bench-gap/1",
     bisect::BisectReport = "tamis.bisect/1",
     compile::CompileReport = "tamis.compile/1",
     convert::ConvertReport = "tamis.convert/1",

@@ -1,60 +1,171 @@
-//! The report of `tamis bench` as tables for people.
+//! What filters cost on a machine: `tamis bench`.
 
-use std::fmt::Write;
+use std::fmt;
 
-use super::report::{CallEntry, Document, FilterEntry, ResultEntry, StandInEntry};
+use serde::Serialize;
+use tamis_chart::{Bar, Bars, Drawing, Group};
+
+use crate::entry::counted;
 
 /// How many answers of a filter to the calls of a sequence are shown.
 const MAX_ANSWERS: usize = 2;
 /// The longest name of a filter.
 const MAX_LABEL_CHARS: usize = 40;
 
-impl Document {
-    /// The same for people.
-    pub(super) fn text(&self) -> String {
+/// What was measured.
+#[derive(Serialize)]
+pub struct BenchReport {
+    pub kernel: Option<String>,
+    pub cpu: usize,
+    pub clock: ClockEntry,
+    pub rounds: u32,
+    pub is_settled: bool,
+    pub seed: u64,
+    pub filters: Vec<FilterEntry>,
+    pub calls: Vec<CallEntry>,
+    pub mix: Option<CallEntry>,
+    pub not_called: Vec<NotCalledEntry>,
+    pub notes: Vec<String>,
+}
+
+/// What the time was read from.
+#[derive(Serialize)]
+pub struct ClockEntry {
+    pub name: &'static str,
+    pub ns_per_tick: f64,
+    pub granularity_ns: f64,
+    pub reading_ns: f64,
+    pub drift: f64,
+    pub calls_per_batch: usize,
+    /// What a call's time is known to, by the clock's steps alone.
+    pub per_call_ns: f64,
+}
+
+/// One subject; the first is no filter at all.
+#[derive(Serialize)]
+pub struct FilterEntry {
+    pub name: String,
+    pub length_insns: usize,
+    pub charge_insns: usize,
+    pub program_bytes: Option<u64>,
+    pub install_min_ns: f64,
+    pub install_median_ns: f64,
+}
+
+/// One call, one sequence, or the mix under all subjects, in their order.
+#[derive(Serialize)]
+pub struct CallEntry {
+    pub name: String,
+    pub called_as: String,
+    pub share: Option<f64>,
+    pub stand_ins: Vec<StandInEntry>,
+    pub results: Vec<ResultEntry>,
+}
+
+/// What was done to the arguments of a call.
+#[derive(Clone, Serialize, PartialEq, Eq)]
+pub struct StandInEntry {
+    pub call: &'static str,
+    pub how: &'static str,
+}
+
+/// One call under one subject.
+#[derive(Serialize)]
+pub struct ResultEntry {
+    pub filter: String,
+    pub min_ns: f64,
+    pub median_ns: f64,
+    /// None where no call is carried out: what is left out is no gain.
+    pub over_none_min_ns: Option<f64>,
+    pub over_none_median_ns: Option<f64>,
+    pub over_empty_min_ns: Option<f64>,
+    pub over_empty_median_ns: Option<f64>,
+    pub mean_steps: f64,
+    pub mean_executed_steps: f64,
+    pub cached_share: Option<f64>,
+    pub expected_cached_share: Option<f64>,
+    pub answers: Vec<AnswerEntry>,
+    /// How many of the calls the kernel carried out.
+    pub made_share: f64,
+}
+
+/// How often a filter gives an answer.
+#[derive(Serialize)]
+pub struct AnswerEntry {
+    pub action: String,
+    pub share: f64,
+}
+
+/// A call that was asked for and not made.
+#[derive(Clone, Serialize)]
+pub struct NotCalledEntry {
+    pub name: String,
+    pub reason: &'static str,
+    pub share: Option<f64>,
+}
+
+impl fmt::Display for BenchReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let labels = self.labels();
         let widths = labels.iter().map(|label| label.chars().count());
         let width = widths.max().unwrap_or(0).max("filter".len());
-        let mut text = String::new();
         let clock = &self.clock;
         let kernel = self.kernel.as_deref().unwrap_or("of an unknown release");
-        let _ = writeln!(
-            text,
-            "kernel {kernel}, CPU {}, clock {}: {:.3} ns per call; {} rounds{}\n",
+        writeln!(
+            f,
+            "kernel {kernel}, CPU {}, clock {}: {:.3} ns per call; {}\n",
             self.cpu,
             clock.name,
             clock.per_call_ns,
-            self.rounds,
-            if self.is_settled { ", settled" } else { "" }
-        );
-        for call in self.mix.iter().chain(&self.calls) {
-            call.write(&mut text, &labels, width);
+            rounds(self.rounds, self.is_settled)
+        )?;
+        for call in self.calls_in_order() {
+            call.write(f, &labels, width)?;
         }
-        let _ = writeln!(
-            text,
+        writeln!(
+            f,
             "{:width$}  length  charge  memory  install min    median",
             "filter"
-        );
+        )?;
         for (filter, label) in self.filters.iter().zip(&labels).skip(1) {
-            filter.write(&mut text, label, width);
+            filter.write(f, label, width)?;
         }
         for left_out in &self.not_called {
             let share = share(left_out.share);
-            let _ = writeln!(
-                text,
+            writeln!(
+                f,
                 "not called: {}{share}: {}",
                 left_out.name, left_out.reason
-            );
+            )?;
         }
         for note in &self.notes {
-            let _ = writeln!(text, "note: {note}");
+            writeln!(f, "note: {note}")?;
         }
-        text
+        Ok(())
+    }
+}
+
+impl BenchReport {
+    /// Bars for the mix and each call: how much longer it takes under each filter, at its fastest, with
+    /// the median marked. A call that is not carried out has none.
+    pub fn chart(&self) -> Drawing {
+        Bars {
+            title: "Time added to calls by a filter: minimum, and median as a mark".to_owned(),
+            unit: "ns".to_owned(),
+            series: self.labels().split_off(1),
+            groups: self.calls_in_order().map(CallEntry::group).collect(),
+        }
+        .draw()
+    }
+
+    /// The mix and each call.
+    fn calls_in_order(&self) -> impl Iterator<Item = &CallEntry> {
+        self.mix.iter().chain(&self.calls)
     }
 
     /// What to call the filters in tables and charts: their files without the folders if that tells them
     /// apart.
-    pub(super) fn labels(&self) -> Vec<String> {
+    fn labels(&self) -> Vec<String> {
         let names = || self.filters.iter().map(|filter| filter.name.as_str());
         let short: Vec<String> = names().map(short).collect();
         let is_new = |(index, label): (usize, &String)| !short[..index].contains(label);
@@ -81,8 +192,19 @@ fn short(name: &str) -> String {
 }
 
 impl CallEntry {
-    fn write(&self, text: &mut String, labels: &[String], width: usize) {
-        let _ = writeln!(text, "{}{}", self.called_as, share(self.share));
+    fn group(&self) -> Group {
+        let bars = self.results[1..].iter().map(|result| Bar {
+            value: result.over_none_min_ns.unwrap_or(0.0),
+            mark: result.over_none_median_ns,
+        });
+        Group {
+            name: self.name.clone(),
+            bars: bars.collect(),
+        }
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, labels: &[String], width: usize) -> fmt::Result {
+        writeln!(f, "{}{}", self.called_as, share(self.share))?;
         let mut hows: Vec<&str> = Vec::new();
         for StandInEntry { how, .. } in &self.stand_ins {
             if !hows.contains(how) {
@@ -92,13 +214,13 @@ impl CallEntry {
         for how in hows {
             let same = self.stand_ins.iter().filter(|entry| entry.how == how);
             let calls: Vec<&str> = same.map(|entry| entry.call).collect();
-            let _ = match calls.as_slice() {
-                [call] if *call == self.name => writeln!(text, "  stand-in: {how}"),
-                calls => writeln!(text, "  stand-in: {}: {how}", calls.join(", ")),
-            };
+            match calls.as_slice() {
+                [call] if *call == self.name => writeln!(f, "  stand-in: {how}")?,
+                calls => writeln!(f, "  stand-in: {}: {how}", calls.join(", "))?,
+            }
         }
-        let _ = writeln!(
-            text,
+        writeln!(
+            f,
             "  {:width$}  {:>8} {:>8}  {:>9} {:>8}  {:>10} {:>8}  {:>6} {:>8}  {:6}  answer",
             "filter",
             "min ns",
@@ -110,18 +232,18 @@ impl CallEntry {
             "steps",
             "executed",
             "cached"
-        );
+        )?;
         for (result, label) in self.results.iter().zip(labels) {
-            result.write(text, label, width);
+            result.write(f, label, width)?;
         }
-        text.push('\n');
+        writeln!(f)
     }
 }
 
 impl ResultEntry {
-    fn write(&self, text: &mut String, label: &str, width: usize) {
-        let _ = writeln!(
-            text,
+    fn write(&self, f: &mut fmt::Formatter<'_>, label: &str, width: usize) -> fmt::Result {
+        writeln!(
+            f,
             "  {:width$}  {:8.1} {:8.1}  {:>9} {:>8}  {:>10} {:>8}  {:>6} {:>8}  {:6}  {}",
             label,
             self.min_ns,
@@ -134,7 +256,7 @@ impl ResultEntry {
             steps(self.mean_executed_steps),
             self.cached(),
             self.answer()
-        );
+        )
     }
 
     /// What the kernel was seen to skip; with a question mark what its rules say.
@@ -168,20 +290,20 @@ impl ResultEntry {
 }
 
 impl FilterEntry {
-    fn write(&self, text: &mut String, label: &str, width: usize) {
+    fn write(&self, f: &mut fmt::Formatter<'_>, label: &str, width: usize) -> fmt::Result {
         let memory = match self.program_bytes {
             Some(bytes) => format!("{} KiB", bytes / 1024),
             None => "-".to_owned(),
         };
-        let _ = writeln!(
-            text,
+        writeln!(
+            f,
             "{:width$}  {:6}  {:6}  {memory:>6}  {:8.1} µs  {:8.1}",
             label,
             self.length_insns,
             self.charge_insns,
             self.install_min_ns / 1000.0,
             self.install_median_ns / 1000.0
-        );
+        )
     }
 }
 
@@ -202,4 +324,10 @@ fn share(share: Option<f64>) -> String {
     share.map_or_else(String::new, |share| {
         format!(", {:.1} % of the profile's calls", share * 100.0)
     })
+}
+
+/// How often everything was measured.
+pub(crate) fn rounds(rounds: u32, is_settled: bool) -> String {
+    let settled = if is_settled { ", settled" } else { "" };
+    counted(rounds, "round") + settled
 }
